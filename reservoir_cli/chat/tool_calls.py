@@ -1,4 +1,4 @@
-"""Pairing tool calls with their results. Pure."""
+"""Pair tool calls with their results."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -9,12 +9,12 @@ from reservoir_cli.messages import Role, StoredMessage
 def pair_calls(messages: Sequence[StoredMessage]) -> dict[int, tuple[int, int]]:
     """Pair each tool result with the call it answers.
 
-    A call and its result are of one instance and conversation, the call comes first, and only
-    the first result of a call counts. A call id that is used again is another call.
+    A call and its result belong to the same instance and conversation, the call comes first, and
+    only the first result of a call counts. A reused call id is a new call.
 
     :param messages: in order of time.
-    :returns: the index of each result that has a call, with the index of the calling message and
-        the index of the call among those of that message.
+    :returns: for the index of each result that has a call, the index of the calling message and
+        the index of the call within that message.
     """
     open_calls: dict[tuple[str, str | None, str], tuple[int, int]] = {}
     pairs: dict[int, tuple[int, int]] = {}
@@ -31,7 +31,7 @@ def pair_calls(messages: Sequence[StoredMessage]) -> dict[int, tuple[int, int]]:
 
 
 def unpaired(messages: Sequence[StoredMessage]) -> Iterator[StoredMessage]:
-    """Find calls without a result, each message with these alone, and results without a call.
+    """Yield results without a call, and messages reduced to their calls without a result.
 
     :param messages: in order of time.
     """

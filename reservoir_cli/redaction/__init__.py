@@ -28,7 +28,7 @@ _REPEATABLE_LENGTH, _MOST_REPEATED = 8, 100
 _LONG_WORD = rf"\S{{{SHORTEST_TOKEN},}}"
 #: How many texts without a secret are remembered by their hashes.
 _MOST_CLEAN = 100_000
-#: Stands between texts that are scanned together: no secret contains it.
+#: Separates texts that are scanned together: no secret contains it.
 _BETWEEN = "\n\0\n"
 
 _AnyMessage = TypeVar("_AnyMessage", Message, StoredMessage)
@@ -88,7 +88,7 @@ def without_secrets(text: str) -> tuple[str, list[str]]:
 
 
 def replacements(text: str) -> list[tuple[int, int, int]]:
-    """Return start and end of each secret, and the length of what replaces it."""
+    """Return the start and end of each secret, and the length of its replacement."""
     return [(secret.start, secret.end, len(f"[redacted:{secret.kind}]")) for secret in find(text)]
 
 
@@ -114,13 +114,13 @@ def kinds_in(message: StoredMessage) -> tuple[str, ...]:
 
 
 class Redactor:
-    """Scans what comes in, and redacts what goes out, as each partition's settings say."""
+    """Scans incoming messages and redacts output according to each partition's settings."""
 
     def __init__(self, mode_of: Callable[[str], str], hiding: Collection[Mode] = _HIDING) -> None:
-        """Make a redactor.
+        """Create a redactor.
 
         :param mode_of: returns the setting ``redact`` of a partition.
-        :param hiding: hide secrets of output in these modes.
+        :param hiding: modes in which secrets are hidden in output.
         """
         self.mode = cache(lambda partition: Mode(mode_of(partition)))
         self._hiding = hiding
@@ -128,18 +128,18 @@ class Redactor:
 
     @cached_property
     def for_agents(self) -> "Redactor":
-        """Hide secrets in every mode but ``off``: agents send what they read to a provider.
+        """Return a redactor that hides secrets in every mode but ``off``.
 
-        What comes in is scanned as by this redactor.
+        Agents send what they read to a provider. Incoming messages are scanned as before.
         """
         return Redactor(self.mode, _HIDING_FROM_AGENTS)
 
     def hides(self, partition: str) -> bool:
-        """Return whether the secrets of a partition are hidden in what is printed."""
+        """Return whether the secrets of a partition are hidden in output."""
         return self.mode(partition) in self._hiding
 
     def scan(self, message: Message, partition: str) -> tuple[Message, Counter[str]]:
-        """Return a message as a partition stores it, and the secrets found in it."""
+        """Return a message as the partition stores it, and the number of secrets of each kind."""
         return scan_message(message, self.mode(partition))
 
     def messages(self, messages: Iterable[StoredMessage]) -> list[StoredMessage]:
@@ -149,8 +149,8 @@ class Redactor:
     def message(self, message: StoredMessage) -> StoredMessage:
         """Redact one message for output.
 
-        Unmarked messages are scanned, too: they may have been stored before marks existed. A server
-        that is asked again and again meets the same texts, and scans each once.
+        Unmarked messages are scanned, too: they may have been stored before marks existed. Messages
+        without secrets are remembered, so that a server scans each of them once.
         """
         if not self.hides(message.partition):
             return message
@@ -202,8 +202,8 @@ def redact_conversation(conversation: Conversation) -> Conversation:
 
 
 def _redact(message: _AnyMessage) -> tuple[_AnyMessage, Sequence[str]]:
-    """Return a message without its secrets, and their kinds; the same object if there are none."""
-    if not find(_joined(message)):  # one scan for the usual case
+    """Return a message without its secrets, and their kinds; the same object if it has none."""
+    if not find(_joined(message)):  # one scan in the usual case
         return message, ()
     content, kinds = without_secrets(message.content)
     calls = []
@@ -278,7 +278,7 @@ def _rules_for(words: list[tuple[str, Rule]], lowered: str) -> Iterable[Rule]:
 def _apply_rule(rule: Rule, text: str, secrets: list[Secret], original: str = "") -> None:
     """Add the secrets that a rule finds, unless they overlap earlier ones.
 
-    A value that is found by its context is also a secret elsewhere in the text.
+    A value found by its context is also a secret elsewhere in the text.
 
     :param original: the text before lowercasing, for rules that match by context.
     """

@@ -145,7 +145,7 @@ TOKENS = (
     ),
 )
 
-#: Keys of several lines. A truncated key is a secret as far as it goes.
+#: Keys of several lines. The remaining part of a truncated key is a secret, too.
 BLOCKS = (
     Rule(
         "private-key",
@@ -174,7 +174,7 @@ def _behind(words: list[str], last: str) -> str:
     return f"{last}(?:{'|'.join(before)})"
 
 
-#: Names of variables that hold secrets, from the telling word on.
+#: Names of variables that hold secrets, from the significant word on.
 _NAMES = (
     f"{_behind(_KEYS, 'key')}|{_behind(_TOKENS, 'token')}"
     "|pass(?:word|wort|wd|phrase|code)|pwd|contrase(?:ñ|n)a"

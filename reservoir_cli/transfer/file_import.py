@@ -1,4 +1,4 @@
-"""Store the records of one file, batch by batch: what is new of them, and where they belong."""
+"""Store the new records of one file, batch by batch, each in its partition and instance."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -34,9 +34,9 @@ Origin = tuple[str | None, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where the records of a file go.
+    """The partition and instance that the records of a file go to.
 
-    :param partition: put everything there, whatever the records say; likewise ``instance``.
+    :param partition: overrides the partitions of the records; likewise ``instance``.
     :param home: the instance of the format, for records that name none.
     """
 
@@ -46,14 +46,14 @@ class Destination:
     home: str | None = None
 
     def of(self, record: Record) -> Scope:
-        """Return the scope of a record; it keeps its instance unless the file goes elsewhere."""
+        """Return the scope of a record; it keeps its instance unless ``partition`` is set."""
         partition = self.partition or clean_name(record.partition or self.default_partition)
         own = clean_name(record.instance) if record.instance and self.partition is None else None
         return Scope(partition, self.instance or own or self.home or partition)
 
 
 class FileImport:
-    """Stores the batches of one file."""
+    """Stores the records of one file in batches."""
 
     def __init__(
         self,
@@ -82,12 +82,12 @@ class FileImport:
         self._left_out_reply = False
 
     def choose_model(self, batch: Sequence[Record | Skipped]) -> None:
-        """Find out which embeddings the store takes, once the file has some."""
+        """Determine the model whose embeddings can be imported, once a batch has embeddings."""
         if self._model is None and any(map(_has_vectors, batch)):
             self._model = self._intake.indexer.importable_model()
 
     def save(self, batch: Sequence[Record | Skipped], *, dry_run: bool = False) -> None:
-        """Store a batch, and add it to the report."""
+        """Store a batch and add it to the report."""
         self._contexts.clear()
         records = self._not_forgotten(batch)
         records = [cleaned for cleaned in map(self._without_contexts, records) if cleaned]
@@ -126,7 +126,7 @@ class FileImport:
         report.already += len(messages) - len(fresh)
 
     def _renew_grown(self, scope: Scope, added: Added) -> None:
-        """Replace messages that were stored while they were still being written."""
+        """Replace messages that were stored before they were complete."""
         known = {
             (message.source, message.source_id): message
             for message, stored in zip(added.messages, added.stored, strict=True)
@@ -156,11 +156,11 @@ class FileImport:
         return self._intake.redactor.mode(str(scope.partition))
 
     def _not_forgotten(self, batch: Sequence[Record | Skipped]) -> list[Record]:
-        """Return the records of a batch, without what was forgotten once."""
+        """Return the records of a batch, without forgotten messages."""
         records = [record for record in batch if isinstance(record, Record)]
         messages = [record.message for record in records]
         gone = self._store.forgotten(messages)
-        # Under "remove" an id with a secret is stored as its fingerprint.
+        # In the mode "remove" an id with a secret is stored as its hash.
         clean = [_with_clean_ids(message) for message in messages]
         if any(new is not old for new, old in zip(clean, messages, strict=True)):
             gone = [a or b for a, b in zip(gone, self._store.forgotten(clean), strict=True)]
@@ -168,14 +168,14 @@ class FileImport:
         return [record for record, was in zip(records, gone, strict=True) if not was]
 
     def _not_forgotten_elsewhere(self, scope: Scope, records: list[Record]) -> list[Record]:
-        """Return records without what was forgotten under the id of another source."""
+        """Return records without messages that were forgotten under another source's id."""
         conversations = {record.message.conversation_id for record in records}
         if not self._store.forgotten_sessions(conversations):
             return records
         messages = [self._redacted(record.message, str(scope.partition)) for record in records]
         kept: list[Record] = []
         for record, gone in zip(records, self._store.forgotten_said(messages), strict=True):
-            if record.message.name != THINKING:  # it goes with the reply before it
+            if record.message.name != THINKING:  # thinking belongs to the reply before it
                 self._left_out_reply = gone
             if not (gone or (record.message.name == THINKING and self._left_out_reply)):
                 kept.append(record)
@@ -186,7 +186,10 @@ class FileImport:
         return self._intake.redactor.scan(message, partition)[0]
 
     def _without_contexts(self, record: Record) -> Record | None:
-        """Return a record without contexts, and without the embedding and the title of those."""
+        """Return a record without contexts printed by Reservoir; ``None`` if nothing remains.
+
+        A title and an embedding that were made from such a context are dropped, too.
+        """
         message, count = without_contexts(record.message)
         if not count:
             return record
@@ -200,9 +203,10 @@ class FileImport:
         return replace(record, message=message, vectors=None)
 
     def _take_vectors(self, records: Sequence[Record], added: Added) -> None:
-        """Store the embeddings that come with messages, if they are of the store's model.
+        """Store the embeddings that come with messages, if they are from the store's model.
 
-        A message from which a secret was removed is not what was embedded.
+        The embedding of a message from which a secret was removed is dropped: it is of the old
+        text.
         """
         if self._model is None:
             return
@@ -218,7 +222,7 @@ class FileImport:
             self._store.add_passages(self._model.model_id, passages, self._model.link_threshold)
 
     def _by_scope(self, records: Sequence[Record]) -> dict[Scope, list[Record]]:
-        """Return records by their scope, in the order of the file, and with a time."""
+        """Group records by scope, in the order of the file, with times filled in."""
         groups: dict[Scope, list[Record]] = {}
         self._clock.look_ahead(record.message for record in records)
         for record in records:
@@ -231,7 +235,7 @@ class FileImport:
         return groups
 
     def _new_descriptions(self, scope: Scope, records: Iterable[Record]) -> list[Conversation]:
-        """Return the conversations that are described other than before."""
+        """Return the conversations whose metadata differ from those stored last."""
         new: list[Conversation] = []
         for record in records:
             described = record.conversation
@@ -245,7 +249,7 @@ class FileImport:
         return new
 
     def _first_time(self, scope: Scope, added: Added, new: Iterable[bool]) -> list[bool]:
-        """Return which messages are new that no batch before has added and rolled back."""
+        """Return which messages are new and were not in an earlier batch of a dry run."""
         first = []
         for message, is_new in zip(added.messages, new, strict=True):
             key = hash((scope, message.source, message.source_id))
@@ -255,9 +259,9 @@ class FileImport:
 
 
 def _has_grown(stored: StoredMessage, message: Message) -> bool:
-    """Return whether a message goes on where the stored one ends.
+    """Return whether a message continues the stored one.
 
-    A reply of which only the thinking was there gets the id of that.
+    A reply has the id of its thinking if only the thinking was stored.
     """
     if stored.name == THINKING != message.name:
         return True
@@ -271,7 +275,7 @@ def _has_vectors(record: Record | Skipped) -> bool:
 
 
 def _passages_of(vectors: Vectors, message_id: int, model: Model) -> list[Passage]:
-    """Return vectors of a file as passages; none if they are of another model or length."""
+    """Return a file's vectors as passages; none if their model, size or length differs."""
     import numpy as np
 
     if vectors.model_id != model.model_id:
@@ -290,7 +294,7 @@ def _passages_of(vectors: Vectors, message_id: int, model: Model) -> list[Passag
 
 
 def _with_clean_ids(message: Message) -> Message:
-    """Return a message with its source and id as they are stored if secrets are removed."""
+    """Return a message with secrets in its source and source id replaced by hashes."""
     source, number = (text and redact_id(text) for text in (message.source, message.source_id))
     if (source, number) == (message.source, message.source_id):
         return message
@@ -299,9 +303,9 @@ def _with_clean_ids(message: Message) -> Message:
 
 @dataclass
 class _Clock:
-    """Gives a time to records that have none: that of the one before, or of the first with one.
+    """Gives records without a time that of the previous record, or else the first in the file.
 
-    In a file without any it is the import's. A time far ahead is given to no other record.
+    In a file without times they get the time of the import. A time far ahead is not passed on.
     """
 
     now: datetime
@@ -309,13 +313,13 @@ class _Clock:
     begun: bool = False
 
     def look_ahead(self, messages: Iterable[Message]) -> None:
-        """Learn the first time of a file from its first batch."""
+        """Take the first time of a file from its first batch."""
         if not self.begun:
             self.previous = next(filter(None, map(self._usable, messages)), None)
         self.begun = True
 
     def timed(self, message: Message) -> Message:
-        """Return a message with the time it has in its file, if there is one."""
+        """Return a message with its time, or with that of the previous message."""
         if message.created_at is None:
             return replace(message, created_at=self.previous)
         self.previous = self._usable(message) or self.previous

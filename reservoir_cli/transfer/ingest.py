@@ -1,7 +1,7 @@
-"""Bring messages into a store: the one way in, for single messages and for files.
+"""Ingest messages into a store, one at a time or from files.
 
-Contexts that Reservoir printed are removed, secrets are redacted, messages are stored, what was
-found is reported, and then they are embedded. Of a file each batch is one transaction.
+Contexts that Reservoir printed are removed, secrets are redacted, and the messages are stored,
+reported and embedded. Each batch of a file is one transaction.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -25,20 +25,20 @@ from reservoir_cli.util.clock import is_far_ahead
 from reservoir_cli.util.interrupts import explain_interrupt
 
 _BATCH = 1_000
-#: What an import says that Ctrl-C ends.
+#: Printed when Ctrl-C ends an import.
 BROKEN_OFF = "broken off; what is stored stays, and the same command imports the rest"
 
 
 class Ingestor(Intake):
-    """Brings messages into one store."""
+    """Ingests messages into one store."""
 
     def ingest(
         self, scope: Scope, messages: Sequence[Message], *, embed: bool = True, pair: bool = False
     ) -> list[StoredMessage]:
         """Store messages of one scope.
 
-        :param pair: a reply without a trace id answers the newest open question.
-        :returns: the new ones among them.
+        :param pair: link a reply without a trace id to the newest open question.
+        :returns: the messages that are new.
         """
         now = datetime.now(UTC)
         cleaned = [without_contexts(message) for message in messages]
@@ -69,9 +69,9 @@ class Ingestor(Intake):
     ) -> ImportReport:
         """Store the messages of files, folders and zips.
 
-        All are opened before the first is stored: if one cannot be read, nothing is stored.
+        All files are opened before the first is stored: if one cannot be read, nothing is stored.
 
-        :param copies: store what other partitions and instances have already, too.
+        :param copies: also store messages that other partitions and instances already have.
         """
         report, elsewhere = ImportReport(), None if copies else Elsewhere(self.store)
         with ExitStack() as open_files:
@@ -121,13 +121,13 @@ class Ingestor(Intake):
         elsewhere: Elsewhere | None = None,
         after_batch: Callable[[], None] = lambda: None,
     ) -> ImportReport:
-        """Store the records of one file; what is stored already is left as it is.
+        """Store the new records of one file.
 
-        :param where: the file's name, for the reasons.
-        :param renew: replace what is stored already if it is longer now.
-        :param dry_run: find out what would be done, and leave the store as it was.
-        :param elsewhere: leave out what other places of the store have already.
-        :param after_batch: called each time a batch is committed.
+        :param where: the file's name, for the reasons of skipped records.
+        :param renew: replace stored messages that are longer now.
+        :param dry_run: report what would be imported, and leave the store unchanged.
+        :param elsewhere: skip messages that other partitions and instances already have.
+        :param after_batch: called after each batch.
         """
         counter = self.counter(destination.partition or destination.default_partition)
         loader = FileImport(
@@ -147,15 +147,16 @@ class Ingestor(Intake):
         return loader.report
 
     def edit(self, old: StoredMessage, text: str) -> None:
-        """Replace the text of a stored message; embed the new one if a model is there.
+        """Replace the text of a stored message, and embed the new text if a model is available.
 
-        :raises ReservoirError: it is done, but a reader keeps the old words in the files.
+        :raises ReservoirError: the text is replaced, but a concurrent reader keeps the old text
+            in the store's files.
         """
         names = [each.name for each in fields(Message)]
         values = {name: getattr(old, name) for name in names}
         edited = Message(**{**values, "role": old.role.value, "content": text, "secrets": ()})
         message, secrets = self.redactor.scan(edited, old.partition)
-        # Only the text is changed: what it says of itself stays, even where it holds a secret.
+        # Only the text changes: keep the source and its id, even if they contain a secret.
         message = replace(message, source=old.source, source_id=old.source_id)
         counter = self.counter(old.partition)
         gone = self.store.edit(old.key, message, counter=counter, now=datetime.now(UTC))
@@ -166,7 +167,7 @@ class Ingestor(Intake):
             raise still_there("the text is replaced, but words of the old one")
 
     def report(self, report: ImportReport, modes: set[Mode], partition: str | None) -> None:
-        """Report what a person should know of messages that came in."""
+        """Notify the user of secrets and of times in the future among imported messages."""
         if report.ahead:
             noun = "message" if report.ahead == 1 else "messages"
             self.notify(f"{report.ahead:,} {noun} with a time more than a day ahead, kept as given")
@@ -179,4 +180,4 @@ def _name(source: Path | File) -> str:
 
 
 class _Undone(Exception):
-    """Rolls a transaction back."""
+    """Raised to roll back the transaction of a dry run."""

@@ -1,6 +1,6 @@
-"""Contexts of our own that come back in what is stored: a tool's log holds what was piped into it.
+"""Remove contexts printed by Reservoir from incoming messages.
 
-Every message passes here on its way in, whether it comes alone or with a file.
+They come back when the log of a tool contains the context that was piped into the tool.
 """
 
 import re
@@ -12,10 +12,10 @@ from reservoir_cli.messages import Message
 
 
 class Cleaned(NamedTuple):
-    """A message without contexts of our own.
+    """A message without contexts printed by Reservoir.
 
-    :param message: ``None`` if nothing else was in it.
-    :param contexts: how many were taken out.
+    :param message: ``None`` if nothing else remains.
+    :param contexts: how many contexts were removed.
     """
 
     message: Message | None
@@ -23,9 +23,9 @@ class Cleaned(NamedTuple):
 
 
 def without_contexts(message: Message) -> Cleaned:
-    """Take the contexts out of a message and keep their questions.
+    """Remove the contexts from a message and keep their questions.
 
-    A call, or the answer to one, is kept even if it is empty then.
+    A tool call or result is kept even if its text is empty.
     """
     found = frame.unwrap(message.content)
     if not found.contexts:
@@ -36,7 +36,7 @@ def without_contexts(message: Message) -> Cleaned:
 
 
 def quotes(title: str, content: str) -> bool:
-    """Whether a title is the beginning of a content, as some tools make it: cut and in one line."""
+    """Return whether a title is a truncated first line of the content, as some tools make it."""
     beginning = re.sub(r"\s+", " ", content[: 4 * len(title) + 100]).strip()
     words = re.sub(r"\s+", " ", title).strip().removesuffix("…").removesuffix("...").rstrip()
     return bool(words) and beginning.startswith(words)

@@ -1,4 +1,4 @@
-"""Leave out of an import what another partition or instance of the store has already."""
+"""Skip imported messages that another partition or instance of the store already has."""
 
 from collections.abc import Sequence
 
@@ -9,14 +9,14 @@ from reservoir_cli.transfer.importers import Record
 
 
 class Elsewhere:
-    """The places of a store that have messages of a source; each source is looked up once."""
+    """Finds messages in other partitions and instances; each source is looked up once."""
 
     def __init__(self, store: Store) -> None:
         self._table = Sources(store)
         self._places: dict[str, list[Scope]] = {}
 
     def without(self, scope: Scope, records: Sequence[Record]) -> list[Record]:
-        """Return records without those that a place other than this one has."""
+        """Return records without those that another scope than this one has."""
         ids = {(str(record.message.source), str(record.message.source_id)) for record in records}
         known = set()
         for source in {source for source, _ in ids}:

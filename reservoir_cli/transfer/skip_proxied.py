@@ -1,7 +1,7 @@
-"""Leave out of an import what the proxy has stored of the same conversation already.
+"""Skip imported messages that the proxy has already stored in the same conversation.
 
-The proxy and a client's own log know a message by different ids. What they share is the id of the
-conversation, and what was said.
+The proxy and the client's own log give a message different ids. They share the conversation's id
+and the text.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,28 +16,28 @@ from reservoir_cli.storage.sources import Sources
 from reservoir_cli.transfer.importers import Record
 from reservoir_cli.transfer.importers.content_blocks import THINKING
 
-#: Source of what the proxy stores.
+#: Source of the messages that the proxy stores.
 SOURCE = "proxy"
 #: The proxy stores a message after it was said, and clocks differ a little.
 _SLACK = timedelta(minutes=1)
-#: What was said, and when it was stored.
+#: The times of stored messages, by the identity of their text.
 _Said = dict[str, list[datetime]]
 
 
 def normal(text: str) -> str:
-    """Return a text without what clients add to it, and without contexts of our own."""
+    """Return a text without the additions of clients and contexts printed by Reservoir."""
     return frame.unwrap(plain(text)).text.strip()
 
 
 def text_mark(text: str) -> str:
-    """Return what the identity of a user's message begins with, whatever it follows."""
+    """Return the prefix of a user message's identity, which depends on the text alone."""
     import hashlib  # loads OpenSSL
 
     return hashlib.sha256(" ".join(text.split()).encode()).hexdigest()[:16]
 
 
 class Proxied:
-    """What the proxy has stored, as far as an import asks for it.
+    """Finds messages that the proxy has stored, loading conversations as an import needs them.
 
     :param redacted: returns a message as it would be stored.
     """
@@ -49,7 +49,7 @@ class Proxied:
         self._dropped_reply = False
 
     def without(self, scope: Scope, records: Sequence[Record]) -> list[Record]:
-        """Return records without those that the proxy has stored; its own are all kept."""
+        """Return records without those that the proxy has stored; keep the proxy's own."""
         if all(record.message.source == SOURCE for record in records):
             return list(records)
         if self._partitions is None:
@@ -73,7 +73,7 @@ class Proxied:
                 yield record
 
     def _of(self, partition: str, conversation: str) -> _Said:
-        """Return what is stored of a conversation and no record was found for yet."""
+        """Return the stored messages of a conversation that no record has matched yet."""
         key = (partition, conversation)
         if key not in self._left:
             where = Filter(conversation_id=conversation, source=SOURCE)
@@ -85,7 +85,7 @@ class Proxied:
 
 
 def _take(left: _Said, message: Message) -> bool:
-    """Take what a message says out of what is left, if all of it is there; return whether it is."""
+    """Remove a message's parts from the unmatched ones; return whether all were there."""
     since = message.created_at and message.created_at - _SLACK
     times = [left.get(part, []) for part in parts_of(message)]
     first = [

@@ -1,6 +1,6 @@
-"""Store what passed the proxy: a request is an import of its messages, and an answer behind them.
+"""Store the requests and answers that pass through the proxy.
 
-What is known is known by the identities that the proxy gives; see
+Stored messages are recognised by the identities that the proxy gives them; see
 :mod:`reservoir_cli.server.proxy.question_identity`.
 """
 
@@ -20,11 +20,11 @@ from reservoir_cli.transfer.importers import Record
 from reservoir_cli.transfer.ingest import Ingestor
 from reservoir_cli.transfer.skip_proxied import SOURCE, text_mark
 
-#: Tag of an answer that was cut.
+#: Tag of an incomplete answer.
 PARTIAL = "partial"
-#: A history that was shortened has a summary, a question and its answer at least.
+#: A shortened history has at least a summary, a question and its answer.
 _SHORTENED = 3
-#: So many questions of a shortened history are looked for, and so many messages compared.
+#: The number of questions of a shortened history to look up, and of messages to compare.
 _TRIED, _COMPARED = 8, 6
 _STEP = timedelta(milliseconds=1)
 
@@ -34,9 +34,9 @@ class Exchange:
     """A request and its answer.
 
     :param conversation: the id of the conversation.
-    :param messages: of the request, with their identities as ``source_id``.
-    :param reply: likewise; ``None`` if there was none.
-    :param partial: the reply was cut.
+    :param messages: the messages of the request, with their identities as ``source_id``.
+    :param reply: the answer with its identity; ``None`` without an answer.
+    :param partial: the reply is incomplete.
     :param named: the client names its conversation.
     """
 
@@ -50,9 +50,9 @@ class Exchange:
 
 
 class ExchangeLog:
-    """Stores what passed the proxy, and finds it again.
+    """Stores the exchanges of the proxy and finds their conversations.
 
-    :ivar ledger: what the proxy added to questions.
+    :ivar ledger: records the contexts that the proxy added to questions.
     """
 
     def __init__(self, ingestor: Ingestor) -> None:
@@ -61,9 +61,9 @@ class ExchangeLog:
         self.ledger = Ledger(ingestor.store)
 
     def store(self, exchange: Exchange, now: datetime | None = None) -> int:
-        """Store what is new of an exchange; a new answer to the same question replaces the old one.
+        """Store the new messages of an exchange; a new answer to a question replaces the old one.
 
-        :param now: the wall clock.
+        :param now: the current time.
         :returns: how many messages were added.
         """
         now = now or datetime.now(UTC)
@@ -80,9 +80,9 @@ class ExchangeLog:
         return added
 
     def continued(self, scope: Scope, messages: Sequence[Message]) -> str | None:
-        """Return the conversation that a list of messages goes on with, if one is stored.
+        """Return the id of the stored conversation that a list of messages continues, if any.
 
-        The list may lack the beginning of the conversation, as clients drop their oldest messages.
+        The list may lack the beginning of the conversation: clients drop their oldest messages.
         """
         asked = [number for number, message in enumerate(messages) if message.role == "user"]
         if len(asked) < 2:
@@ -98,7 +98,7 @@ class ExchangeLog:
         return None
 
     def _holds(self, scope: Scope, conversation: str, said: Sequence[Message]) -> bool:
-        """Return whether messages follow each other in a conversation."""
+        """Return whether a conversation contains the messages in sequence."""
         partition = str(scope.partition)
         parts = _parts(self._redactor.scan(message, partition)[0] for message in said)
         stored = _parts(self._store.last(scope, 0, Filter(conversation_id=conversation)))
@@ -106,10 +106,10 @@ class ExchangeLog:
         return any(stored[at : at + len(parts)] == parts for at in starts)
 
     def _new(self, exchange: Exchange, records: Sequence[Record]) -> list[Record]:
-        """Return the records that are not stored yet, nor forgotten under the id of another source.
+        """Return the records that are neither stored nor forgotten under another source's id.
 
-        A client that shortens its history begins a new list under the same id, in which some of the
-        old messages come again under new identities.
+        A client that shortens its history sends a new list for the same conversation, in which some
+        old messages have new identities.
         """
         ids = [(SOURCE, str(record.message.source_id)) for record in records]
         known = self._sources.present([exchange.scope], ids)
@@ -131,7 +131,7 @@ class ExchangeLog:
         ]
 
     def _forgotten_before(self, exchange: Exchange) -> set[str]:
-        """Return the identities of messages that the client repeats, though they were forgotten."""
+        """Return the identities of forgotten messages that the client sends again."""
         if not self._store.forgotten_sessions([exchange.conversation]):
             return set()
         roles = [message.role for message in exchange.messages]
@@ -151,7 +151,7 @@ class ExchangeLog:
         return self._redactor.scan(message, str(exchange.scope.partition))[0]
 
     def _said(self, exchange: Exchange) -> set[str]:
-        """Return what is stored of a conversation."""
+        """Return the identities of all texts stored in a conversation."""
         where = Filter(conversation_id=exchange.conversation)
         return set(_parts(self._store.last(exchange.scope, 0, where)))
 
@@ -160,7 +160,7 @@ class ExchangeLog:
         return self._sources.stored(exchange.scope, SOURCE, ids)
 
     def _renew(self, exchange: Exchange, reply: Message, now: datetime) -> None:
-        """Replace a stored answer by a new one, unless a person edited it."""
+        """Replace a stored answer with a new one, unless the user edited it."""
         old = next(iter(self._stored(exchange, [reply]).values()), None)
         if old is None or (exchange.partial and PARTIAL not in old.tags):
             return

@@ -1,4 +1,4 @@
-"""Summaries of a partition's conversations, by our own model or by a command."""
+"""Summarise a partition's conversations with sentences of their own, or with a command."""
 
 import hashlib
 import shlex
@@ -16,21 +16,21 @@ from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import ConversationSummary, Filter
 from reservoir_cli.storage.summaries import Summaries, Summary
 
-#: Seconds that a command may take, and characters that it may print.
+#: Time limit of a command in seconds, and of its output in characters.
 _SECONDS, LONGEST = 120, 2_000
 EXTRACT = "extract"
 
 
 class CannotRunError(ReservoirError):
-    """The command cannot be started, for this conversation or any other."""
+    """The command cannot be started for any conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one conversation.
+    """The outcome for one conversation.
 
     :param summary: ``None`` if the conversation was skipped, or with ``dry_run``.
-    :param reason: why it was skipped.
+    :param reason: why the conversation was skipped.
     """
 
     conversation: ConversationSummary
@@ -48,10 +48,10 @@ def summarize(
     dry_run: bool = False,
     announce: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Outcome]:
-    """Summarise the conversations that have no summary, or that changed since it was made.
+    """Summarise the conversations that have no summary or have changed since.
 
     :param command: a program and its arguments, which reads a conversation on stdin and prints
-        the summary; without it the summary is made of the conversation's own sentences.
+        the summary; without it the summary is extracted from the conversation's own sentences.
     :param announce: called with the command before its first run.
     :raises CannotRunError: the command cannot be started.
     """
@@ -96,22 +96,22 @@ def summarize(
         )
         summary = summary._replace(vector=embedder.encode_documents([summary.text])[0])
         with store.write():
-            # Something of it may have been forgotten meanwhile.
+            # Messages may have been forgotten in the meantime.
             if len(store.find(place, where)) != len(messages):
-                yield Outcome(conversation, reason="it changed meanwhile")
+                yield Outcome(conversation, reason="it changed in the meantime")
                 continue
             summaries.put(summary)
         yield Outcome(conversation, summary)
 
 
 def _silent(_: str) -> None:
-    """Say nothing."""
+    """Ignore the announcement: only the first run is announced."""
 
 
 def parse_command(text: str | None) -> list[str]:
-    """Return a command's program and arguments; no shell is asked.
+    """Split a command into its program and arguments, without a shell.
 
-    :raises UsageError: it cannot be split, or is empty.
+    :raises UsageError: the command cannot be split, or is empty.
     """
     if text is None:
         return []
@@ -142,10 +142,10 @@ def _extracted(store: Store, messages: Sequence[StoredMessage], embedder: Embedd
 
 
 def _run(command: Sequence[str], messages: Sequence[StoredMessage]) -> str:
-    """Return what a command prints about a conversation.
+    """Return the summary that a command prints for a conversation.
 
-    :raises CannotRunError: there is no such program, or it may not be run.
-    :raises ReservoirError: it fails, takes too long, or prints nothing or too much.
+    :raises CannotRunError: the program does not exist, or cannot be executed.
+    :raises ReservoirError: the command fails, times out, or prints nothing or too much.
     """
     text = "\n\n".join(f"{message.role}: {plain_text(message)}" for message in messages)
     try:
@@ -162,11 +162,11 @@ def _run(command: Sequence[str], messages: Sequence[StoredMessage]) -> str:
         why = getattr(error, "strerror", None) or "not a command"
         raise CannotRunError(
             f"cannot run {command[0]}: {why}",
-            hint="install it, or leave --with out: then summaries are made here",
+            hint="install it, or omit --with to summarise without a command",
         ) from None
     printed = clean_text(done.stdout.decode("utf-8", "replace")).strip()
     if done.returncode:
-        raise ReservoirError(f"{command[0]} ended with {done.returncode}")
+        raise ReservoirError(f"{command[0]} ended with code {done.returncode}")
     if not printed:
         raise ReservoirError(f"{command[0]} printed nothing")
     if len(printed) > LONGEST:

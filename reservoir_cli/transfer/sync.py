@@ -1,7 +1,7 @@
-"""Keep a store current: import what is new in the histories of other tools on this machine.
+"""Keep a store in sync with the histories of other tools on this machine.
 
-Of each file the store knows how far it was read, so that unchanged files are not opened, and of
-one that grew only the end is read. Messages and how far they were read are written together.
+The store records how far each file was read: unchanged files are not opened, and only the new end
+of a longer file is read. Messages and the position are written in one transaction.
 """
 
 import json
@@ -40,28 +40,28 @@ from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.private_files import exclusive_lock, make_private_dir
 from reservoir_cli.util.read_files import open_regular
 
-#: An unfinished turn is stored when nothing was written for so long.
+#: An unfinished turn is stored when its file has not changed for this long.
 _OLD = timedelta(minutes=10)
-#: So many messages are stored at once; of an unfinished turn with as many, all but the last.
+#: Messages stored in one transaction. An unfinished turn of as many is stored except its end.
 _BATCH = 1_000
-#: What keeps a conversation out, on a line of its own in a message of the user.
+#: Excludes a conversation if it begins a line of a user's message.
 _MARK = "DO NOT INDEX"
 _MARKED_LINE = re.compile(r"^\s*(?:<[^>\n]*>\s*)*DO NOT INDEX\b", re.MULTILINE)
 
 Item = Record | Skipped
-#: Called with what is done, how much, and of how much.
+#: Called with the name of the work, the amount done, and the total.
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A history that is kept in step with.
+    """The history of a tool that is kept in sync.
 
-    :param name: of its table in the settings.
+    :param name: the name of its table in the settings.
     :param tool: the importer that reads it.
-    :param path: a folder, or a file.
-    :param partition: where its messages go.
-    :param exclude: folders that are left out: of files, or those that people worked in.
+    :param path: a folder or a file.
+    :param partition: the partition its messages are stored in.
+    :param exclude: folders to exclude, of history files or of the conversations' projects.
     """
 
     name: str
@@ -73,14 +73,14 @@ class Source:
 
 @dataclass
 class SourceReport:
-    """What was done of one source.
+    """The report of a sync for one source.
 
-    :param files: how many there are.
-    :param read: how many were opened, as they are new or have changed.
-    :param held: files whose last turn is not finished, and was left for later.
-    :param excluded: messages of folders that are left out.
-    :param marked: conversations that are marked as not to be stored.
-    :param failures: why a file could not be read.
+    :param files: the number of files.
+    :param read: the number of files read because they are new or have changed.
+    :param held: files whose last turn is unfinished, and left for a later sync.
+    :param excluded: messages of excluded folders.
+    :param marked: ids of conversations marked as not to be stored.
+    :param failures: the files that could not be read, with reasons.
     """
 
     source: Source
@@ -95,9 +95,9 @@ class SourceReport:
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """What a sync did.
+    """The report of a sync.
 
-    :param busy: another one was at work, so that nothing was done.
+    :param busy: another sync was running, and nothing was done.
     """
 
     sources: tuple[SourceReport, ...] = ()
@@ -105,14 +105,14 @@ class SyncReport:
 
     @property
     def imported(self) -> int:
-        """How many messages are new."""
+        """Count the messages that are new or were replaced."""
         return sum(each.imports.imported + each.imports.renewed for each in self.sources)
 
 
 def configured(config: Config) -> list[Source]:
     """Return the sources of the settings.
 
-    :raises UsageError: one has no path, or is of a tool that is not known.
+    :raises UsageError: a source has no path or an unknown tool.
     """
     usual = str(config.lookup("partition")[0])
     known = importers.importers()
@@ -136,7 +136,7 @@ def configured(config: Config) -> list[Source]:
 
 
 def discovered(partition: str) -> list[Source]:
-    """Return the histories that are found on this machine."""
+    """Return the histories found on this machine."""
     sources: dict[str, Source] = {}
     for history in discover.look():
         if history.files:
@@ -146,13 +146,13 @@ def discovered(partition: str) -> list[Source]:
 
 
 def unused_name(tool: str, taken: Container[str]) -> str:
-    """Return the name of a new source: that of its tool, with a number if it is taken."""
+    """Return a name for a new source: its tool's name, with a number if that is taken."""
     numbered = (f"{tool}-{number}" for number in count(2))
     return next(name for name in chain([tool], numbered) if name not in taken)
 
 
 def named(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:
-    """Return the sources that are named, by their name or their tool; all if none is.
+    """Return the sources with one of the names or tools; all if no name is given.
 
     :raises UsageError: there is no such source.
     """
@@ -173,12 +173,11 @@ def sync(
     now: datetime | None = None,
     progress: Progress = lambda *_: None,
 ) -> SyncReport:
-    """Import what is new; if another sync of the store is at work, do nothing.
+    """Import the new messages of sources; do nothing if another sync of the store is running.
 
-    :param whole: store unfinished last turns, too.
-    :param copies: store what other partitions and instances have already, too.
-    :param now: the wall clock.
-    :param progress: called with what is done, how much, and of how much.
+    :param whole: also store unfinished last turns.
+    :param copies: also store messages that other partitions and instances already have.
+    :param now: the current time.
     """
     lock = paths.sync_lock(ingestor.store.location)
     make_private_dir(lock.parent)
@@ -194,7 +193,7 @@ def sync(
 
 
 class _SourceSync:
-    """Brings one source up to date."""
+    """Imports the new messages of one source."""
 
     def __init__(
         self, ingestor: Ingestor, source: Source, now: datetime, *, whole: bool, copies: bool
@@ -215,7 +214,7 @@ class _SourceSync:
         key = (self._source.partition, self._machine)
         known = self._table.seen(*key, self._source.tool)
         changed = [file for file in files if not self._is_unchanged(file, known)]
-        # A session comes before its helpers, which lie in a folder beside it.
+        # Read a session before its sub-agents, which are in a folder beside it.
         changed.sort(key=lambda file: (file.path.count(os.sep), file.mtime_ns, file.path))
         self._report.files = len(files)
         total, done = sum(file.size for file in changed), 0
@@ -255,7 +254,7 @@ class _SourceSync:
             for path in known
             if path not in here and (path == root or path.startswith(f"{_stored(root)}{os.sep}"))
         ]
-        if gone and self._source.path.exists():  # else a disk may only be away
+        if gone and self._source.path.exists():  # otherwise a disk may just not be mounted
             self._table.drop(self._source.partition, self._machine, gone)
 
     def _try(self, file: FileState) -> None:
@@ -264,7 +263,7 @@ class _SourceSync:
             self._read(file)
         except StoreError:
             raise
-        except FileNotFoundError:  # it was there a moment ago
+        except FileNotFoundError:  # deleted since it was listed
             self._report.files -= 1
         except OSError as error:
             reason = error.strerror or "unknown reason"
@@ -302,7 +301,7 @@ class _SourceSync:
             return False
 
     def _start(self, before: SourceFile | None, row: SourceFile, path: Path) -> Checkpoint:
-        """Return from where to read: where reading ended, if the file goes on from there."""
+        """Return the position to read from: the last one, if the file before it is unchanged."""
         if before is None or not before.state:
             return Checkpoint()
         state = json.loads(before.state)
@@ -326,7 +325,7 @@ class _SourceSync:
 
     @property
     def marked(self) -> set[str]:
-        """Conversations that are not to be stored."""
+        """The ids of conversations marked as not to be stored."""
         if self._marked is None:
             states = self._table.marked(self._source.partition, self._machine, self._source.tool)
             self._marked = {
@@ -335,13 +334,13 @@ class _SourceSync:
         return self._marked
 
     def is_marked(self, conversation: str | None) -> bool:
-        """Return whether a conversation, or the one that it helps, is not to be stored."""
+        """Return whether a conversation, or the one its sub-agent works for, is marked."""
         return bool(conversation) and not self.marked.isdisjoint(
             (str(conversation), str(conversation).partition("/")[0])
         )
 
     def store(self, items: Sequence[Item], row: SourceFile) -> None:
-        """Store messages and how far the file was read, in one transaction."""
+        """Store messages and the position in their file in one transaction."""
         with self._store.write(durable=False):
             wanted = [item for item in items if self._is_wanted(item)]
             if wanted:
@@ -371,7 +370,7 @@ class _SourceSync:
 
 
 class _FileSync:
-    """Reads one file from a place on."""
+    """Imports one file from a checkpoint on."""
 
     def __init__(
         self,
@@ -387,9 +386,9 @@ class _FileSync:
         self._resumes = False
 
     def run(self, *, old: bool) -> None:
-        """Store what is new.
+        """Store the new messages of the file.
 
-        :param old: nothing was written for a while: an unfinished turn is stored, too.
+        :param old: the file has not changed for a while: also store an unfinished turn.
         """
         file = self._part(old=old)
         if not file.name.endswith(watched_files.DATABASES) and watched_files.contains(
@@ -412,7 +411,7 @@ class _FileSync:
             if not turn and item.offset >= here.offset:
                 here = item
             if len(ready) >= _BATCH:
-                # Of this size and time it never is: the file is read on, whatever happens.
+                # No file matches this size and time: an interrupted file is read again.
                 unread = replace(self._row_at(here, settled=False), size=0, mtime_ns=0)
                 self._sync.store(ready, unread)
                 ready = []
@@ -420,7 +419,7 @@ class _FileSync:
         self._sync.store(ready, self._row_at(here, settled=not held))
 
     def _part(self, *, old: bool) -> File:
-        """Return the part of the file to read: complete lines, or all of an old one."""
+        """Return the part of the file to read: complete lines, or up to its end if it is old."""
         with open_regular(self._path) as stream:
             is_database = watched_files.is_database(stream)
             importer = self._sync.importer
@@ -445,7 +444,7 @@ class _FileSync:
             yield Checkpoint(last=True)
 
     def _look_for_mark(self, item: Item | Checkpoint) -> None:
-        """Note a conversation in which the user says that it is not to be stored."""
+        """Record a conversation that the user marked as not to be stored."""
         if isinstance(item, Record) and item.message.role == "user":
             number, content = item.message.conversation_id, item.message.content
             if number and _MARK in content and _MARKED_LINE.search(content):
@@ -453,7 +452,7 @@ class _FileSync:
                 self._sync.marked.add(number)
 
     def _timed(self, item: Item) -> Item:
-        """Return a message with the time of the one before it if it has none."""
+        """Return a message with a time; without one, that of the previous message."""
         if isinstance(item, Record):
             if item.message.created_at is None:
                 return replace(item, message=replace(item.message, created_at=self._time))
@@ -461,7 +460,7 @@ class _FileSync:
         return item
 
     def _row_at(self, place: Checkpoint, *, settled: bool) -> SourceFile:
-        """Return how far the file is read when everything before a place is stored."""
+        """Return the file's row for the store once everything before a checkpoint is stored."""
         known: dict[str, object] = {"importer": place.state}
         if self._time:
             known["time"] = self._time.isoformat()
@@ -480,11 +479,11 @@ class _FileSync:
         )
 
     def _former_marks(self) -> set[str]:
-        """Return what was marked in the part of the file that was read before."""
+        """Return the conversation of the part read earlier, if it is marked."""
         session = str((self._start.state or {}).get("session", self._path.stem))
         return {session} & self._sync.marked
 
 
 def _stored(path: str) -> str:
-    """Return a path as the store can hold it."""
+    """Return a path as valid UTF-8 text, with other bytes escaped."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -1,7 +1,7 @@
-"""Read files whose names come from a user, whatever they turn out to be.
+"""Read files named by the user safely, whatever their type.
 
-An endless device would fill the memory, and a pipe without a writer would block forever. So only
-regular files and pipes are read, their size is bounded, and waiting for a pipe's writer times out.
+An endless device would fill the memory, and a pipe without a writer would block forever. Therefore
+only regular files and pipes are read, up to a size, and waiting for a pipe's writer times out.
 """
 
 import codecs
@@ -15,7 +15,7 @@ from typing import IO
 
 from reservoir_cli.errors import ReservoirError
 
-#: Default limit, in bytes, of what is read into memory at once: a text, or an entry of a file.
+#: Default limit, in bytes, of a text or an entry of a file, which is read into memory.
 LARGEST = 64 << 20
 #: Seconds to wait until a writer opens the other end of a pipe.
 _PIPE_TIMEOUT = 2.0
@@ -139,11 +139,11 @@ class _PrefixedStream(io.RawIOBase):
 
 
 def decode(data: bytes, where: str, *, cut: bool = False) -> tuple[str, bool]:
-    """Bytes as text, and whether some of them were not UTF-8 and had to be replaced.
+    """Return bytes as text, and whether some of them were not UTF-8 and were replaced.
 
     :param where: the file's name, for the error.
-    :param cut: it is the beginning of a file, and may end inside of a character.
-    :raises ReservoirError: most of it is not text.
+    :param cut: the bytes are the beginning of a file, and may end within a character.
+    :raises ReservoirError: more than a tenth of the bytes are not text.
     """
     text = codecs.getincrementaldecoder("utf-8-sig")("replace").decode(data, final=not cut)
     replaced = text.count("\ufffd") + text.count("\0")

@@ -1,7 +1,7 @@
-"""Taking messages out for other programs: one format a file.
+"""Export messages in the formats of other programs, one module per format.
 
-Messages are read in portions, so that what is written may be larger than memory. Formats of
-conversations hold one conversation at a time.
+Messages are read in batches, so that an export may be larger than memory. Formats of conversations
+keep one conversation in memory at a time.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ from reservoir_cli.transfer.reports import ExportReport
 from reservoir_cli.util.formats import unknown_format
 from reservoir_cli.util.progress import Progress
 
-#: ``document`` is ``json`` in an envelope, as every command prints with ``--json``.
+#: ``document`` is ``json`` in the envelope that every command prints with ``--json``.
 ROWS = ("jsonl", "json", "document")
 CONVERSATIONS = ("openai", "anthropic", "sharegpt", "markdown")
 FORMATS = ("jsonl", "json", *CONVERSATIONS)
@@ -43,10 +43,10 @@ def export_to(
     progress: Progress,
     explain_empty: Callable[[], str],
 ) -> ExportReport:
-    """Write the messages of a scope to a file, or piece by piece.
+    """Export the messages of a scope to a file, or in batches to a function.
 
-    :param explain_empty: gives the hint if nothing matches and the file has something in it.
-    :raises UsageError: an unknown format, or one that has no place for embeddings.
+    :param explain_empty: returns the hint if nothing matches and the file is not empty.
+    :raises UsageError: the format is unknown, or cannot hold embeddings.
     :raises ReservoirError: the file cannot be written.
     """
     report, to_file = ExportReport(), isinstance(out, Path)
@@ -70,9 +70,9 @@ def export_to(
 def _unless_empty(
     pieces: Iterator[str], report: ExportReport, out: Path, explain_empty: Callable[[], str]
 ) -> Iterator[str]:
-    """Yield an export, unless it is empty and an earlier one would be lost.
+    """Yield an export; fail if it is empty and would replace an existing one.
 
-    :raises ReservoirError: nothing was exported, and the file has something in it.
+    :raises ReservoirError: nothing was exported, and the file is not empty.
     """
     yield from pieces
     if not report.messages and out.is_file() and out.stat().st_size:
@@ -94,10 +94,10 @@ def export(
 ) -> Iterator[str]:
     """Yield the messages of a scope in a format, piece by piece.
 
-    :param report: counts what is written.
-    :param mask: hides what secrets are to be hidden; such a message has no vectors.
-    :param embeddings: with the vectors of the active model; rows only.
-    :raises UsageError: an unknown format, or one that has no place for vectors.
+    :param report: updated with the counts.
+    :param mask: redacts secrets; a redacted message is exported without its vectors.
+    :param embeddings: include the vectors of the active model; formats of rows only.
+    :raises UsageError: the format is unknown, or cannot hold vectors.
     """
     if form in ROWS:
         return _rows(store, scope, where, form, report, mask, embeddings, progress)

@@ -1,8 +1,8 @@
-"""Conversations as other formats know them: with results behind their calls.
+"""Convert stored conversations into turns that other formats accept.
 
-In them a call without a result is refused, and so is a result without its call, as where one of
-the two was forgotten or not asked for. Either is then told in words, as the user's: what a tool
-said has no higher rank.
+Results must follow their calls, and neither may be missing, as when one of the two was forgotten or
+not selected. Unpaired calls and results are quoted as text, a result as the user's: what a tool
+returned has no higher rank.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,15 +14,15 @@ from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import ThreadName
 
-#: The name of the messages in which a model thinks; see ``importers.blocks``.
+#: The name of messages with a model's thinking; see ``importers.content_blocks``.
 _THINKING = "thinking"
 
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """A conversation, or what an instance has outside of conversations, in order of time.
+    """A conversation, or an instance's messages outside conversations, in order of time.
 
-    :param about: what an import told of it.
+    :param about: the metadata that an import stored.
     """
 
     name: ThreadName
@@ -30,7 +30,7 @@ class Thread:
     messages: Sequence[StoredMessage]
 
     def masked(self, mask: Redactor) -> "Thread":
-        """Return the conversation as it may be printed."""
+        """Return the conversation with its secrets redacted."""
         partition, instance, number = self.name
         return replace(
             self,
@@ -40,7 +40,7 @@ class Thread:
         )
 
     def without_thinking(self) -> "Thread":
-        """Return what was said aloud: no program sends thoughts back to a model."""
+        """Return the conversation without thinking, which no program sends back to a model."""
         said = [
             each
             for each in self.messages
@@ -50,20 +50,20 @@ class Thread:
 
 
 def threads(store: Store, found: Mapping[ThreadName, Sequence[int]]) -> Iterator[Thread]:
-    """Read threads one after the other.
+    """Read conversations one at a time.
 
-    :param found: ids of the messages of each.
+    :param found: the ids of the messages of each conversation.
     """
     for name, ids in found.items():
         partition, instance, number = name
         about = store.known_conversations([name]).get(name) if number else None
         messages = store.by_id(ids, Scope(partition, instance))
-        if messages:  # they may have been forgotten meanwhile
+        if messages:  # they may have been forgotten in the meantime
             yield Thread(name, about, messages)
 
 
 def request_turns(thread: Thread) -> list[Turn]:
-    """Return the turns of a thread as a request: what comes before the first question is quoted."""
+    """Return the turns of a request; messages before the first question are quoted."""
     messages = thread.messages
     asked = (place for place, each in enumerate(messages) if _is_question(each))
     first = next(asked, len(messages))
@@ -76,16 +76,16 @@ def request_turns(thread: Thread) -> list[Turn]:
 
 
 def turns(thread: Thread) -> list[Turn]:
-    """Return the turns of a thread, each call's results right behind it.
+    """Return the turns of a conversation, with the result of each call right after it.
 
-    A result that is there twice is said once.
+    Repeated results are omitted.
     """
     callers, results = _answers(thread.messages)
     answers = {(each.tool_call_id, each.content) for each in results.values()}
     made: list[Turn] = []
     for each in thread.messages:
         if each.id in callers:
-            continue  # it stands behind its call
+            continue  # added after its call
         if each.role is Role.TOOL:
             if (each.tool_call_id, each.content) not in answers:
                 made.append(_told(each))
@@ -107,7 +107,11 @@ def turns(thread: Thread) -> list[Turn]:
 def _answers(
     messages: Sequence[StoredMessage],
 ) -> tuple[dict[int, int], dict[tuple[int, str], StoredMessage]]:
-    """Map each result to its caller, and each caller to its results."""
+    """Pair calls with results.
+
+    :returns: the id of the calling message by the id of the result, and the result by the ids of
+        the calling message and the call.
+    """
     latest: dict[str, int] = {}
     callers: dict[int, int] = {}
     results: dict[tuple[int, str], StoredMessage] = {}
@@ -127,7 +131,7 @@ def _is_question(message: StoredMessage) -> bool:
 
 
 def _told(message: StoredMessage) -> Turn:
-    """Quote a message that has no place of its own."""
+    """Quote a message that cannot be a turn of its own."""
     return _turn(message, Role.USER.value, f"{message.role}: {plain_text(message)}")
 
 

@@ -1,4 +1,4 @@
-"""Conversations to be read: a title, and each message under who said it and when."""
+"""Export conversations as Markdown: a title, and each message under its role and time."""
 
 from reservoir_cli.messages import StoredMessage, plain_text
 from reservoir_cli.transfer.exporters.conversations import Thread
@@ -14,7 +14,7 @@ def write(thread: Thread) -> str:
 
 
 def _on_one_line(text: str | None) -> str:
-    """Return a text as it may stand in a heading, which a line break would end."""
+    """Return a text without line breaks, which would end a heading."""
     return " ".join((text or "").split())
 
 

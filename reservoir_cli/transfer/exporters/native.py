@@ -1,4 +1,4 @@
-"""Reservoir's own rows, one a line or in an array: all that is needed to have the store again."""
+"""Export messages as Reservoir's own rows, from which a store can be rebuilt."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,11 +18,11 @@ Row = dict[str, Any]
 def rows(
     store: Store, keys: Sequence[Key], mask: Redactor, *, embeddings: bool
 ) -> Iterator[tuple[Row, bool]]:
-    """Messages as rows, and whether a secret of theirs is hidden.
+    """Yield messages as rows, each with whether a secret was redacted.
 
-    The first of a conversation tells what is known of it.
+    The first row of a conversation carries its metadata.
 
-    :param keys: in order of time.
+    :param keys: the keys of the messages, in order of time.
     """
     told: set[ThreadName] = set()
     active = store.active_model() if embeddings else None
@@ -38,13 +38,13 @@ def rows(
 
 
 def jsonl(rows: Iterator[Row]) -> Iterator[str]:
-    """One row a line."""
+    """Yield rows as JSON Lines."""
     for row in rows:
         yield _json(row) + "\n"
 
 
 def array(rows: Iterator[Row], opening: str = "[", closing: str = "]") -> Iterator[str]:
-    """One JSON array, a row a line."""
+    """Yield rows as a JSON array, one per line."""
     before = f"{opening}\n"
     for row in rows:
         yield before + _json(row)
@@ -53,7 +53,7 @@ def array(rows: Iterator[Row], opening: str = "[", closing: str = "]") -> Iterat
 
 
 def document(rows: Iterator[Row]) -> Iterator[str]:
-    """One JSON document, as every command prints with ``--json``."""
+    """Yield rows as the JSON document that every command prints with ``--json``."""
     return array(rows, '{"schema_version": 1, "messages": [', "]}")
 
 
@@ -64,7 +64,12 @@ def _conversation(
     told: set[ThreadName],
     mask: Redactor,
 ) -> Row:
-    """Return what is known of a conversation, once: found as it is stored, told as it is shown."""
+    """Return a conversation's redacted metadata for its first row; empty for the others.
+
+    :param message: the stored message.
+    :param shown: the same message, redacted.
+    :param told: conversations that have been written; updated.
+    """
     number = message.conversation_id
     thread = (message.partition, message.instance, number)
     if number is None or thread in told:
@@ -83,7 +88,7 @@ def _conversation(
 def _embedding(
     message: StoredMessage, model: tuple[str, str], passages: Sequence[Passage]
 ) -> Mapping[str, Any]:
-    """One vector for the message, and where it was cut, those of its passages."""
+    """Return the vector of a message, and those of its passages if it was split."""
     vectors = [[_shortest(part) for part in each.vector.tolist()] for each in passages]
     spans = [(each.start, each.end) for each in passages]
     about: Row = {"embedding": vectors[0], "embedding_model": {"id": model[0], "name": model[1]}}
@@ -97,7 +102,7 @@ def _embedding(
 
 
 def _middle(passages: Sequence[Passage]) -> list[float]:
-    """Where a message of several passages stands: their mean, brought to length 1."""
+    """Return the normalised mean of the vectors of a message's passages."""
     import numpy as np
 
     mean = np.mean([each.vector for each in passages], axis=0)
@@ -106,7 +111,7 @@ def _middle(passages: Sequence[Passage]) -> list[float]:
 
 
 def _shortest(part: float) -> float:
-    """Write a float32 in the nine digits that identify it."""
+    """Round a float32 to the nine digits that identify it."""
     return float(f"{part:.9g}")
 
 

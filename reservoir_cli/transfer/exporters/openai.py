@@ -1,4 +1,4 @@
-"""OpenAI chat messages: a conversation a line, as it could be sent."""
+"""Export conversations as request bodies of OpenAI's API, one per line."""
 
 import json
 
@@ -7,6 +7,6 @@ from reservoir_cli.transfer.exporters.conversations import Thread, request_turns
 
 
 def write(thread: Thread) -> str:
-    """Write ``{"messages": […]}``; empty where nobody says anything."""
+    """Return the line ``{"messages": […]}``; empty without messages."""
     body = to_openai(request_turns(thread), None)
     return json.dumps(body, ensure_ascii=False) + "\n" if body["messages"] else ""

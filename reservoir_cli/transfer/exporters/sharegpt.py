@@ -1,4 +1,4 @@
-"""ShareGPT's conversations, one a line: who says it, and what."""
+"""Export conversations in ShareGPT's format, one per line."""
 
 import json
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _NAMES = {
 
 
 def write(thread: Thread) -> str:
-    """``{"id", "title", "model", "conversations": [{"from", "value"}]}``."""
+    """Return the line ``{"id", "title", "model", "conversations": [{"from", "value"}]}``."""
     about = thread.about
     known = {
         "id": thread.name[2],
@@ -27,10 +27,13 @@ def write(thread: Thread) -> str:
 
 
 def _said(made: list[Turn]) -> Iterator[dict[str, str]]:
-    """Each call stands right before its result, as the format has no ids for them."""
+    """Yield the entries of a conversation, each call right before its result.
+
+    The format has no ids for calls.
+    """
     for place, each in enumerate(made):
         if each.role == Role.TOOL:
-            continue  # it was told with its call
+            continue  # written with its call
         if each.content.strip():
             yield {"from": _NAMES.get(each.role, "system"), "value": each.content}
         results = made[place + 1 : place + 1 + len(each.tool_calls)]
@@ -40,14 +43,14 @@ def _said(made: list[Turn]) -> Iterator[dict[str, str]]:
 
 
 def _call(call: ToolCall) -> str:
-    """Write a call as JSON; arguments that are not a strict JSON object stay text."""
+    """Return a call as JSON; arguments that are not a strict JSON object stay text."""
     try:
         parsed = json.loads(call.arguments)
         if isinstance(parsed, dict):
             text = json.dumps(
                 {"name": call.name, "arguments": parsed}, ensure_ascii=False, allow_nan=False
             )
-            text.encode()  # refuses halves of surrogate pairs
+            text.encode()  # raises for unpaired surrogates
             return text
     except (ValueError, RecursionError):
         pass

@@ -1,7 +1,7 @@
-"""Bringing other tools' histories in: one format a file, chosen by what the file holds.
+"""Read the histories of other tools, one module per format; detect formats by content.
 
-An importer yields records and knows nothing of the store; ``ingest`` stores them. A bad record
-is skipped with its place and never ends the run.
+An importer yields records and does not know the store; ``ingest`` stores them. A bad record is
+skipped with its position and never ends the run.
 """
 
 from collections.abc import Iterator
@@ -23,10 +23,10 @@ from reservoir_cli.transfer.importers.json_stream import syntax_error
 from reservoir_cli.util.formats import unknown_format
 from reservoir_cli.util.read_files import decode
 
-#: Formats of lists of messages, which other files may resemble, and of texts of any kind. In a
-#: folder or zip they count only where nothing more particular lies.
+#: Formats of lists of messages, which other files may resemble, and of any text. In a folder or
+#: zip they are read only if no file has a more specific format.
 _LISTS, _TEXTS = ("openai", "anthropic"), ("text", "markdown")
-#: Formats of databases: one has all tables of one of its sets.
+#: Formats of databases; a database has the format if it contains all tables of one of its sets.
 _DATABASES: dict[str, tuple[frozenset[str], ...]] = {
     "opencode": (frozenset({"session", "message", "part"}),),
     "cursor": (frozenset({"cursorDiskKV"}),),
@@ -35,7 +35,7 @@ _DATABASES: dict[str, tuple[frozenset[str], ...]] = {
     "open-webui": (frozenset({"chat", "auth", "user"}),),
     "zed": (frozenset({"threads"}),),
 }
-#: Module and class of each format, the most particular first; loaded when a file is read.
+#: Module and class of each format, the most specific first; loaded when a file is read.
 _CLASSES = {
     "reservoir": ("native", "Native"),
     "gemini-cli": ("gemini_cli", "GeminiCli"),
@@ -62,19 +62,19 @@ _CLASSES = {
 }
 FORMATS = tuple(_CLASSES)
 _JSON = (".json", ".jsonl", ".ndjson")
-#: What may hold messages in a folder or zip; pictures and pages are not even opened.
+#: Endings of files in a folder or zip that may contain messages; others are not opened.
 _SUFFIXES = (*_JSON, ".txt", ".md", ".markdown", ".db", ".sqlite", ".sqlite3", ".vscdb")
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A file, and the format it will be read as."""
+    """A file and the importer that reads it."""
 
     file: File
     importer: Importer
 
     def records(self) -> Iterator[Record | Skipped]:
-        """Yield the messages; if reading fails, end with the reason."""
+        """Yield the messages; if reading fails, end with a skipped record."""
         try:
             yield from self.importer.read(self.file)
         except Unreadable as error:
@@ -84,7 +84,7 @@ class Found:
 
 
 def importers() -> dict[str, Importer]:
-    """All formats by name, the most particular first."""
+    """Return all importers by name, the most specific first."""
     return {name: _load(*place)() for name, place in _CLASSES.items()}
 
 
@@ -94,15 +94,15 @@ def _load(module: str, name: str) -> type[Importer]:
 
 
 def find(source: Path | File, form: str | None, open_files: ExitStack) -> tuple[list[Found], int]:
-    """List the files to read of a file, folder or zip, and count those passed over.
+    """List the files to read in a file, folder or zip, and count the others.
 
-    Of a folder or zip the most particular formats are taken: beside an export, neither its
-    account data nor the notes in the folder are conversations.
+    In a folder or zip only the most specific formats are read: neither the account data of an
+    export nor notes beside it are conversations.
 
-    :param form: a format; ``None`` to go by the content.
-    :param open_files: closed when everything has been read.
+    :param form: a format; ``None`` to detect it.
+    :param open_files: closed by the caller when everything has been read.
     :raises UsageError: there is no format of that name.
-    :raises ReservoirError: it cannot be read, or holds nothing that is known.
+    :raises ReservoirError: the source cannot be read, or has no file of a known format.
     """
     if form is not None:
         _named(form)
@@ -117,22 +117,22 @@ def find(source: Path | File, form: str | None, open_files: ExitStack) -> tuple[
         best = min(map(_rank, found), default=0)
         chosen = [each for each in found if _rank(each) == best]
     if not chosen:
-        wanted = f"of format {form}" if form else "of a format that is known"
-        raise ReservoirError(f"nothing in {source} is {wanted}", hint=_formats())
+        wanted = f"the format {form}" if form else "a known format"
+        raise ReservoirError(f"no file in {source} has {wanted}", hint=_formats())
     return chosen, len(files) - len(chosen)
 
 
 def choose(file: File, form: str | None = None, *, explain: bool = False) -> Importer:
     """Return the importer for a file: the one named, or the first that recognises it.
 
-    :param explain: if none recognises a JSON file, read it to find out whether it is JSON at all.
+    :param explain: if no importer recognises a JSON file, check its syntax for a better error.
     :raises UsageError: there is no format of that name.
-    :raises ReservoirError: it is no text, or JSON of no format that is known.
+    :raises ReservoirError: the file is not text, or is JSON of an unknown format.
     """
     known = importers()
     data = file.head()
     if data.startswith(SQLITE) and (form is None or form in _DATABASES):
-        # The importer for llm says what a database is not.
+        # The importer for llm rejects an unknown database with an error.
         return known[form or _database_format(file) or "llm"]
     head = decode(data, file.name, cut=len(data) < file.size)[0]
     if form is not None:
@@ -150,7 +150,7 @@ def choose(file: File, form: str | None = None, *, explain: bool = False) -> Imp
                 hint="--format text stores it as one message",
             )
         raise ReservoirError(
-            f"{file.name} is of no format that is known",
+            f"{file.name} has an unknown format",
             hint=f"{_formats()}; --format text stores it as one message",
         )
     return known["markdown" if suffix in (".md", ".markdown") else "text"]
@@ -158,7 +158,7 @@ def choose(file: File, form: str | None = None, *, explain: bool = False) -> Imp
 
 def _look(file: File) -> Found | None:
     try:
-        # Beside notes and exports may lie the database of any program.
+        # A folder of notes and exports may also contain other programs' databases.
         if file.path and file.head().startswith(SQLITE) and not _database_format(file):
             return None
         return Found(file, choose(file))
@@ -167,7 +167,7 @@ def _look(file: File) -> Found | None:
 
 
 def _database_format(file: File) -> str | None:
-    """Return the format of a database, by its tables."""
+    """Detect the format of a database by its tables."""
     from reservoir_cli.transfer.importers.foreign_databases import tables_of
 
     tables = tables_of(file.path) if file.path else frozenset()

@@ -1,8 +1,8 @@
-"""The history of aider: a Markdown file in each project, to which sessions are appended.
+"""Import aider's history: a Markdown file in each project, to which sessions are appended.
 
-What the user types stands in headings of the fourth level, what aider itself says in block
-quotes. Both end their lines with two blanks, which tells them from headings and quotes in the
-replies of a model. Editors strip such blanks: a session whose first line has none was stripped.
+The user's input is in headings of level four, aider's own output in block quotes. Their lines end
+with two blanks, which distinguishes them from headings and quotes in a model's replies. Editors
+strip such blanks: a session whose first line has none was stripped.
 """
 
 import re
@@ -23,7 +23,7 @@ _HISTORY = ".aider.chat.history.md"
 _STARTED = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*$", re.M)
 _TYPED, _NOTE = "#### ", ">"
 _MODEL = re.compile(r"> (?:Main model|Models?): (\S{1,200})(?: with |,|\s*$)")
-#: Commands that ask the model something; all others are for aider.
+#: Commands that send a question to the model; aider itself handles all others.
 _ASKING = re.compile(r"/(?:ask|code|architect|context|help)\s+(?=\S)")
 _COMMAND = re.compile(r"[/!]\S")
 
@@ -35,11 +35,11 @@ class Aider:
     instance = "aider"
 
     def detect(self, head: str) -> bool:
-        """Return whether it begins with a session; a document may only quote one."""
+        """Recognise a session at the beginning; a document may quote one further down."""
         return _STARTED.match(head.lstrip("\ufeff \t\r\n")) is not None
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Message by message; commands, and what aider itself says, are passed over."""
+        """Yield the messages in order; skip commands and aider's own output."""
         session = _Session(_project(file))
         for number, line in _lines(file):
             if line is None:
@@ -54,7 +54,7 @@ class Aider:
 
 
 def _project(file: File) -> str | None:
-    """Return the name of the folder that a history is of."""
+    """Return the name of the folder that contains a history."""
     place = PurePath(file.name.replace("\\", "/"))
     return folder_name(place.parent.as_posix()) if place.name == _HISTORY else None
 
@@ -78,9 +78,9 @@ def _lines(file: File) -> Iterator[tuple[int, str | None]]:
 class _Session:
     """A session while it is read.
 
-    :param started: when, as aider wrote it.
+    :param started: its start time as aider wrote it.
     :param stripped: whether its lines lost their trailing blanks; ``None`` before the first one.
-    :param size: of what was said and is not told yet.
+    :param size: characters of the message being read.
     """
 
     project: str | None
@@ -94,14 +94,14 @@ class _Session:
     number: int = 0
 
     def __post_init__(self) -> None:
-        # A session is named by its first message, and that one by the time it began.
+        # The conversation's id is that of its first message, which depends on the start time.
         self.thread = Thread(Aider.name)
         self.identities.follow("", self.started)
         self.model: str | None = None
         self.time = _local(self.started)
 
     def take(self, number: int, line: str) -> Iterator[Record | Skipped]:
-        """Add a line, and yield the message that ends before it."""
+        """Add a line, and yield the message that it ends, if any."""
         if self.stripped is None and line.strip():  # the first line is aider's, never a model's
             self.stripped = line.startswith(("####", _NOTE)) and not line.endswith("  ")
         marked = self.stripped or line.endswith("  ")
@@ -121,7 +121,7 @@ class _Session:
             self.said.append(line[len(_TYPED) :].rstrip() if role == "user" else line)
 
     def end(self) -> Iterator[Record | Skipped]:
-        """Yield the message that was said so far, if it says anything to a model or by one."""
+        """Yield the message read so far, unless it is empty or not for or from a model."""
         content, size = "\n".join(self.said).strip("\n"), self.size
         self.said, self.size = [], 0
         if size > LARGEST:
@@ -130,7 +130,7 @@ class _Session:
         if self.role == "user":
             content = _asked(content)
             self.asked = bool(content.strip())
-        # What follows a command is its output, of which aider marks only the first line.
+        # Text after a command is its output, of which aider marks only the first line.
         if not content.strip() or not self.asked:
             return
         message = Message(self.role, content, self.time)
@@ -142,7 +142,7 @@ class _Session:
 
 
 def _asked(content: str) -> str:
-    """Return what a user asks a model; nothing for a command."""
+    """Return the user's question to the model; an empty text for a command."""
     if content == "<blank>":
         return ""
     if asked := _ASKING.match(content):
@@ -151,7 +151,7 @@ def _asked(content: str) -> str:
 
 
 def _local(started: str) -> datetime | None:
-    """Return the time of a session, which aider writes in local time."""
+    """Parse the start time of a session, which aider writes in local time."""
     with suppress(ValueError, OverflowError, OSError):
         return moment(datetime.fromisoformat(started).astimezone(UTC).isoformat())
     return None

@@ -1,4 +1,4 @@
-"""Anthropic messages: a request body, one a line, or bare messages of blocks."""
+"""Import messages in the shape of Anthropic's API: request bodies, or single messages."""
 
 import re
 from collections.abc import Iterator
@@ -15,19 +15,19 @@ _BLOCK = re.compile(r'"type"\s*:\s*"(?:tool_use|tool_result|thinking|redacted_th
 
 
 class Anthropic:
-    """Reads the messages that Anthropic's API takes and gives."""
+    """Reads requests and messages of Anthropic's API."""
 
     name = "anthropic"
     instance = None
 
     def detect(self, head: str) -> bool:
-        """Recognise a system text beside the messages, or blocks that only Anthropic has."""
+        """Recognise a system text beside the messages, or blocks that only Anthropic uses."""
         listed = has_key(head, "messages", "role")
         own = has_key(head, "system", "input_schema", "anthropic_version") or _BLOCK.search(head)
         return is_json(head) and listed and bool(own)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Bodies are conversations of their own; bare messages are one a file."""
+        """Yield each request body as a conversation; single messages of a file are another."""
         return read_bodies(file, self.name, _messages, before=("system", _system))
 
 

@@ -1,4 +1,4 @@
-"""Messages as the APIs take them: a body is a conversation, bare messages are one a file."""
+"""Read request bodies of chat APIs, each a conversation, and single messages outside bodies."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -11,17 +11,17 @@ from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Th
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_each
 
-#: Makes messages of a value of the file; a ``ValueError`` says why it is none.
+#: Converts a value of the file into messages; raises ``ValueError`` with the reason if it cannot.
 Read = Callable[[Any], Iterable[Message]]
 
 
 def read_bodies(
     file: File, source: str, read: Read, *, before: tuple[str, Read] | None = None
 ) -> Iterator[Record | Skipped]:
-    """Yield the messages of the request bodies and bare messages in a file.
+    """Yield the messages of the request bodies and single messages in a file.
 
-    :param read: given each message.
-    :param before: a key of the body, and what reads the value that stands under it.
+    :param read: converts a message.
+    :param before: a key of the body with messages before the others, and their converter.
     """
     identities = SourceIds()
     bare: dict[str | None, _Talk] = {}
@@ -45,9 +45,9 @@ def read_bodies(
 
 
 class _Talk:
-    """One conversation: its messages get their ids from what they follow.
+    """One conversation: the ids of its messages depend on the messages before them.
 
-    A message without a time gets that of the one before it, the first one that of the body.
+    A message without a time gets that of the previous message, the first one that of the body.
     """
 
     def __init__(self, source: str, identities: SourceIds, body: dict[str, Any]) -> None:
@@ -55,7 +55,7 @@ class _Talk:
         self._thread = Thread(source, Conversation(named, source=source) if named else None)
         self._identities = identities
         self._time = time_of(body)
-        # The address may be that of an earlier talk, whose last message this one does not follow.
+        # Forget the previous message of an earlier object with the same id().
         identities.follow(id(self), named or "")
 
     def records(self, place: str, value: Any, read: Read) -> Iterator[Record | Skipped]:

@@ -1,4 +1,4 @@
-"""ChatGPT's data export: conversations as trees, of which the branch last seen is read."""
+"""Import ChatGPT's data export: trees of messages, of which the current branch is read."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -35,7 +35,7 @@ _ROLES = {
     "assistant": "assistant",
     "tool": "tool",
 }
-#: What the application adds and nobody said.
+#: Types of content that the application adds itself.
 _ADDED = ("reasoning_recap", "user_editable_context", "model_editable_context")
 #: A message, and its number in the branch.
 Placed = tuple[int, dict[str, Any]]
@@ -52,7 +52,7 @@ class ChatGPT:
         return is_json(head) and has_key(head, "mapping")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Conversation by conversation, each from its first message to its current one."""
+        """Yield each conversation from its first message to its current one."""
         return read_each(file, partial(_conversation, SourceIds()))
 
 
@@ -97,7 +97,7 @@ def _time(node: dict[str, Any]) -> float:
 
 
 def _model(value: dict[str, Any], told: Sequence[Placed]) -> str | None:
-    """Return the model that spoke last."""
+    """Return the model of the last reply."""
     for _, message in reversed(told):
         if name := text(obj(message.get("metadata")).get("model_slug")):
             return name
@@ -105,10 +105,10 @@ def _model(value: dict[str, Any], told: Sequence[Placed]) -> str | None:
 
 
 class _Branch:
-    """The messages of a branch with their ids, in the order in which they are stored.
+    """Collects the messages of a branch with their ids, in the order in which they are stored.
 
-    Thinking stands before the reply it leads to, and is stored behind it; a tool result looks
-    for the call it answers.
+    Thinking comes before its reply in the file and is stored after it. Tool results are linked to
+    their calls.
     """
 
     def __init__(self, times: Sequence[datetime | None]) -> None:
@@ -118,9 +118,9 @@ class _Branch:
         self._thoughts: list[tuple[str | None, Message]] = []
 
     def take(self, at: int, value: dict[str, Any]) -> None:
-        """Read the message of a node.
+        """Add the message of a node.
 
-        :raises ValueError: it cannot be read.
+        :raises ValueError: the message cannot be read.
         """
         message = self._message(at, value)
         if message is None:
@@ -135,11 +135,11 @@ class _Branch:
             self._said.append(placed)
 
     def all(self) -> list[tuple[str | None, Message]]:
-        """Everything that was read."""
+        """Return all messages read."""
         return self._said + self._thoughts
 
     def _message(self, at: int, value: dict[str, Any]) -> Message | None:
-        """Return what a node says; nothing if it is hidden, empty, or made by the application."""
+        """Return a node's message; ``None`` if it is hidden, empty, or the application's own."""
         author, metadata = obj(value.get("author")), obj(value.get("metadata"))
         role = _ROLES.get(str(author.get("role")))
         if role is None:
@@ -171,7 +171,7 @@ class _Branch:
         return Message("assistant", "", created_at, tool_calls=(call(identity, tool, said),))
 
     def _answered(self, name: str) -> str | None:
-        """Return the call that a tool answers, by its name or family; each call only once."""
+        """Return the id of the open call that a tool's name or family answers, and close it."""
         for each in reversed(self._open):
             if each == name or each.split(".")[0] == name.split(".")[0]:
                 return self._open.pop(each)
@@ -185,7 +185,7 @@ def _hidden(value: dict[str, Any], metadata: dict[str, Any]) -> bool:
 
 
 def _said(content: Any) -> str:
-    """Return the text of a content of any type, as far as it has one."""
+    """Return the text of a content of any type; empty without one."""
     if not isinstance(content, dict):
         return content_text(content)
     if isinstance(content.get("parts"), list):
@@ -203,6 +203,6 @@ def _thoughts(content: dict[str, Any]) -> str:
 
 
 def _files(metadata: dict[str, Any]) -> list[str]:
-    """Markers of attached files; pictures stand among the parts already."""
+    """Return markers of attached files; images are already among the parts."""
     marked = [file_marker(each.get("name")) for each in objects(metadata.get("attachments"))]
     return [each for each in marked if each != "[image]"]

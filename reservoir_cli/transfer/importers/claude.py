@@ -1,4 +1,4 @@
-"""Claude.ai's data export: conversations as lists of messages of blocks."""
+"""Import Claude.ai's data export: conversations as lists of messages with content blocks."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -29,7 +29,7 @@ class Claude:
         return is_json(head) and has_key(head, "chat_messages")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Conversation by conversation, in the order of the file."""
+        """Yield the messages of all conversations, in the order of the file."""
         return read_each(file, partial(_conversation, SourceIds()))
 
 
@@ -87,7 +87,7 @@ def _messages(value: Any, created_at: datetime | None) -> list[Message]:
 
 
 def _attached(value: dict[str, Any]) -> list[str]:
-    """Attached files as markers; a text that was pasted or taken from a file stands below its."""
+    """Return markers of attached files, each followed by the file's extracted text, if any."""
     found = []
     for each in objects(value.get("attachments")):
         found.append(file_marker(each.get("file_name")))

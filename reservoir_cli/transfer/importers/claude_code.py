@@ -1,4 +1,4 @@
-"""Claude Code's sessions: a line for each part of a message, and for much that is none."""
+"""Import Claude Code's sessions: one line per part of a message, and other lines to skip."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,15 +17,15 @@ from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.transfer.importers.resume import Checkpoint, State, lines
 
 _SAID = ("user", "assistant")
-#: Marks of lines that the program wrote itself.
+#: Flags of lines that the program wrote itself.
 _NOT_SAID = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 #: The model of replies that the program wrote itself.
 _SYNTHETIC = "<synthetic>"
-#: Where a title is, by the type of its line, the best last.
+#: The key of a title by the type of its line, the best last.
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
-#: Why a reply stopped, if the turn goes on.
-_GOES_ON = (None, "tool_use", "pause_turn")
-#: So many lines and conversations are remembered from one reading to the next.
+#: Stop reasons of replies after which the turn continues; ``None`` while the reply is written.
+_CONTINUES = (None, "tool_use", "pause_turn")
+#: How many of the latest lines and conversations are remembered until the next import.
 _LINES, _THREADS = 32, 8
 
 
@@ -38,14 +38,14 @@ class ClaudeCode:
     only_databases = False
 
     def detect(self, head: str) -> bool:
-        """Its lines name a session, or the line they belong to."""
+        """Recognise lines that name their session, or the line they belong to."""
         named = has_key(head, "sessionId", "leafUuid", "parentUuid", "isSnapshotUpdate")
         return is_json(head) and named and has_key(head, "type")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Message by message; the lines of one reply are one message.
+        """Yield the messages in order; the lines of one reply are one message.
 
-        What the program itself put among them (notices, summaries, progress) is passed over.
+        The program's own lines (notices, summaries, progress) are skipped.
         """
         session = _Session(file.stem, _titles(file))
         for found in entries(file):
@@ -61,7 +61,7 @@ class ClaudeCode:
         yield from session.end()
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
-        """Yield what follows a place; a turn ends where the next question begins."""
+        """Yield the messages after a checkpoint; a turn ends where the next question begins."""
         session = _Session(file.stem, _titles(file))
         session.restore(start.state)
         turn = start
@@ -81,13 +81,13 @@ class ClaudeCode:
                 yield Skipped(line.place, "no type")
         complete = session.is_complete()
         yield from session.end()
-        # More lines of the last reply may follow: it is read once more.
+        # More lines of the last reply may follow: the next import reads it again.
         yield replace(turn, complete=complete, last=True)
 
 
 @dataclass
 class _Session:
-    """Lines as they come in. A reply is held until a line that does not belong to it."""
+    """A session while it is read. A reply is held until a line that does not belong to it."""
 
     stem: str
     titles: dict[str, str]
@@ -97,7 +97,7 @@ class _Session:
     held: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     def restore(self, state: State | None) -> None:
-        """Know what was known at a checkpoint."""
+        """Restore the state of a checkpoint."""
         if state is None:
             return
         self.seen = dict.fromkeys(reversed(state["seen"]))
@@ -109,7 +109,7 @@ class _Session:
             self.identities.follow(key, previous)
 
     def state(self, line: int) -> State:
-        """Return what has to be known to go on with a line; there is no text in it."""
+        """Return the state needed to continue at a line; it contains no text of messages."""
         return {
             "lines": line - 1,
             "seen": list(islice(reversed(self.seen), _LINES)),
@@ -120,7 +120,7 @@ class _Session:
         }
 
     def begins(self, line: dict[str, Any]) -> bool:
-        """Return whether a line is read, and is no part of the reply that is held."""
+        """Return whether a line begins a new message instead of continuing the held reply."""
         if any(line.get(mark) is True for mark in _NOT_SAID) or text(line.get("uuid")) in self.seen:
             return False
         return not self.held or not _same_reply(self.held[-1][1], line)
@@ -131,13 +131,13 @@ class _Session:
             return True
         line = self.held[-1][1]
         said = line.get("type") == "assistant"
-        return said and obj(line.get("message")).get("stop_reason") not in _GOES_ON
+        return said and obj(line.get("message")).get("stop_reason") not in _CONTINUES
 
     def read(self, place: str, line: dict[str, Any]) -> Iterator[Record | Skipped]:
         if any(line.get(mark) is True for mark in _NOT_SAID):
             return
         identity = text(line.get("uuid"))
-        if identity in self.seen:  # a session that was taken up again repeats its lines
+        if identity in self.seen:  # a resumed session repeats earlier lines
             return
         if identity:
             self.seen[identity] = None
@@ -146,7 +146,7 @@ class _Session:
         self.held.append((place, line))
 
     def end(self) -> Iterator[Record | Skipped]:
-        """Return the messages of the lines that were held."""
+        """Yield the messages of the held lines."""
         held, self.held = self.held, []
         if not held:
             return
@@ -167,7 +167,7 @@ class _Session:
             yield thread.record(each, source_id, text(line.get("cwd")))
 
     def _thread(self, line: dict[str, Any]) -> tuple[str, Thread]:
-        """Return the conversation of a line, a session or its sub-agent, with the model."""
+        """Return the conversation of a line, a session or a sub-agent, with updated metadata."""
         session = text(line.get("sessionId")) or self.stem
         key, title = session, self.titles.get(session)
         if line.get("isSidechain") is True:
@@ -175,7 +175,7 @@ class _Session:
         if key not in self.threads:
             self.threads[key] = Thread(ClaudeCode.name, Conversation(key, title, ClaudeCode.name))
             self.identities.follow(key, key)
-        thread = self.threads[key] = self.threads.pop(key)  # the last one used is the last one
+        thread = self.threads[key] = self.threads.pop(key)  # move the last one used to the end
         about = thread.conversation or Conversation(key, title, ClaudeCode.name)
         model = text(obj(line.get("message")).get("model"))
         thread.conversation = replace(
@@ -193,7 +193,7 @@ def _about(thread: Thread) -> tuple[str | None, str | None, str | None]:
 
 
 def _is_question(line: dict[str, Any]) -> bool:
-    """Return whether a line is what a user asks of the session itself."""
+    """Return whether a line is the user's question to the main session."""
     content = obj(line.get("message")).get("content")
     results = isinstance(content, list) and any(
         obj(block).get("type") == "tool_result" for block in content
@@ -202,7 +202,7 @@ def _is_question(line: dict[str, Any]) -> bool:
 
 
 def _content(line: dict[str, Any]) -> list[Any]:
-    """Return the blocks of a line, without what the program put into them."""
+    """Return the blocks of a line, without the program's own text."""
     message = line.get("message")
     if not isinstance(message, dict):
         raise ValueError("not a message")
@@ -218,7 +218,7 @@ def _content(line: dict[str, Any]) -> list[Any]:
 
 
 def _said(block: Any) -> Any:
-    """Return a block of a user's line without plumbing; empty if there is nothing else."""
+    """Return a block of a user's line without the program's text; empty if none remains."""
     if isinstance(block, str):
         return without_plumbing(block)
     kind = obj(block).get("type")
@@ -246,8 +246,8 @@ def _answered(content: Any) -> Any:
 def _titles(file: File) -> dict[str, str]:
     """Return the titles of a file's sessions; they may come after their sessions.
 
-    A summary names the line it ends with. One of another file is no title here, unless it is the
-    only one and stands alone at the beginning.
+    A summary names the last line it covers. The summary of a line in another file is ignored,
+    unless it is the only summary.
     """
     sessions: dict[str, str] = {}
     known: dict[str, dict[str, str]] = {kind: {} for kind in _TITLES}
@@ -270,7 +270,7 @@ def _titles(file: File) -> dict[str, str]:
 
 
 def _same_reply(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether two lines are parts of one reply: both ids are there, and equal."""
+    """Return whether two lines are parts of one reply: both have both ids, and they are equal."""
     keys = [
         (text(obj(each.get("message")).get("id")), text(each.get("requestId")))
         for each in (one, other)

@@ -1,7 +1,7 @@
-"""Tasks of Cline and its descendants Roo Code and Kilo Code: what was sent to the model.
+"""Import tasks of Cline and its descendants Roo Code and Kilo Code.
 
-A task is a list of messages as Anthropic's API takes them. Older versions write tool calls as tags
-in the text of a reply, and their results as text in the name of the user.
+A task is a list of messages in the shape of Anthropic's API. Older versions write tool calls as
+tags in the text of a reply, and their results as text of the user.
 """
 
 import hashlib
@@ -27,21 +27,21 @@ from reservoir_cli.util.read_files import open_regular
 
 _HISTORY = "api_conversation_history.json"
 _LARGEST_BESIDE = 4 << 20
-#: What a text of these tools begins with, and hardly any other.
+#: A text that begins in a way typical of these tools.
 _MARK = re.compile(r'"(?:text|content)"\s*:\s*"\s*<(?:task|environment_details|user_message)>')
 #: Tags around the user's words, and around what the program adds to them.
 _WORDS = ("task", "user_message", "feedback", "answer")
 _ADDED = ("environment_details", "hook_context", "explicit_instructions")
 _USER_TAGS = opening_tags((*_WORDS, *_ADDED))
 _NOTICES = ("[TASK RESUMPTION]", "[ERROR] You did not use a tool", "(The user did not provide")
-#: How the result of a tool begins where it is text in the name of the user.
+#: The beginning of a tool's result that is written as text of the user.
 _RESULT = re.compile(r"\[(\w{1,64})\b.{0,4000}?\] Result:\s*", re.S)
-#: How a text begins that is no piece of a result.
+#: Beginnings of texts that do not continue a result.
 _OWN = re.compile(
     rf"<(?:{'|'.join((*_WORDS, *_ADDED))})[ >]|\[TASK RESUMPTION\]|New (?:instr|mess)"
 )
 _DENIED = "The user denied this operation"
-#: Tools by which the model speaks to the user, and where the words are.
+#: Tools that show a text to the user, and the parameter with the text.
 _SPEAKING = {
     "attempt_completion": "result",
     "ask_followup_question": "question",
@@ -56,7 +56,7 @@ _TOOLS = (
 _REPLY_TAGS = opening_tags((*_TOOLS, *_SPEAKING, "thinking"))
 _MOST_PARAMETERS = 50
 _PARAMETER = re.compile(r"<(\w{1,64})>")
-#: What a description of the surroundings tells.
+#: Fields of the description of the environment.
 _FOLDER = re.compile(r"# Current (?:Working|Workspace) Directory \((.{1,4096}?)\) Files")
 _MODEL = re.compile(r"<model>([^<\n]{1,200})</model>")
 _UTC = re.compile(r"ISO 8601 UTC format: (\S{1,40})")
@@ -67,17 +67,17 @@ _LOCAL = re.compile(
 
 
 class Cline:
-    """Reads ``api_conversation_history.json``, and what lies beside it."""
+    """Reads ``api_conversation_history.json`` and the files beside it."""
 
     name = "cline"
     instance = "cline"
 
     def detect(self, head: str) -> bool:
-        """Return whether it is a list of messages with a text that begins like theirs."""
+        """Recognise a list of messages with a text that begins in a typical way."""
         return head.lstrip()[:1] == "[" and has_key(head, "role") and bool(_MARK.search(head))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Message by message; surroundings, notices and summaries are passed over."""
+        """Yield the messages in order; skip environments, notices and summaries."""
         task = _Task(_about(file))
         for found in entries(file):
             if isinstance(found, Skipped):
@@ -94,7 +94,7 @@ class Cline:
 
 
 def _about(file: File) -> Conversation | None:
-    """Return what the place of a task tells: its id, its model, and its project."""
+    """Return a task's id, model and project, from its folder and the files in it."""
     place = PurePath(file.name.replace("\\", "/"))
     if place.name != _HISTORY or not place.parent.name:
         return None
@@ -109,7 +109,7 @@ def _about(file: File) -> Conversation | None:
 
 
 def _beside(file: File, name: str) -> dict[str, Any]:
-    """Return the object in a small file beside a task; an empty one if it cannot be read."""
+    """Return the JSON object in a small file beside a task; an empty one if it is unreadable."""
     path = file.path.with_name(name) if file.path else None
     if path is None or path.is_symlink():
         return {}
@@ -122,8 +122,9 @@ def _beside(file: File, name: str) -> dict[str, Any]:
 class _Task:
     """A task while it is read.
 
-    :param spoken: ids of calls by which the model spoke to the user.
+    :param spoken: ids of calls that showed a text to the user.
     :param pending: names and ids of calls in text that have no result yet.
+    :param called: how often each call in text occurred, by its digest.
     """
 
     about: Conversation | None
@@ -142,7 +143,7 @@ class _Task:
                 self.time = moment_ms(int(self.about.id))
 
     def record(self, message: Message) -> Record:
-        """Return the next message with its identity."""
+        """Return the record of the next message."""
         made = self.thread.record(message, self.identities.new("", message))
         about = made.conversation
         if about and self.about:
@@ -153,7 +154,7 @@ class _Task:
     def messages(self, value: dict[str, Any]) -> list[Message]:
         """Return the messages of an entry.
 
-        :raises ValueError: it cannot be read.
+        :raises ValueError: the entry cannot be read.
         """
         if any(value.get(mark) is True for mark in ("isSummary", "isTruncationMarker")):
             return []
@@ -178,7 +179,7 @@ class _Task:
             self.about, model=model or self.about.model, project=self.about.project or project
         )
 
-    # The user, and the program in the user's name
+    # Entries of the user, which also contain the program's text
 
     def _user(self, content: list[Any]) -> list[Message]:
         said: list[Message] = []
@@ -196,10 +197,9 @@ class _Task:
         return self._answer(Message("tool", content, tool_call_id=answered))
 
     def _answer(self, result: Message) -> list[Message]:
-        """Return a result, and the user's words in it.
+        """Return a result, followed by the user's words if the user denied the call.
 
-        What a tool returns may hold any tags. They are words of the user only where the user
-        denied the call.
+        The output of a tool may contain any tags; only a denial has the user's words in tags.
         """
         if not result.content.startswith(_DENIED):
             return [result]
@@ -207,7 +207,7 @@ class _Task:
         return [replace(result, content=outside), *words]
 
     def _text(self, content: str, said: list[Message]) -> None:
-        """Add what a text says: the user's words, or a piece of the result of a tool."""
+        """Add a text to the messages: the user's words, or a part of a tool's result."""
         mark = _RESULT.match(content)
         if mark and mark[1] not in _SPEAKING:
             result = Message("tool", content[mark.end() :].strip(), name=mark[1])
@@ -220,17 +220,17 @@ class _Task:
             said += self._spoken(content, mark is not None or content.startswith(_NOTICES))
 
     def _spoken(self, content: str, notice: bool) -> list[Message]:
-        """Return the user's words in a text: what stands in tags, or all if nothing does.
+        """Return the user's words in a text: those in tags, or all of it without tags.
 
-        :param notice: what stands outside of tags is of the program.
+        :param notice: the text outside tags is the program's.
         """
         outside, words = self._parted(content)
-        if words and outside.startswith("<"):  # files that the words mention
+        if words and outside.startswith("<"):  # files that the user mentions
             words[-1] = replace(words[-1], content=f"{words[-1].content}\n{outside}")
         return words if words or notice else [Message("user", outside)]
 
     def _call(self, name: str) -> str | None:
-        """Return the id of the first call of a name that has no result yet."""
+        """Return the id of the first pending call of a tool, which is no longer pending."""
         found = next((call for call in self.pending if call[0] == name), None)
         if found is None:
             return None
@@ -238,7 +238,7 @@ class _Task:
         return found[1]
 
     def _parted(self, content: str) -> tuple[str, list[Message]]:
-        """Part a text into what the program says, and the user's words."""
+        """Split a text into the text outside tags, and the user's words as messages."""
         outside, words = [], []
         for tag, part in split_tags(content, _USER_TAGS):
             if tag == "environment_details":
@@ -254,7 +254,7 @@ class _Task:
         self._learn(text(model[1]) if model else None, folder_name(folder[1]) if folder else None)
         self.time = _current_time(details) or self.time
 
-    # The model
+    # Entries of the model
 
     def _reply(self, content: list[Any]) -> list[Message]:
         told: list[Any] = []
@@ -269,7 +269,7 @@ class _Task:
         return content_blocks.messages("assistant", told, None)
 
     def _used(self, block: dict[str, Any]) -> dict[str, Any]:
-        """Return a call as it is, or as text where the model speaks by it."""
+        """Return a call unchanged, or as text if it shows a text to the user."""
         words = text(obj(block.get("input")).get(_SPEAKING.get(str(block.get("name")), "")))
         if words is None:
             return block
@@ -277,7 +277,7 @@ class _Task:
         return {"type": "text", "text": words}
 
     def _opened(self, content: str) -> Iterator[dict[str, Any]]:
-        """Yield blocks for a text: its words, and what stands in tags of tools."""
+        """Yield the blocks of a text: its words, thinking, and calls of tools written as tags."""
         for tag, part in split_tags(content, _REPLY_TAGS):
             if tag == "thinking":
                 yield {"type": "thinking", "thinking": part.strip()}
@@ -292,7 +292,7 @@ class _Task:
                     yield self._called(tag, parameters)
 
     def _called(self, name: str, parameters: dict[str, str]) -> dict[str, Any]:
-        """Return a call in text as a block. It has no id: its own words make one."""
+        """Return a call in text as a block, with an id derived from its content."""
         arguments = json.dumps(parameters, ensure_ascii=False)
         digest = hashlib.sha256(f"{name} {arguments}".encode("utf-8", "replace")).hexdigest()[:24]
         self.called[digest] = self.called.get(digest, 0) + 1
@@ -302,7 +302,10 @@ class _Task:
 
 
 def _goes_on(result: Message, content: str) -> bool:
-    """Return whether a text is a piece of the result before it; the first one always is."""
+    """Return whether a text continues the result before it.
+
+    The first text after the heading of a result does, unless it describes the environment.
+    """
     if result.role != "tool" or result.name is None:
         return False
     if not result.content:
@@ -311,7 +314,7 @@ def _goes_on(result: Message, content: str) -> bool:
 
 
 def _parameters(part: str) -> dict[str, str]:
-    """Return the parameters in the tag of a tool; a value goes up to the last closing tag."""
+    """Return the parameters in the tag of a tool; a value extends to its last closing tag."""
     found: dict[str, str] = {}
     done = 0
     for _ in range(_MOST_PARAMETERS):
@@ -328,7 +331,7 @@ def _parameters(part: str) -> dict[str, str]:
 
 
 def _current_time(details: str) -> datetime | None:
-    """Return the time that a description of the surroundings tells."""
+    """Return the time in a description of the environment."""
     if match := _UTC.search(details):
         return moment_ms(match[1])
     if match := _LOCAL.search(details):

@@ -1,4 +1,4 @@
-"""Codex's sessions (rollouts): what was sent to the model and what came back, line by line."""
+"""Import Codex's sessions (rollouts): one line per item sent to or received from the model."""
 
 import json
 from collections.abc import Iterator
@@ -26,24 +26,24 @@ from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.transfer.importers.resume import Checkpoint, StartOver, State, lines
 from reservoir_cli.util.read_files import read_bounded
 
-#: What the program writes in the user's name.
+#: Beginnings of user messages that the program writes.
 _INJECTED = (
     "<environment_context>",
     "<permissions",
     "<user_instructions>",
     "# AGENTS.md instructions for ",
 )
-#: Such texts that once were taken for messages: they go on counting for the identities.
+#: Beginnings of others that were once imported as messages: they still count for source ids.
 _NOTICES = (
     "<turn_aborted>",
     "<user_shell_command>",
     "<subagent_notification>",
     "<skill>",
 )
-#: What an editor tells of itself, and the heading below which the question stands.
+#: The heading of an editor's context, and the heading of the question after it.
 _SETUP, _REQUEST = "# Context from my IDE setup:", "\n## My request for Codex:"
 _LINES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
-#: Where Codex lists the sessions that it copied from other tools, and how far above them.
+#: Codex's list of sessions copied from other tools, and how many folders above them to look.
 _COPIES, _DEPTH = "external_agent_session_imports.json", 5
 #: Events that end a turn.
 _ENDS = ("task_complete", "turn_aborted")
@@ -58,12 +58,12 @@ class Codex:
     only_databases = False
 
     def detect(self, head: str) -> bool:
-        """Each line has a payload of one of a few types."""
+        """Recognise lines with a payload of a known type."""
         known = any(f'"{each}"' in head for each in _LINES)
         return is_json(head) and known and has_key(head, "payload")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Message by message; events repeat what the items say, and are passed over."""
+        """Yield the messages in order; skip events, which repeat the items."""
         if _is_copy(file):
             return
         rollout = _Rollout(file.stem)
@@ -74,7 +74,7 @@ class Codex:
                 yield from rollout.read(*found)
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
-        """Yield what follows a place; a turn ends where Codex says so, or with a new question."""
+        """Yield the messages after a checkpoint; a turn ends with an event or a new question."""
         if _is_copy(file):
             yield replace(start, complete=True, last=True)
             return
@@ -87,7 +87,7 @@ class Codex:
                 yield value
                 continue
             kind, payload = value.get("type"), obj(value.get("payload"))
-            if kind == "session_meta" and start.state:  # of a fork, whose messages are counted on
+            if kind == "session_meta" and start.state:  # a fork, which continues the source ids
                 raise StartOver
             if kind == "response_item":
                 asked = _is_question(payload)
@@ -101,7 +101,7 @@ class Codex:
 
 
 class _Rollout:
-    """The lines of a rollout as they come in."""
+    """A rollout while it is read."""
 
     def __init__(self, session: str) -> None:
         self._identities = SourceIds()
@@ -111,11 +111,11 @@ class _Rollout:
     def _begin(self, session: str) -> None:
         self._about = Conversation(session, source=Codex.name)
         self._thread = Thread(Codex.name, self._about)
-        # Sessions may begin with the same words: what a message follows is, at first, its session.
+        # Sessions may begin with the same words: the first message's id depends on the session.
         self._identities.follow(session, session)
 
     def restore(self, state: State | None) -> None:
-        """Know what was known at a checkpoint."""
+        """Restore the state of a checkpoint."""
         if state is None:
             return
         model, project, branch = state["about"]
@@ -126,9 +126,9 @@ class _Rollout:
         self._thread.trace, self._folder = state["trace"], state["folder"]
 
     def state(self, lines: int) -> State:
-        """Return what has to be known to go on; there is no text in it.
+        """Return the state needed to continue; it contains no text of messages.
 
-        :param lines: how many were read.
+        :param lines: the number of lines read.
         """
         return {
             "lines": lines,
@@ -158,7 +158,7 @@ class _Rollout:
             yield Skipped(place, str(error))
             return
         if message is not None:
-            # Its identity is that of the whole text: what was imported once is there already.
+            # The id depends on the whole text, so that earlier imports are recognised.
             source_id = self._identities.new(self._about.id, message)
             said = _said(message)
             if said.content or message.role == "tool" or message.tool_calls:
@@ -166,7 +166,7 @@ class _Rollout:
 
 
 def _is_copy(file: File) -> bool:
-    """Return whether Codex made a session of another tool's, which that tool has itself."""
+    """Return whether a session is Codex's copy of another tool's session."""
     if file.path is None:
         return False
     return any(
@@ -192,7 +192,7 @@ def _is_question(item: dict[str, Any]) -> bool:
 
 
 def _learnt(about: Conversation, payload: dict[str, Any]) -> Conversation:
-    """Return a conversation with the model, folder and branch that a line names."""
+    """Return a conversation updated with the model, folder and branch of a line."""
     return replace(
         about,
         model=text(payload.get("model")) or about.model,
@@ -202,9 +202,9 @@ def _learnt(about: Conversation, payload: dict[str, Any]) -> Conversation:
 
 
 def _said(message: Message) -> Message:
-    """Return a message without citation marks, or a user's without what an editor put in front.
+    """Return a reply without citation marks, or a user message without an editor's context.
 
-    It is empty if it is a notice.
+    The program's notices become empty.
     """
     if message.role == "assistant":
         return replace(message, content=without_marks(message.content))
@@ -220,7 +220,10 @@ def _said(message: Message) -> Message:
 
 
 def _message(line: dict[str, Any]) -> Message | None:
-    """Return what an item says; nothing if the program itself says it."""
+    """Return the message of an item; ``None`` if the program wrote it.
+
+    :raises ValueError: the item cannot be read.
+    """
     item, created_at = line.get("payload"), moment(line.get("timestamp"))
     if not isinstance(item, dict):
         raise ValueError("not an item")

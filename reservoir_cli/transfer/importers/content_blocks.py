@@ -1,9 +1,9 @@
-"""The content of a message, a text or a list of blocks, as the messages it stands for.
+"""Convert the content of a message, a text or a list of blocks, into messages.
 
-Tool calls and their results become what they are. What is no text becomes a short marker such
-as ``[image]``. Thinking becomes a message of its own, of role system and named ``thinking``,
-right behind the reply it led to: it can be read and searched, but system messages never become
-context, and the question and its reply stay neighbours.
+Tool calls become calls of a message, and results messages of their own. Images and files become a
+short marker such as ``[image]``. Thinking becomes a message with the role system and the name
+``thinking``, right after its reply: it can be read and searched, but system messages are never
+added to a context, and a question and its reply stay neighbours.
 """
 
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ _FILES = ("file", "document", "container_upload")
 def content_text(content: Any) -> str:
     """Return a content as one text.
 
-    :raises ValueError: it is neither a text nor a list.
+    :raises ValueError: the content is neither a text nor a list.
     """
     if content is None:
         return ""
@@ -33,7 +33,7 @@ def content_text(content: Any) -> str:
 
 
 def part_text(part: Any) -> str:
-    """Return the text of a content block, or a marker for what it is."""
+    """Return the text of a content block, or a marker of its type."""
     if isinstance(part, str):
         return part
     if not isinstance(part, dict):
@@ -49,7 +49,7 @@ def part_text(part: Any) -> str:
 
 
 def file_marker(name: Any) -> str:
-    """``[image]``, ``[file NAME]``, or ``[file]`` where there is no name."""
+    """Return ``[image]``, ``[file NAME]``, or ``[file]`` without a name."""
     said = text(name)
     if said is None:
         return "[file]"
@@ -57,17 +57,17 @@ def file_marker(name: Any) -> str:
 
 
 def thought(content: str, created_at: datetime | None = None) -> Message:
-    """Thinking as a message."""
+    """Return the message of a model's thinking."""
     return Message("system", content, created_at, name=THINKING)
 
 
 def messages(
     role: str, content: Any, created_at: datetime | None, unnamed: str = ""
 ) -> list[Message]:
-    """Return the messages in blocks of one author, in order; none if nothing is said.
+    """Return the messages in the blocks of one author, in order; none if the blocks are empty.
 
-    :param unnamed: how to call tool calls without ids, and numbered on.
-    :raises ValueError: a block that cannot be read.
+    :param unnamed: prefix of the numbered ids for tool calls without one.
+    :raises ValueError: a block cannot be read.
     """
     if isinstance(content, str):
         content = [content]

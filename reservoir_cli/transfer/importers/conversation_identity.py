@@ -1,4 +1,4 @@
-"""What makes messages of a file a conversation: identities, traces, and its name."""
+"""Assign ids, traces and conversations to the messages of a file."""
 
 import uuid
 from collections import Counter
@@ -11,10 +11,10 @@ from reservoir_cli.transfer.importers.content_blocks import THINKING
 
 
 class SourceIds:
-    """Ids for messages of a file whose format has none.
+    """Generates ids for messages of formats without ids.
 
-    An id depends on the message and on the one before it in its thread, so that a longer file
-    adds only its tail; equal ids of a file are numbered, so that equal messages stay apart.
+    An id depends on the message and on the previous one in its conversation, so that a longer file
+    adds only its new end; equal ids in a file are numbered.
     """
 
     def __init__(self) -> None:
@@ -22,15 +22,15 @@ class SourceIds:
         self._seen: Counter[str] = Counter()
 
     def follow(self, thread: Hashable, source_id: str) -> None:
-        """Go on behind a message that has an id of its own, or begin with that of the thread."""
+        """Set the id that the next message follows: a message's own, or the conversation's."""
         self._previous[thread] = source_id
 
     def last(self, thread: Hashable) -> str:
-        """Return what the next message of a thread follows."""
+        """Return the id that the next message of a conversation follows."""
         return self._previous.get(thread, "")
 
     def new(self, thread: Hashable, message: Message) -> str:
-        """Return the id of the conversation's next message."""
+        """Return the id of a conversation's next message."""
         made = content_hash(message, self._previous.get(thread, ""))
         self._previous[thread] = made
         self._seen[made] += 1
@@ -38,10 +38,9 @@ class SourceIds:
 
 
 def source_ids(own: str, messages: Iterable[Message]) -> Iterator[tuple[str, Message]]:
-    """Give ids to the messages that a record stands for.
+    """Yield the messages of a record with their ids.
 
-    An id says what the message is in its record, so that a record that is read again when it has
-    grown keeps the ids it had.
+    An id depends on the kind of the message, so that it stays the same when the record grows.
 
     :param own: the id of the record.
     """
@@ -58,7 +57,7 @@ def source_ids(own: str, messages: Iterable[Message]) -> Iterator[tuple[str, Mes
 
 
 def take_back(order: dict[str, None], first: str) -> list[str]:
-    """Remove ids from the end of an ordered set up to and including one, and return them."""
+    """Remove the given id and all after it from an ordered set, and return them."""
     taken: list[str] = []
     while first in order:
         taken.append(order.popitem()[0])
@@ -67,9 +66,9 @@ def take_back(order: dict[str, None], first: str) -> list[str]:
 
 @dataclass
 class Thread:
-    """One conversation: its messages are told its name, and whose question they belong to.
+    """A conversation, which sets its id and a trace on its messages.
 
-    :param conversation: without one, it is named by its first message.
+    :param conversation: the metadata; without any, the id is that of the first message.
     """
 
     source: str
@@ -77,9 +76,9 @@ class Thread:
     trace: str = ""
 
     def record(self, message: Message, source_id: str, folder: str | None = None) -> Record:
-        """Make the next message. From one question to the next, all share a trace.
+        """Return the record of the next message, with a new trace for each question.
 
-        :param folder: where the conversation was held.
+        :param folder: the working folder of the conversation.
         """
         if self.conversation is None:
             self.conversation = Conversation(source_id, source=self.source)

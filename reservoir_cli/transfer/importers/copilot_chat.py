@@ -1,7 +1,7 @@
-"""Copilot Chat's sessions in VS Code: a document, or a log of changes that leads to one.
+"""Import Copilot Chat's sessions in VS Code: a document, or the log of changes to one.
 
 A session is a list of requests, each with the question and the parts of the response. A line of a
-log holds the whole document (kind 0), sets a value (1), appends to a list after cutting it off (2),
+log contains the whole document (kind 0), sets a value (1), truncates a list and appends to it (2),
 or deletes a value (3).
 """
 
@@ -28,10 +28,10 @@ from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.util.read_files import LARGEST, open_regular, read_stream
 
 _INITIAL, _SET, _PUSH, _DELETE = range(4)
-#: A log is read up to this size: all that it says is in memory until its end.
+#: A log is read up to this size: its document is kept in memory.
 _MOST = LARGEST
 _LOG = re.compile(r'\A\s*\{\s*"kind"\s*:\s*[0-3]\s*,\s*"[vki]"')
-#: What VS Code adds to the ids of calls.
+#: Suffix that VS Code adds to the ids of calls.
 _SUFFIX = re.compile(r"__vscode-\d+\Z")
 
 
@@ -49,7 +49,7 @@ class CopilotChat:
         return bool(_LOG.match(head)) or (named and has_key(head, "requests"))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages of all requests that the user did not take back."""
+        """Yield the messages of all requests that the user did not undo."""
         state = _State(file)
         yield from state.build()
         if state.value is None:
@@ -69,14 +69,14 @@ class CopilotChat:
 
 
 class _State:
-    """The document that the lines of a file lead to."""
+    """Rebuilds the document from the lines of a file."""
 
     def __init__(self, file: File) -> None:
         self._file = file
         self.value: dict[str, Any] | None = None
 
     def build(self) -> Iterator[Skipped]:
-        """Apply all lines; one that cannot be applied is skipped."""
+        """Apply all lines, and yield those that are skipped."""
         for found in entries(self._file):
             if isinstance(found, Skipped):
                 yield found
@@ -121,7 +121,7 @@ def _set(parent: Any, key: Any, value: Any) -> None:
 
 
 def _push(parent: Any, key: Any, values: Any, start: Any) -> None:
-    """Append values to a list; from the start on, they replace what was there."""
+    """Append values to a list, after truncating it at ``start``."""
     present = parent.get(key) if isinstance(parent, dict) else parent[key]
     listed = present if isinstance(present, list) else []
     if isinstance(start, int) and 0 <= start <= len(listed):
@@ -131,7 +131,7 @@ def _push(parent: Any, key: Any, values: Any, start: Any) -> None:
 
 
 def _about(session: dict[str, Any], file: File) -> Conversation:
-    """Return the session's id, title and project."""
+    """Return the id, title and project of a session."""
     identity = text(session.get("sessionId")) or file.stem
     folder = uri_folder_name(session.get("workingDirectory")) or _workspace(file)
     title = text(session.get("customTitle"))
@@ -139,7 +139,7 @@ def _about(session: dict[str, Any], file: File) -> Conversation:
 
 
 def _workspace(file: File) -> str | None:
-    """Return the folder that VS Code had open, from ``workspace.json`` beside the sessions."""
+    """Return the name of the folder open in VS Code, from ``workspace.json``."""
     path = file.path.absolute().parent.parent / "workspace.json" if file.path else None
     if path is None or path.is_symlink():
         return None
@@ -155,7 +155,7 @@ def _workspace(file: File) -> str | None:
 def _request(
     place: str, request: dict[str, Any], thread: Thread, identities: SourceIds
 ) -> Iterator[Record | Skipped]:
-    """Yield the question and its response."""
+    """Yield the messages of a request: the question and its response."""
     if request.get("isHidden") is True or obj(request.get("shouldBeRemovedOnSend")):
         return
     own, at = text(request.get("requestId")), moment_ms(request.get("timestamp"))
@@ -174,7 +174,7 @@ def _request(
 
 
 def _learn(thread: Thread, request: dict[str, Any]) -> None:
-    """Note the model that answers."""
+    """Update the conversation's model."""
     metadata = obj(obj(request.get("result")).get("metadata"))
     model = text(metadata.get("resolvedModel")) or text(request.get("modelId"))
     if model and thread.conversation:
@@ -182,7 +182,7 @@ def _learn(thread: Thread, request: dict[str, Any]) -> None:
 
 
 def _question(request: dict[str, Any]) -> list[Any]:
-    """Return what was typed, after markers for attached images and files."""
+    """Return the text of the question, preceded by markers for attached images and files."""
     message = request.get("message")
     said = message if isinstance(message, str) else obj(message).get("text")
     if not isinstance(said, str):
@@ -197,7 +197,7 @@ def _question(request: dict[str, Any]) -> list[Any]:
 
 
 def _is_implicit(variable: dict[str, Any]) -> bool:
-    """Return whether VS Code attached the open file by itself."""
+    """Return whether VS Code attached the open file automatically."""
     return (text(variable.get("id")) or "").startswith("vscode.implicit")
 
 
@@ -205,7 +205,7 @@ def _is_implicit(variable: dict[str, Any]) -> bool:
 
 
 def _response(request: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the parts of a response as blocks; neighbouring texts are one."""
+    """Return the parts of a response as blocks, with adjacent texts joined."""
     calls, answers = _asked(request)
     made: list[dict[str, Any]] = []
     for kind, parts in groupby(objects(request.get("response")), _kind):
@@ -221,7 +221,7 @@ def _response(request: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _asked(request: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
-    """Return the calls as the model made them, and what it was told, by the ids of the calls."""
+    """Return the calls as the model made them, and the results it received, by call id."""
     metadata = obj(obj(request.get("result")).get("metadata"))
     rounds = objects(metadata.get("toolCallRounds"))
     calls = [call for each in rounds for call in objects(each.get("toolCalls"))]
@@ -240,7 +240,7 @@ def _kind(part: dict[str, Any]) -> str:
 
 
 def _text(part: dict[str, Any]) -> str:
-    """Return the text of a part, or the name of what it refers to."""
+    """Return the text of a part, or the name of the file or symbol it refers to."""
     match part.get("kind"):
         case None | "markdownContent" | "markdownVuln":
             return _markdown(part.get("content", part.get("value")))
@@ -255,7 +255,7 @@ def _text(part: dict[str, Any]) -> str:
 
 
 def _markdown(value: Any) -> str:
-    """Return a text, or the text that an object holds."""
+    """Return a text, or the value of an object that contains a text."""
     held = value.get("value") if isinstance(value, dict) else value
     return held if isinstance(held, str) else ""
 
@@ -270,8 +270,8 @@ def _invocation(
 ) -> list[dict[str, Any]]:
     """Return a tool call, and its result if there is one.
 
-    :param calls: what the model asked for, by the ids of the calls.
-    :param answers: what the model was told.
+    :param calls: the calls as the model made them, by call id.
+    :param answers: the results that the model received, by call id.
     """
     identity = _SUFFIX.sub("", text(part.get("toolCallId")) or "")
     asked, shown = calls.get(identity, {}), obj(part.get("toolSpecificData"))
@@ -305,6 +305,6 @@ def _output(shown: dict[str, Any], details: dict[str, Any]) -> str:
 
 
 def _answer(value: Any) -> str:
-    """Return a tool's result as the model got it."""
+    """Return a tool's result as the model received it."""
     content = objects(obj(value).get("content"))
     return "\n".join(filter(None, (text(each.get("value")) for each in content)))

@@ -1,4 +1,4 @@
-"""Copilot CLI's sessions: a line for each event."""
+"""Import Copilot CLI's sessions: files with one event per line."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -56,7 +56,7 @@ class CopilotCli:
 
 @dataclass
 class _Events:
-    """The events of a session while they are read; each agent has a conversation of its own."""
+    """A session while its events are read; each agent has its own conversation."""
 
     session: str
     about: Conversation = field(init=False)
@@ -91,7 +91,7 @@ class _Events:
             yield thread.record(timed, source_id if own else self.identities.new(id(thread), timed))
 
     def _learn(self, data: dict[str, Any]) -> None:
-        """Note the model, the folder and the branch that an event tells of."""
+        """Update the conversation with the model, folder and branch of an event."""
         place = obj(data.get("context")) or data
         self.about = replace(
             self.about,
@@ -101,7 +101,7 @@ class _Events:
         )
 
     def _thread(self, event: dict[str, Any]) -> Thread:
-        """Return the conversation of the agent that an event is from, with its model."""
+        """Return the conversation of the agent that sent an event, with an updated model."""
         data = obj(event.get("data"))
         agent = text(event.get("agentId")) or text(data.get("parentToolCallId"))
         key = f"{self.session}/{agent}" if agent else self.session
@@ -115,9 +115,9 @@ class _Events:
 
 
 def _is_injected(event: dict[str, Any]) -> bool:
-    """Return whether nobody asked what a user's message says: a skill, or the program itself.
+    """Return whether a user message was written by a skill or the program, not by the user.
 
-    The first message of an agent is from the one that started it.
+    The first message of a sub-agent comes from the agent that started it, and is kept.
     """
     data = obj(event.get("data"))
     source = text(data.get("source")) or ""
@@ -126,7 +126,7 @@ def _is_injected(event: dict[str, Any]) -> bool:
 
 
 def _user(data: dict[str, Any], own: str) -> list[Message]:
-    """Return what the user typed, after markers for attachments."""
+    """Return the user's message, preceded by markers for attachments."""
     attached = [_attached(each) for each in objects(data.get("attachments"))]
     return content_blocks.messages("user", [*attached, _said(data)], None)
 
@@ -139,7 +139,7 @@ def _said(data: dict[str, Any]) -> str:
 
 
 def _attached(about: dict[str, Any]) -> dict[str, Any]:
-    """Return a marker for an attachment, whose content is not imported."""
+    """Return a marker block for an attachment, whose content is not imported."""
     kind = (text(about.get("mimeType")) or "").split("/")[0]
     if kind in ("image", "audio", "video"):
         return {"type": kind}
@@ -148,7 +148,7 @@ def _attached(about: dict[str, Any]) -> dict[str, Any]:
 
 
 def _assistant(data: dict[str, Any], own: str) -> list[Message]:
-    """Return a reply with its calls, and the thinking that led to it."""
+    """Return a reply with its calls, and its thinking."""
     calls = [
         {
             "type": "tool_use",
@@ -163,7 +163,7 @@ def _assistant(data: dict[str, Any], own: str) -> list[Message]:
 
 
 def _result(data: dict[str, Any], own: str) -> list[Message]:
-    """Return the result of a call, or why it failed."""
+    """Return the result of a call, or its error."""
     result, error = obj(data.get("result")), obj(data.get("error"))
     said = text(result.get("content")) or text(error.get("message")) or ""
     return [Message("tool", said, tool_call_id=text(data.get("toolCallId")))]
@@ -177,7 +177,7 @@ _READERS = {
 
 
 def _survey(file: File) -> tuple[str, set[str]]:
-    """Return the session's id and the ids of rewound events, which are known at the end only."""
+    """Read the whole file for the session's id and the ids of events rewound later."""
     session, rewound = None, set()
     order: dict[str, None] = {}
     with suppress(Unreadable, OSError):
@@ -193,7 +193,7 @@ def _survey(file: File) -> tuple[str, set[str]]:
 
 
 def _taken(data: dict[str, Any], order: dict[str, None]) -> set[str]:
-    """Return the ids of the events that a rewind removes: those listed, or all from one on."""
+    """Return the ids of the events that a rewind removes: a list, or all from an event on."""
     listed = data.get("eventIds")
     if isinstance(listed, list):
         return set(filter(None, map(text, listed)))

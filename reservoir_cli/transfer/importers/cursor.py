@@ -1,7 +1,7 @@
-"""Cursor's database of state: conversations ("composers") and their messages ("bubbles").
+"""Import Cursor's conversations ("composers") and messages ("bubbles") from its state database.
 
-Both are JSON in a table of keys and values. A composer lists its bubbles in order; older ones hold
-them.
+Both are JSON in a table of keys and values. A composer lists its bubbles in order; an older one
+contains them.
 """
 
 import json
@@ -40,7 +40,7 @@ _TABLE = "cursorDiskKV"
 _COLUMNS = {_TABLE: "key value", "composerHeaders": "composerId value"}
 _COMPOSER, _BUBBLE = "composerData:", "bubbleId:"
 _ROLES = {1: "user", 2: "assistant"}
-#: The model of whoever lets Cursor choose.
+#: The model's name if Cursor chooses the model.
 _DEFAULT = "default"
 
 
@@ -53,13 +53,13 @@ class Cursor:
     only_databases = True
 
     def detect(self, head: str) -> bool:
-        """Recognise no text: a database is known by its tables."""
+        """Return false: databases are recognised by their tables."""
         return False
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield messages by conversation.
 
-        :raises ReservoirError: it is another program's database, or cannot be opened.
+        :raises ReservoirError: the file is another program's database, or cannot be opened.
         """
         return read_database(
             file,
@@ -70,22 +70,22 @@ class Cursor:
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
         """Yield the messages of conversations that are new or have changed.
 
-        :raises ReservoirError: it is another program's database, or cannot be opened.
+        :raises ReservoirError: the file is another program's database, or cannot be opened.
         """
         return resume_database(file, _COLUMNS, start, lambda found: _talks(found, file.name))
 
 
 def _talks(database: Database, name: str) -> Iterator[Talk]:
     if _TABLE not in database.tables:
-        raise ReservoirError(f"{name} is a database, but not Cursor's", hint="leave --format out")
-    database.refuse_computed(f"{name} is no database as Cursor writes it")
-    # The character behind the colon ends the range of keys.
+        raise ReservoirError(f"{name} is a database, but not Cursor's", hint="omit --format")
+    database.refuse_computed(f"{name} is not a database as Cursor writes it")
+    # ";" is the character after ":", and ends the range of keys with the prefix.
     composers = database.connection.execute(
         f"SELECT key, rowid, {octets('value')} FROM {_TABLE} "
         "WHERE key >= ? AND key < ? ORDER BY key",
         (_COMPOSER, _COMPOSER[:-1] + ";"),
     )
-    # A row that is written anew has another number.
+    # A rewritten row has a new rowid.
     bubbles = (
         f"SELECT count(*), max(rowid), sum(rowid), sum({octets('value')}) FROM {_TABLE} "
         "WHERE key >= ? AND key < ?"
@@ -143,7 +143,7 @@ class _Composer:
         yield from self._thoughts
 
     def _bubbles(self) -> Iterator[dict[str, Any] | None]:
-        """Yield the bubbles in order; one that was deleted is passed over."""
+        """Yield the bubbles in order, skipping deleted ones."""
         inline = obj(self._value.get("conversationMap"))
         seen: set[str] = set()
         for header in objects(self._value.get("fullConversationHeadersOnly")):
@@ -175,7 +175,7 @@ class _Composer:
         yield from self._in_order(records)
 
     def _in_order(self, records: list[Record]) -> Iterator[Record]:
-        """Hold thinking that stands before its reply until it can follow it."""
+        """Yield records with thinking moved from before its reply to after it."""
         if [each.message.name for each in records] == [content_blocks.THINKING]:
             self._thoughts += records
         elif records:
@@ -184,7 +184,7 @@ class _Composer:
             self._thoughts.clear()
 
     def _learn(self, bubble: dict[str, Any]) -> None:
-        """Note the model and the folder that a bubble tells of."""
+        """Update the conversation with the model and folder of a bubble."""
         about = self._thread.conversation
         if about:
             folders = bubble.get("workspaceUris")
@@ -202,7 +202,7 @@ def _role(bubble: dict[str, Any]) -> str:
 
 
 def _content(bubble: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the blocks of a bubble: its text, its thinking, and the tool it called."""
+    """Return the blocks of a bubble: its text, its thinking, and its tool call."""
     said = bubble.get("text")
     if said is not None and not isinstance(said, str):
         raise ValueError("text is not a text")
@@ -232,12 +232,12 @@ def _call(tool: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _folder(value: dict[str, Any]) -> str | None:
-    """Return the folder of the workspace that a conversation belongs to."""
+    """Return the folder name of the workspace that a conversation belongs to."""
     return folder_name(obj(obj(value.get("workspaceIdentifier")).get("uri")).get("fsPath"))
 
 
 def _time(bubble: dict[str, Any]) -> datetime | None:
-    """Return when a bubble was made; some times are counted from the start of the program."""
+    """Return when a bubble was created; ignore times relative to the program's start."""
     timing = obj(bubble.get("timingInfo"))
     known = (bubble.get("createdAt"), timing.get("clientRpcSendTime"))
     times = (moment_ms(each) for each in known)

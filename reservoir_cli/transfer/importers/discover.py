@@ -1,7 +1,7 @@
-"""Where other tools keep their histories on this machine, and whether something is there.
+"""Find the histories of other tools on this machine.
 
-Only names, sizes and numbers of files are looked at; what they hold is read by the importers,
-after somebody said yes.
+Only names, sizes and numbers of files are read here. Importers read the contents, once the user
+has agreed.
 """
 
 import os
@@ -11,11 +11,11 @@ from pathlib import Path
 
 from reservoir_cli.settings import paths
 
-#: Endings of files of tools that went over from documents to lines.
+#: Endings of files of tools that changed from JSON documents to JSON Lines.
 _BOTH = (".json", ".jsonl")
-#: VS Code's folders, and those of its variants.
+#: The folders of VS Code and its variants.
 _EDITORS = ("Code", "Code - Insiders", "VSCodium")
-#: Cline, and the extensions that were made of it.
+#: Cline and its forks, with the ids of their extensions.
 _EXTENSIONS = {
     "Cline": "saoudrizwan.claude-dev",
     "Roo Code": "rooveterinaryinc.roo-cline",
@@ -26,13 +26,13 @@ _TASK = "api_conversation_history.json"
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The history of a tool, as far as it can be seen from outside.
+    """The location and size of a tool's history.
 
-    :param tool: what people call it.
-    :param form: the importer that reads it, and the source of its messages.
+    :param tool: the tool's display name.
+    :param form: the name of its importer, and the source of its messages.
     :param path: a folder or a file.
-    :param files: how many there are to read; 0 where there is no history.
-    :param size: their bytes.
+    :param files: the number of files to read; 0 without a history.
+    :param size: the total size of the files in bytes.
     """
 
     tool: str
@@ -43,7 +43,7 @@ class History:
 
 
 def look() -> list[History]:
-    """All places that are known, each with what lies there."""
+    """Return all known locations, including those without a history."""
     return [
         _seen("Claude Code", "claude-code", paths.claude_code_sessions()),
         _seen("Codex", "codex", paths.codex_sessions()),
@@ -63,7 +63,7 @@ def look() -> list[History]:
 
 
 def _opencode() -> list[History]:
-    """Return the database, and the sessions of versions of opencode that had none."""
+    """Return opencode's database, and the session files of versions without one."""
     data = paths.opencode_data()
     older = _seen("opencode", "opencode", data / "storage" / "session", (".json",))
     newer = _seen("opencode", "opencode", data / "opencode.db")
@@ -71,7 +71,7 @@ def _opencode() -> list[History]:
 
 
 def _copilot_chat() -> list[History]:
-    """Return the places with sessions, by editor and kind of window; one if there are none."""
+    """Return the locations with sessions, by editor and kind of window; at least one location."""
     tool, form = "Copilot Chat", "copilot-chat"
     seen = [
         _seen(tool, form, paths.editor_user_dir(editor) / place, _BOTH, inside)
@@ -85,7 +85,7 @@ def _copilot_chat() -> list[History]:
 
 
 def _cline() -> list[History]:
-    """Return the places with tasks, by editor and extension; one if there are none."""
+    """Return the locations with tasks, by editor and extension; at least one location."""
     own = _seen("Cline", "cline", paths.cline_tasks(), (_TASK,))
     seen = [
         _seen(tool, "cline", storage / extension / "tasks", (_TASK,))
@@ -97,7 +97,7 @@ def _cline() -> list[History]:
 
 
 def _goose() -> History:
-    """Goose's database, or the sessions of versions that had none."""
+    """Return Goose's database, or the session files of versions without one."""
     older = _seen("Goose", "goose", paths.goose_sessions())
     newer = _seen("Goose", "goose", paths.goose_sessions() / "sessions.db")
     return older if older.files and not newer.files else newer
@@ -110,7 +110,7 @@ def _seen(
     suffixes: tuple[str, ...] = (".jsonl",),
     inside: str | None = None,
 ) -> History:
-    """List the files of a place that an importer would read; do not follow links in it.
+    """Count the files in a location that an importer would read, without following links.
 
     :param suffixes: endings of the names of these files.
     :param inside: count only files below folders of this name.

@@ -1,7 +1,7 @@
-"""Gemini CLI's sessions: lines that add a message, repeat one with more in it, or change the list.
+"""Import Gemini CLI's sessions: lines that add a message, extend one, or change the list.
 
-When a session is resumed, its file repeats the header and the messages, with new times and without
-the thoughts; the first record of a message is the one that counts.
+The file of a resumed session repeats the header and the messages, with new times and without the
+thoughts; the first record of a message is used.
 """
 
 import json
@@ -25,20 +25,20 @@ from reservoir_cli.transfer.importers.input_files import File, Unreadable
 from reservoir_cli.transfer.importers.json_stream import entries
 
 _ROLES = {"user": "user", "gemini": "assistant"}
-#: Beginnings of texts that the program writes in the name of the user or the model.
+#: Beginnings of texts that the program writes as the user or the model.
 _INJECTED = (
     "<session_context>",
     "<hook_context>",
     "<state_snapshot>",
     "Got it. Thanks for the additional context!",
 )
-#: A command that the program runs itself.
+#: A command that the program handles itself.
 _COMMAND = re.compile(r"/[a-z-]+(?:\s|$)")
-#: How much of a text is searched for the folder, which the program writes at the beginning.
+#: The number of characters searched for the folder, which the program writes at the beginning.
 _BEGINNING = 4_000
 _FOLDER = re.compile(r"Workspace Directories:\**\s*\n\s*- ([^\n]{1,1000})")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-#: The name that older versions give the folder of a project.
+#: The name of a project's folder in older versions.
 _HASH = re.compile(r"[0-9a-f]{64}")
 #: A line of ``logs.json``, which repeats the questions of all sessions.
 _LOG = re.compile(r'"messageId"\s*:\s*\d')
@@ -71,8 +71,8 @@ class GeminiCli:
 class _Session:
     """A session while it is read. A message is held until the next one begins.
 
-    :param calls: the message of each call, or ``None`` once its result has been read.
-    :param rewound: ids of messages that the user took back.
+    :param rewound: ids of messages that the user rewound.
+    :param calls: the id of each call's message, or ``None`` once the result has been read.
     """
 
     conversation: Conversation
@@ -90,9 +90,9 @@ class _Session:
     def read(
         self, place: str, message: dict[str, Any], *, listed: bool
     ) -> Iterator[Record | Skipped]:
-        """Hold a message, and return the one before it.
+        """Hold a message, and yield the one held before.
 
-        :param listed: it is one of a list, which repeats messages with less in them.
+        :param listed: the message is from a list, which repeats messages with less content.
         """
         own = text(message.get("id"))
         if self.held and own and own == self.held[1].get("id"):
@@ -108,7 +108,7 @@ class _Session:
         self.held = place, message
 
     def end(self) -> Iterator[Record | Skipped]:
-        """Return the message that is held."""
+        """Yield the held message."""
         if self.held is None:
             return
         (place, message), self.held = self.held, None
@@ -165,7 +165,7 @@ class _Session:
 
 
 def _blocks(content: Any) -> list[dict[str, Any]]:
-    """Return the parts of a content as blocks, without what the program put into it."""
+    """Return the parts of a content as blocks, without the program's own text."""
     if content is None:
         return []
     parts = content if isinstance(content, list) else [content]
@@ -209,7 +209,7 @@ def _call(value: dict[str, Any]) -> dict[str, Any]:
 def _results(value: Any, identity: str | None) -> list[dict[str, Any]]:
     """Return the results of calls, which are a text or parts.
 
-    :param identity: the call they answer, unless they say which.
+    :param identity: the id of the call for results that do not name one.
     """
     if isinstance(value, str):
         return [{"type": "tool_result", "tool_use_id": identity, "content": value}]
@@ -229,7 +229,7 @@ def _results(value: Any, identity: str | None) -> list[dict[str, Any]]:
 
 
 def _messages(file: File) -> Iterator[tuple[str, dict[str, Any], bool] | Skipped]:
-    """Yield the records of messages, and whether they stand in a list."""
+    """Yield the position and record of each message, and whether it is part of a list."""
     for found in entries(file):
         if isinstance(found, Skipped):
             yield found
@@ -253,7 +253,7 @@ def _listed(line: dict[str, Any]) -> list[Any]:
 
 
 def _survey(file: File) -> tuple[Conversation, set[str]]:
-    """Return the conversation and the ids of rewound messages, which are known at the end only."""
+    """Read the whole file for the conversation's metadata and the ids of rewound messages."""
     about = Conversation(file.stem, source=GeminiCli.name)
     order: dict[str, None] = {}
     rewound: set[str] = set()
@@ -273,7 +273,7 @@ def _survey(file: File) -> tuple[Conversation, set[str]]:
 
 
 def _project(line: dict[str, Any]) -> str | None:
-    """Return the name of the folder that a session works in, if a line names it."""
+    """Return the name of the session's working folder, if a line contains it."""
     told = obj(line.get("$set")) or line
     folders = told.get("directories")
     if isinstance(folders, list) and folders:

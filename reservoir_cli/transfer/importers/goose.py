@@ -1,7 +1,7 @@
-"""Sessions of Goose: a database, or before 1.10 a file of lines for each session.
+"""Import Goose's sessions: a database, or before 1.10 a file of JSON Lines for each session.
 
-Goose itself moves older files into the database. So identities come from what is said and not
-from where it stands: a session that was moved adds nothing.
+Goose moves older files into the database. Ids are therefore derived from the messages' content, so
+that a session that was moved is not imported twice.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ _COLUMNS = {
     "sessions": "id name description session_type working_dir model_config_json",
     "messages": "role content_json created_timestamp metadata_json",
 }
-#: Later than any time in seconds: it is in milliseconds.
+#: Times from this number on are in milliseconds.
 _MILLISECONDS = 100_000_000_000
 
 
@@ -49,12 +49,12 @@ class Goose:
     only_databases = True
 
     def detect(self, head: str) -> bool:
-        """Return whether the first line names a folder."""
+        """Recognise a header that names the working folder."""
         about = has_key(head, "description", "message_count", "schedule_id")
         return is_json(head) and has_key(head, "working_dir") and about
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Session by session; what is only meant for the model or the screen is passed over."""
+        """Yield the messages by session, except those that only the model or only the user sees."""
         if file.head().startswith(SQLITE):
             return read_database(
                 file,
@@ -101,7 +101,7 @@ def _messages(database: Database, session: "_Session") -> Iterator[Record | Skip
 
 
 def _lines(file: File) -> Iterator[Record | Skipped]:
-    """Yield the messages of a file of lines, or of what ``goose session export`` writes."""
+    """Yield the messages of a session file, or of the output of ``goose session export``."""
     session = _Session(file.stem, {})
     for found in entries(file):
         if isinstance(found, Skipped):
@@ -121,7 +121,7 @@ def _lines(file: File) -> Iterator[Record | Skipped]:
 class _Session:
     """A session while it is read.
 
-    :param about: what is known of it.
+    :param about: the session's metadata.
     """
 
     identity: str
@@ -144,7 +144,7 @@ class _Session:
         self.identities.follow("", self.identity)
 
     def read(self, place: str, value: Any) -> Iterator[Record | Skipped]:
-        """Yield the messages of one of Goose's."""
+        """Yield the messages converted from one of Goose's messages."""
         try:
             made = _said(value)
         except ValueError as error:
@@ -155,9 +155,9 @@ class _Session:
 
 
 def _said(value: Any) -> list[Message]:
-    """Return what a message says.
+    """Convert one of Goose's messages.
 
-    :raises ValueError: it cannot be read.
+    :raises ValueError: the message cannot be read.
     """
     if not isinstance(value, dict):
         raise ValueError("not a message")
@@ -178,11 +178,11 @@ def _time(value: Any) -> datetime | None:
 
 
 def _block(part: Any) -> Any:
-    """Return a part as a block of Anthropic's; ``None`` for a notice or a question of Goose."""
+    """Return a part as an Anthropic content block; ``None`` for Goose's notices and questions."""
     kind = obj(part).get("type")
     if kind in ("toolRequest", "frontendToolRequest"):
         call = obj(obj(part.get("toolCall")).get("value"))
-        if not call:  # a call that was no valid JSON
+        if not call:  # the model's call was not valid JSON
             return None
         return {
             "type": "tool_use",
@@ -199,7 +199,7 @@ def _block(part: Any) -> Any:
 
 
 def _result(result: dict[str, Any]) -> Any:
-    """Return the content of a result: what the model was given, where that differs."""
+    """Return the content of a result: the parts for the model, if they are marked."""
     value = result.get("value")
     content = value.get("content") if isinstance(value, dict) else value
     if not isinstance(content, list):

@@ -1,7 +1,7 @@
-"""Files to be read: on disk, in a folder, in a zip, or from stdin.
+"""Open the files to import: on disk, in a folder, in a zip, or from stdin.
 
-Nothing is ever unpacked to disk, links are not followed out of a folder, and a zip that unpacks
-to far more than its size is given up.
+Nothing is unpacked to disk, symbolic links in a folder are not followed, and a zip that unpacks to
+far more than its size is refused.
 """
 
 import io
@@ -22,21 +22,21 @@ from reservoir_cli.messages import clean_text
 from reservoir_cli.transfer.importers.coerce import moment
 from reservoir_cli.util.read_files import decode, open_regular, read_bounded, way_out
 
-#: How much of a file tells its format.
+#: The number of bytes examined to detect a file's format.
 _HEAD = 65_536
 _AT_ONCE = 1 << 18
-#: What comes through a pipe has to be kept in memory; a file does not.
+#: The size limit of a pipe, which is kept in memory, unlike a file.
 LARGEST_PIPED = 256 << 20
-#: A zip member may unpack to so many times its size, and to so much in any case. Deflate can
-#: reach 1,032; text that people write stays below 30.
+#: A zip member may unpack to this many times its size, or to this size if that is more. Deflate
+#: can reach a ratio of 1,032; text written by people stays below 30.
 _RATIO, _HARMLESS = 200, 64 << 20
-#: All members together may unpack to so much, which takes seconds, or to so many times their size.
+#: All members together may unpack to this size, which takes seconds, or to the same ratio.
 _HARMLESS_ZIP = 1 << 30
 #: The table of a zip: some 100 bytes for each file, and ten times as much in memory.
 _LARGEST_TABLE = 16 << 20
 
 
-#: What reading a damaged zip ends in; numbers in it are taken for what they say.
+#: Errors of ``zipfile`` for a damaged zip, whose numbers it does not check.
 _DAMAGED = (
     zipfile.BadZipFile,
     NotImplementedError,
@@ -48,18 +48,20 @@ _DAMAGED = (
 
 
 class Unreadable(Exception):
-    """A file cannot be read on; the message says why and never quotes the file."""
+    """The rest of a file cannot be read; the message gives the reason and never quotes the file."""
 
 
 @dataclass(slots=True)
 class File:
-    """A file that can be opened as often as one likes.
+    """A file that can be opened several times.
 
-    :param name: what a person knows it by: the path, and the place inside a zip.
-    :param size: bytes when it is unpacked, as far as is known.
-    :param path: where it is on disk; ``None`` in a zip or from stdin.
-    :param done: bytes read of it, by whoever read it last.
-    :param modified: when it was last written to, if that is known.
+    :param name: the name shown to the user: the path, followed by the path inside a zip.
+    :param size: unpacked size in bytes, as the zip states it.
+    :param start: opens the file.
+    :param path: its path on disk; ``None`` in a zip or from stdin.
+    :param limit: the number of bytes after which reading fails.
+    :param done: bytes read since it was last opened.
+    :param modified: when it was last modified, if known.
     """
 
     name: str
@@ -72,41 +74,42 @@ class File:
 
     @classmethod
     def of_bytes(cls, name: str, data: bytes) -> "File":
-        """Make a file that is in memory."""
+        """Return a file in memory."""
         return cls(name, len(data), lambda: io.BytesIO(data))
 
     @classmethod
     def of_path(cls, path: Path, about: os.stat_result) -> "File":
-        """Make a regular file on disk."""
+        """Return a regular file on disk."""
         modified = moment(about.st_mtime)
         return cls(str(path), about.st_size, lambda: open_regular(path), path, modified=modified)
 
     @property
     def stem(self) -> str:
-        """The file's own name without its ending."""
+        """The file's name without folder and extensions."""
         own = self.name.replace("\\", "/").rsplit("/", 1)[-1]
         return clean_text(own.split(".", 1)[0])
 
     def open(self) -> BinaryIO:
-        """Its bytes from the beginning. Close it.
+        """Open the file at its beginning; the caller closes it.
 
-        :raises OSError: it cannot be opened.
+        :raises OSError: the file cannot be opened.
+        :raises Unreadable: the zip is damaged, or uses an unsupported method.
         """
         self.done = 0
         try:
             source = self.start()
         except (*_DAMAGED, RuntimeError):
-            raise Unreadable("damaged, or packed in a way that is not known") from None
+            raise Unreadable("damaged, or compressed with an unsupported method") from None
         return io.BufferedReader(_Counted(self, source), _AT_ONCE)
 
     def head(self) -> bytes:
-        """Its first 64 KB."""
+        """Return the first 64 KB."""
         with self.open() as stream:
             return stream.read(_HEAD)
 
 
 class _Counted(io.RawIOBase):
-    """Bytes of a file, counted while they are read, up to the limit of a zip member."""
+    """A stream that counts the bytes read of a file and enforces its limit."""
 
     def __init__(self, file: File, source: IO[bytes]) -> None:
         self._file = file
@@ -134,9 +137,9 @@ class _Counted(io.RawIOBase):
 
 
 def gather(source: Path | File, open_files: ExitStack) -> tuple[list[File], bool]:
-    """Return the files of a path, and whether it is a single file.
+    """Return the files of a source, and whether it is a single file.
 
-    :raises ReservoirError: it cannot be read.
+    :raises ReservoirError: the source cannot be read.
     """
     try:
         if isinstance(source, Path) and source.is_dir():
@@ -184,7 +187,7 @@ def _in_folder(folder: Path) -> Iterator[File]:
             path = Path(where, name)
             try:
                 found = path.lstat()
-            except FileNotFoundError:  # it was there a moment ago
+            except FileNotFoundError:  # deleted since it was listed
                 continue
             if stat.S_ISREG(found.st_mode):
                 yield File.of_path(path, found)
@@ -200,7 +203,7 @@ def _in_zip(file: File, open_files: ExitStack) -> Iterator[File]:
         ) from None
     open_files.callback(archive.close)
     members = [each for each in archive.infolist() if not _is_no_file(each)]
-    # No member gives more than it says, so that this is all there can be.
+    # No member can yield more than its stated size.
     if sum(each.file_size for each in members) > max(_HARMLESS_ZIP, _RATIO * file.size):
         raise ReservoirError(
             f"{file.name} unpacks to far more than its size",
@@ -216,9 +219,9 @@ def _in_zip(file: File, open_files: ExitStack) -> Iterator[File]:
 
 
 def _packed_at(member: zipfile.ZipInfo) -> datetime | None:
-    """When a member of a zip was last written to, in local time."""
+    """Return when a member of a zip, whose times are local, was last modified."""
     with suppress(ValueError, OverflowError, OSError):
-        # 1980 is what a zip says of a file without a time.
+        # A member without a time has the year 1980.
         if member.date_time[0] > 1980:
             return datetime(*member.date_time).astimezone(UTC)
     return None
@@ -229,7 +232,7 @@ def _is_no_file(member: zipfile.ZipInfo) -> bool:
 
 
 class _Portions(io.RawIOBase):
-    """A file of which nobody gets more at once than the table of a large zip takes."""
+    """A zip file that refuses to read more at once than a large table needs."""
 
     def __init__(self, source: IO[bytes]) -> None:
         self._source = source
@@ -257,9 +260,9 @@ def _opening(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Callable[[], 
 
 
 def read_text(path: Path) -> tuple[str, bool]:
-    """Read a file's text, and say if bytes that are not UTF-8 were replaced.
+    """Return a file's text, and whether bytes that are not UTF-8 were replaced.
 
-    :raises ReservoirError: it cannot be read, or is not text.
+    :raises ReservoirError: the file cannot be read, or is not text.
     """
     try:
         data = read_bounded(path)

@@ -1,7 +1,7 @@
-"""JSON documents and JSON Lines as one stream of objects, each with its place.
+"""Read JSON documents and JSON Lines as a stream of objects with their positions.
 
-However long a file is, no more than one entry of it is in memory. An entry that does not parse,
-is nested too deeply, or is too large is skipped, and reading goes on behind it.
+Only one entry of a file is in memory at a time. An entry that is not valid JSON, is nested too
+deeply, or is too large is skipped, and reading continues after it.
 """
 
 import codecs
@@ -22,7 +22,7 @@ _DOCUMENT = "the document"
 _TOO_LARGE = f"larger than {LARGEST >> 20} MB"
 _AT_ONCE = 1 << 20
 _GAP = re.compile(r"[\s,]*")
-#: What tells where a value ends: brackets, and strings, in which brackets mean nothing.
+#: The characters that determine where a value ends: brackets, and the quotes of strings.
 _SIGNS = re.compile(r'"|[\[{]+|[\]}]+')
 _IN_STRING = re.compile(r'["\\]')
 _DECODER = json.JSONDecoder()
@@ -31,7 +31,7 @@ _DECODER = json.JSONDecoder()
 def entries(file: File) -> Generator[Entry | Skipped, None, None]:
     """Yield the objects of a JSON array, a single object, or JSON Lines.
 
-    Whatever is no object comes out as skipped; so does a torn last line.
+    Other values are yielded as skipped, and so is an incomplete last line.
     """
     with file.open() as stream:
         array = _first_character(stream) == b"["
@@ -56,9 +56,9 @@ def syntax_error(file: File) -> Skipped | None:
 def read_each(
     file: File, read: Callable[[str, dict[str, Any]], Iterable[Record | Skipped]]
 ) -> Iterator[Record | Skipped]:
-    """Yield what the entries of a file say, and the reasons for those that cannot be read.
+    """Yield the records of all entries of a file, and the entries that are skipped.
 
-    :param read: given an entry's place, and the entry.
+    :param read: converts an entry, given its position and value, into records.
     """
     for found in entries(file):
         if isinstance(found, Skipped):
@@ -73,10 +73,10 @@ def _first_character(stream: BinaryIO) -> bytes:
 
 
 def parse_line(place: str, line: bytes) -> Any:
-    """Parse a value, or return why there is none.
+    """Parse a line of JSON; return a skipped record with the reason if it is not valid.
 
-    Bytes that are no UTF-8 become halves of surrogate pairs, which are replaced when they are
-    stored, and counted.
+    Bytes that are not UTF-8 become unpaired surrogates, which are counted and replaced when the
+    message is stored.
     """
     if len(line) > LARGEST:
         return Skipped(place, _TOO_LARGE)
@@ -91,14 +91,14 @@ def _reason(error: Exception, *, in_document: bool = False) -> str:
         return "nested too deeply"
     if isinstance(error, json.JSONDecodeError):
         return f"not valid JSON in line {error.lineno}" if in_document else "not valid JSON"
-    return "a number of too many digits"
+    return "a number with too many digits"
 
 
 # Lines, and single documents
 
 
 def _lines(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
-    """JSON Lines; a document that is one line, or is laid out on several, is one entry."""
+    """Yield the entries of JSON Lines; a document on one or several lines is one entry."""
     lines = _numbered(stream)
     number, line = next(lines, (0, b""))
     if not number:
@@ -120,14 +120,14 @@ def _lines(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
 
 
 def _as_document(value: Any) -> Any:
-    """Return the value of the only line of a document, or why there is none."""
+    """Return the value of a document's only line, or the reason why it is not valid."""
     if isinstance(value, Skipped):
         return Skipped(_DOCUMENT, f"{value.reason} in {value.place}")
     return value
 
 
 def _numbered(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that are not blank; only the beginning of one that is too long."""
+    """Yield the non-blank lines with their numbers; too long lines are truncated."""
     number = 0
     while line := stream.readline(LARGEST + 1):
         number += 1
@@ -140,7 +140,7 @@ def _numbered(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def _document(lines: list[bytes], stream: BinaryIO) -> Any:
-    """Parse a text whose lines are not values by themselves as one document."""
+    """Parse a document on several lines: the lines already read, and the rest of the stream."""
     begun = b"".join(lines)
     return parse_line(_DOCUMENT, begun + stream.read(max(0, LARGEST + 1 - len(begun))))
 
@@ -169,11 +169,11 @@ def _array(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
     text.at += 1
     text.skip(_GAP)
     if not text.ended():
-        yield "the end", Skipped("the end", "what follows the array is not read")
+        yield "the end", Skipped("the end", "data after the array is ignored")
 
 
 class _Text:
-    """A stream as text, of which only what has not been read yet is kept."""
+    """A stream of text that keeps only its unread part in memory."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -185,18 +185,18 @@ class _Text:
         self.buffer = self.buffer.removeprefix("\ufeff")
 
     def ended(self) -> bool:
-        """Whether nothing is left."""
+        """Return whether the whole text has been read."""
         return self._final and self.at >= len(self.buffer)
 
     def _more(self) -> None:
-        # As much again as is waiting: what is retried each time costs twice its length at most.
+        # Double the unread part each time: parsing it again costs twice its length at most.
         data = self._stream.read(max(_AT_ONCE, len(self.buffer) - self.at))
         self._final = not data
         self.buffer = self.buffer[self.at :] + self._decoder.decode(data, final=not data)
         self.at = 0
 
     def skip(self, pattern: re.Pattern[str]) -> None:
-        """Go behind what matches."""
+        """Move past the text that matches."""
         while True:
             match = pattern.match(self.buffer, self.at)
             self.at = match.end() if match else self.at
@@ -205,7 +205,7 @@ class _Text:
             self._more()
 
     def value(self, place: str) -> Any:
-        """Read the next value, or return why there is none, and move past it."""
+        """Parse the next value and move past it; return the reason if it is not valid."""
         depth, seen = 0, 0
         while True:
             try:
@@ -230,9 +230,10 @@ class _Text:
             self._more()
 
     def _closed(self, depth: int, at: int) -> tuple[int, int, bool]:
-        """Go on from a place to where so many open brackets are closed, if that is in sight.
+        """Search the buffer for the end of a value with this many open brackets.
 
-        :returns: how many are open still, the place behind, and whether they are all closed.
+        :returns: the number of brackets still open, the position reached, and whether the value
+            has ended.
         """
         while match := _SIGNS.search(self.buffer, at):
             run, at = match[0], match.end()
@@ -251,7 +252,7 @@ class _Text:
         return depth, len(self.buffer), False
 
     def _pass_over(self, depth: int) -> None:
-        """Go behind a value without keeping it; a string that is too large ends the reading."""
+        """Move past a value without keeping it; a string that is too large ends the reading."""
         closed = False
         while not closed and not self._final and len(self.buffer) - self.at <= LARGEST:
             self._more()
@@ -261,9 +262,9 @@ class _Text:
 
 
 def _behind_string(text: str, at: int) -> int:
-    """Return the position after a string from inside of it; -1 if its end is not in sight."""
+    """Return the position after the string that contains a position; -1 without an end."""
     while match := _IN_STRING.search(text, at):
         if match[0] == '"':
             return match.end()
-        at = match.end() + 1  # whatever is escaped
+        at = match.end() + 1  # skip the escaped character
     return -1
