@@ -19,12 +19,12 @@ def pair_calls(messages: Sequence[StoredMessage]) -> dict[int, tuple[int, int]]:
     open_calls: dict[tuple[str, str | None, str], tuple[int, int]] = {}
     pairs: dict[int, tuple[int, int]] = {}
     for index, message in enumerate(messages):
-        thread = (message.instance, message.conversation_id)
+        conversation = (message.instance, message.conversation_id)
         if message.role is Role.ASSISTANT:
-            for number, call in enumerate(message.tool_calls):
-                open_calls[(*thread, call.id)] = (index, number)
+            for call_index, call in enumerate(message.tool_calls):
+                open_calls[(*conversation, call.id)] = (index, call_index)
         elif message.role is Role.TOOL:
-            call_at = open_calls.pop((*thread, message.tool_call_id or ""), None)
+            call_at = open_calls.pop((*conversation, message.tool_call_id or ""), None)
             if call_at is not None:
                 pairs[index] = call_at
     return pairs
@@ -36,12 +36,12 @@ def unpaired(messages: Sequence[StoredMessage]) -> Iterator[StoredMessage]:
     :param messages: in order of time.
     """
     pairs = pair_calls(messages)
-    answered = set(pairs.values())
+    answered_calls = set(pairs.values())
     for index, message in enumerate(messages):
         calls = tuple(
             call
-            for number, call in enumerate(message.tool_calls)
-            if (index, number) not in answered
+            for call_index, call in enumerate(message.tool_calls)
+            if (index, call_index) not in answered_calls
         )
         if message.role is Role.TOOL:
             if index not in pairs and message.tool_call_id:

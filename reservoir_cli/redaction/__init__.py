@@ -208,10 +208,10 @@ def _redact(message: _AnyMessage) -> tuple[_AnyMessage, Sequence[str]]:
     content, kinds = without_secrets(message.content)
     calls = []
     for call in message.tool_calls:
-        arguments, more = without_secrets(call.arguments)
+        arguments, further = without_secrets(call.arguments)
         calls.append(replace(call, arguments=arguments))
-        kinds += more
-    if more := _kinds_in_names(message):
+        kinds += further
+    if further := _kinds_in_names(message):
         name = message.name and without_secrets(message.name)[0]
         ids: dict[str, Any] = {field: _redacted_id(message, field) for field in _ID_FIELDS}
         message = replace(message, name=name, **ids)
@@ -219,7 +219,7 @@ def _redact(message: _AnyMessage) -> tuple[_AnyMessage, Sequence[str]]:
             replace(call, id=redact_id(call.id), name=without_secrets(call.name)[0])
             for call in calls
         ]
-        kinds += more
+        kinds += further
     if not kinds:
         return message, ()
     return replace(message, content=content, tool_calls=tuple(calls)), kinds

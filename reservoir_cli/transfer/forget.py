@@ -17,10 +17,10 @@ def forget(store: Store, keys: Sequence[Key], progress: Progress = lambda *_: No
         store's files; the next command that opens the store removes it.
     """
     if not store.delete(keys, progress):
-        raise still_there(f"{len(keys):,} messages are gone, but words of them")
+        raise text_remains_error(f"{len(keys):,} messages are gone, but words of them")
 
 
-def still_there(what: str) -> ReservoirError:
+def text_remains_error(what: str) -> ReservoirError:
     """Return the error for text that is deleted but not yet removed from the store's files."""
     return ReservoirError(
         f"{what} are still in the store's files: another program is reading it, "

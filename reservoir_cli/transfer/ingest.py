@@ -15,18 +15,18 @@ from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.redaction import Mode
 from reservoir_cli.transfer import importers
 from reservoir_cli.transfer.file_import import Destination, FileImport
-from reservoir_cli.transfer.forget import still_there
+from reservoir_cli.transfer.forget import text_remains_error
 from reservoir_cli.transfer.importers import File, Found, Record, Skipped
 from reservoir_cli.transfer.redact_and_store import Intake
 from reservoir_cli.transfer.reports import ImportReport, report_secrets
-from reservoir_cli.transfer.returned_contexts import without_contexts
-from reservoir_cli.transfer.skip_elsewhere import Elsewhere
+from reservoir_cli.transfer.returned_contexts import remove_contexts
+from reservoir_cli.transfer.skip_elsewhere import ElsewhereFilter
 from reservoir_cli.util.clock import is_far_ahead
 from reservoir_cli.util.interrupts import explain_interrupt
 
 _BATCH = 1_000
 #: Printed when Ctrl-C ends an import.
-BROKEN_OFF = "broken off; what is stored stays, and the same command imports the rest"
+INTERRUPTED = "interrupted; stored messages are kept, and the same command imports the rest"
 
 
 class Ingestor(Intake):
@@ -41,10 +41,11 @@ class Ingestor(Intake):
         :returns: the messages that are new.
         """
         now = datetime.now(UTC)
-        cleaned = [without_contexts(message) for message in messages]
-        if contexts := sum(each.contexts for each in cleaned):
+        cleaned = [remove_contexts(message) for message in messages]
+        if contexts := sum(result.contexts for result in cleaned):
             self.notify(f"contexts taken out, their questions kept: {contexts:,}")
-        added = self.add(scope, [each.message for each in cleaned if each.message], now, pair=pair)
+        remaining = [result.message for result in cleaned if result.message]
+        added = self.add(scope, remaining, now, pair=pair)
         report = ImportReport(modes={self.redactor.mode(str(scope.partition))})
         new = [stored is not None for stored in added.stored]
         report.ahead = sum(
@@ -73,18 +74,20 @@ class Ingestor(Intake):
 
         :param copies: also store messages that other partitions and instances already have.
         """
-        report, elsewhere = ImportReport(), None if copies else Elsewhere(self.store)
+        report, elsewhere = ImportReport(), None if copies else ElsewhereFilter(self.store)
         with ExitStack() as open_files:
-            found = [importers.find(source, form, open_files) for source in sources]
+            detected = [importers.find(source, form, open_files) for source in sources]
             if not dry_run:
-                open_files.enter_context(explain_interrupt(self.notify, BROKEN_OFF))
-            for source, (files, passed_over) in zip(sources, found, strict=True):
-                done = ImportReport(passed_over=passed_over)
+                open_files.enter_context(explain_interrupt(self.notify, INTERRUPTED))
+            for source, (files, passed_over) in zip(sources, detected, strict=True):
+                source_report = ImportReport(passed_over=passed_over)
                 for file in files:
-                    done.add(self._import_file(file, partition, instance, dry_run, elsewhere))
-                if done.skipped and not done.total - done.skipped:
-                    done.unreadable.append(_name(source))
-                report.add(done)
+                    source_report.add(
+                        self._import_file(file, partition, instance, dry_run, elsewhere)
+                    )
+                if source_report.skipped and not source_report.total - source_report.skipped:
+                    source_report.unreadable.append(_name(source))
+                report.add(source_report)
         self.report(report, set() if dry_run else report.modes, partition)
         if embed and report.imported and not dry_run:
             self.indexer.embed_if_possible()
@@ -92,16 +95,16 @@ class Ingestor(Intake):
 
     def _import_file(
         self,
-        found: Found,
+        detected: Found,
         partition: str | None,
         instance: str | None,
         dry_run: bool,
-        elsewhere: Elsewhere | None,
+        elsewhere: ElsewhereFilter | None,
     ) -> ImportReport:
-        file, default = found.file, self._config.settings().partition
+        file, default = detected.file, self._config.settings().partition
         return self.load(
-            found.records(),
-            Destination(partition, instance, default, found.importer.instance),
+            detected.records(),
+            Destination(partition, instance, default, detected.importer.instance),
             where=file.name,
             now=datetime.now(UTC),
             dry_run=dry_run,
@@ -118,7 +121,7 @@ class Ingestor(Intake):
         now: datetime,
         dry_run: bool = False,
         renew: bool = False,
-        elsewhere: Elsewhere | None = None,
+        elsewhere: ElsewhereFilter | None = None,
         after_batch: Callable[[], None] = lambda: None,
     ) -> ImportReport:
         """Store the new records of one file.
@@ -136,9 +139,9 @@ class Ingestor(Intake):
         source = iter(records)
         while batch := list(islice(source, _BATCH)):
             if dry_run:
-                with suppress(_Undone), self.store.write():
+                with suppress(_DryRunRollback), self.store.write():
                     loader.save(batch, dry_run=True)
-                    raise _Undone
+                    raise _DryRunRollback
             else:
                 loader.choose_model(batch)
                 with self.store.write():
@@ -152,19 +155,19 @@ class Ingestor(Intake):
         :raises ReservoirError: the text is replaced, but a concurrent reader keeps the old text
             in the store's files.
         """
-        names = [each.name for each in fields(Message)]
+        names = [field.name for field in fields(Message)]
         values = {name: getattr(old, name) for name in names}
         edited = Message(**{**values, "role": old.role.value, "content": text, "secrets": ()})
         message, secrets = self.redactor.scan(edited, old.partition)
         # Only the text changes: keep the source and its id, even if they contain a secret.
         message = replace(message, source=old.source, source_id=old.source_id)
         counter = self.counter(old.partition)
-        gone = self.store.edit(old.key, message, counter=counter, now=datetime.now(UTC))
+        erased = self.store.edit(old.key, message, counter=counter, now=datetime.now(UTC))
         modes = {self.redactor.mode(old.partition)}
         self.report(ImportReport(modes=modes, secrets=secrets), modes, old.partition)
         self.indexer.embed_added(Scope(old.partition), 0)
-        if not gone:
-            raise still_there("the text is replaced, but words of the old one")
+        if not erased:
+            raise text_remains_error("the text is replaced, but words of the old one")
 
     def report(self, report: ImportReport, modes: set[Mode], partition: str | None) -> None:
         """Notify the user of secrets and of times in the future among imported messages."""
@@ -179,5 +182,5 @@ def _name(source: Path | File) -> str:
     return str(source) if isinstance(source, Path) else source.name
 
 
-class _Undone(Exception):
+class _DryRunRollback(Exception):
     """Raised to roll back the transaction of a dry run."""

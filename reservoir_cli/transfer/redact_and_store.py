@@ -29,10 +29,10 @@ class Added(NamedTuple):
 
     def secrets_of(self, new: Sequence[bool]) -> Counter[str]:
         """Count the secrets of the new messages, by kind."""
-        found: Counter[str] = Counter()
+        total: Counter[str] = Counter()
         for secrets, is_new in zip(self.secrets, new, strict=True):
-            found += secrets if is_new else Counter()
-        return found
+            total += secrets if is_new else Counter()
+        return total
 
 
 class Intake:

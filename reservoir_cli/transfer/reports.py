@@ -77,8 +77,8 @@ class ImportReport:
 
     def line(self, *, dry_run: bool = False) -> str:
         """Return the summary in one line."""
-        done = "would import" if dry_run else "imported"
-        line = f"{done} {self.imported:,}, already there {self.already:,}, skipped {self.skipped:,}"
+        verb = "would import" if dry_run else "imported"
+        line = f"{verb} {self.imported:,}, already there {self.already:,}, skipped {self.skipped:,}"
         line += f", renewed {self.renewed:,}" if self.renewed else ""
         return f"{line}, contexts taken out {self.contexts:,}" if self.contexts else line
 

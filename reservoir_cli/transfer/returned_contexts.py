@@ -22,21 +22,21 @@ class Cleaned(NamedTuple):
     contexts: int
 
 
-def without_contexts(message: Message) -> Cleaned:
+def remove_contexts(message: Message) -> Cleaned:
     """Remove the contexts from a message and keep their questions.
 
     A tool call or result is kept even if its text is empty.
     """
-    found = frame.unwrap(message.content)
-    if not found.contexts:
+    unwrapped = frame.unwrap(message.content)
+    if not unwrapped.contexts:
         return Cleaned(message, 0)
-    kept = found.text.strip() or message.tool_calls or message.tool_call_id
-    cleaned = replace(message, content=found.text) if kept else None
-    return Cleaned(cleaned, found.contexts)
+    keep = unwrapped.text.strip() or message.tool_calls or message.tool_call_id
+    cleaned = replace(message, content=unwrapped.text) if keep else None
+    return Cleaned(cleaned, unwrapped.contexts)
 
 
 def quotes(title: str, content: str) -> bool:
     """Return whether a title is a truncated first line of the content, as some tools make it."""
     beginning = re.sub(r"\s+", " ", content[: 4 * len(title) + 100]).strip()
-    words = re.sub(r"\s+", " ", title).strip().removesuffix("…").removesuffix("...").rstrip()
-    return bool(words) and beginning.startswith(words)
+    visible = re.sub(r"\s+", " ", title).strip().removesuffix("…").removesuffix("...").rstrip()
+    return bool(visible) and beginning.startswith(visible)

@@ -21,7 +21,7 @@ SOURCE = "proxy"
 #: The proxy stores a message after it was said, and clocks differ a little.
 _SLACK = timedelta(minutes=1)
 #: The times of stored messages, by the identity of their text.
-_Said = dict[str, list[datetime]]
+_StoredTexts = dict[str, list[datetime]]
 
 
 def normal(text: str) -> str:
@@ -36,19 +36,19 @@ def text_mark(text: str) -> str:
     return hashlib.sha256(" ".join(text.split()).encode()).hexdigest()[:16]
 
 
-class Proxied:
+class ProxyFilter:
     """Finds messages that the proxy has stored, loading conversations as an import needs them.
 
     :param redacted: returns a message as it would be stored.
     """
 
     def __init__(self, store: Store, redacted: Callable[[Message, str], Message]) -> None:
-        self._store, self._redacted = store, redacted
+        self._store, self._redact = store, redacted
         self._partitions: set[str | None] | None = None
-        self._left: dict[tuple[str, str], _Said] = {}
+        self._unmatched: dict[tuple[str, str], _StoredTexts] = {}
         self._dropped_reply = False
 
-    def without(self, scope: Scope, records: Sequence[Record]) -> list[Record]:
+    def skip_known(self, scope: Scope, records: Sequence[Record]) -> list[Record]:
         """Return records without those that the proxy has stored; keep the proxy's own."""
         if all(record.message.source == SOURCE for record in records):
             return list(records)
@@ -57,9 +57,9 @@ class Proxied:
             self._partitions = {place.partition for place in places}
         if scope.partition not in self._partitions:
             return list(records)
-        return list(self._others(str(scope.partition), records))
+        return list(self._filter(str(scope.partition), records))
 
-    def _others(self, partition: str, records: Sequence[Record]) -> Iterator[Record]:
+    def _filter(self, partition: str, records: Sequence[Record]) -> Iterator[Record]:
         for record in records:
             message = record.message
             if message.source == SOURCE or not message.conversation_id:
@@ -67,33 +67,38 @@ class Proxied:
                 continue
             if message.name == THINKING and self._dropped_reply:
                 continue
-            left = self._of(partition, session_of(message.conversation_id))
-            self._dropped_reply = bool(left) and _take(left, self._redacted(message, partition))
+            unmatched = self._load_unmatched(partition, session_of(message.conversation_id))
+            self._dropped_reply = bool(unmatched) and _match(
+                unmatched, self._redact(message, partition)
+            )
             if not self._dropped_reply:
                 yield record
 
-    def _of(self, partition: str, conversation: str) -> _Said:
+    def _load_unmatched(self, partition: str, conversation: str) -> _StoredTexts:
         """Return the stored messages of a conversation that no record has matched yet."""
         key = (partition, conversation)
-        if key not in self._left:
-            where = Filter(conversation_id=conversation, source=SOURCE)
-            left = self._left[key] = {}
-            for message in self._store.last(Scope(partition), 0, where):
+        if key not in self._unmatched:
+            selection = Filter(conversation_id=conversation, source=SOURCE)
+            unmatched = self._unmatched[key] = {}
+            for message in self._store.last(Scope(partition), 0, selection):
                 for part in parts_of(message):
-                    left.setdefault(part, []).append(message.created_at)
-        return self._left[key]
+                    unmatched.setdefault(part, []).append(message.created_at)
+        return self._unmatched[key]
 
 
-def _take(left: _Said, message: Message) -> bool:
+def _match(unmatched: _StoredTexts, message: Message) -> bool:
     """Remove a message's parts from the unmatched ones; return whether all were there."""
     since = message.created_at and message.created_at - _SLACK
-    times = [left.get(part, []) for part in parts_of(message)]
+    times = [unmatched.get(part, []) for part in parts_of(message)]
     first = [
-        next((at for at, stored in enumerate(moments) if not since or stored >= since), None)
-        for moments in times
+        next(
+            (index for index, stored in enumerate(stored_times) if not since or stored >= since),
+            None,
+        )
+        for stored_times in times
     ]
     if not times or None in first:
         return False
-    for moments, at in zip(times, first, strict=True):
-        del moments[at or 0 : (at or 0) + 1]
+    for stored_times, index in zip(times, first, strict=True):
+        del stored_times[index or 0 : (index or 0) + 1]
     return True

@@ -62,21 +62,26 @@ def summarize(
         for summary in summaries.read(scope)
     }
     for conversation in store.conversations(scope):
-        number = conversation.conversation.id
-        where = Filter(conversation_id=number)
-        place = Scope(conversation.partition, conversation.instance)
-        messages = mask.messages(store.by_key(list(store.find(place, where))))
+        conversation_id = conversation.conversation.id
+        selection = Filter(conversation_id=conversation_id)
+        own_scope = Scope(conversation.partition, conversation.instance)
+        messages = mask.messages(store.by_key(list(store.find(own_scope, selection))))
         digest = _digest(messages)
-        if not messages or known.get((place.instance or "", number)) == (digest, made_by):
+        key = (conversation.instance, conversation_id)
+        if not messages or known.get(key) == (digest, made_by):
             continue
         if dry_run:
             yield Outcome(conversation)
             continue
         if command:
             announce(shlex.join(command))
-            announce = _silent
+            announce = _ignore
         try:
-            text = _run(command, messages) if command else _extracted(store, messages, embedder)
+            text = (
+                _run_command(command, messages)
+                if command
+                else _extract_summary(store, messages, embedder)
+            )
         except CannotRunError:
             raise
         except ReservoirError as error:
@@ -87,7 +92,7 @@ def summarize(
         summary = Summary(
             conversation.partition,
             conversation.instance,
-            number,
+            conversation_id,
             digest,
             mask.text(conversation.partition, text),
             made_by,
@@ -97,14 +102,14 @@ def summarize(
         summary = summary._replace(vector=embedder.encode_documents([summary.text])[0])
         with store.write():
             # Messages may have been forgotten in the meantime.
-            if len(store.find(place, where)) != len(messages):
+            if len(store.find(own_scope, selection)) != len(messages):
                 yield Outcome(conversation, reason="it changed in the meantime")
                 continue
             summaries.put(summary)
         yield Outcome(conversation, summary)
 
 
-def _silent(_: str) -> None:
+def _ignore(_: str) -> None:
     """Ignore the announcement: only the first run is announced."""
 
 
@@ -133,15 +138,17 @@ def _digest(messages: Sequence[StoredMessage]) -> str:
     return digest.hexdigest()
 
 
-def _extracted(store: Store, messages: Sequence[StoredMessage], embedder: Embedder) -> str:
+def _extract_summary(store: Store, messages: Sequence[StoredMessage], embedder: Embedder) -> str:
     active = store.active_model()
-    known = store.passages([message.key for message in messages])
+    passages_by_key = store.passages([message.key for message in messages])
     comparable = active is not None and active[0] == embedder.model_id
-    passages = [passage for some in known.values() for passage in some] if comparable else []
+    passages = (
+        [passage for stored in passages_by_key.values() for passage in stored] if comparable else []
+    )
     return extract(messages, passages, embedder)
 
 
-def _run(command: Sequence[str], messages: Sequence[StoredMessage]) -> str:
+def _run_command(command: Sequence[str], messages: Sequence[StoredMessage]) -> str:
     """Return the summary that a command prints for a conversation.
 
     :raises CannotRunError: the program does not exist, or cannot be executed.
@@ -149,7 +156,7 @@ def _run(command: Sequence[str], messages: Sequence[StoredMessage]) -> str:
     """
     text = "\n\n".join(f"{message.role}: {plain_text(message)}" for message in messages)
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             input=text.encode("utf-8", "replace"),
             stdout=subprocess.PIPE,
@@ -159,16 +166,16 @@ def _run(command: Sequence[str], messages: Sequence[StoredMessage]) -> str:
     except subprocess.TimeoutExpired:
         raise ReservoirError(f"{command[0]} took more than {_SECONDS} s") from None
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "not a command"
+        reason = getattr(error, "strerror", None) or "not a command"
         raise CannotRunError(
-            f"cannot run {command[0]}: {why}",
+            f"cannot run {command[0]}: {reason}",
             hint="install it, or omit --with to summarise without a command",
         ) from None
-    printed = clean_text(done.stdout.decode("utf-8", "replace")).strip()
-    if done.returncode:
-        raise ReservoirError(f"{command[0]} ended with code {done.returncode}")
-    if not printed:
+    summary = clean_text(process.stdout.decode("utf-8", "replace")).strip()
+    if process.returncode:
+        raise ReservoirError(f"{command[0]} ended with code {process.returncode}")
+    if not summary:
         raise ReservoirError(f"{command[0]} printed nothing")
-    if len(printed) > LONGEST:
+    if len(summary) > LONGEST:
         raise ReservoirError(f"{command[0]} printed more than {LONGEST:,} characters")
-    return printed
+    return summary

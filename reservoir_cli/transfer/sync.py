@@ -33,15 +33,15 @@ from reservoir_cli.transfer.importers import (
 from reservoir_cli.transfer.importers.coerce import moment
 from reservoir_cli.transfer.importers.resume import Checkpoint, Resumable, StartOver
 from reservoir_cli.transfer.importers.watched_files import FileState
-from reservoir_cli.transfer.ingest import BROKEN_OFF, Ingestor
+from reservoir_cli.transfer.ingest import INTERRUPTED, Ingestor
 from reservoir_cli.transfer.reports import ImportReport
-from reservoir_cli.transfer.skip_elsewhere import Elsewhere
+from reservoir_cli.transfer.skip_elsewhere import ElsewhereFilter
 from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.private_files import exclusive_lock, make_private_dir
 from reservoir_cli.util.read_files import open_regular
 
 #: An unfinished turn is stored when its file has not changed for this long.
-_OLD = timedelta(minutes=10)
+_IDLE = timedelta(minutes=10)
 #: Messages stored in one transaction. An unfinished turn of as many is stored except its end.
 _BATCH = 1_000
 #: Excludes a conversation if it begins a line of a user's message.
@@ -106,7 +106,7 @@ class SyncReport:
     @property
     def imported(self) -> int:
         """Count the messages that are new or were replaced."""
-        return sum(each.imports.imported + each.imports.renewed for each in self.sources)
+        return sum(source.imports.imported + source.imports.renewed for source in self.sources)
 
 
 def configured(config: Config) -> list[Source]:
@@ -114,7 +114,7 @@ def configured(config: Config) -> list[Source]:
 
     :raises UsageError: a source has no path or an unknown tool.
     """
-    usual = str(config.lookup("partition")[0])
+    default_partition = str(config.lookup("partition")[0])
     known = importers.importers()
     sources = []
     for name, table in config.sources.items():
@@ -130,8 +130,8 @@ def configured(config: Config) -> list[Source]:
                 hint=f"reservoir config set sources.{name}.path=FOLDER",
             )
         folders = tuple(excluded) if isinstance(excluded, list) else ()
-        where = str(table.get("partition") or usual)
-        sources.append(Source(name, str(tool), paths.expand_user(str(path)), where, folders))
+        partition = str(table.get("partition") or default_partition)
+        sources.append(Source(name, str(tool), paths.expand_user(str(path)), partition, folders))
     return sources
 
 
@@ -188,8 +188,8 @@ def sync(
         syncs = [
             _SourceSync(ingestor, source, moment, whole=whole, copies=copies) for source in sources
         ]
-        with explain_interrupt(ingestor.notify, BROKEN_OFF):
-            return SyncReport(tuple(each.run(progress) for each in syncs))
+        with explain_interrupt(ingestor.notify, INTERRUPTED):
+            return SyncReport(tuple(source_sync.run(progress) for source_sync in syncs))
 
 
 class _SourceSync:
@@ -206,7 +206,7 @@ class _SourceSync:
         self._excluded = watched_files.exclusion(list(source.exclude))
         self._report = SourceReport(source)
         self._marked: set[str] | None = None
-        self._elsewhere = None if copies else Elsewhere(self._store)
+        self._elsewhere = None if copies else ElsewhereFilter(self._store)
         self._progress: Callable[[int], None] = lambda _: None
 
     def run(self, progress: Progress) -> SourceReport:
@@ -217,47 +217,48 @@ class _SourceSync:
         # Read a session before its sub-agents, which are in a folder beside it.
         changed.sort(key=lambda file: (file.path.count(os.sep), file.mtime_ns, file.path))
         self._report.files = len(files)
-        total, done = sum(file.size for file in changed), 0
+        total, bytes_before = sum(file.size for file in changed), 0
         for file in changed:
-            self._progress = partial(self._tell, progress, done, total)
-            self._try(file)
-            done += file.size
+            self._progress = partial(self._report_progress, progress, bytes_before, total)
+            self._read_or_report(file)
+            bytes_before += file.size
         if changed:
             progress("MB read", total >> 20, total >> 20)
-        self._drop_vanished(known, files)
+        self._forget_vanished(known, files)
         report = self._report.imports
         self._ingestor.report(report, report.modes, self._source.partition)
         return self._report
 
     @staticmethod
-    def _tell(progress: Progress, before: int, total: int, done: int) -> None:
-        progress("MB read", (before + done) >> 20, total >> 20)
+    def _report_progress(progress: Progress, bytes_before: int, total: int, read: int) -> None:
+        progress("MB read", (bytes_before + read) >> 20, total >> 20)
 
     def _is_unchanged(self, file: FileState, known: dict[str, tuple[int, int, int]]) -> bool:
-        size, mtime_ns, settled = known.get(_stored(file.path), (-1, -1, 1))
-        same = (size, mtime_ns) == (file.size, file.mtime_ns)
-        return same and (bool(settled) or not self._is_old(file))
+        size, mtime_ns, settled = known.get(_escape_path(file.path), (-1, -1, 1))
+        is_same = (size, mtime_ns) == (file.size, file.mtime_ns)
+        return is_same and (bool(settled) or not self._is_old(file))
 
     def _is_old(self, file: FileState) -> bool:
         if self._whole:
             return True
         age = self._now.timestamp() - file.mtime_ns / 1e9
-        return not abs(age) < _OLD.total_seconds()
+        return not abs(age) < _IDLE.total_seconds()
 
-    def _drop_vanished(
+    def _forget_vanished(
         self, known: dict[str, tuple[int, int, int]], files: Sequence[FileState]
     ) -> None:
-        root = str(self._source.path)
-        here = {_stored(file.path) for file in files}
-        gone = [
+        root = _escape_path(str(self._source.path))
+        below = f"{root}{os.sep}"
+        present = {_escape_path(file.path) for file in files}
+        vanished = [
             path
             for path in known
-            if path not in here and (path == root or path.startswith(f"{_stored(root)}{os.sep}"))
+            if path not in present and (path == root or path.startswith(below))
         ]
-        if gone and self._source.path.exists():  # otherwise a disk may just not be mounted
-            self._table.drop(self._source.partition, self._machine, gone)
+        if vanished and self._source.path.exists():  # otherwise a disk may just not be mounted
+            self._table.drop(self._source.partition, self._machine, vanished)
 
-    def _try(self, file: FileState) -> None:
+    def _read_or_report(self, file: FileState) -> None:
         self._report.read += 1
         try:
             self._read(file)
@@ -276,7 +277,7 @@ class _SourceSync:
         row = SourceFile(
             self._source.partition,
             self._machine,
-            _stored(file.path),
+            _escape_path(file.path),
             self._source.tool,
             getattr(self._importer, "version", 1),
             file.size,
@@ -284,7 +285,7 @@ class _SourceSync:
         )
         before = self._table.get(row.partition, row.machine, row.path)
         path = Path(file.path)
-        start = self._start(before, row, path)
+        start = self._find_start(before, row, path)
         if not start.offset and not start.state and not self._is_of_tool(path):
             self._table.put(row)
             return
@@ -300,7 +301,7 @@ class _SourceSync:
         except (ReservoirError, Unreadable):
             return False
 
-    def _start(self, before: SourceFile | None, row: SourceFile, path: Path) -> Checkpoint:
+    def _find_start(self, before: SourceFile | None, row: SourceFile, path: Path) -> Checkpoint:
         """Return the position to read from: the last one, if the file before it is unchanged."""
         if before is None or not before.state:
             return Checkpoint()
@@ -390,35 +391,35 @@ class _FileSync:
 
         :param old: the file has not changed for a while: also store an unfinished turn.
         """
-        file = self._part(old=old)
+        file = self._open_part(old=old)
         if not file.name.endswith(watched_files.DATABASES) and watched_files.contains(
             file, _MARK.encode()
         ):
             for item in self._items(file):
-                self._look_for_mark(item)
+                self._record_mark(item)
         ready: list[Item] = []
-        turn: list[Item] = []
-        here = self._start
+        unfinished: list[Item] = []
+        checkpoint = self._start
         held = False
         for item in self._items(file):
             if not isinstance(item, Checkpoint):
-                turn.append(self._timed(item))
-                self._look_for_mark(item)
+                unfinished.append(self._set_time(item))
+                self._record_mark(item)
                 continue
-            if item.complete or old or (len(turn) >= _BATCH and not item.last):
-                ready, turn = ready + turn, []
-            held = item.last and bool(turn)
-            if not turn and item.offset >= here.offset:
-                here = item
+            if item.complete or old or (len(unfinished) >= _BATCH and not item.last):
+                ready, unfinished = ready + unfinished, []
+            held = item.last and bool(unfinished)
+            if not unfinished and item.offset >= checkpoint.offset:
+                checkpoint = item
             if len(ready) >= _BATCH:
                 # No file matches this size and time: an interrupted file is read again.
-                unread = replace(self._row_at(here, settled=False), size=0, mtime_ns=0)
+                unread = replace(self._row_at(checkpoint, settled=False), size=0, mtime_ns=0)
                 self._sync.store(ready, unread)
                 ready = []
         self._sync.report.held += held
-        self._sync.store(ready, self._row_at(here, settled=not held))
+        self._sync.store(ready, self._row_at(checkpoint, settled=not held))
 
-    def _part(self, *, old: bool) -> File:
+    def _open_part(self, *, old: bool) -> File:
         """Return the part of the file to read: complete lines, or up to its end if it is old."""
         with open_regular(self._path) as stream:
             is_database = watched_files.is_database(stream)
@@ -443,15 +444,15 @@ class _FileSync:
                 yield Checkpoint()
             yield Checkpoint(last=True)
 
-    def _look_for_mark(self, item: Item | Checkpoint) -> None:
+    def _record_mark(self, item: Item | Checkpoint) -> None:
         """Record a conversation that the user marked as not to be stored."""
         if isinstance(item, Record) and item.message.role == "user":
-            number, content = item.message.conversation_id, item.message.content
-            if number and _MARK in content and _MARKED_LINE.search(content):
-                self._own_marks.add(number)
-                self._sync.marked.add(number)
+            conversation_id, content = item.message.conversation_id, item.message.content
+            if conversation_id and _MARK in content and _MARKED_LINE.search(content):
+                self._own_marks.add(conversation_id)
+                self._sync.marked.add(conversation_id)
 
-    def _timed(self, item: Item) -> Item:
+    def _set_time(self, item: Item) -> Item:
         """Return a message with a time; without one, that of the previous message."""
         if isinstance(item, Record):
             if item.message.created_at is None:
@@ -459,31 +460,31 @@ class _FileSync:
             self._time = item.message.created_at
         return item
 
-    def _row_at(self, place: Checkpoint, *, settled: bool) -> SourceFile:
+    def _row_at(self, checkpoint: Checkpoint, *, settled: bool) -> SourceFile:
         """Return the file's row for the store once everything before a checkpoint is stored."""
-        known: dict[str, object] = {"importer": place.state}
+        state: dict[str, object] = {"importer": checkpoint.state}
         if self._time:
-            known["time"] = self._time.isoformat()
-        marks = self._own_marks | self._former_marks()
+            state["time"] = self._time.isoformat()
+        marks = self._own_marks | self._earlier_marks()
         if marks:
-            known[MARKED] = sorted(marks)
+            state[MARKED] = sorted(marks)
         with open_regular(self._path) as stream:
-            head, tail = watched_files.hashes(stream, place.offset)
+            head, tail = watched_files.hashes(stream, checkpoint.offset)
         return replace(
             self._row,
             head=head,
             tail=tail,
-            bytes_read=place.offset,
-            state=json.dumps(known),
+            bytes_read=checkpoint.offset,
+            state=json.dumps(state),
             settled=int(settled),
         )
 
-    def _former_marks(self) -> set[str]:
+    def _earlier_marks(self) -> set[str]:
         """Return the conversation of the part read earlier, if it is marked."""
         session = str((self._start.state or {}).get("session", self._path.stem))
         return {session} & self._sync.marked
 
 
-def _stored(path: str) -> str:
+def _escape_path(path: str) -> str:
     """Return a path as valid UTF-8 text, with other bytes escaped."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

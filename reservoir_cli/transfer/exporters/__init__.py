@@ -20,7 +20,7 @@ from reservoir_cli.transfer.exporters import (
     sharegpt,
     write_file,
 )
-from reservoir_cli.transfer.exporters.conversations import Thread, threads
+from reservoir_cli.transfer.exporters.conversations import Thread, read_threads
 from reservoir_cli.transfer.reports import ExportReport
 from reservoir_cli.util.formats import unknown_format
 from reservoir_cli.util.progress import Progress
@@ -118,11 +118,15 @@ def _rows(
     embeddings: bool,
     progress: Progress,
 ) -> Iterator[str]:
-    write = {"jsonl": native.jsonl, "json": native.array, "document": native.document}[form]
+    write = {
+        "jsonl": native.write_jsonl,
+        "json": native.write_array,
+        "document": native.write_document,
+    }[form]
     keys = store.find(scope, where)
 
     def counted() -> Iterator[native.Row]:
-        for row, masked in native.rows(store, keys, mask, embeddings=embeddings):
+        for row, masked in native.read_rows(store, keys, mask, embeddings=embeddings):
             yield row
             report.messages += 1
             report.masked += masked
@@ -141,21 +145,21 @@ def _conversations(
     progress: Progress,
 ) -> Iterator[str]:
     write = _writer(form)
-    found = store.threads(scope, where)
-    total = sum(map(len, found.values()))
-    done = 0
-    for read in threads(store, found):
-        thread = read.masked(mask)
-        kept = thread if form == "markdown" else thread.without_thinking()
-        done += len(thread.messages)
+    ids_by_thread = store.threads(scope, where)
+    total = sum(map(len, ids_by_thread.values()))
+    processed = 0
+    for stored in read_threads(store, ids_by_thread):
+        thread = stored.masked(mask)
+        exported = thread if form == "markdown" else thread.without_thinking()
+        processed += len(thread.messages)
         report.masked += sum(
-            a is not b for a, b in zip(read.messages, thread.messages, strict=True)
+            a is not b for a, b in zip(stored.messages, thread.messages, strict=True)
         )
-        report.messages += len(kept.messages)
-        report.left_out += len(thread.messages) - len(kept.messages)
-        progress("exporting", done, total)
-        if kept.messages:
-            yield write(kept)
+        report.messages += len(exported.messages)
+        report.left_out += len(thread.messages) - len(exported.messages)
+        progress("exporting", processed, total)
+        if exported.messages:
+            yield write(exported)
 
 
 def _writer(form: str) -> Callable[[Thread], str]:

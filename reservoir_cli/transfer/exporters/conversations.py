@@ -31,80 +31,84 @@ class Thread:
 
     def masked(self, mask: Redactor) -> "Thread":
         """Return the conversation with its secrets redacted."""
-        partition, instance, number = self.name
+        partition, instance, conversation_id = self.name
         return replace(
             self,
-            name=(partition, instance, number and mask.id(partition, number)),
+            name=(partition, instance, conversation_id and mask.id(partition, conversation_id)),
             about=self.about and mask.conversation(partition, self.about),
             messages=mask.messages(self.messages),
         )
 
     def without_thinking(self) -> "Thread":
         """Return the conversation without thinking, which no program sends back to a model."""
-        said = [
-            each
-            for each in self.messages
-            if not (each.role is Role.SYSTEM and each.name == _THINKING)
+        messages = [
+            message
+            for message in self.messages
+            if not (message.role is Role.SYSTEM and message.name == _THINKING)
         ]
-        return replace(self, messages=said)
+        return replace(self, messages=messages)
 
 
-def threads(store: Store, found: Mapping[ThreadName, Sequence[int]]) -> Iterator[Thread]:
+def read_threads(
+    store: Store, ids_by_thread: Mapping[ThreadName, Sequence[int]]
+) -> Iterator[Thread]:
     """Read conversations one at a time.
 
-    :param found: the ids of the messages of each conversation.
+    :param ids_by_thread: the ids of the messages of each conversation.
     """
-    for name, ids in found.items():
-        partition, instance, number = name
-        about = store.known_conversations([name]).get(name) if number else None
+    for name, ids in ids_by_thread.items():
+        partition, instance, conversation_id = name
+        about = store.known_conversations([name]).get(name) if conversation_id else None
         messages = store.by_id(ids, Scope(partition, instance))
         if messages:  # they may have been forgotten in the meantime
             yield Thread(name, about, messages)
 
 
-def request_turns(thread: Thread) -> list[Turn]:
+def build_request_turns(thread: Thread) -> list[Turn]:
     """Return the turns of a request; messages before the first question are quoted."""
     messages = thread.messages
-    asked = (place for place, each in enumerate(messages) if _is_question(each))
-    first = next(asked, len(messages))
-    lead = [each for each in messages[:first] if plain_text(each).strip()]
-    said = [
-        _turn(each, each.role.value, each.content) if each.role is Role.SYSTEM else _told(each)
-        for each in lead
+    questions = (index for index, message in enumerate(messages) if _is_question(message))
+    first = next(questions, len(messages))
+    leading = [message for message in messages[:first] if plain_text(message).strip()]
+    quoted = [
+        _make_turn(message, message.role.value, message.content)
+        if message.role is Role.SYSTEM
+        else _quote(message)
+        for message in leading
     ]
-    return said + turns(replace(thread, messages=messages[first:]))
+    return quoted + build_turns(replace(thread, messages=messages[first:]))
 
 
-def turns(thread: Thread) -> list[Turn]:
+def build_turns(thread: Thread) -> list[Turn]:
     """Return the turns of a conversation, with the result of each call right after it.
 
     Repeated results are omitted.
     """
-    callers, results = _answers(thread.messages)
-    answers = {(each.tool_call_id, each.content) for each in results.values()}
-    made: list[Turn] = []
-    for each in thread.messages:
-        if each.id in callers:
+    callers, results = _pair_results(thread.messages)
+    answers = {(message.tool_call_id, message.content) for message in results.values()}
+    turns: list[Turn] = []
+    for message in thread.messages:
+        if message.id in callers:
             continue  # added after its call
-        if each.role is Role.TOOL:
-            if (each.tool_call_id, each.content) not in answers:
-                made.append(_told(each))
+        if message.role is Role.TOOL:
+            if (message.tool_call_id, message.content) not in answers:
+                turns.append(_quote(message))
             continue
-        answered = [call for call in each.tool_calls if (each.id, call.id) in results]
-        open_calls = [call_text(call) for call in each.tool_calls if call not in answered]
-        content = "\n".join(filter(None, [each.content, *open_calls]))
-        if content.strip() or answered:
-            turn = _turn(each, each.role.value, content)
-            made.append(replace(turn, tool_calls=tuple(answered)))
-        made += [
-            replace(_turn(result, Role.TOOL.value, result.content), tool_call_id=call.id)
-            for call in answered
-            for result in [results[each.id, call.id]]
+        answered_calls = [call for call in message.tool_calls if (message.id, call.id) in results]
+        open_calls = [call_text(call) for call in message.tool_calls if call not in answered_calls]
+        content = "\n".join(filter(None, [message.content, *open_calls]))
+        if content.strip() or answered_calls:
+            turn = _make_turn(message, message.role.value, content)
+            turns.append(replace(turn, tool_calls=tuple(answered_calls)))
+        turns += [
+            replace(_make_turn(result, Role.TOOL.value, result.content), tool_call_id=call.id)
+            for call in answered_calls
+            for result in [results[message.id, call.id]]
         ]
-    return made
+    return turns
 
 
-def _answers(
+def _pair_results(
     messages: Sequence[StoredMessage],
 ) -> tuple[dict[int, int], dict[tuple[int, str], StoredMessage]]:
     """Pair calls with results.
@@ -115,14 +119,14 @@ def _answers(
     latest: dict[str, int] = {}
     callers: dict[int, int] = {}
     results: dict[tuple[int, str], StoredMessage] = {}
-    for each in messages:
-        for call in each.tool_calls:
-            latest[call.id] = each.id
-        asked = each.tool_call_id
-        if each.role is Role.TOOL and asked in latest:
-            caller = latest.pop(asked)
-            callers[each.id] = caller
-            results[caller, asked] = each
+    for message in messages:
+        for call in message.tool_calls:
+            latest[call.id] = message.id
+        call_id = message.tool_call_id
+        if message.role is Role.TOOL and call_id in latest:
+            caller = latest.pop(call_id)
+            callers[message.id] = caller
+            results[caller, call_id] = message
     return callers, results
 
 
@@ -130,10 +134,10 @@ def _is_question(message: StoredMessage) -> bool:
     return message.role is Role.USER and bool(message.content.strip())
 
 
-def _told(message: StoredMessage) -> Turn:
+def _quote(message: StoredMessage) -> Turn:
     """Quote a message that cannot be a turn of its own."""
-    return _turn(message, Role.USER.value, f"{message.role}: {plain_text(message)}")
+    return _make_turn(message, Role.USER.value, f"{message.role}: {plain_text(message)}")
 
 
-def _turn(message: StoredMessage, role: str, content: str) -> Turn:
+def _make_turn(message: StoredMessage, role: str, content: str) -> Turn:
     return Turn(Section.HISTORY, role, content, name=message.name)

@@ -56,7 +56,7 @@ class File:
     """A file that can be opened several times.
 
     :param name: the name shown to the user: the path, followed by the path inside a zip.
-    :param size: unpacked size in bytes, as the zip states it.
+    :param size: unpacked size in bytes, as far as known.
     :param start: opens the file.
     :param path: its path on disk; ``None`` in a zip or from stdin.
     :param limit: the number of bytes after which reading fails.

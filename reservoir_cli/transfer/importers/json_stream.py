@@ -127,7 +127,7 @@ def _as_document(value: Any) -> Any:
 
 
 def _numbered(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield the non-blank lines with their numbers; too long lines are truncated."""
+    """Yield the non-blank lines with their numbers; overlong lines are truncated."""
     number = 0
     while line := stream.readline(LARGEST + 1):
         number += 1

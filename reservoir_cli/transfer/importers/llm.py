@@ -1,9 +1,9 @@
-"""The log of the ``llm`` command line: a SQLite file, opened read-only.
+"""Import the log of the ``llm`` command line: a SQLite file, opened read-only.
 
-Two generations of tables may lie side by side in one file. The older one has a row for a prompt
-and its response. The newer one has messages that are addressed by their content, each naming the
-one before it, so that conversations share their beginnings; a turn names the last message of its
-conversation at that time.
+A file may contain two generations of tables. The older one has a row for each prompt and its
+response. The newer one has content-addressed messages, each with the hash of the previous one, so
+that conversations share their beginnings; a turn names the last message of its conversation at
+that time.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,14 +23,14 @@ from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.resume import Checkpoint, State
 from reservoir_cli.util.read_files import LARGEST
 
-#: The conversation of a row of the older tables.
+#: SQL expression for the conversation of a row in the older tables.
 _TALK = "coalesce(conversation_id, id)"
-#: No prompt takes longer to be answered.
+#: The longest time between a prompt and the end of its response.
 _OVERLAP = timedelta(days=1)
 _ROLES = ("user", "assistant", "system", "tool")
-#: One of them is in every log, whatever its generation.
+#: Every log has one of these tables.
 _TABLES = {"responses", "turns"}
-#: What is read of each table; older logs lack some of these columns.
+#: The columns to read of each table; older logs lack some of them.
 _COLUMNS = {
     "responses": "id conversation_id model datetime_utc system prompt response reasoning",
     "conversations": "id name",
@@ -57,22 +57,22 @@ class Llm:
     only_databases = False
 
     def detect(self, head: str) -> bool:
-        """Recognise no text: a SQLite file is known by its first bytes."""
+        """Return false: databases are recognised by their tables."""
         return False
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Message by message, by time.
+        """Yield the messages in order of time.
 
-        :raises ReservoirError: it is another program's database, or cannot be opened.
+        :raises ReservoirError: the file is another program's database, or cannot be opened.
         """
         return read_database(file, _COLUMNS, lambda found: self._log(found, file.name).all())
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
-        """Yield what came in since, and once more the last day before it.
+        """Yield the messages since the checkpoint, and those of the day before it again.
 
-        A prompt has the time at which it was sent, and is written when it is answered.
+        A prompt has the time when it was sent, and is written when its response is complete.
 
-        :raises ReservoirError: it is another program's database, or cannot be opened.
+        :raises ReservoirError: the file is another program's database, or cannot be opened.
         """
 
         def read(database: Database) -> Iterator[Record | Skipped | Checkpoint]:
@@ -98,19 +98,24 @@ class Llm:
                 )
             raise ReservoirError(
                 f"{name} is a database, but not a log of llm",
-                hint="llm logs path tells where that is",
+                hint="llm logs path prints the path of the log",
             )
-        reason = f"{name} is no log as llm writes it"
-        database.refuse_computed(reason, "llm logs path tells where llm keeps its own")
+        reason = f"{name} is not a log as llm writes it"
+        database.refuse_computed(reason, "llm logs path prints the path of llm's own log")
         return _Log(database)
 
 
 @dataclass
 class _Log:
-    """What is known of a log while it is read.
+    """A log while it is read.
 
     :param borrowed: characters that fragments added to the message being read.
-    :param since: what is older was read before.
+    :param said: the last system prompt by conversation.
+    :param begun: conversations with rows in the older tables.
+    :param seen: hashes of messages read in any conversation.
+    :param told: hashes of messages read, by conversation.
+    :param owned: ids of rows by table and response.
+    :param since: ISO 8601; earlier messages were read before.
     """
 
     database: Database
@@ -128,7 +133,7 @@ class _Log:
         return self.database.tables
 
     def _of_response(self, table: str, identity: str) -> list[dict[str, Any]]:
-        """Return the rows of a response from a table without an index on it."""
+        """Return the rows of a response from a table that has no index on responses."""
         if table not in self.owned:
             owned: dict[str, list[Any]] = {}
             if table in self.tables:
@@ -155,7 +160,7 @@ class _Log:
             yield from self.turns()
 
     def mark(self) -> State:
-        """Return from which time on to read when the log has grown, and how to know it again."""
+        """Return the state of a checkpoint: the log's first id, and the time to read on from."""
         first, newest = None, ""
         for table in sorted(_TABLES & self.tables):
             row = self.database.connection.execute(
@@ -174,17 +179,17 @@ class _Log:
                 yield known
 
     def responses(self) -> Iterator[Record | Skipped]:
-        """Prompts and responses, by time."""
+        """Yield the messages of the older tables, by time."""
         newer = "SELECT id FROM turns WHERE id NOT NULL" if "turns" in self.tables else ""
         grown = ""
         if self.since and self.database.has("responses", "conversation_id"):
             self.begun.update(self._begun_before())
-            # Whole conversations: what is said first may be known from an earlier row.
+            # Read whole conversations: the system prompt may be in an earlier row.
             grown = (
                 f"AND {_TALK} IN (SELECT {_TALK} FROM responses "
                 "WHERE datetime_utc IS NULL OR datetime_utc >= ?)"
             )
-        # Only numbers are sorted: a sort of whole rows could spill them into a file.
+        # Sort row ids only: a sort of whole rows could spill them into a temporary file.
         for (number,) in self.database.connection.execute(
             "SELECT rowid FROM responses "
             f"WHERE coalesce(id, '') NOT IN ({newer}) {grown} ORDER BY datetime_utc, rowid",
@@ -215,7 +220,7 @@ class _Log:
     def _told(
         self, response: dict[str, Any], identity: str, thread: Thread
     ) -> Iterator[tuple[str, Message]]:
-        """Return what a row says: results of earlier calls, the prompt, and the response."""
+        """Yield the messages of a row with their ids: results, prompt, response, thinking."""
         at = moment(response.get("datetime_utc"))
         system = self._with_fragments("system_fragments", identity, response.get("system"))
         key = thread.conversation.id if thread.conversation else identity
@@ -228,7 +233,7 @@ class _Log:
         markers = [self._marker(each.get("attachment_id")) for each in attached]
         results = self._of_response("tool_results", identity)
         for each in results:
-            # What tools show is attached to the empty prompt that brings their results.
+            # Attachments that tools return belong to the empty prompt with their results.
             shown = markers if each is results[-1] and not prompt.strip() else []
             yield f"result {each['id']}", _answer(each, at, shown)
         if prompt.strip() or not results:
@@ -248,7 +253,7 @@ class _Log:
         )
 
     def _with_fragments(self, table: str, identity: str, prompt: Any) -> str:
-        """Return a prompt after the texts that were given with it."""
+        """Return a prompt, preceded by its fragments."""
         given = [
             self._fragment(each.get("fragment_id"))
             for each in self.database.rows(table, "response_id", identity, "order")
@@ -258,7 +263,7 @@ class _Log:
     def _fragment(self, identity: Any) -> str:
         """Return the text of a fragment.
 
-        :raises ValueError: the message that borrows it grows too large.
+        :raises ValueError: the message with the fragment is too large.
         """
         content = _string(self.database.one("fragments", "id", identity).get("content"))
         self.borrowed += len(content)
@@ -267,7 +272,7 @@ class _Log:
         return content
 
     def _marker(self, identity: Any) -> str:
-        """Describe an attachment as ``[image]``, ``[audio]`` or ``[file NAME]``; do not read it."""
+        """Return a marker of an attachment: ``[image]``, ``[audio]`` or ``[file NAME]``."""
         about = self.database.one("attachments", "id", identity)
         kind = (text(about.get("type")) or "").split("/")[0]
         where = text(about.get("path")) or text(about.get("url"))
@@ -278,7 +283,7 @@ class _Log:
     # The newer generation
 
     def turns(self) -> Iterator[Record | Skipped]:
-        """Messages in the order in which turns first reach them; that turn's time is theirs."""
+        """Yield the messages of the newer tables, each with the time of its first turn."""
         query = "SELECT rowid FROM turns ORDER BY datetime_utc, id"
         for number, (row,) in enumerate(self.database.connection.execute(query), 1):
             turn = self.database.one("turns", "rowid", row)
@@ -290,7 +295,7 @@ class _Log:
             model, at = text(turn.get("model")), moment(turn.get("datetime_utc"))
             thread = self._thread(key, "threads", model)
             news = self._news(key, turn.get("tip_message_hash"))
-            if str(turn.get("datetime_utc") or "~") < self.since:  # it was read before
+            if str(turn.get("datetime_utc") or "~") < self.since:  # imported before
                 continue
             for reached, shown in self._folded(news):
                 self.borrowed = 0
@@ -306,9 +311,9 @@ class _Log:
     def _news(self, key: str, tip: Any) -> list[dict[str, Any]]:
         """Return the messages that a turn adds to its conversation, oldest first.
 
-        Threads share the messages they begin with. What was told in another one is not told
-        again, but for a question that is answered here once more; nor is what the older tables
-        tell of a conversation that goes on in a thread.
+        Conversations share their first messages. Messages of another conversation are not repeated,
+        except a question that is answered here again. Neither are those that the older tables have
+        of the same conversation.
         """
         told = self.told.setdefault(key, set())
         begun = not told and key in self.begun
@@ -329,13 +334,13 @@ class _Log:
     def _folded(
         self, chain: list[dict[str, Any]]
     ) -> Iterator[tuple[dict[str, Any], Sequence[str]]]:
-        """Messages, and to the results of tools what these tools show."""
+        """Yield messages with the markers of the attachments that follow a tool's results."""
         for row, following in pairwise([*chain, {}]):
             if not self._shown(row):
                 yield row, self._shown(following)
 
     def _shown(self, row: dict[str, Any]) -> list[str]:
-        """Markers of what a tool shows, where a user's message is nothing but that."""
+        """Return markers of a tool's attachments, if a user message has nothing else."""
         before = self.database.one("messages", "hash", row.get("parent_hash"))
         if row.get("role") != "user" or before.get("role") != "tool":
             return []
@@ -347,9 +352,10 @@ class _Log:
     def _messages(
         self, row: dict[str, Any], at: datetime | None, shown: Sequence[str]
     ) -> list[Message]:
-        """Return what a message says, with the results of calls beside a user's words.
+        """Convert a row into messages: the results of calls, the text, and the thinking.
 
-        :param shown: markers of what the tools show.
+        :param shown: markers of attachments to add to the last result.
+        :raises ValueError: the row cannot be read.
         """
         role = row.get("role")
         if role not in _ROLES:
@@ -380,7 +386,7 @@ class _Log:
         ]
 
     def _text(self, part: dict[str, Any], payload: dict[str, Any]) -> str:
-        """Return a part's text, with the fragments it refers to in their place."""
+        """Return a part's text, including the fragments it refers to."""
         own = part.get("text")
         if isinstance(own, str):
             return own
@@ -397,14 +403,14 @@ def _payload(value: Any) -> dict[str, Any]:
 
 
 def _attached(payload: dict[str, Any]) -> Any:
-    """Return the id of the attachment that a part stands for."""
+    """Return the id of a part's attachment."""
     return obj(payload.get("attachment")).get("id")
 
 
 def _answer(about: dict[str, Any], at: datetime | None, shown: Sequence[str]) -> Message:
     """Return the result of a tool call.
 
-    :param shown: markers of what the tool shows.
+    :param shown: markers of the tool's attachments.
     """
     answered, name = text(about.get("tool_call_id")), text(about.get("name"))
     said = "\n".join([*filter(None, [_string(about.get("output"))]), *shown])

@@ -1,4 +1,4 @@
-"""Conversations of LM Studio: a file each, whose messages keep all versions of themselves."""
+"""Import conversations of LM Studio: a file each, with all versions of each message."""
 
 import re
 from collections.abc import Iterator
@@ -25,11 +25,11 @@ class LmStudio:
     instance = "lm-studio"
 
     def detect(self, head: str) -> bool:
-        """Return whether messages have versions, one of which is selected."""
+        """Recognise messages with versions, one of which is selected."""
         return is_json(head) and has_key(head, "versions") and has_key(head, "currentlySelected")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Message by message, each in the version that is selected."""
+        """Yield the messages in order, each in its selected version."""
         for found in entries(file):
             if isinstance(found, Skipped):
                 yield found
@@ -56,7 +56,7 @@ class _Talk:
     def __post_init__(self) -> None:
         began = self.about.get("createdAt")
         self.time = moment_ms(began)
-        # The file is named after the same millisecond, until somebody renames it.
+        # The file has the same name until the user renames it.
         self.identity = str(int(self.time.timestamp() * 1000)) if self.time else self.stem
         used = obj(self.about.get("lastUsedModel"))
         model = text(used.get("identifier")) or text(used.get("indexedModelIdentifier"))
@@ -73,10 +73,10 @@ class _Talk:
             )
 
     def read(self, place: str, value: Any) -> Iterator[Record | Skipped]:
-        """Yield what the selected version of a message says.
+        """Yield the selected version of a message.
 
-        A reply is known by its first step, so that it keeps its identity while it grows; what has
-        no steps is known by what it follows.
+        The id of a reply is that of its first step, so that it stays the same while the reply
+        grows; other ids depend on the previous message.
         """
         try:
             version = _selected(value)
@@ -99,14 +99,14 @@ class _Talk:
             yield self.thread.record(message, source_id)
 
     def _began(self, step: str | None) -> datetime | None:
-        """Return the time of a step; without one, that of what was said before."""
+        """Return the time of a step; without one, the time of the previous message."""
         if step and (match := _STEP_TIME.match(step)):
             self.time = moment_ms(int(match[1])) or self.time
         return self.time
 
 
 def _selected(value: Any) -> dict[str, Any]:
-    """Return the version of a message that is selected; the last one if none is.
+    """Return the selected version of a message; the last one if none is selected.
 
     :raises ValueError: there is no version.
     """
@@ -122,16 +122,16 @@ def _selected(value: Any) -> dict[str, Any]:
 
 
 def _steps(version: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the steps of a version; one without steps is its own only step."""
+    """Return the steps of a version; a version without steps is the only step."""
     if version.get("type") == "multiStep" or "steps" in version:
         return [step for step in objects(version.get("steps")) if step.get("content") is not None]
     return [version]
 
 
 def _parts(step: dict[str, Any], own: str) -> Iterator[Any]:
-    """Yield the content of a step as blocks of Anthropic's.
+    """Yield the content of a step as Anthropic content blocks.
 
-    :param own: what to name calls after that have a number only.
+    :param own: prefix of the ids of calls that only have a number.
     """
     content = step.get("content")
     thinks = obj(step.get("style")).get("type") == "thinking"

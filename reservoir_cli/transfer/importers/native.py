@@ -1,4 +1,4 @@
-"""Reservoir's own export: rows with partition, instance and source, one a line or in an array."""
+"""Import Reservoir's own export: rows with partition, instance and source."""
 
 import json
 import math
@@ -25,26 +25,26 @@ from reservoir_cli.transfer.importers.conversation_identity import SourceIds
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
 
-#: Fields that only our rows have; names of other fields are those of OpenAI's messages, too.
+#: Fields that only our rows have; OpenAI's messages have the others, too.
 _OWN = frozenset({"conversation_id", "trace_id", "source_id"})
 
 _Thread = tuple[str | None, str | None, str | None]
 
 
 class Native:
-    """Reads what ``reservoir view --json`` and ``reservoir export`` write."""
+    """Reads the output of ``reservoir view --json`` and ``reservoir export``."""
 
     name = "reservoir"
     instance = None
 
     def detect(self, head: str) -> bool:
-        """Its rows name a partition and a role; written by hand, at least a conversation."""
+        """Recognise rows with a partition and a role, or at least one of our own ids."""
         if not is_json(head):
             return False
         return (has_key(head, "partition") and has_key(head, "role")) or _is_row(head)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Each row keeps its place, its time and its identity; one without gets its own."""
+        """Yield the rows with their scope, time and ids; missing ids are generated."""
         identities = SourceIds()
         told: dict[_Thread, Conversation] = {}
         traces: dict[_Thread, str] = {}
@@ -75,7 +75,7 @@ def _is_row(head: str) -> bool:
 
 
 def _traced(record: Record, traces: dict[_Thread, str]) -> Record:
-    """Give rows of a conversation without traces one from each question to the next."""
+    """Set the trace of a row without one: a new trace for each question of a conversation."""
     message, thread = record.message, _thread(record)
     if message.trace_id is not None or message.conversation_id is None:
         return record
@@ -89,13 +89,16 @@ def _thread(record: Record) -> _Thread:
 
 
 def _of_thread(record: Record, told: dict[_Thread, Conversation]) -> Record:
-    """Give each row its conversation: only the first names it, and may not be imported."""
+    """Set the metadata of a row's conversation, which only the first row carries.
+
+    The first row itself may not be imported.
+    """
     thread = _thread(record)
     if record.conversation is not None:
         told[thread] = record.conversation
     message, about = record.message, record.conversation
     if about and message.role == Role.USER and about.title == title_of(message.content):
-        # It was made from this question, and would outlive it if that were forgotten.
+        # The title was derived from this question, and would outlive a forgotten question.
         told[thread] = replace(about, title=None)
     return replace(record, conversation=told.get(thread))
 
@@ -117,7 +120,7 @@ def _record(row: Any) -> Record:
     calls = row.get("tool_calls") or []
     if not isinstance(calls, list):
         raise ValueError("tool_calls is not a list of calls")
-    # What was stored once may come back, even if it says nothing.
+    # A message that was stored before may be empty.
     kept = calls or role == Role.TOOL or row.get("source_id")
     if not isinstance(content, str) or not (content.strip() or kept):
         raise ValueError("no content")
@@ -154,9 +157,9 @@ def _conversation(row: dict[str, Any]) -> Conversation | None:
 
 
 def _vectors(row: dict[str, Any], length: int) -> Vectors | None:
-    """Return the vectors of a row if they are usable; else it is embedded again.
+    """Return the vectors of a row; ``None`` if they are invalid.
 
-    :param length: characters of the message.
+    :param length: the number of characters of the message.
     """
     model, listed = row.get("embedding_model"), row.get("passages")
     number = model.get("id") if isinstance(model, dict) else None
@@ -192,7 +195,7 @@ def _text(row: dict[str, Any], key: str) -> str | None:
 
 
 def _place(row: dict[str, Any], key: str) -> str | None:
-    """Return the name of a partition or instance; a blank one is none."""
+    """Return the name of a partition or instance; ``None`` if it is blank."""
     name = _text(row, key)
     return name if name and name.strip() else None
 
@@ -200,7 +203,9 @@ def _place(row: dict[str, Any], key: str) -> str | None:
 def _time(value: Any) -> datetime | None:
     """Parse a time in ISO 8601 (UTC without a zone), or a number since 1970, in UTC.
 
-    Our own numbers are milliseconds; smaller ones that people write are seconds.
+    Our own numbers are milliseconds; smaller numbers, written by hand, are seconds.
+
+    :raises ValueError: the value is not a time, or is before 1970.
     """
     if value is None:
         return None
@@ -211,7 +216,7 @@ def _time(value: Any) -> datetime | None:
             moment = datetime.fromisoformat(value)
         except (TypeError, ValueError):
             raise ValueError("created_at is not a time") from None
-        # In UTC at once: a zone can carry the last day of the year 9999 into the next.
+        # Convert to UTC here: the last day of the year 9999 may overflow in another zone.
         moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     if moment.year < 1970:
         raise ValueError("created_at is before 1970")

@@ -1,4 +1,4 @@
-"""Chats of Open WebUI: its database, or the JSON that it exports."""
+"""Import chats of Open WebUI from its database or its JSON export."""
 
 import html
 import json
@@ -20,9 +20,9 @@ from reservoir_cli.transfer.importers.message_trees import branch_to
 
 _COLUMNS = {"chat": "id title chat created_at updated_at meta"}
 _ROLES = ("user", "assistant", "system")
-#: The title of a chat that has none yet.
+#: The title of a chat without a title.
 _UNTITLED = "New Chat"
-#: How thinking and the calls of tools are written into the text of a reply.
+#: The beginning of thinking or a tool call within the text of a reply.
 _DETAILS = re.compile(r'<details\s+type="(reasoning|tool_calls|code_interpreter)"([^>]*)>')
 _END = "</details>"
 _SUMMARY = re.compile(r"\s*<summary>[^<]*</summary>")
@@ -31,18 +31,18 @@ _QUOTE = re.compile(r"^> ?", re.M)
 
 
 class OpenWebUI:
-    """Reads ``webui.db``, and exports of it."""
+    """Reads ``webui.db`` and exports."""
 
     name = "open-webui"
     instance = "open-webui"
 
     def detect(self, head: str) -> bool:
-        """Return whether a chat has a history, in which messages name their children."""
+        """Recognise a chat with a history in which messages name their children."""
         tree = has_key(head, "childrenIds", "currentId")
         return is_json(head) and has_key(head, "history") and tree
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Chat by chat, each from its first message to its current one."""
+        """Yield each chat from its first message to its current one."""
         if file.head().startswith(SQLITE):
             return read_database(file, _COLUMNS, _chats)
         return read_each(file, _chat)
@@ -57,7 +57,7 @@ def _chats(database: Database) -> Iterator[Record | Skipped]:
 
 
 def _json(value: Any) -> Any:
-    """Return what JSON says; text that is none as it is."""
+    """Parse a JSON text; return anything else unchanged."""
     try:
         return json.loads(value) if isinstance(value, str | bytes) else value
     except (ValueError, RecursionError):
@@ -92,7 +92,7 @@ def _chat(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
 
 
 def _branch(chat: dict[str, Any]) -> list[Any] | None:
-    """Return the messages up to the current one; older chats have a list only."""
+    """Return the messages up to the current one; an older chat has only a list."""
     history = obj(chat.get("history"))
     nodes = history.get("messages")
     if isinstance(nodes, dict):
@@ -107,15 +107,15 @@ def _time(message: dict[str, Any]) -> float:
 
 
 def _model(branch: Sequence[Any]) -> str | None:
-    """Return the model that spoke last."""
+    """Return the model of the last reply."""
     names = (text(obj(message).get("model")) for message in reversed(branch))
     return next(filter(None, names), None)
 
 
 def _messages(value: Any, time: datetime | None) -> list[Message]:
-    """Return what a message says.
+    """Convert a message of a chat.
 
-    :raises ValueError: it cannot be read.
+    :raises ValueError: the message cannot be read.
     """
     if not isinstance(value, dict):
         raise ValueError("not a message")
@@ -139,7 +139,7 @@ def _marker(file: dict[str, Any]) -> str:
 
 
 def _item(item: dict[str, Any]) -> Iterator[Any]:
-    """Yield an item of the output of a newer version as blocks of Anthropic's."""
+    """Yield the Anthropic content blocks of an output item of newer versions."""
     match item.get("type"):
         case "message":
             yield {"type": "text", "text": content_text(item.get("content"))}
@@ -161,7 +161,7 @@ def _result(identity: Any, content: str) -> dict[str, Any]:
 
 
 def _opened(content: str) -> Iterator[Any]:
-    """Yield the text of a reply as blocks: its words, its thinking, its calls with results."""
+    """Yield the blocks in the text of a reply: words, thinking, and calls with results."""
     done = 0
     while match := _DETAILS.search(content, done):
         end = content.find(_END, match.end())
@@ -183,7 +183,7 @@ def _detail(kind: str, attributes: dict[str, str], inside: str) -> Iterator[Any]
     if kind == "tool_calls":
         name = html.unescape(attributes.get("name", ""))
         yield _call(attributes.get("id"), name, _text(attributes.get("arguments")))
-        # Newer versions write the result inside.
+        # Newer versions write the result between the tags.
         result = attributes.get("result")
         result = html.unescape(inside) if result is None else _text(result)
     else:
@@ -194,7 +194,7 @@ def _detail(kind: str, attributes: dict[str, str], inside: str) -> Iterator[Any]
 
 
 def _text(attribute: str | None) -> str:
-    """Return the text of an attribute: JSON that may hold JSON, escaped for HTML."""
+    """Return the text of an attribute: HTML-escaped JSON, which may be a string with JSON."""
     said = html.unescape(attribute or "")
     value = _json(said)
     return value if isinstance(value, str) else said

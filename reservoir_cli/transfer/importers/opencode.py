@@ -1,7 +1,7 @@
-"""opencode's sessions: in a database, or in older versions a file for each message and part.
+"""Import opencode's sessions from its database, or from the files of older versions.
 
-Both hold the same objects. A message has a role and times; its parts are texts, thoughts, and
-tools with what they were asked and what they answered.
+Both contain the same objects. A message has a role and times; its parts are texts, thinking, and
+tool calls with their results. Older versions have a file for each message and part.
 """
 
 import os
@@ -34,17 +34,17 @@ _COLUMNS = {
     "message": "id session_id time_created data",
     "part": "id message_id data",
 }
-#: The title of a session until opencode has found one.
+#: The title of a session before opencode has generated one.
 _UNTITLED = re.compile(r"(?:New|Child) session - \d{4}-\d\d-\d\dT")
-#: Ids, which are names of files and folders.
+#: A valid id, which is also the name of a file or folder.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
-#: An object, and where it stands; without one if it cannot be read.
+#: An object with its position; ``None`` if it cannot be read.
 Placed = tuple[str, dict[str, Any] | None]
 
 
 class OpenCode:
-    """Reads ``opencode.db``, and ``storage`` of versions before 1.2."""
+    """Reads ``opencode.db``, and the folder ``storage`` of versions before 1.2."""
 
     name = "opencode"
     instance = "opencode"
@@ -52,14 +52,14 @@ class OpenCode:
     only_databases = True
 
     def detect(self, head: str) -> bool:
-        """Recognise a session of older versions; a database is known by its tables."""
+        """Recognise a session of older versions; databases are recognised by their tables."""
         session = is_json(head) and has_key(head, "projectID") and has_key(head, "directory")
         return session and '"ses_' in head
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield messages in order of time.
 
-        :raises ReservoirError: it is another program's database, or cannot be opened.
+        :raises ReservoirError: the file is another program's database, or cannot be opened.
         """
         if file.head().startswith(SQLITE):
             return read_database(
@@ -74,15 +74,15 @@ class OpenCode:
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
         """Yield the messages of sessions in a database that are new or have changed.
 
-        :raises ReservoirError: it is another program's database, or cannot be opened.
+        :raises ReservoirError: the file is another program's database, or cannot be opened.
         """
         return resume_database(file, _COLUMNS, start, lambda found: _talks(found, file.name))
 
 
 def _talks(database: Database, name: str) -> Iterator[Talk]:
     if not _COLUMNS.keys() <= database.tables:
-        raise ReservoirError(f"{name} is a database, but not opencode's", hint="leave --format out")
-    database.refuse_computed(f"{name} is no database as opencode writes it")
+        raise ReservoirError(f"{name} is a database, but not opencode's", hint="omit --format")
+    database.refuse_computed(f"{name} is not a database as opencode writes it")
     changing = {"time_updated": "sum", "data": "length"}
     messages = database.grouped("message", "session_id", changing)
     parts = database.grouped("part", "session_id", changing)
@@ -161,14 +161,14 @@ def _messages(message: dict[str, Any], content: list[dict[str, Any]], own: str) 
     role = message.get("role")
     if role not in ("user", "assistant"):
         raise ValueError("unknown role")
-    if role == "assistant" and message.get("summary") is True:  # of what came before
+    if role == "assistant" and message.get("summary") is True:  # summarises earlier messages
         return []
     at = moment_ms(obj(message.get("time")).get("created"))
     return content_blocks.messages(role, content, at, own)
 
 
 def _learn(thread: Thread, message: dict[str, Any]) -> None:
-    """Note the model that answers."""
+    """Update the conversation's model."""
     asked = obj(message.get("model"))
     model = text(message.get("modelID")) or text(asked.get("modelID"))
     if model and thread.conversation:
@@ -176,7 +176,7 @@ def _learn(thread: Thread, message: dict[str, Any]) -> None:
 
 
 def _blocks(part: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a part as blocks; none for text the program added, and for its own steps."""
+    """Return a part as blocks; none for the program's own text and steps."""
     match part.get("type"):
         case "text" if part.get("synthetic") is not True and part.get("ignored") is not True:
             return [{"type": "text", "text": text(part.get("text")) or ""}]
@@ -207,14 +207,14 @@ def _tool(part: dict[str, Any]) -> list[dict[str, Any]]:
     return [made, {"type": "tool_result", "tool_use_id": identity, "content": said}]
 
 
-# The older kind: a tree of files
+# The files of older versions
 
 
 def _read_tree(file: File) -> Iterator[Record | Skipped]:
-    """Yield the messages of the session that a file describes; they lie in other folders."""
+    """Yield the messages of a session file; they are in files of other folders."""
     folders = file.path.absolute().parents if file.path else ()
     if len(folders) < 3:
-        yield Skipped("the file", "its messages lie in other files: give the folder")
+        yield Skipped("the file", "its messages are in other files: give the folder")
         return
     storage = folders[2]
     for found in entries(file):
@@ -236,7 +236,7 @@ def _read_tree(file: File) -> Iterator[Record | Skipped]:
 def _objects(folder: Path) -> Iterator[Placed]:
     """Yield the objects of a folder in order of their names, which begin with the time.
 
-    Links are not followed.
+    Symbolic links are not followed.
     """
     if folder.is_symlink() or folder.parent.is_symlink():
         return

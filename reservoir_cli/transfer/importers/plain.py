@@ -1,4 +1,4 @@
-"""Plain text and Markdown: a file is one message."""
+"""Import plain text and Markdown: each file is one message."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from reservoir_cli.transfer.importers.base import Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.util.read_files import LARGEST
 
-#: What stands between two lines of dashes (YAML) or plus signs (TOML) at the beginning.
+#: Front matter between two lines of dashes (YAML) or plus signs (TOML) at the beginning.
 _FRONT_MATTER = re.compile(r"\s*(---|\+\+\+)[ \t]*\r?\n(.{0,65536}?)\n\1[ \t]*(?:\r?\n|\Z)", re.S)
 #: The names of a date in front matter, the best first.
 _DATE_KEYS = ("date", "created", "created_at", "published", "updated", "modified", "lastmod")
@@ -26,11 +26,11 @@ class Plain:
     instance = None
 
     def detect(self, head: str) -> bool:
-        """Everything is text."""
+        """Return true: any content is text."""
         return True
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """One message, its outer blank lines taken off; none where there is nothing else."""
+        """Yield the text without outer blank lines as one message; nothing if it is blank."""
         with file.open() as stream:
             data = stream.read(LARGEST + 1)
         if len(data) > LARGEST:
@@ -44,13 +44,13 @@ class Plain:
 
 
 class Markdown(Plain):
-    """Markdown is read as it is written; only its source has another name."""
+    """Reads Markdown like plain text, with its own source name."""
 
     name = "markdown"
 
 
 def written_at(content: str, name: str) -> datetime | None:
-    """When a document was written: what its front matter says, else its file name.
+    """Return when a document was written, from its front matter or else its file name.
 
     A time without a zone is local.
     """
@@ -63,7 +63,7 @@ def written_at(content: str, name: str) -> datetime | None:
 
 
 def _moment(text: str) -> datetime | None:
-    """Parse a time in ISO 8601, or with slashes for dashes; local without a zone."""
+    """Parse a time in ISO 8601, with dashes or slashes; local without a zone."""
     with suppress(ValueError, OverflowError, OSError):
         moment = datetime.fromisoformat(text.replace("/", "-"))
         if moment.year >= 1970 and not text.isdigit():

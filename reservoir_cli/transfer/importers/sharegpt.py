@@ -1,4 +1,4 @@
-"""ShareGPT's conversations: who says it, and what."""
+"""Import conversations in ShareGPT's format."""
 
 import hashlib
 import json
@@ -28,17 +28,17 @@ _ROLES = {
 
 
 class ShareGPT:
-    """Reads ``{"conversations": [{"from", "value"}]}``, one a line or in an array."""
+    """Reads ``{"conversations": [{"from", "value"}]}``, one per line or in an array."""
 
     name = "sharegpt"
     instance = "sharegpt"
 
     def detect(self, head: str) -> bool:
-        """Recognise a list of conversations whose messages are from somebody."""
+        """Recognise a list of conversations whose messages name their author."""
         return is_json(head) and has_key(head, "conversations") and has_key(head, "from")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Conversation by conversation, in the order of the file."""
+        """Yield the messages of all conversations, in the order of the file."""
         return read_each(file, partial(_conversation, SourceIds()))
 
 
@@ -56,7 +56,7 @@ def _conversation(
 
 @dataclass
 class _Talk:
-    """One conversation, in which a result answers the call before it."""
+    """One conversation, in which each result answers the previous call."""
 
     identities: SourceIds
     about: dict[str, Any]
@@ -79,7 +79,7 @@ class _Talk:
         message = replace(message, created_at=self.time)
         source_id = self.identities.new(id(self), message)
         if message.tool_calls:
-            # The format has no ids for calls; this one is nobody else's.
+            # The format has no ids for calls: derive a unique one.
             made = hashlib.sha256(source_id.encode()).hexdigest()[:24]
             self.asked = f"call_{made}"
             calls = tuple(replace(each, id=self.asked) for each in message.tool_calls)
@@ -107,7 +107,7 @@ class _Talk:
 
 
 def _called(content: str) -> ToolCall | None:
-    """Return the call that a text describes, if it does."""
+    """Return the tool call in a JSON text; ``None`` if the text is not a call."""
     try:
         read = json.loads(content)
         return call("", read.get("name"), read.get("arguments")) if isinstance(read, dict) else None

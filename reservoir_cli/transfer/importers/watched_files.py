@@ -1,4 +1,4 @@
-"""Files of other tools as they grow: what they are known by, and the part that is new."""
+"""List the history files of other tools, detect changes, and open their new parts."""
 
 import hashlib
 import io
@@ -15,16 +15,16 @@ from reservoir_cli.util.read_files import open_regular
 
 DATABASES = (".db", ".vscdb", ".sqlite")
 _SUFFIXES = (".jsonl", ".json", ".md", *DATABASES)
-#: So many bytes of the beginning, and before where reading ended, are compared.
+#: The number of bytes hashed at the beginning, and before the position where reading ended.
 _COMPARED = 4_096
 _AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """A file as it is now.
+    """The size and modification time of a file.
 
-    :param size: of a database, together with its write-ahead log.
+    :param size: includes the write-ahead log of a database.
     """
 
     path: str
@@ -33,9 +33,9 @@ class FileState:
 
 
 def walk(root: Path, excluded: Callable[[str], bool]) -> Iterator[FileState]:
-    """Yield the files below a folder that may hold messages, or the one file that a path is.
+    """Yield the files below a folder that may contain messages, or the file itself.
 
-    Links are not followed, and what cannot be read is passed over.
+    Symbolic links in the folder are not followed, and unreadable folders are skipped.
     """
     try:
         about = root.stat()
@@ -55,12 +55,12 @@ def walk(root: Path, excluded: Callable[[str], bool]) -> Iterator[FileState]:
                         about = entry.stat(follow_symlinks=False)
                         if not excluded(entry.path):
                             yield _with_log(FileState(entry.path, about.st_size, about.st_mtime_ns))
-        except OSError:  # it is gone, or closed to us
+        except OSError:  # deleted, or not readable
             continue
 
 
 def _with_log(file: FileState) -> FileState:
-    """Return a database with the log beside it: what is new is there at first."""
+    """Return a database with the size and time of its write-ahead log, which has the new rows."""
     if not file.path.endswith(DATABASES):
         return file
     try:
@@ -72,9 +72,9 @@ def _with_log(file: FileState) -> FileState:
 
 
 def exclusion(patterns: list[str]) -> Callable[[str], bool]:
-    """Return what says of a path whether it is left out.
+    """Return a function that tests whether a path is excluded.
 
-    :param patterns: folders, with all that is below them, or patterns such as ``*/scratch/*``.
+    :param patterns: folders, whose contents are excluded, or patterns such as ``*/scratch/*``.
     """
     wanted = [os.path.expanduser(pattern).rstrip("/\\") for pattern in patterns]
     folders = [f"{pattern}{os.sep}" for pattern in wanted]
@@ -89,13 +89,13 @@ def exclusion(patterns: list[str]) -> Callable[[str], bool]:
 
 
 def is_database(stream: IO[bytes]) -> bool:
-    """Return whether a file is one of SQLite."""
+    """Return whether a file is a SQLite database."""
     stream.seek(0)
     return stream.read(len(SQLITE)) == SQLITE
 
 
 def hashes(stream: IO[bytes], offset: int) -> tuple[str, str]:
-    """Return hashes of the first bytes of a file and of the last ones before a place."""
+    """Return hashes of the first bytes of a file and of the last bytes before an offset."""
     length = min(_COMPARED, offset)
     parts = []
     for start in (0, offset - length):
@@ -112,7 +112,7 @@ def _exactly(stream: IO[bytes], length: int) -> bytes:
 
 
 def end_of_lines(stream: IO[bytes], start: int, size: int) -> int:
-    """Return where the last complete line ends."""
+    """Return the offset after the last complete line between two offsets."""
     end = size
     while end > start:
         begin = max(start, end - _AT_ONCE)
@@ -125,7 +125,7 @@ def end_of_lines(stream: IO[bytes], start: int, size: int) -> int:
 
 
 def contains(file: File, words: bytes) -> bool:
-    """Return whether some bytes stand in a file."""
+    """Return whether a file contains some bytes."""
     tail = b""
     with file.open() as stream:
         while data := stream.read(_AT_ONCE):
@@ -136,12 +136,12 @@ def contains(file: File, words: bytes) -> bool:
 
 
 def part_of(path: Path, start: int, end: int) -> File:
-    """Return a part of a file, as a file of its own with the same path."""
+    """Return the part of a file between two offsets as a file with the same path."""
     return File(str(path), end - start, lambda: cast(IO[bytes], _Part(path, start, end)), path)
 
 
 class _Part(io.RawIOBase):
-    """The bytes of a file between two places."""
+    """The bytes of a file between two offsets."""
 
     def __init__(self, path: Path, start: int, end: int) -> None:
         self._source = open_regular(path)

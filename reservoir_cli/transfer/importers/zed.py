@@ -1,4 +1,4 @@
-"""Threads of Zed's agent: a row each of a database, as JSON that is mostly packed with zstd."""
+"""Import threads of Zed's agent: database rows of JSON, mostly compressed with zstd."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -30,10 +30,10 @@ from reservoir_cli.util.extras import install_hint
 from reservoir_cli.util.read_files import LARGEST
 
 _COLUMNS = {"threads": "id summary updated_at created_at folder_paths data_type data"}
-#: Zed packs with a window of 2 MB; a larger one takes memory for nothing.
+#: Log2 of the largest zstd window. Zed uses 2 MB; a hostile larger one would only cost memory.
 _WINDOW_LOG = 23
-#: A thread may unpack to so many times its size, and to so much in any case. As objects it takes
-#: many times that.
+#: A thread may unpack to this many times its size, or to this size if that is more. Parsed, it
+#: takes many times the memory.
 _RATIO, _HARMLESS = 200, 8 << 20
 
 Unpack = Callable[[bytes], bytes]
@@ -48,27 +48,27 @@ class Zed:
     only_databases = True
 
     def detect(self, head: str) -> bool:
-        """Return false: a database is known by its tables."""
+        """Return false: databases are recognised by their tables."""
         return False
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Thread by thread.
+        """Yield the messages by thread.
 
-        :raises ReservoirError: threads are packed, and no library for that is installed.
+        :raises ReservoirError: threads are compressed, and no zstd library is installed.
         """
         return read_database(file, _COLUMNS, _threads)
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
         """Yield the messages of threads that are new or have changed.
 
-        :raises ReservoirError: threads are packed, and no library for that is installed.
+        :raises ReservoirError: threads are compressed, and no zstd library is installed.
         """
         return resume_database(file, _COLUMNS, start, _talks)
 
 
 def _threads(database: Database) -> Iterator[Record | Skipped]:
     if "threads" not in database.tables:
-        yield Skipped("the file", "a database, but not of Zed")
+        yield Skipped("the file", "a database, but not Zed's")
         return
     for talk in _talks(database):
         yield from talk.read()
@@ -105,7 +105,7 @@ def _read(database: Database, number: int, unpack: Unpack | None) -> Iterator[Re
 def _parsed(database: Database, row: dict[str, Any], unpack: Unpack | None) -> dict[str, Any]:
     """Return the content of a thread.
 
-    :raises ValueError: it cannot be read.
+    :raises ValueError: the content cannot be read.
     """
     data = row.get("data")
     data = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
@@ -126,23 +126,23 @@ def _parsed(database: Database, row: dict[str, Any], unpack: Unpack | None) -> d
 
 
 def _zstd() -> ModuleType:
-    """Return the library for zstd: Python's own, or the same for older Pythons.
+    """Return Python's zstd module, or its backport for older versions.
 
-    :raises ReservoirError: none is installed.
+    :raises ReservoirError: neither is installed.
     """
     for name in ("compression.zstd", "backports.zstd"):
         with suppress(ImportError):
             return import_module(name)
     raise ReservoirError(
-        "threads of Zed are packed with zstd, which this Python cannot unpack",
+        "threads of Zed are compressed with zstd, which this Python cannot decompress",
         hint=install_hint("zed"),
     )
 
 
 def _unpacker() -> Unpack:
-    """Return what unpacks zstd, up to a limit.
+    """Return a function that decompresses zstd up to a limit.
 
-    :raises ReservoirError: no library for it is installed.
+    :raises ReservoirError: no zstd library is installed.
     """
     zstd = _zstd()
     options = {zstd.DecompressionParameter.window_log_max: _WINDOW_LOG}
@@ -153,7 +153,7 @@ def _unpacker() -> Unpack:
         try:
             unpacked: bytes = decompressor.decompress(data, max_length=limit + 1)
         except (zstd.ZstdError, EOFError):
-            raise ValueError("damaged, or not packed with zstd") from None
+            raise ValueError("damaged, or not compressed with zstd") from None
         if len(unpacked) > limit:
             raise ValueError("unpacks to far more than its size")
         return unpacked
@@ -165,9 +165,9 @@ def _unpacker() -> Unpack:
 class _Thread:
     """A thread while it is read.
 
-    :param row: its columns.
+    :param row: the columns of its row.
     :param value: its content.
-    :param anchor: the id of the last question, after which what has no id is named.
+    :param anchor: the id of the last question, a prefix for the ids of messages without one.
     """
 
     identity: str
@@ -193,7 +193,10 @@ class _Thread:
         return next((name for path in paths if (name := folder_name(path))), None)
 
     def read(self, place: str) -> Iterator[Record | Skipped]:
-        """Yield the messages. Only a thread has times: the last turn has that of its end."""
+        """Yield the messages: the last turn with the thread's end time, the others with its start.
+
+        Messages have no times of their own.
+        """
         listed = self.value["messages"]
         questions = [at for at, message in enumerate(listed) if _is_question(message)]
         for at, message in enumerate(listed):
@@ -225,9 +228,9 @@ def _is_question(value: Any) -> bool:
 
 
 def _content(value: dict[str, Any]) -> tuple[str, list[Any], str | None]:
-    """Return the role of a message, its content as blocks of Anthropic's, and its id.
+    """Return the role of a message, its content as Anthropic content blocks, and its id.
 
-    :raises ValueError: it is of no kind that is known.
+    :raises ValueError: the message is of an unknown kind.
     """
     if isinstance(value.get("User"), dict):
         user = value["User"]
@@ -240,11 +243,11 @@ def _content(value: dict[str, Any]) -> tuple[str, list[Any], str | None]:
         return "assistant", [*told, *map(_answer, objects(answers))], None
     if value.get("role") in ("user", "assistant", "system"):
         return _older(value)
-    raise ValueError("neither of the user nor of the agent")
+    raise ValueError("neither from the user nor from the agent")
 
 
 def _older(value: dict[str, Any]) -> tuple[str, list[Any], str | None]:
-    """Return the same of a message as Zed wrote it before its version 0.3.0 of threads."""
+    """Return the same for a message in the format before thread version 0.3.0."""
     segments = objects(value.get("segments")) or [{"type": "text", "text": value.get("text")}]
     told: list[Any] = [part for part in segments if text(part.get("text"))]
     told += [{"type": "tool_use", **use} for use in objects(value.get("tool_uses"))]
@@ -260,7 +263,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _said(part: Any) -> Any:
-    """Return a part as a block; what a question mentions is marked, and lies where it lay."""
+    """Return a part as a block; a mention becomes a marker."""
     about = obj(part)
     if "Mention" in about:
         return {"type": "text", "text": file_marker(_mentioned(obj(about["Mention"]).get("uri")))}
@@ -275,7 +278,7 @@ def _said(part: Any) -> Any:
 
 
 def _mentioned(uri: Any) -> str | None:
-    """Return the name of what a question mentions."""
+    """Return the name of a mentioned file, symbol or page."""
     about = obj(next(iter(obj(uri).values()), None))
     return folder_name(about.get("abs_path")) or text(about.get("name")) or text(about.get("url"))
 
@@ -291,7 +294,7 @@ def _answer(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _answered(part: Any) -> Any:
-    """Return a part of a result, which Zed writes in several ways."""
+    """Return a part of a result, which Zed writes in several formats."""
     lowered = {str(key).lower(): value for key, value in obj(part).items()}
     if "text" in lowered:
         return lowered["text"]

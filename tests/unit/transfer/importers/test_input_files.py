@@ -117,7 +117,7 @@ def test_a_named_format_takes_its_files_of_a_folder_and_no_others(tmp_path: Path
     folder = laid_out(tmp_path, {**EXPORT, "old/5e55.jsonl": CODE})
     assert list(found_in(folder, "claude-code")) == ["old/5e55.jsonl"]
     assert list(found_in(folder, "text")) == ["readme.txt"]
-    assert "of format codex" in refused(folder, "codex")
+    assert "has the format codex" in refused(folder, "codex")
 
 
 def test_an_unknown_format_is_wrong_usage_whatever_the_file(tmp_path: Path) -> None:
