@@ -16,7 +16,7 @@ from reservoir_cli.redaction import Mode
 from reservoir_cli.transfer import importers
 from reservoir_cli.transfer.file_import import Destination, FileImport
 from reservoir_cli.transfer.forget import text_remains_error
-from reservoir_cli.transfer.importers import File, Found, Record, Skipped
+from reservoir_cli.transfer.importers import DetectedFile, File, Record, Skipped
 from reservoir_cli.transfer.redact_and_store import Intake
 from reservoir_cli.transfer.reports import ImportReport, report_secrets
 from reservoir_cli.transfer.returned_contexts import remove_contexts
@@ -95,7 +95,7 @@ class Ingestor(Intake):
 
     def _import_file(
         self,
-        detected: Found,
+        detected: DetectedFile,
         partition: str | None,
         instance: str | None,
         dry_run: bool,

@@ -67,7 +67,7 @@ _SUFFIXES = (*_JSON, ".txt", ".md", ".markdown", ".db", ".sqlite", ".sqlite3", "
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DetectedFile:
     """A file and the importer that reads it."""
 
     file: File
@@ -88,12 +88,14 @@ def importers() -> dict[str, Importer]:
     return {name: _load(*place)() for name, place in _CLASSES.items()}
 
 
-def _load(module: str, name: str) -> type[Importer]:
-    loaded: type[Importer] = getattr(import_module(f"{__name__}.{module}"), name)
+def _load(module: str, class_name: str) -> type[Importer]:
+    loaded: type[Importer] = getattr(import_module(f"{__name__}.{module}"), class_name)
     return loaded
 
 
-def find(source: Path | File, form: str | None, open_files: ExitStack) -> tuple[list[Found], int]:
+def find(
+    source: Path | File, form: str | None, open_files: ExitStack
+) -> tuple[list[DetectedFile], int]:
     """List the files to read in a file, folder or zip, and count the others.
 
     In a folder or zip only the most specific formats are read: neither the account data of an
@@ -105,20 +107,20 @@ def find(source: Path | File, form: str | None, open_files: ExitStack) -> tuple[
     :raises ReservoirError: the source cannot be read, or has no file of a known format.
     """
     if form is not None:
-        _named(form)
+        _load_named(form)
     files, alone = gather(source, open_files)
     if alone:
-        return [Found(files[0], choose(files[0], form, explain=True))], 0
-    seen = [each for each in files if each.name.lower().endswith(_SUFFIXES)]
-    found = [each for each in map(_look, seen) if each]
+        return [DetectedFile(files[0], choose(files[0], form, explain=True))], 0
+    candidates = [file for file in files if file.name.lower().endswith(_SUFFIXES)]
+    detected = [file for file in map(_detect, candidates) if file]
     if form is not None:
-        chosen = [each for each in found if each.importer.name == form]
+        chosen = [file for file in detected if file.importer.name == form]
     else:
-        best = min(map(_rank, found), default=0)
-        chosen = [each for each in found if _rank(each) == best]
+        best = min(map(_generality, detected), default=0)
+        chosen = [file for file in detected if _generality(file) == best]
     if not chosen:
         wanted = f"the format {form}" if form else "a known format"
-        raise ReservoirError(f"no file in {source} has {wanted}", hint=_formats())
+        raise ReservoirError(f"no file in {source} has {wanted}", hint=_list_formats())
     return chosen, len(files) - len(chosen)
 
 
@@ -136,13 +138,13 @@ def choose(file: File, form: str | None = None, *, explain: bool = False) -> Imp
         return known[form or _database_format(file) or "llm"]
     head = decode(data, file.name, cut=len(data) < file.size)[0]
     if form is not None:
-        return _named(form)
+        return _load_named(form)
     suffix = PurePath(file.name).suffix.lower()
     if not head.strip():
         return known["text"]
-    for each in known.values():
-        if each.name not in _TEXTS and each.detect(head):
-            return each
+    for importer in known.values():
+        if importer.name not in _TEXTS and importer.detect(head):
+            return importer
     if suffix in _JSON:
         if explain and (error := syntax_error(file)):
             raise ReservoirError(
@@ -151,17 +153,17 @@ def choose(file: File, form: str | None = None, *, explain: bool = False) -> Imp
             )
         raise ReservoirError(
             f"{file.name} has an unknown format",
-            hint=f"{_formats()}; --format text stores it as one message",
+            hint=f"{_list_formats()}; --format text stores it as one message",
         )
     return known["markdown" if suffix in (".md", ".markdown") else "text"]
 
 
-def _look(file: File) -> Found | None:
+def _detect(file: File) -> DetectedFile | None:
     try:
         # A folder of notes and exports may also contain other programs' databases.
         if file.path and file.head().startswith(SQLITE) and not _database_format(file):
             return None
-        return Found(file, choose(file))
+        return DetectedFile(file, choose(file))
     except (ReservoirError, Unreadable, OSError):
         return None
 
@@ -171,28 +173,28 @@ def _database_format(file: File) -> str | None:
     from reservoir_cli.transfer.importers.foreign_databases import tables_of
 
     tables = tables_of(file.path) if file.path else frozenset()
-    known = ((name, each) for name, sets in _DATABASES.items() for each in sets)
-    return next((name for name, each in known if each <= tables), None)
+    known = ((name, required) for name, sets in _DATABASES.items() for required in sets)
+    return next((name for name, required in known if required <= tables), None)
 
 
-def _rank(found: Found) -> int:
-    return (found.importer.name in _LISTS) + 2 * (found.importer.name in _TEXTS)
+def _generality(detected: DetectedFile) -> int:
+    return (detected.importer.name in _LISTS) + 2 * (detected.importer.name in _TEXTS)
 
 
-def _named(form: str) -> Importer:
+def _load_named(form: str) -> Importer:
     if form not in _CLASSES:
         raise unknown_format(form, FORMATS)
     return _load(*_CLASSES[form])()
 
 
-def _formats() -> str:
+def _list_formats() -> str:
     return f"formats are {', '.join(FORMATS)}"
 
 
 __all__ = [
     "FORMATS",
+    "DetectedFile",
     "File",
-    "Found",
     "Importer",
     "Record",
     "Skipped",

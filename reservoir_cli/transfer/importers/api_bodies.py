@@ -24,47 +24,47 @@ def read_bodies(
     :param before: a key of the body with messages before the others, and their converter.
     """
     identities = SourceIds()
-    bare: dict[str | None, _Talk] = {}
+    singles: dict[str | None, _ConversationReader] = {}
 
-    def body(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
-        listed = value.get("messages")
-        if not isinstance(listed, list):
-            named = text(value.get("conversation_id"))
-            if named not in bare:
-                bare[named] = _Talk(source, identities, {"conversation_id": named})
-            yield from bare[named].records(place, value, read)
+    def read_body(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
+        messages = value.get("messages")
+        if not isinstance(messages, list):
+            key = text(value.get("conversation_id"))
+            if key not in singles:
+                singles[key] = _ConversationReader(source, identities, {"conversation_id": key})
+            yield from singles[key].records(place, value, read)
             return
-        talk = _Talk(source, identities, value)
+        conversation = _ConversationReader(source, identities, value)
         if before:
-            key, read_before = before
-            yield from talk.records(f"{place}, {key}", value.get(key), read_before)
-        for number, each in enumerate(listed, 1):
-            yield from talk.records(f"{place}, message {number}", each, read)
+            name, read_before = before
+            yield from conversation.records(f"{place}, {name}", value.get(name), read_before)
+        for number, message in enumerate(messages, 1):
+            yield from conversation.records(f"{place}, message {number}", message, read)
 
-    return read_each(file, body)
+    return read_each(file, read_body)
 
 
-class _Talk:
+class _ConversationReader:
     """One conversation: the ids of its messages depend on the messages before them.
 
     A message without a time gets that of the previous message, the first one that of the body.
     """
 
     def __init__(self, source: str, identities: SourceIds, body: dict[str, Any]) -> None:
-        named = text(body.get("conversation_id"))
-        self._thread = Thread(source, Conversation(named, source=source) if named else None)
+        key = text(body.get("conversation_id"))
+        self._thread = Thread(source, Conversation(key, source=source) if key else None)
         self._identities = identities
         self._time = time_of(body)
         # Forget the previous message of an earlier object with the same id().
-        identities.follow(id(self), named or "")
+        identities.follow(id(self), key or "")
 
     def records(self, place: str, value: Any, read: Read) -> Iterator[Record | Skipped]:
         try:
-            made = read(value)
+            messages = read(value)
         except ValueError as error:
             yield Skipped(place, str(error))
             return
         self._time = time_of(obj(value)) or self._time
-        for message in made:
+        for message in messages:
             timed = replace(message, created_at=self._time)
             yield self._thread.record(timed, self._identities.new(id(self), timed))

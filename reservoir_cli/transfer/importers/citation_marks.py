@@ -15,12 +15,12 @@ _MARK = re.compile(
 )
 
 
-def without_marks(said: str) -> str:
+def remove_marks(text: str) -> str:
     """Return a text without citation marks; keep names and titles that belong to a sentence."""
-    return _MARK.sub(_shown, said) if "\ue200" in said else said
+    return _MARK.sub(_visible_text, text) if "\ue200" in text else text
 
 
-def _shown(mark: re.Match[str]) -> str:
+def _visible_text(mark: re.Match[str]) -> str:
     """Return the visible text of a mark: an entity's name, a link's title."""
     if mark["kind"] not in ("entity", "url"):
         return ""

@@ -9,16 +9,16 @@ from typing import Any
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
-from reservoir_cli.transfer.importers.claude_code_notices import without_plumbing, without_reminders
+from reservoir_cli.transfer.importers.claude_code_notices import remove_plumbing, remove_reminders
 from reservoir_cli.transfer.importers.coerce import branch_name, folder_name, moment, obj, text
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.input_files import File, Unreadable
 from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.transfer.importers.resume import Checkpoint, State, lines
 
-_SAID = ("user", "assistant")
+_MESSAGES = ("user", "assistant")
 #: Flags of lines that the program wrote itself.
-_NOT_SAID = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
+_INTERNAL = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 #: The model of replies that the program wrote itself.
 _SYNTHETIC = "<synthetic>"
 #: The key of a title by the type of its line, the best last.
@@ -48,12 +48,12 @@ class ClaudeCode:
         The program's own lines (notices, summaries, progress) are skipped.
         """
         session = _Session(file.stem, _titles(file))
-        for found in entries(file):
-            if isinstance(found, Skipped):
-                yield found
+        for entry in entries(file):
+            if isinstance(entry, Skipped):
+                yield entry
                 continue
-            place, line = found
-            if line.get("type") not in _SAID:
+            place, line = entry
+            if line.get("type") not in _MESSAGES:
                 if not isinstance(line.get("type"), str):
                     yield Skipped(place, "no type")
                 continue
@@ -69,13 +69,13 @@ class ClaudeCode:
             value = line.value
             if isinstance(value, Skipped):
                 yield value
-            elif value.get("type") in _SAID:
+            elif value.get("type") in _MESSAGES:
                 if session.begins(value):
                     yield from session.end()
-                    question = _is_question(value)
-                    here = Checkpoint(line.offset, session.state(line.number), question)
-                    turn = here if question else turn
-                    yield here
+                    is_question = _is_question(value)
+                    checkpoint = Checkpoint(line.offset, session.state(line.number), is_question)
+                    turn = checkpoint if is_question else turn
+                    yield checkpoint
                 yield from session.read(line.place, value)
             elif not isinstance(value.get("type"), str):
                 yield Skipped(line.place, "no type")
@@ -114,34 +114,34 @@ class _Session:
             "lines": line - 1,
             "seen": list(islice(reversed(self.seen), _LINES)),
             "threads": {
-                key: (thread.trace, self.identities.last(key), *_about(thread))
+                key: (thread.trace, self.identities.last(key), *_metadata(thread))
                 for key, thread in islice(reversed(self.threads.items()), _THREADS)
             },
         }
 
     def begins(self, line: dict[str, Any]) -> bool:
         """Return whether a line begins a new message instead of continuing the held reply."""
-        if any(line.get(mark) is True for mark in _NOT_SAID) or text(line.get("uuid")) in self.seen:
+        if any(line.get(mark) is True for mark in _INTERNAL) or text(line.get("uuid")) in self.seen:
             return False
-        return not self.held or not _same_reply(self.held[-1][1], line)
+        return not self.held or not _is_same_reply(self.held[-1][1], line)
 
     def is_complete(self) -> bool:
         """Return whether the last reply ends its turn."""
         if not self.held:
             return True
         line = self.held[-1][1]
-        said = line.get("type") == "assistant"
-        return said and obj(line.get("message")).get("stop_reason") not in _CONTINUES
+        is_reply = line.get("type") == "assistant"
+        return is_reply and obj(line.get("message")).get("stop_reason") not in _CONTINUES
 
     def read(self, place: str, line: dict[str, Any]) -> Iterator[Record | Skipped]:
-        if any(line.get(mark) is True for mark in _NOT_SAID):
+        if any(line.get(mark) is True for mark in _INTERNAL):
             return
-        identity = text(line.get("uuid"))
-        if identity in self.seen:  # a resumed session repeats earlier lines
+        line_id = text(line.get("uuid"))
+        if line_id in self.seen:  # a resumed session repeats earlier lines
             return
-        if identity:
-            self.seen[identity] = None
-        if self.held and not _same_reply(self.held[-1][1], line):
+        if line_id:
+            self.seen[line_id] = None
+        if self.held and not _is_same_reply(self.held[-1][1], line):
             yield from self.end()
         self.held.append((place, line))
 
@@ -155,16 +155,18 @@ class _Session:
             content = _content(line)
             for _, further in held[1:]:
                 content += _content(further)
-            role, own = str(line["type"]), text(line.get("uuid"))
-            made = content_blocks.messages(role, content, moment(line.get("timestamp")), own or "")
+            role, line_id = str(line["type"]), text(line.get("uuid"))
+            messages = content_blocks.messages(
+                role, content, moment(line.get("timestamp")), line_id or ""
+            )
         except ValueError as error:
             yield Skipped(place, str(error))
             return
         key, thread = self._thread(line)
-        for number, each in enumerate(made, 1):
-            numbered = own if number == 1 else f"{own}#{number}"
-            source_id = (own and numbered) or self.identities.new(key, each)
-            yield thread.record(each, source_id, text(line.get("cwd")))
+        for number, message in enumerate(messages, 1):
+            part_id = line_id if number == 1 else f"{line_id}#{number}"
+            source_id = (line_id and part_id) or self.identities.new(key, message)
+            yield thread.record(message, source_id, text(line.get("cwd")))
 
     def _thread(self, line: dict[str, Any]) -> tuple[str, Thread]:
         """Return the conversation of a line, a session or a sub-agent, with updated metadata."""
@@ -187,7 +189,7 @@ class _Session:
         return key, thread
 
 
-def _about(thread: Thread) -> tuple[str | None, str | None, str | None]:
+def _metadata(thread: Thread) -> tuple[str | None, str | None, str | None]:
     about = thread.conversation
     return (about.model, about.project, about.branch) if about else (None, None, None)
 
@@ -214,29 +216,29 @@ def _content(line: dict[str, Any]) -> list[Any]:
     blocks = [content] if isinstance(content, str) else list(content)
     if line.get("type") != "user":
         return blocks
-    return [said for said in map(_said, blocks) if said != ""]
+    return [block for block in map(_clean_block, blocks) if block != ""]
 
 
-def _said(block: Any) -> Any:
+def _clean_block(block: Any) -> Any:
     """Return a block of a user's line without the program's text; empty if none remains."""
     if isinstance(block, str):
-        return without_plumbing(block)
+        return remove_plumbing(block)
     kind = obj(block).get("type")
     if kind == "text" and isinstance(block.get("text"), str):
-        return without_plumbing(block["text"])
+        return remove_plumbing(block["text"])
     if kind == "tool_result":
-        return block | {"content": _answered(block.get("content"))}
+        return block | {"content": _clean_result(block.get("content"))}
     return block
 
 
-def _answered(content: Any) -> Any:
+def _clean_result(content: Any) -> Any:
     """Return the content of a tool's result without reminders."""
     if isinstance(content, str):
-        return without_reminders(content)
+        return remove_reminders(content)
     if not isinstance(content, list):
         return content
     return [
-        part | {"text": without_reminders(part["text"])}
+        part | {"text": remove_reminders(part["text"])}
         if isinstance(obj(part).get("text"), str)
         else part
         for part in content
@@ -250,29 +252,29 @@ def _titles(file: File) -> dict[str, str]:
     unless it is the only summary.
     """
     sessions: dict[str, str] = {}
-    known: dict[str, dict[str, str]] = {kind: {} for kind in _TITLES}
+    titles: dict[str, dict[str, str]] = {kind: {} for kind in _TITLES}
     summaries: dict[str, str] = {}
     with suppress(Unreadable, OSError):
         for _, line in (entry for entry in entries(file) if not isinstance(entry, Skipped)):
             kind, session = text(line.get("type")), text(line.get("sessionId")) or file.stem
-            if own := text(line.get("uuid")):
-                sessions[own] = session
+            if line_id := text(line.get("uuid")):
+                sessions[line_id] = session
             if kind in _TITLES and (title := text(line.get(_TITLES[kind]))):
                 if kind == "summary":
                     summaries[text(line.get("leafUuid")) or ""] = title
                 else:
-                    known[kind][session] = title
+                    titles[kind][session] = title
     first = next(iter(sessions.values()), file.stem)
     for leaf, title in summaries.items():
         if leaf in sessions or len(summaries) == 1:
-            known["summary"][sessions.get(leaf, first)] = title
-    return known["summary"] | known["ai-title"] | known["custom-title"]
+            titles["summary"][sessions.get(leaf, first)] = title
+    return titles["summary"] | titles["ai-title"] | titles["custom-title"]
 
 
-def _same_reply(one: dict[str, Any], other: dict[str, Any]) -> bool:
+def _is_same_reply(first: dict[str, Any], second: dict[str, Any]) -> bool:
     """Return whether two lines are parts of one reply: both have both ids, and they are equal."""
-    keys = [
-        (text(obj(each.get("message")).get("id")), text(each.get("requestId")))
-        for each in (one, other)
+    ids = [
+        (text(obj(line.get("message")).get("id")), text(line.get("requestId")))
+        for line in (first, second)
     ]
-    return one.get("type") == other.get("type") and keys[0] == keys[1] and None not in keys[0]
+    return first.get("type") == second.get("type") and ids[0] == ids[1] and None not in ids[0]

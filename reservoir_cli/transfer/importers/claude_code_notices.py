@@ -51,19 +51,19 @@ _LOCAL_COMMANDS = frozenset(
 )
 
 
-def without_plumbing(text: str) -> str:
+def remove_plumbing(text: str) -> str:
     """Return a user message without Claude Code's own text; empty if nothing else remains."""
     if text.lstrip().startswith(_BEGINNINGS):
         return ""
-    kept, tags = _split(text)
-    kept = _NOTICE.sub("", kept) if "[Request" in kept or "(no" in kept else kept
-    if not tags and kept == text:
+    rest, tags = _separate_tags(text)
+    rest = _NOTICE.sub("", rest) if "[Request" in rest or "(no" in rest else rest
+    if not tags and rest == text:
         return text
-    asked = _command(tags)
-    return "\n".join(part for part in (asked, kept.strip()) if part)
+    command = _custom_command(tags)
+    return "\n".join(part for part in (command, rest.strip()) if part)
 
 
-def without_reminders(text: str) -> str:
+def remove_reminders(text: str) -> str:
     """Return the result of a tool without the reminders that Claude Code appended."""
     while text.rstrip().endswith("</system-reminder>"):
         start = text.rfind(_REMINDER)
@@ -73,15 +73,15 @@ def without_reminders(text: str) -> str:
     return text
 
 
-def _split(text: str) -> tuple[str, dict[str, str]]:
+def _separate_tags(text: str) -> tuple[str, dict[str, str]]:
     """Return a text without its tags, and the last content of each tag."""
-    kept, tags = [], {}
+    outside, tags = [], {}
     for name, part in split_tags(text, _OPENING):
         if name is None:
-            kept.append(part)
+            outside.append(part)
         else:
             tags[name] = part.strip()
-    return "".join(kept), tags
+    return "".join(outside), tags
 
 
 def split_tags(text: str, opening: re.Pattern[str]) -> Iterator[tuple[str | None, str]]:
@@ -91,22 +91,22 @@ def split_tags(text: str, opening: re.Pattern[str]) -> Iterator[tuple[str | None
 
     :param opening: a pattern from :func:`opening_tags`.
     """
-    done = start = 0
+    position = start = 0
     unclosed: set[str] = set()
-    while (match := opening.search(text, done)) is not None:
+    while (match := opening.search(text, position)) is not None:
         name = match[1]
         end = -1 if name in unclosed else text.find(f"</{name}>", match.end())
         if end < 0:
             unclosed.add(name)
-            done = match.end()
+            position = match.end()
             continue
         yield None, text[start : match.start()]
         yield name, text[match.end() : end]
-        done = start = end + len(name) + 3
+        position = start = end + len(name) + 3
     yield None, text[start:]
 
 
-def _command(tags: dict[str, str]) -> str:
+def _custom_command(tags: dict[str, str]) -> str:
     """Return a question that the user asked with a custom command: ``/review the parser``."""
     name, words = tags.get("command-name", "").lstrip("/"), tags.get("command-args")
     return f"/{name} {words}" if name and words and name not in _LOCAL_COMMANDS else ""

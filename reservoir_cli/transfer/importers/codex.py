@@ -9,7 +9,7 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
-from reservoir_cli.transfer.importers.citation_marks import without_marks
+from reservoir_cli.transfer.importers.citation_marks import remove_marks
 from reservoir_cli.transfer.importers.coerce import (
     branch_name,
     call,
@@ -59,19 +59,19 @@ class Codex:
 
     def detect(self, head: str) -> bool:
         """Recognise lines with a payload of a known type."""
-        known = any(f'"{each}"' in head for each in _LINES)
-        return is_json(head) and known and has_key(head, "payload")
+        has_type = any(f'"{line_type}"' in head for line_type in _LINES)
+        return is_json(head) and has_type and has_key(head, "payload")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages in order; skip events, which repeat the items."""
         if _is_copy(file):
             return
         rollout = _Rollout(file.stem)
-        for found in entries(file):
-            if isinstance(found, Skipped):
-                yield found
+        for entry in entries(file):
+            if isinstance(entry, Skipped):
+                yield entry
             else:
-                yield from rollout.read(*found)
+                yield from rollout.read(*entry)
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
         """Yield the messages after a checkpoint; a turn ends with an event or a new question."""
@@ -90,10 +90,10 @@ class Codex:
             if kind == "session_meta" and start.state:  # a fork, which continues the source ids
                 raise StartOver
             if kind == "response_item":
-                asked = _is_question(payload)
-                here = Checkpoint(line.offset, rollout.state(line.number - 1), asked or ended)
-                turn, ended = (here if here.complete else turn), False
-                yield here
+                state, complete = rollout.state(line.number - 1), ended or _is_question(payload)
+                checkpoint = Checkpoint(line.offset, state, complete)
+                turn, ended = (checkpoint if checkpoint.complete else turn), False
+                yield checkpoint
             yield from rollout.read(line.place, value)
             if kind == "event_msg" and payload.get("type") in _ENDS:
                 turn, ended = Checkpoint(line.end, rollout.state(line.number)), True
@@ -144,14 +144,14 @@ class _Rollout:
         if kind == "session_meta" and text(payload.get("id")):
             self._begin(str(text(payload["id"])))
         if kind in ("session_meta", "turn_context"):
-            self._about = self._thread.conversation = _learnt(self._about, payload)
+            self._about = self._thread.conversation = _update_metadata(self._about, payload)
             self._folder = text(payload.get("cwd")) or self._folder
         elif kind == "response_item":
-            yield from self._item(place, line)
+            yield from self._read_item(place, line)
         elif not isinstance(kind, str):
             yield Skipped(place, "no type")
 
-    def _item(self, place: str, line: dict[str, Any]) -> Iterator[Record | Skipped]:
+    def _read_item(self, place: str, line: dict[str, Any]) -> Iterator[Record | Skipped]:
         try:
             message = _message(line)
         except ValueError as error:
@@ -160,9 +160,9 @@ class _Rollout:
         if message is not None:
             # The id depends on the whole text, so that earlier imports are recognised.
             source_id = self._identities.new(self._about.id, message)
-            said = _said(message)
-            if said.content or message.role == "tool" or message.tool_calls:
-                yield self._thread.record(said, source_id, self._folder)
+            cleaned = _clean_message(message)
+            if cleaned.content or message.role == "tool" or message.tool_calls:
+                yield self._thread.record(cleaned, source_id, self._folder)
 
 
 def _is_copy(file: File) -> bool:
@@ -170,28 +170,28 @@ def _is_copy(file: File) -> bool:
     if file.path is None:
         return False
     return any(
-        file.stem.endswith(number)
+        file.stem.endswith(session_id)
         for folder in list(file.path.parents)[:_DEPTH]
-        for number in _copies(folder / _COPIES)
+        for session_id in _read_copies(folder / _COPIES)
     )
 
 
 @lru_cache(maxsize=16)
-def _copies(path: Path) -> frozenset[str]:
+def _read_copies(path: Path) -> frozenset[str]:
     """Return the ids of the sessions that Codex lists as copies."""
     try:
-        listed = json.loads(read_bounded(path))
+        document = json.loads(read_bounded(path))
     except (OSError, ValueError, RecursionError):
         return frozenset()
-    records = objects(obj(listed).get("records"))
-    return frozenset(filter(None, (text(each.get("imported_thread_id")) for each in records)))
+    records = objects(obj(document).get("records"))
+    return frozenset(filter(None, (text(record.get("imported_thread_id")) for record in records)))
 
 
 def _is_question(item: dict[str, Any]) -> bool:
     return item.get("type") == "message" and item.get("role") == "user"
 
 
-def _learnt(about: Conversation, payload: dict[str, Any]) -> Conversation:
+def _update_metadata(about: Conversation, payload: dict[str, Any]) -> Conversation:
     """Return a conversation updated with the model, folder and branch of a line."""
     return replace(
         about,
@@ -201,21 +201,21 @@ def _learnt(about: Conversation, payload: dict[str, Any]) -> Conversation:
     )
 
 
-def _said(message: Message) -> Message:
+def _clean_message(message: Message) -> Message:
     """Return a reply without citation marks, or a user message without an editor's context.
 
     The program's notices become empty.
     """
     if message.role == "assistant":
-        return replace(message, content=without_marks(message.content))
+        return replace(message, content=remove_marks(message.content))
     if message.role != "user":
         return message
     content = message.content.strip()
     if content.startswith(_NOTICES):
         return replace(message, content="")
-    before, heading, asked = content.partition(_REQUEST)
+    before, heading, question = content.partition(_REQUEST)
     if heading and before.startswith(_SETUP):
-        return replace(message, content=asked.strip())
+        return replace(message, content=question.strip())
     return message
 
 
@@ -229,13 +229,13 @@ def _message(line: dict[str, Any]) -> Message | None:
         raise ValueError("not an item")
     match item.get("type"):
         case "message":
-            role, said = item.get("role"), content_text(item.get("content"))
-            if role in ("system", "developer") or not said.strip():
+            role, content = item.get("role"), content_text(item.get("content"))
+            if role in ("system", "developer") or not content.strip():
                 return None
             if role not in ("user", "assistant"):
                 raise ValueError("unknown role")
-            injected = role == "user" and said.lstrip().startswith(_INJECTED)
-            return None if injected else Message(role, said, created_at)
+            injected = role == "user" and content.lstrip().startswith(_INJECTED)
+            return None if injected else Message(role, content, created_at)
         case "function_call":
             return _call(item, item.get("name"), item.get("arguments"), created_at)
         case "custom_tool_call":
@@ -243,15 +243,15 @@ def _message(line: dict[str, Any]) -> Message | None:
         case "local_shell_call":
             return _call(item, "local_shell", item.get("action"), created_at)
         case "function_call_output" | "custom_tool_call_output":
-            answered = text(item.get("call_id"))
-            return Message("tool", _output(item), created_at, tool_call_id=answered)
+            call_id = text(item.get("call_id"))
+            return Message("tool", _output(item), created_at, tool_call_id=call_id)
         case _:
             return None
 
 
 def _call(item: dict[str, Any], name: Any, arguments: Any, created_at: Any) -> Message:
-    made = call(item.get("call_id"), name, arguments)
-    return Message("assistant", "", created_at, tool_calls=(made,))
+    tool_call = call(item.get("call_id"), name, arguments)
+    return Message("assistant", "", created_at, tool_calls=(tool_call,))
 
 
 def _output(item: dict[str, Any]) -> str:

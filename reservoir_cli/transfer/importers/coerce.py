@@ -25,28 +25,28 @@ def text(value: Any) -> str | None:
 
 def folder_name(path: Any) -> str | None:
     """Return the last component of a POSIX or Windows path."""
-    said = text(path)
-    if said is None:
+    clean = text(path)
+    if clean is None:
         return None
-    names = re.split(r"/" if said.startswith("/") else r"[/\\]", said.strip())
+    names = re.split(r"/" if clean.startswith("/") else r"[/\\]", clean.strip())
     return next((name for name in reversed(names) if name), None)
 
 
 def uri_folder_name(uri: Any) -> str | None:
     """Return the last component of the path of a URI such as ``file:///home/ann/my%20app``."""
-    said = text(uri)
-    return folder_name(unquote(said.split("://", 1)[-1])) if said else None
+    clean = text(uri)
+    return folder_name(unquote(clean.split("://", 1)[-1])) if clean else None
 
 
 def branch_name(value: Any) -> str | None:
     """Return the name of a branch; ``None`` if no branch is checked out."""
-    said = text(value)
-    return None if said == "HEAD" else said
+    name = text(value)
+    return None if name == "HEAD" else name
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
     """Return the objects in a list; an empty list for anything else."""
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def obj(value: Any) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def obj(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def parsed(value: Any) -> Any:
+def parse_json(value: Any) -> Any:
     """Parse a JSON text; return ``None`` for anything else."""
     try:
         return json.loads(value) if isinstance(value, str | bytes) else None
@@ -62,10 +62,10 @@ def parsed(value: Any) -> Any:
         return None
 
 
-def parsed_object(value: Any) -> dict[str, Any] | None:
+def parse_object(value: Any) -> dict[str, Any] | None:
     """Parse a JSON text with an object; return ``None`` for anything else."""
-    made = parsed(value)
-    return made if isinstance(made, dict) else None
+    parsed_value = parse_json(value)
+    return parsed_value if isinstance(parsed_value, dict) else None
 
 
 def moment(value: Any) -> datetime | None:
@@ -76,10 +76,10 @@ def moment(value: Any) -> datetime | None:
     """
     try:
         if isinstance(value, str):
-            read = datetime.fromisoformat(value.strip())
-            aware = read if read.tzinfo else read.replace(tzinfo=UTC)
-            found = aware.astimezone(UTC)
-            return found if found.year >= 1970 else None
+            parsed_time = datetime.fromisoformat(value.strip())
+            aware = parsed_time if parsed_time.tzinfo else parsed_time.replace(tzinfo=UTC)
+            utc = aware.astimezone(UTC)
+            return utc if utc.year >= 1970 else None
         if isinstance(value, bool) or not isinstance(value, int | float):
             return None
         seconds = float(value)
@@ -118,19 +118,17 @@ def time_of(value: Any) -> datetime | None:
     return next((time for time in times if time is not None), None)
 
 
-def with_neighbours(
-    times: Sequence[datetime | None], start: datetime | None
-) -> list[datetime | None]:
+def fill_gaps(times: Sequence[datetime | None], start: datetime | None) -> list[datetime | None]:
     """Return the times of a conversation's messages, with gaps filled in.
 
     A gap is filled with the previous time, or at the beginning with the next one.
 
     :param start: when the conversation began, used if no message has a time.
     """
-    last = next((each for each in times if each), start)
+    last = next((time for time in times if time), start)
     filled = []
-    for each in times:
-        last = each or last
+    for time in times:
+        last = time or last
         filled.append(last)
     return filled
 
@@ -140,11 +138,11 @@ def call(identity: Any, name: Any, arguments: Any) -> ToolCall:
 
     :raises ValueError: the call has no name.
     """
-    said = text(name)
-    if said is None:
+    tool = text(name)
+    if tool is None:
         raise ValueError("a tool call without a name")
     if arguments is None:
         arguments = ""
     if not isinstance(arguments, str):
         arguments = json.dumps(arguments, ensure_ascii=False)
-    return ToolCall(text(identity) or "", said, arguments)
+    return ToolCall(text(identity) or "", tool, arguments)

@@ -38,22 +38,22 @@ def part_text(part: Any) -> str:
         return part
     if not isinstance(part, dict):
         return "[part]"
-    said = part.get("text")
-    if isinstance(said, str):
-        return said
+    content = part.get("text")
+    if isinstance(content, str):
+        return content
     kind = text(part.get("type")) or text(part.get("content_type")) or "part"
     kind = kind.removeprefix("input_").removesuffix("_url").removesuffix("_asset_pointer")
     if kind in _FILES:
         return file_marker(_file_name(part))
-    return f"[{_short(kind)}]"
+    return f"[{_shorten(kind)}]"
 
 
 def file_marker(name: Any) -> str:
     """Return ``[image]``, ``[file NAME]``, or ``[file]`` without a name."""
-    said = text(name)
-    if said is None:
+    file_name = text(name)
+    if file_name is None:
         return "[file]"
-    return "[image]" if said.lower().endswith(_IMAGES) else f"[file {_short(said)}]"
+    return "[image]" if file_name.lower().endswith(_IMAGES) else f"[file {_shorten(file_name)}]"
 
 
 def thought(content: str, created_at: datetime | None = None) -> Message:
@@ -75,16 +75,16 @@ def messages(
         content = []
     if not isinstance(content, list):
         raise ValueError("content is neither a text nor a list of blocks")
-    found = _Blocks(role, created_at, unnamed)
+    collected = _BlockReader(role, created_at, unnamed)
     for block in content:
         if block is not None:
-            found.read(block)
-    found.flush()
-    return found.messages
+            collected.read(block)
+    collected.flush()
+    return collected.messages
 
 
 @dataclass
-class _Blocks:
+class _BlockReader:
     role: str
     created_at: datetime | None
     unnamed: str
@@ -97,27 +97,29 @@ class _Blocks:
     def read(self, block: Any) -> None:
         kind = text(obj(block).get("type")) or ""
         if kind in ("thinking", "redacted_thinking", "reasoning"):
-            said = text(block.get("thinking")) or text(block.get("text"))
-            self.thoughts += [said] if said else []
+            thinking = text(block.get("thinking")) or text(block.get("text"))
+            self.thoughts += [thinking] if thinking else []
         elif kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
-            made = call(block.get("id") or self._next_id(), block.get("name"), block.get("input"))
-            self.calls.append(made)
-            self.unanswered.append(made.id)
+            tool_call = call(
+                block.get("id") or self._next_id(), block.get("name"), block.get("input")
+            )
+            self.calls.append(tool_call)
+            self.unanswered.append(tool_call.id)
         elif kind.endswith("tool_result"):
-            self._result(block)
+            self._add_result(block)
         else:
             self.texts.append(part_text(block))
 
-    def _result(self, block: dict[str, Any]) -> None:
+    def _add_result(self, block: dict[str, Any]) -> None:
         self.flush()
-        asked = text(block.get("tool_use_id")) or next(iter(self.unanswered), None)
-        if asked in self.unanswered:
-            self.unanswered.remove(asked)
+        call_id = text(block.get("tool_use_id")) or next(iter(self.unanswered), None)
+        if call_id in self.unanswered:
+            self.unanswered.remove(call_id)
         content = block.get("content")
         if isinstance(content, dict):
             content = [content]
         self.messages.append(
-            Message("tool", content_text(content), self.created_at, tool_call_id=asked)
+            Message("tool", content_text(content), self.created_at, tool_call_id=call_id)
         )
 
     def _next_id(self) -> str:
@@ -125,10 +127,10 @@ class _Blocks:
         return f"{self.unnamed}/{count}" if self.unnamed else ""
 
     def flush(self) -> None:
-        said = "\n".join(self.texts)
-        if said.strip() or self.calls:
+        content = "\n".join(self.texts)
+        if content.strip() or self.calls:
             calls = tuple(self.calls)
-            self.messages.append(Message(self.role, said, self.created_at, tool_calls=calls))
+            self.messages.append(Message(self.role, content, self.created_at, tool_calls=calls))
         if self.thoughts:
             self.messages.append(thought("\n".join(self.thoughts), self.created_at))
         self.texts, self.thoughts, self.calls = [], [], []
@@ -136,11 +138,11 @@ class _Blocks:
 
 def _file_name(part: dict[str, Any]) -> Any:
     inner = obj(part.get("file"))
-    for each in (part.get("title"), part.get("filename"), part.get("name"), inner.get("filename")):
-        if text(each):
-            return each
+    for name in (part.get("title"), part.get("filename"), part.get("name"), inner.get("filename")):
+        if text(name):
+            return name
     return None
 
 
-def _short(name: str) -> str:
+def _shorten(name: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in name).split())[:100]

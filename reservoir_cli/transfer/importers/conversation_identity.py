@@ -31,13 +31,13 @@ class SourceIds:
 
     def new(self, thread: Hashable, message: Message) -> str:
         """Return the id of a conversation's next message."""
-        made = content_hash(message, self._previous.get(thread, ""))
-        self._previous[thread] = made
-        self._seen[made] += 1
-        return made if self._seen[made] == 1 else f"{made}#{self._seen[made]}"
+        source_id = content_hash(message, self._previous.get(thread, ""))
+        self._previous[thread] = source_id
+        self._seen[source_id] += 1
+        return source_id if self._seen[source_id] == 1 else f"{source_id}#{self._seen[source_id]}"
 
 
-def source_ids(own: str, messages: Iterable[Message]) -> Iterator[tuple[str, Message]]:
+def assign_ids(own: str, messages: Iterable[Message]) -> Iterator[tuple[str, Message]]:
     """Yield the messages of a record with their ids.
 
     An id depends on the kind of the message, so that it stays the same when the record grows.
@@ -56,12 +56,12 @@ def source_ids(own: str, messages: Iterable[Message]) -> Iterator[tuple[str, Mes
         yield f"{own}{kind}{count}", message
 
 
-def take_back(order: dict[str, None], first: str) -> list[str]:
+def pop_from(order: dict[str, None], first: str) -> list[str]:
     """Remove the given id and all after it from an ordered set, and return them."""
-    taken: list[str] = []
+    removed: list[str] = []
     while first in order:
-        taken.append(order.popitem()[0])
-    return taken
+        removed.append(order.popitem()[0])
+    return removed
 
 
 @dataclass

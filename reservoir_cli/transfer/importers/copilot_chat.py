@@ -22,7 +22,7 @@ from reservoir_cli.transfer.importers.coerce import (
     text,
     uri_folder_name,
 )
-from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, source_ids
+from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, assign_ids
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.util.read_files import LARGEST, open_regular, read_stream
@@ -50,7 +50,7 @@ class CopilotChat:
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages of all requests that the user did not undo."""
-        state = _State(file)
+        state = _Document(file)
         yield from state.build()
         if state.value is None:
             return
@@ -58,17 +58,17 @@ class CopilotChat:
         if not isinstance(requests, list):
             yield Skipped("the session", "no list of requests")
             return
-        thread = Thread(self.name, _about(state.value, file))
+        thread = Thread(self.name, _describe_session(state.value, file))
         identities = SourceIds()
         identities.follow(self.name, thread.conversation.id if thread.conversation else "")
         for number, request in enumerate(requests, 1):
             if isinstance(request, dict):
-                yield from _request(f"request {number}", request, thread, identities)
+                yield from _read_request(f"request {number}", request, thread, identities)
             else:
                 yield Skipped(f"request {number}", "not a request")
 
 
-class _State:
+class _Document:
     """Rebuilds the document from the lines of a file."""
 
     def __init__(self, file: File) -> None:
@@ -77,14 +77,14 @@ class _State:
 
     def build(self) -> Iterator[Skipped]:
         """Apply all lines, and yield those that are skipped."""
-        for found in entries(self._file):
-            if isinstance(found, Skipped):
-                yield found
+        for entry in entries(self._file):
+            if isinstance(entry, Skipped):
+                yield entry
                 continue
             if self._file.done > _MOST:
                 yield Skipped("what follows", f"a log of more than {_MOST >> 20} MB")
                 return
-            place, line = found
+            place, line = entry
             try:
                 self._apply(line)
             except (ValueError, TypeError, LookupError):
@@ -130,15 +130,15 @@ def _push(parent: Any, key: Any, values: Any, start: Any) -> None:
     parent[key] = listed
 
 
-def _about(session: dict[str, Any], file: File) -> Conversation:
+def _describe_session(session: dict[str, Any], file: File) -> Conversation:
     """Return the id, title and project of a session."""
     identity = text(session.get("sessionId")) or file.stem
-    folder = uri_folder_name(session.get("workingDirectory")) or _workspace(file)
+    folder = uri_folder_name(session.get("workingDirectory")) or _workspace_folder(file)
     title = text(session.get("customTitle"))
     return Conversation(identity, title, CopilotChat.name, project=folder)
 
 
-def _workspace(file: File) -> str | None:
+def _workspace_folder(file: File) -> str | None:
     """Return the name of the folder open in VS Code, from ``workspace.json``."""
     path = file.path.absolute().parent.parent / "workspace.json" if file.path else None
     if path is None or path.is_symlink():
@@ -152,28 +152,33 @@ def _workspace(file: File) -> str | None:
     return name.removesuffix(".code-workspace") if name else None
 
 
-def _request(
+def _read_request(
     place: str, request: dict[str, Any], thread: Thread, identities: SourceIds
 ) -> Iterator[Record | Skipped]:
     """Yield the messages of a request: the question and its response."""
     if request.get("isHidden") is True or obj(request.get("shouldBeRemovedOnSend")):
         return
-    own, at = text(request.get("requestId")), moment_ms(request.get("timestamp"))
-    _learn(thread, request)
+    request_id, time = text(request.get("requestId")), moment_ms(request.get("timestamp"))
+    _update_model(thread, request)
     try:
-        said = [] if request.get("isSystemInitiated") is True else _question(request)
-        asked = content_blocks.messages("user", said, at)
-        made = content_blocks.messages("assistant", _response(request), at, own or "")
+        typed = [] if request.get("isSystemInitiated") is True else _question_blocks(request)
+        question = content_blocks.messages("user", typed, time)
+        response = content_blocks.messages(
+            "assistant", _response_blocks(request), time, request_id or ""
+        )
     except ValueError as error:
         yield Skipped(place, str(error))
         return
-    named = [*source_ids(own or "", asked), *source_ids(f"{own}/response", made)]
-    for source_id, message in named:
-        identity = source_id if own else identities.new(CopilotChat.name, message)
+    identified = [
+        *assign_ids(request_id or "", question),
+        *assign_ids(f"{request_id}/response", response),
+    ]
+    for source_id, message in identified:
+        identity = source_id if request_id else identities.new(CopilotChat.name, message)
         yield thread.record(message, identity)
 
 
-def _learn(thread: Thread, request: dict[str, Any]) -> None:
+def _update_model(thread: Thread, request: dict[str, Any]) -> None:
     """Update the conversation's model."""
     metadata = obj(obj(request.get("result")).get("metadata"))
     model = text(metadata.get("resolvedModel")) or text(request.get("modelId"))
@@ -181,19 +186,19 @@ def _learn(thread: Thread, request: dict[str, Any]) -> None:
         thread.conversation = replace(thread.conversation, model=model.removeprefix("copilot/"))
 
 
-def _question(request: dict[str, Any]) -> list[Any]:
+def _question_blocks(request: dict[str, Any]) -> list[Any]:
     """Return the text of the question, preceded by markers for attached images and files."""
     message = request.get("message")
-    said = message if isinstance(message, str) else obj(message).get("text")
-    if not isinstance(said, str):
+    content = message if isinstance(message, str) else obj(message).get("text")
+    if not isinstance(content, str):
         raise ValueError("no text")
     attached: list[dict[str, Any]] = []
-    for each in objects(obj(request.get("variableData")).get("variables")):
-        if each.get("kind") == "image":
+    for variable in objects(obj(request.get("variableData")).get("variables")):
+        if variable.get("kind") == "image":
             attached.append({"type": "image"})
-        elif each.get("kind") == "file" and not _is_implicit(each):
-            attached.append({"type": "file", "title": each.get("name")})
-    return [*attached, said]
+        elif variable.get("kind") == "file" and not _is_implicit(variable):
+            attached.append({"type": "file", "title": variable.get("name")})
+    return [*attached, content]
 
 
 def _is_implicit(variable: dict[str, Any]) -> bool:
@@ -204,27 +209,27 @@ def _is_implicit(variable: dict[str, Any]) -> bool:
 # The response
 
 
-def _response(request: dict[str, Any]) -> list[dict[str, Any]]:
+def _response_blocks(request: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the parts of a response as blocks, with adjacent texts joined."""
-    calls, answers = _asked(request)
-    made: list[dict[str, Any]] = []
+    calls, answers = _model_calls(request)
+    blocks: list[dict[str, Any]] = []
     for kind, parts in groupby(objects(request.get("response")), _kind):
         if kind == "tool":
             for part in parts:
-                made += _invocation(part, calls, answers)
+                blocks += _call_blocks(part, calls, answers)
         elif kind == "thinking":
-            thoughts = (_joined(part.get("value")) for part in parts)
-            made += [{"type": "thinking", "thinking": thought} for thought in thoughts]
-        elif said := "".join(map(_text, parts)):
-            made.append({"type": "text", "text": said})
-    return made
+            thoughts = (_join_texts(part.get("value")) for part in parts)
+            blocks += [{"type": "thinking", "thinking": thought} for thought in thoughts]
+        elif content := "".join(map(_text, parts)):
+            blocks.append({"type": "text", "text": content})
+    return blocks
 
 
-def _asked(request: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+def _model_calls(request: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
     """Return the calls as the model made them, and the results it received, by call id."""
     metadata = obj(obj(request.get("result")).get("metadata"))
     rounds = objects(metadata.get("toolCallRounds"))
-    calls = [call for each in rounds for call in objects(each.get("toolCalls"))]
+    calls = [call for item in rounds for call in objects(item.get("toolCalls"))]
     results = obj(metadata.get("toolCallResults"))
     return (
         {_SUFFIX.sub("", text(call.get("id")) or ""): call for call in calls},
@@ -260,12 +265,12 @@ def _markdown(value: Any) -> str:
     return held if isinstance(held, str) else ""
 
 
-def _joined(value: Any) -> str:
+def _join_texts(value: Any) -> str:
     parts = value if isinstance(value, list) else [value]
-    return "".join(each for each in parts if isinstance(each, str))
+    return "".join(item for item in parts if isinstance(item, str))
 
 
-def _invocation(
+def _call_blocks(
     part: dict[str, Any], calls: dict[str, dict[str, Any]], answers: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """Return a tool call, and its result if there is one.
@@ -274,37 +279,39 @@ def _invocation(
     :param answers: the results that the model received, by call id.
     """
     identity = _SUFFIX.sub("", text(part.get("toolCallId")) or "")
-    asked, shown = calls.get(identity, {}), obj(part.get("toolSpecificData"))
+    model_call, display = calls.get(identity, {}), obj(part.get("toolSpecificData"))
     details = obj(part.get("resultDetails"))
-    made = {
+    tool_use = {
         "type": "tool_use",
         "id": identity,
-        "name": text(asked.get("name")) or text(part.get("toolId")) or "tool",
-        "input": asked.get("arguments") or _arguments(shown, details, part),
+        "name": text(model_call.get("name")) or text(part.get("toolId")) or "tool",
+        "input": model_call.get("arguments") or _displayed_arguments(display, details, part),
     }
-    said = _answer(answers.get(identity)) or _output(shown, details)
-    result = {"type": "tool_result", "tool_use_id": identity or None, "content": said}
-    return [made, result] if said else [made]
+    content = _received_result(answers.get(identity)) or _displayed_result(display, details)
+    result = {"type": "tool_result", "tool_use_id": identity or None, "content": content}
+    return [tool_use, result] if content else [tool_use]
 
 
-def _arguments(shown: dict[str, Any], details: dict[str, Any], part: dict[str, Any]) -> Any:
+def _displayed_arguments(
+    display: dict[str, Any], details: dict[str, Any], part: dict[str, Any]
+) -> Any:
     """Return a tool's arguments as VS Code shows them."""
-    command = obj(shown.get("commandLine"))
-    if said := text(command.get("original")) or text(shown.get("command")):
-        return {"command": said}
-    told = details.get("input") or shown.get("rawInput") or shown.get("prompt")
-    return told or _markdown(part.get("invocationMessage"))
+    command = obj(display.get("commandLine"))
+    if entered := text(command.get("original")) or text(display.get("command")):
+        return {"command": entered}
+    arguments = details.get("input") or display.get("rawInput") or display.get("prompt")
+    return arguments or _markdown(part.get("invocationMessage"))
 
 
-def _output(shown: dict[str, Any], details: dict[str, Any]) -> str:
+def _displayed_result(display: dict[str, Any], details: dict[str, Any]) -> str:
     """Return a tool's result as VS Code shows it."""
     output = details.get("output")
-    parts = [_markdown(each) for each in output] if isinstance(output, list) else []
-    ended = obj(shown.get("terminalCommandOutput")).get("text") or shown.get("result")
-    return "\n".join(filter(None, parts)) or text(ended) or ""
+    parts = [_markdown(item) for item in output] if isinstance(output, list) else []
+    result = obj(display.get("terminalCommandOutput")).get("text") or display.get("result")
+    return "\n".join(filter(None, parts)) or text(result) or ""
 
 
-def _answer(value: Any) -> str:
+def _received_result(value: Any) -> str:
     """Return a tool's result as the model received it."""
     content = objects(obj(value).get("content"))
-    return "\n".join(filter(None, (text(each.get("value")) for each in content)))
+    return "\n".join(filter(None, (text(item.get("value")) for item in content)))

@@ -21,17 +21,17 @@ from reservoir_cli.transfer.importers.coerce import (
     moment_ms,
     obj,
     objects,
-    parsed_object,
+    parse_object,
     text,
     uri_folder_name,
 )
-from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, source_ids
+from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, assign_ids
 from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
-    Talk,
-    octets,
+    DatabaseConversation,
     read_database,
     resume_database,
+    size_in_bytes,
 )
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.resume import Checkpoint
@@ -64,7 +64,11 @@ class Cursor:
         return read_database(
             file,
             _COLUMNS,
-            lambda database: (item for talk in _talks(database, file.name) for item in talk.read()),
+            lambda database: (
+                item
+                for conversation in _list_conversations(database, file.name)
+                for item in conversation.read()
+            ),
         )
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
@@ -72,28 +76,30 @@ class Cursor:
 
         :raises ReservoirError: the file is another program's database, or cannot be opened.
         """
-        return resume_database(file, _COLUMNS, start, lambda found: _talks(found, file.name))
+        return resume_database(
+            file, _COLUMNS, start, lambda database: _list_conversations(database, file.name)
+        )
 
 
-def _talks(database: Database, name: str) -> Iterator[Talk]:
+def _list_conversations(database: Database, name: str) -> Iterator[DatabaseConversation]:
     if _TABLE not in database.tables:
         raise ReservoirError(f"{name} is a database, but not Cursor's", hint="omit --format")
     database.refuse_computed(f"{name} is not a database as Cursor writes it")
     # ";" is the character after ":", and ends the range of keys with the prefix.
     composers = database.connection.execute(
-        f"SELECT key, rowid, {octets('value')} FROM {_TABLE} "
+        f"SELECT key, rowid, {size_in_bytes('value')} FROM {_TABLE} "
         "WHERE key >= ? AND key < ? ORDER BY key",
         (_COMPOSER, _COMPOSER[:-1] + ";"),
     )
     # A rewritten row has a new rowid.
     bubbles = (
-        f"SELECT count(*), max(rowid), sum(rowid), sum({octets('value')}) FROM {_TABLE} "
+        f"SELECT count(*), max(rowid), sum(rowid), sum({size_in_bytes('value')}) FROM {_TABLE} "
         "WHERE key >= ? AND key < ?"
     )
     for key, *about in composers:
         prefix = f"{_BUBBLE}{str(key)[len(_COMPOSER) :]}"
-        said = database.connection.execute(bubbles, (f"{prefix}:", f"{prefix};")).fetchone()
-        yield Talk(key, (about, tuple(said)), partial(_read, database, key))
+        version = database.connection.execute(bubbles, (f"{prefix}:", f"{prefix};")).fetchone()
+        yield DatabaseConversation(key, (about, tuple(version)), partial(_read, database, key))
 
 
 def _read(database: Database, key: Any) -> Iterator[Record | Skipped]:
@@ -114,7 +120,7 @@ class _Composer:
         self._value = value
         self._at = moment_ms(value.get("createdAt"))
         self._thread = Thread(Cursor.name, self._about())
-        self._thoughts: list[Record] = []
+        self._held_thinking: list[Record] = []
         self._identities = SourceIds()
         self._identities.follow(identity, identity)
 
@@ -127,7 +133,7 @@ class _Composer:
             Cursor.name,
             model=_model(obj(value.get("modelConfig"))),
             project=_folder(value)
-            or _folder(parsed_object(header.get("value")) or {})
+            or _folder(parse_object(header.get("value")) or {})
             or folder_name(value.get("currentDir")),
             branch=branch_name(value.get("createdOnBranch")),
         )
@@ -139,8 +145,8 @@ class _Composer:
             if bubble is None:
                 yield Skipped(place, "not a message")
             else:
-                yield from self._bubble(place, bubble)
-        yield from self._thoughts
+                yield from self._read_bubble(place, bubble)
+        yield from self._held_thinking
 
     def _bubbles(self) -> Iterator[dict[str, Any] | None]:
         """Yield the bubbles in order, skipping deleted ones."""
@@ -153,37 +159,39 @@ class _Composer:
             seen.add(own)
             key = f"{_BUBBLE}{self._identity}:{own}"
             if rows := self._database.rows(_TABLE, "key", key, "key"):
-                bubble = parsed_object(rows[0].get("value"))
+                bubble = parse_object(rows[0].get("value"))
                 yield header | bubble if bubble is not None else None
             elif own in inline:
                 yield header | obj(inline[own])
         yield from objects(self._value.get("conversation"))
 
-    def _bubble(self, place: str, bubble: dict[str, Any]) -> Iterator[Record | Skipped]:
-        own = text(bubble.get("bubbleId"))
+    def _read_bubble(self, place: str, bubble: dict[str, Any]) -> Iterator[Record | Skipped]:
+        bubble_id = text(bubble.get("bubbleId"))
         self._at = _time(bubble) or self._at
         try:
-            made = content_blocks.messages(_role(bubble), _content(bubble), self._at, own or "")
+            messages = content_blocks.messages(
+                _role(bubble), _content(bubble), self._at, bubble_id or ""
+            )
         except ValueError as error:
             yield Skipped(place, str(error))
             return
-        self._learn(bubble)
+        self._update_metadata(bubble)
         records = []
-        for source_id, message in source_ids(f"{self._identity}:{own}", made):
-            identity = source_id if own else self._identities.new(self._identity, message)
+        for source_id, message in assign_ids(f"{self._identity}:{bubble_id}", messages):
+            identity = source_id if bubble_id else self._identities.new(self._identity, message)
             records.append(self._thread.record(message, identity))
-        yield from self._in_order(records)
+        yield from self._reorder_thinking(records)
 
-    def _in_order(self, records: list[Record]) -> Iterator[Record]:
+    def _reorder_thinking(self, records: list[Record]) -> Iterator[Record]:
         """Yield records with thinking moved from before its reply to after it."""
-        if [each.message.name for each in records] == [content_blocks.THINKING]:
-            self._thoughts += records
+        if [record.message.name for record in records] == [content_blocks.THINKING]:
+            self._held_thinking += records
         elif records:
             reply = 0 if records[0].message.role == "user" else 1
-            yield from (*records[:reply], *self._thoughts, *records[reply:])
-            self._thoughts.clear()
+            yield from (*records[:reply], *self._held_thinking, *records[reply:])
+            self._held_thinking.clear()
 
-    def _learn(self, bubble: dict[str, Any]) -> None:
+    def _update_metadata(self, bubble: dict[str, Any]) -> None:
         """Update the conversation with the model and folder of a bubble."""
         about = self._thread.conversation
         if about:
@@ -203,13 +211,13 @@ def _role(bubble: dict[str, Any]) -> str:
 
 def _content(bubble: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the blocks of a bubble: its text, its thinking, and its tool call."""
-    said = bubble.get("text")
-    if said is not None and not isinstance(said, str):
+    content_text = bubble.get("text")
+    if content_text is not None and not isinstance(content_text, str):
         raise ValueError("text is not a text")
     content: list[dict[str, Any]] = [{"type": "image"} for _ in objects(bubble.get("images"))]
-    content += [{"type": "text", "text": said or ""}]
+    content += [{"type": "text", "text": content_text or ""}]
     thoughts = objects(bubble.get("allThinkingBlocks")) or [obj(bubble.get("thinking"))]
-    content += [{"type": "thinking", "thinking": each.get("text")} for each in thoughts]
+    content += [{"type": "thinking", "thinking": thinking.get("text")} for thinking in thoughts]
     tool = obj(bubble.get("toolFormerData"))
     if text(tool.get("name")):
         content += _call(tool)
@@ -218,7 +226,7 @@ def _content(bubble: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _call(tool: dict[str, Any]) -> list[dict[str, Any]]:
     identity = text(tool.get("toolCallId"))
-    made = {
+    tool_use = {
         "type": "tool_use",
         "id": identity,
         "name": tool["name"],
@@ -226,9 +234,9 @@ def _call(tool: dict[str, Any]) -> list[dict[str, Any]]:
     }
     result = tool.get("result") or obj(tool.get("error")).get("clientVisibleErrorMessage")
     if not result:
-        return [made]
-    said = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
-    return [made, {"type": "tool_result", "tool_use_id": identity, "content": said}]
+        return [tool_use]
+    content = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+    return [tool_use, {"type": "tool_result", "tool_use_id": identity, "content": content}]
 
 
 def _folder(value: dict[str, Any]) -> str | None:
@@ -239,9 +247,9 @@ def _folder(value: dict[str, Any]) -> str | None:
 def _time(bubble: dict[str, Any]) -> datetime | None:
     """Return when a bubble was created; ignore times relative to the program's start."""
     timing = obj(bubble.get("timingInfo"))
-    known = (bubble.get("createdAt"), timing.get("clientRpcSendTime"))
-    times = (moment_ms(each) for each in known)
-    return next((each for each in times if each and each.year >= 2000), None)
+    values = (bubble.get("createdAt"), timing.get("clientRpcSendTime"))
+    times = (moment_ms(time) for time in values)
+    return next((time for time in times if time and time.year >= 2000), None)
 
 
 def _model(about: dict[str, Any]) -> str | None:
@@ -250,4 +258,4 @@ def _model(about: dict[str, Any]) -> str | None:
 
 
 def _value(database: Database, key: Any) -> dict[str, Any] | None:
-    return parsed_object(database.one(_TABLE, "key", key).get("value"))
+    return parse_object(database.one(_TABLE, "key", key).get("value"))

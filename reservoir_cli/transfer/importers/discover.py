@@ -45,65 +45,65 @@ class History:
 def look() -> list[History]:
     """Return all known locations, including those without a history."""
     return [
-        _seen("Claude Code", "claude-code", paths.claude_code_sessions()),
-        _seen("Codex", "codex", paths.codex_sessions()),
-        _seen("llm", "llm", paths.llm_log()),
-        _seen("Gemini CLI", "gemini-cli", paths.gemini_cli_sessions(), _BOTH, "chats"),
+        _inspect("Claude Code", "claude-code", paths.claude_code_sessions()),
+        _inspect("Codex", "codex", paths.codex_sessions()),
+        _inspect("llm", "llm", paths.llm_log()),
+        _inspect("Gemini CLI", "gemini-cli", paths.gemini_cli_sessions(), _BOTH, "chats"),
         *_opencode(),
-        _seen("Copilot CLI", "copilot-cli", paths.copilot_cli_sessions()),
+        _inspect("Copilot CLI", "copilot-cli", paths.copilot_cli_sessions()),
         *_copilot_chat(),
-        _seen("Cursor", "cursor", paths.editor_user_dir("Cursor") / "globalStorage/state.vscdb"),
+        _inspect("Cursor", "cursor", paths.editor_user_dir("Cursor") / "globalStorage/state.vscdb"),
         *_cline(),
         _goose(),
-        _seen("LM Studio", "lm-studio", paths.lm_studio_chats(), (".conversation.json",)),
-        _seen("aider", "aider", paths.aider_history()),
-        _seen("Zed", "zed", paths.zed_threads()),
-        _seen("Open WebUI", "open-webui", paths.open_webui_data()),
+        _inspect("LM Studio", "lm-studio", paths.lm_studio_chats(), (".conversation.json",)),
+        _inspect("aider", "aider", paths.aider_history()),
+        _inspect("Zed", "zed", paths.zed_threads()),
+        _inspect("Open WebUI", "open-webui", paths.open_webui_data()),
     ]
 
 
 def _opencode() -> list[History]:
     """Return opencode's database, and the session files of versions without one."""
     data = paths.opencode_data()
-    older = _seen("opencode", "opencode", data / "storage" / "session", (".json",))
-    newer = _seen("opencode", "opencode", data / "opencode.db")
-    return [each for each in (newer, older) if each.files] or [newer]
+    older = _inspect("opencode", "opencode", data / "storage" / "session", (".json",))
+    newer = _inspect("opencode", "opencode", data / "opencode.db")
+    return [history for history in (newer, older) if history.files] or [newer]
 
 
 def _copilot_chat() -> list[History]:
     """Return the locations with sessions, by editor and kind of window; at least one location."""
     tool, form = "Copilot Chat", "copilot-chat"
-    seen = [
-        _seen(tool, form, paths.editor_user_dir(editor) / place, _BOTH, inside)
+    histories = [
+        _inspect(tool, form, paths.editor_user_dir(editor) / place, _BOTH, inside)
         for editor in _EDITORS
         for place, inside in (
             ("workspaceStorage", "chatSessions"),
             ("globalStorage/emptyWindowChatSessions", None),
         )
     ]
-    return [each for each in seen if each.files] or seen[:1]
+    return [history for history in histories if history.files] or histories[:1]
 
 
 def _cline() -> list[History]:
     """Return the locations with tasks, by editor and extension; at least one location."""
-    own = _seen("Cline", "cline", paths.cline_tasks(), (_TASK,))
-    seen = [
-        _seen(tool, "cline", storage / extension / "tasks", (_TASK,))
+    own = _inspect("Cline", "cline", paths.cline_tasks(), (_TASK,))
+    histories = [
+        _inspect(tool, "cline", storage / extension / "tasks", (_TASK,))
         for editor in (*_EDITORS, "Cursor", "Windsurf")
         for storage in (paths.editor_user_dir(editor) / "globalStorage",)
         for tool, extension in _EXTENSIONS.items()
     ]
-    return [history for history in (own, *seen) if history.files] or [own]
+    return [history for history in (own, *histories) if history.files] or [own]
 
 
 def _goose() -> History:
     """Return Goose's database, or the session files of versions without one."""
-    older = _seen("Goose", "goose", paths.goose_sessions())
-    newer = _seen("Goose", "goose", paths.goose_sessions() / "sessions.db")
+    older = _inspect("Goose", "goose", paths.goose_sessions())
+    newer = _inspect("Goose", "goose", paths.goose_sessions() / "sessions.db")
     return older if older.files and not newer.files else newer
 
 
-def _seen(
+def _inspect(
     tool: str,
     form: str,
     path: Path,
@@ -120,9 +120,9 @@ def _seen(
     else:
         sizes = [
             size
-            for where, _, names in os.walk(path)
-            if inside is None or inside in Path(where).parts
-            for size in _sizes(where, names, suffixes)
+            for folder, _, names in os.walk(path)
+            if inside is None or inside in Path(folder).parts
+            for size in _sizes(folder, names, suffixes)
         ]
     return History(tool, form, path, len(sizes), sum(sizes))
 

@@ -35,7 +35,7 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class DatabaseConversation:
     """A conversation in a database.
 
     :param key: the id of the conversation.
@@ -48,7 +48,7 @@ class Talk:
     read: Callable[[], Iterator[Record | Skipped]]
 
 
-class TooMuch(Exception):
+class WorkLimitExceeded(Exception):
     """Reading exceeds the limit of work for the size of the file."""
 
 
@@ -63,7 +63,7 @@ class Database:
     ) -> None:
         self.connection = connection
         files = (path, path.with_name(f"{path.name}-wal"))
-        size = sum(each.stat().st_size for each in files if each.exists())
+        size = sum(file.stat().st_size for file in files if file.exists())
         self.left = STEPS + STEPS_A_BYTE * size
         connection.set_progress_handler(self._tick, _TICK)
         self.tables = _tables(connection)
@@ -81,7 +81,7 @@ class Database:
         """
         self.left -= steps
         if self.left < 0:
-            raise TooMuch
+            raise WorkLimitExceeded
 
     def refuse_computed(self, reason: str, hint: str | None = None) -> None:
         """Refuse tables whose rows are computed while they are read.
@@ -113,11 +113,11 @@ class Database:
             return []
         # Brackets, because SQLite takes an unknown name in double quotes for a text.
         self.spend(_STEPS_A_QUERY)
-        found = self.connection.execute(
+        cursor = self.connection.execute(
             f"SELECT {self._columns[table]} FROM [{table}] WHERE [{key}] = ? ORDER BY [{order}]",
             (value,),
         )
-        return [self._counted(dict(row)) for row in found]
+        return [self._count_row(dict(row)) for row in cursor]
 
     def one(self, table: str, key: str, value: Any) -> Row:
         """Return the first row whose column ``key`` has a value; empty if there is none."""
@@ -132,18 +132,18 @@ class Database:
         if table not in self.tables:
             return {}
         listed = self.connection.execute(f"PRAGMA table_info([{table}])")
-        there = {str(row["name"]) for row in listed}
+        present = {str(row["name"]) for row in listed}
         sums = [
-            f"sum([{name}])" if how == "sum" else f"sum({octets(f'[{name}]')})"
-            for name, how in columns.items()
-            if name in there
+            f"sum([{name}])" if measure == "sum" else f"sum({size_in_bytes(f'[{name}]')})"
+            for name, measure in columns.items()
+            if name in present
         ]
-        found = self.connection.execute(
+        cursor = self.connection.execute(
             f"SELECT [{key}], {', '.join(['count(*)', *sums])} FROM [{table}] GROUP BY [{key}]"
         )
-        return {row[0]: list(row[1:]) for row in found}
+        return {row[0]: list(row[1:]) for row in cursor}
 
-    def _counted(self, row: Row) -> Row:
+    def _count_row(self, row: Row) -> Row:
         self.spend(sum(len(value) for value in row.values() if isinstance(value, str | bytes)))
         return row
 
@@ -159,12 +159,12 @@ def read_database(
     if file.path is None:
         yield Skipped("the file", "a database in a zip or from stdin: give its path")
         return
-    with closing(_opened(file.path)) as connection:
+    with closing(_open_read_only(file.path)) as connection:
         database = None
         try:
             database = Database(connection, file.path, columns)
             yield from read(database)
-        except (*_DAMAGED, TooMuch) as error:
+        except (*_DAMAGED, WorkLimitExceeded) as error:
             if database and database.left < 0:
                 yield Skipped("what follows", "reading it takes too long for a file of its size")
                 return
@@ -172,7 +172,7 @@ def read_database(
             yield Skipped("what follows", f"the database cannot be read: {name}")
 
 
-def octets(column: str) -> str:
+def size_in_bytes(column: str) -> str:
     """Return the SQL expression for a column's size in bytes, without reading it if possible."""
     known = sqlite3.sqlite_version_info >= (3, 43)
     return f"octet_length({column})" if known else f"length(CAST({column} AS BLOB))"
@@ -182,7 +182,7 @@ def resume_database(
     file: File,
     columns: Mapping[str, str],
     start: Checkpoint,
-    talks: Callable[[Database], Iterator[Talk]],
+    conversations: Callable[[Database], Iterator[DatabaseConversation]],
 ) -> Iterator[Record | Skipped | Checkpoint]:
     """Yield the messages of conversations that are new or have changed.
 
@@ -192,11 +192,11 @@ def resume_database(
 
     def read(database: Database) -> Iterator[Record | Skipped | Checkpoint]:
         known = (start.state or {}).get("read", {})
-        listed = list(talks(database))
+        listed = list(conversations(database))
         digests = _digests(listed)
-        for talk in listed:
-            group = _group(talk)
-            for item in talk.read() if digests[group] != known.get(group) else ():
+        for conversation in listed:
+            group = _group(conversation)
+            for item in conversation.read() if digests[group] != known.get(group) else ():
                 yield item
                 yield Checkpoint(state=start.state)
         yield Checkpoint(state={"read": digests}, last=True)
@@ -204,17 +204,17 @@ def resume_database(
     return read_database(file, columns, read)
 
 
-def _digests(talks: list[Talk]) -> dict[str, str]:
+def _digests(conversations: list[DatabaseConversation]) -> dict[str, str]:
     """Return a digest of the versions of each group of conversations."""
     versions: dict[str, list[str]] = {}
-    for talk in talks:
-        version = json.dumps([talk.key, talk.version], default=str)
-        versions.setdefault(_group(talk), []).append(version)
+    for conversation in conversations:
+        version = json.dumps([conversation.key, conversation.version], default=str)
+        versions.setdefault(_group(conversation), []).append(version)
     return {group: _hash("\n".join(sorted(lines)))[:16] for group, lines in versions.items()}
 
 
-def _group(talk: Talk) -> str:
-    return str(int(_hash(str(talk.key))[:8], 16) % _GROUPS)
+def _group(conversation: DatabaseConversation) -> str:
+    return str(int(_hash(str(conversation.key))[:8], 16) % _GROUPS)
 
 
 def _hash(text: str) -> str:
@@ -224,7 +224,7 @@ def _hash(text: str) -> str:
 def tables_of(path: Path) -> frozenset[str]:
     """Return the names of a database's tables; none if it cannot be read."""
     try:
-        with closing(_opened(path)) as connection:
+        with closing(_open_read_only(path)) as connection:
             return frozenset(_tables(connection))
     except (*_DAMAGED, ReservoirError):
         return frozenset()
@@ -237,7 +237,7 @@ def _tables(connection: sqlite3.Connection) -> set[str]:
     return {str(row["name"]) for row in rows}
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _open_read_only(path: Path) -> sqlite3.Connection:
     """Open a database read-only; bytes that are not UTF-8 are replaced.
 
     Without a write-ahead log the file is opened as immutable first, so that SQLite creates no files

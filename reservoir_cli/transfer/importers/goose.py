@@ -18,13 +18,13 @@ from reservoir_cli.transfer.importers.coerce import (
     moment,
     moment_ms,
     obj,
-    parsed,
+    parse_json,
     text,
 )
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
-    Talk,
+    DatabaseConversation,
     read_database,
     resume_database,
 )
@@ -59,16 +59,20 @@ class Goose:
             return read_database(
                 file,
                 _COLUMNS,
-                lambda database: (item for talk in _talks(database) for item in talk.read()),
+                lambda database: (
+                    item
+                    for conversation in _list_conversations(database)
+                    for item in conversation.read()
+                ),
             )
-        return _lines(file)
+        return _read_file(file)
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
         """Yield the messages of sessions in a database that are new or have changed."""
-        return resume_database(file, _COLUMNS, start, _talks)
+        return resume_database(file, _COLUMNS, start, _list_conversations)
 
 
-def _talks(database: Database) -> Iterator[Talk]:
+def _list_conversations(database: Database) -> Iterator[DatabaseConversation]:
     database.refuse_computed("not a database as Goose writes it")
     changing = {"id": "sum", "content_json": "length", "metadata_json": "length"}
     messages = database.grouped("messages", "session_id", changing)
@@ -76,7 +80,9 @@ def _talks(database: Database) -> Iterator[Talk]:
     for (number,) in database.connection.execute(order):
         about = database.one("sessions", "rowid", number)
         version = (about, messages.get(about.get("id")))
-        yield Talk(about.get("id"), version, partial(_session, database, number, about))
+        yield DatabaseConversation(
+            about.get("id"), version, partial(_session, database, number, about)
+        )
 
 
 def _session(database: Database, number: int, about: dict[str, Any]) -> Iterator[Record | Skipped]:
@@ -94,26 +100,26 @@ def _messages(database: Database, session: "_Session") -> Iterator[Record | Skip
         message = {
             "role": row.get("role"),
             "created": row.get("created_timestamp"),
-            "content": parsed(row.get("content_json")),
-            "metadata": parsed(row.get("metadata_json")),
+            "content": parse_json(row.get("content_json")),
+            "metadata": parse_json(row.get("metadata_json")),
         }
         yield from session.read(f"message {number}", message)
 
 
-def _lines(file: File) -> Iterator[Record | Skipped]:
+def _read_file(file: File) -> Iterator[Record | Skipped]:
     """Yield the messages of a session file, or of the output of ``goose session export``."""
     session = _Session(file.stem, {})
-    for found in entries(file):
-        if isinstance(found, Skipped):
-            yield found
+    for entry in entries(file):
+        if isinstance(entry, Skipped):
+            yield entry
             continue
-        place, line = found
+        place, line = entry
         if "role" in line or "working_dir" not in line:
             yield from session.read(place, line)
             continue
         session = _Session(text(line.get("id")) or file.stem, line)
-        told = line.get("conversation")
-        for number, message in enumerate(told if isinstance(told, list) else (), 1):
+        conversation = line.get("conversation")
+        for number, message in enumerate(conversation if isinstance(conversation, list) else (), 1):
             yield from session.read(f"{place}, message {number}", message)
 
 
@@ -130,7 +136,7 @@ class _Session:
 
     def __post_init__(self) -> None:
         config = self.about.get("model_config_json", self.about.get("model_config"))
-        model = obj(parsed(config) or config).get("model_name")
+        model = obj(parse_json(config) or config).get("model_name")
         self.thread = Thread(
             Goose.name,
             Conversation(
@@ -146,15 +152,15 @@ class _Session:
     def read(self, place: str, value: Any) -> Iterator[Record | Skipped]:
         """Yield the messages converted from one of Goose's messages."""
         try:
-            made = _said(value)
+            messages = _convert_message(value)
         except ValueError as error:
             yield Skipped(place, str(error))
             return
-        for message in made:
+        for message in messages:
             yield self.thread.record(message, self.identities.new("", message))
 
 
-def _said(value: Any) -> list[Message]:
+def _convert_message(value: Any) -> list[Message]:
     """Convert one of Goose's messages.
 
     :raises ValueError: the message cannot be read.
@@ -168,13 +174,13 @@ def _said(value: Any) -> list[Message]:
         raise ValueError("content is not a list")
     if obj(value.get("metadata")).get("userVisible") is False:
         return []
-    told = [block for part in content if (block := _block(part)) is not None]
-    return content_blocks.messages(role, told, _time(value.get("created")))
+    blocks = [block for part in content if (block := _block(part)) is not None]
+    return content_blocks.messages(role, blocks, _time(value.get("created")))
 
 
 def _time(value: Any) -> datetime | None:
-    late = isinstance(value, int | float) and value > _MILLISECONDS
-    return moment_ms(value) if late else moment(value)
+    is_milliseconds = isinstance(value, int | float) and value > _MILLISECONDS
+    return moment_ms(value) if is_milliseconds else moment(value)
 
 
 def _block(part: Any) -> Any:
@@ -204,10 +210,10 @@ def _result(result: dict[str, Any]) -> Any:
     content = value.get("content") if isinstance(value, dict) else value
     if not isinstance(content, list):
         return text(result.get("error")) or ""
-    given = [part for part in content if _for_model(part)]
-    return given or content
+    for_model = [part for part in content if _is_for_model(part)]
+    return for_model or content
 
 
-def _for_model(part: Any) -> bool:
+def _is_for_model(part: Any) -> bool:
     audience = obj(obj(part).get("annotations")).get("audience")
     return not isinstance(audience, list) or "assistant" in audience

@@ -15,7 +15,7 @@ from typing import Any
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation, Message, ToolCall
 from reservoir_cli.transfer.importers.base import Record, Skipped
-from reservoir_cli.transfer.importers.coerce import call, moment, obj, objects, parsed, text
+from reservoir_cli.transfer.importers.coerce import call, moment, obj, objects, parse_json, text
 from reservoir_cli.transfer.importers.content_blocks import file_marker, thought
 from reservoir_cli.transfer.importers.conversation_identity import Thread
 from reservoir_cli.transfer.importers.foreign_databases import Database, read_database
@@ -399,7 +399,7 @@ class _Log:
 
 
 def _payload(value: Any) -> dict[str, Any]:
-    return obj(parsed(value))
+    return obj(parse_json(value))
 
 
 def _attached(payload: dict[str, Any]) -> Any:

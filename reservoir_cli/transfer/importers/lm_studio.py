@@ -10,7 +10,7 @@ from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.coerce import moment_ms, obj, objects, text
-from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, source_ids
+from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, assign_ids
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
 
@@ -39,14 +39,14 @@ class LmStudio:
             if not isinstance(listed, list):
                 yield Skipped(place, "no list of messages")
                 continue
-            talk = _Talk(file.stem, value)
-            yield from talk.system()
+            conversation = _ConversationReader(file.stem, value)
+            yield from conversation.system_prompt()
             for number, message in enumerate(listed, 1):
-                yield from talk.read(f"{place}, message {number}", message)
+                yield from conversation.read(f"{place}, message {number}", message)
 
 
 @dataclass
-class _Talk:
+class _ConversationReader:
     """A conversation while it is read."""
 
     stem: str
@@ -65,7 +65,7 @@ class _Talk:
         self.thread = Thread(LmStudio.name, known)
         self.identities.follow("", self.identity)
 
-    def system(self) -> Iterator[Record]:
+    def system_prompt(self) -> Iterator[Record]:
         """Yield the system prompt of the conversation."""
         if prompt := text(self.about.get("systemPrompt")):
             yield self.thread.record(
@@ -95,7 +95,7 @@ class _Talk:
                 yield self.thread.record(message, self.identities.new("", message))
             return
         self.identities.follow("", own)
-        for source_id, message in source_ids(own, made):
+        for source_id, message in assign_ids(own, made):
             yield self.thread.record(message, source_id)
 
     def _began(self, step: str | None) -> datetime | None:

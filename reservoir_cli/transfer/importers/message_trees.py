@@ -9,7 +9,7 @@ from reservoir_cli.transfer.importers.coerce import objects, text
 Time = Callable[[dict[str, Any]], float]
 
 
-def branch_to(
+def find_branch(
     nodes: dict[str, Any], current: Any, parent_key: str, time: Time
 ) -> list[dict[str, Any]]:
     """Return the nodes from the root to the current one, following the links to parents.

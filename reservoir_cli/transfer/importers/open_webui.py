@@ -10,13 +10,13 @@ from typing import Any
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.base import SQLITE, Record, Skipped, has_key, is_json
-from reservoir_cli.transfer.importers.coerce import moment, obj, objects, text, with_neighbours
+from reservoir_cli.transfer.importers.coerce import fill_gaps, moment, obj, objects, text
 from reservoir_cli.transfer.importers.content_blocks import content_text, file_marker
-from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, source_ids
+from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, assign_ids
 from reservoir_cli.transfer.importers.foreign_databases import Database, read_database
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_each
-from reservoir_cli.transfer.importers.message_trees import branch_to
+from reservoir_cli.transfer.importers.message_trees import find_branch
 
 _COLUMNS = {"chat": "id title chat created_at updated_at meta"}
 _ROLES = ("user", "assistant", "system")
@@ -77,7 +77,7 @@ def _chat(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
     thread, identities = Thread(OpenWebUI.name, known), SourceIds()
     identities.follow("", identity or "")
     said = [moment(obj(message).get("timestamp")) for message in branch]
-    times = with_neighbours(said, moment(value.get("created_at")))
+    times = fill_gaps(said, moment(value.get("created_at")))
     for number, (message, time) in enumerate(zip(branch, times, strict=True), 1):
         try:
             made = _messages(message, time)
@@ -87,7 +87,7 @@ def _chat(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
         own = text(message.get("id"))
         if own:
             identities.follow("", own)
-        for source_id, part in source_ids(own or "", made):
+        for source_id, part in assign_ids(own or "", made):
             yield thread.record(part, source_id if own else identities.new("", part))
 
 
@@ -96,7 +96,7 @@ def _branch(chat: dict[str, Any]) -> list[Any] | None:
     history = obj(chat.get("history"))
     nodes = history.get("messages")
     if isinstance(nodes, dict):
-        return list(branch_to(nodes, history.get("currentId"), "parentId", _time))
+        return list(find_branch(nodes, history.get("currentId"), "parentId", _time))
     listed = chat.get("messages")
     return listed if isinstance(listed, list) else None
 

@@ -16,11 +16,11 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.base import SQLITE, Record, Skipped, has_key, is_json
-from reservoir_cli.transfer.importers.coerce import folder_name, moment_ms, obj, parsed_object, text
-from reservoir_cli.transfer.importers.conversation_identity import Thread, source_ids
+from reservoir_cli.transfer.importers.coerce import folder_name, moment_ms, obj, parse_object, text
+from reservoir_cli.transfer.importers.conversation_identity import Thread, assign_ids
 from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
-    Talk,
+    DatabaseConversation,
     read_database,
     resume_database,
 )
@@ -66,7 +66,9 @@ class OpenCode:
                 file,
                 _COLUMNS,
                 lambda database: (
-                    item for talk in _talks(database, file.name) for item in talk.read()
+                    item
+                    for conversation in _list_conversations(database, file.name)
+                    for item in conversation.read()
                 ),
             )
         return _read_tree(file)
@@ -76,10 +78,12 @@ class OpenCode:
 
         :raises ReservoirError: the file is another program's database, or cannot be opened.
         """
-        return resume_database(file, _COLUMNS, start, lambda found: _talks(found, file.name))
+        return resume_database(
+            file, _COLUMNS, start, lambda found: _list_conversations(found, file.name)
+        )
 
 
-def _talks(database: Database, name: str) -> Iterator[Talk]:
+def _list_conversations(database: Database, name: str) -> Iterator[DatabaseConversation]:
     if not _COLUMNS.keys() <= database.tables:
         raise ReservoirError(f"{name} is a database, but not opencode's", hint="omit --format")
     database.refuse_computed(f"{name} is not a database as opencode writes it")
@@ -90,7 +94,7 @@ def _talks(database: Database, name: str) -> Iterator[Talk]:
     for (identity,) in database.connection.execute(order):
         about = database.one("session", "id", identity)
         version = (about, messages.get(identity), parts.get(identity))
-        yield Talk(identity, version, partial(_read, database, identity, about))
+        yield DatabaseConversation(identity, version, partial(_read, database, identity, about))
 
 
 def _read(database: Database, identity: Any, about: dict[str, Any]) -> Iterator[Record | Skipped]:
@@ -113,7 +117,7 @@ def _read(database: Database, identity: Any, about: dict[str, Any]) -> Iterator[
 
 def _placed(place: str, row: dict[str, Any]) -> Placed:
     """Return the object of a row, with its id."""
-    value = parsed_object(row.get("data"))
+    value = parse_object(row.get("data"))
     if value is None:
         return place, None
     return place, {"time": {"created": row.get("time_created")}} | value | {"id": row.get("id")}
@@ -152,8 +156,8 @@ def _session(
         except ValueError as error:
             yield Skipped(place, str(error))
             continue
-        _learn(thread, message)
-        for source_id, each in source_ids(own, made):
+        _update_model(thread, message)
+        for source_id, each in assign_ids(own, made):
             yield thread.record(each, source_id)
 
 
@@ -167,7 +171,7 @@ def _messages(message: dict[str, Any], content: list[dict[str, Any]], own: str) 
     return content_blocks.messages(role, content, at, own)
 
 
-def _learn(thread: Thread, message: dict[str, Any]) -> None:
+def _update_model(thread: Thread, message: dict[str, Any]) -> None:
     """Update the conversation's model."""
     asked = obj(message.get("model"))
     model = text(message.get("modelID")) or text(asked.get("modelID"))
@@ -247,7 +251,7 @@ def _objects(folder: Path) -> Iterator[Placed]:
     for name in names:
         try:
             with open_regular(folder / name) as stream:
-                value = parsed_object(read_stream(stream, LARGEST))
+                value = parse_object(read_stream(stream, LARGEST))
             yield name, None if value is None else value | {"id": name.removesuffix(".json")}
         except (OSError, ReservoirError):
             yield name, None

@@ -39,23 +39,23 @@ class ShareGPT:
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages of all conversations, in the order of the file."""
-        return read_each(file, partial(_conversation, SourceIds()))
+        return read_each(file, partial(_read_conversation, SourceIds()))
 
 
-def _conversation(
+def _read_conversation(
     identities: SourceIds, place: str, value: dict[str, Any]
 ) -> Iterator[Record | Skipped]:
     listed = value.get("conversations")
     if not isinstance(listed, list):
         yield Skipped(place, "no list of messages")
         return
-    talk = _Talk(identities, value)
+    conversation = _ConversationReader(identities, value)
     for number, each in enumerate(listed, 1):
-        yield talk.read(f"{place}, message {number}", each)
+        yield conversation.read(f"{place}, message {number}", each)
 
 
 @dataclass
-class _Talk:
+class _ConversationReader:
     """One conversation, in which each result answers the previous call."""
 
     identities: SourceIds

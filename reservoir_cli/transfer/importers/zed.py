@@ -16,13 +16,13 @@ from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.base import Record, Skipped
 from reservoir_cli.transfer.importers.coerce import folder_name, moment, obj, objects, text
 from reservoir_cli.transfer.importers.content_blocks import file_marker
-from reservoir_cli.transfer.importers.conversation_identity import Thread, source_ids
+from reservoir_cli.transfer.importers.conversation_identity import Thread, assign_ids
 from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
-    Talk,
-    octets,
+    DatabaseConversation,
     read_database,
     resume_database,
+    size_in_bytes,
 )
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.resume import Checkpoint
@@ -63,18 +63,18 @@ class Zed:
 
         :raises ReservoirError: threads are compressed, and no zstd library is installed.
         """
-        return resume_database(file, _COLUMNS, start, _talks)
+        return resume_database(file, _COLUMNS, start, _list_conversations)
 
 
 def _threads(database: Database) -> Iterator[Record | Skipped]:
     if "threads" not in database.tables:
         yield Skipped("the file", "a database, but not Zed's")
         return
-    for talk in _talks(database):
-        yield from talk.read()
+    for conversation in _list_conversations(database):
+        yield from conversation.read()
 
 
-def _talks(database: Database) -> Iterator[Talk]:
+def _list_conversations(database: Database) -> Iterator[DatabaseConversation]:
     database.refuse_computed("not a database as Zed writes it")
     if "threads" not in database.tables:
         return
@@ -82,9 +82,11 @@ def _talks(database: Database) -> Iterator[Talk]:
         "SELECT count(*) FROM threads WHERE data_type = 'zstd'"
     ).fetchone()[0]
     unpack = _unpacker() if packed else None
-    order = f"SELECT rowid, id, updated_at, {octets('data')} FROM threads ORDER BY updated_at"
+    order = (
+        f"SELECT rowid, id, updated_at, {size_in_bytes('data')} FROM threads ORDER BY updated_at"
+    )
     for row in database.connection.execute(order):
-        yield Talk(row[1], tuple(row), partial(_read, database, row[0], unpack))
+        yield DatabaseConversation(row[1], tuple(row), partial(_read, database, row[0], unpack))
 
 
 def _read(database: Database, number: int, unpack: Unpack | None) -> Iterator[Record | Skipped]:
@@ -219,7 +221,7 @@ class _Thread:
         else:
             self.count += 1
             source_id = f"{self.anchor or self.identity}/{self.count}"
-        for identity, message in source_ids(source_id, made):
+        for identity, message in assign_ids(source_id, made):
             yield self.thread.record(message, identity)
 
 
