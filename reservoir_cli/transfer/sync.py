@@ -203,7 +203,7 @@ class _SourceSync:
         self._table, self._now = Sources(self._store), now
         self._importer: Importer = importers.importers()[source.tool]
         self._machine = platform.node()
-        self._excluded = watched_files.exclusion(list(source.exclude))
+        self._excluded = watched_files.compile_exclusion(list(source.exclude))
         self._report = SourceReport(source)
         self._marked: set[str] | None = None
         self._elsewhere = None if copies else ElsewhereFilter(self._store)
@@ -311,7 +311,7 @@ class _SourceSync:
         if before.bytes_read > row.size:
             return Checkpoint()
         with open_regular(path) as stream:
-            if watched_files.hashes(stream, before.bytes_read) != (before.head, before.tail):
+            if watched_files.hash_ends(stream, before.bytes_read) != (before.head, before.tail):
                 return Checkpoint()
         self._time = moment(state.get("time"))
         return Checkpoint(before.bytes_read, state.get("importer"))
@@ -431,8 +431,8 @@ class _FileSync:
                 return File.of_path(self._path, os.fstat(stream.fileno()))
             end = self._row.size
             if not old:
-                end = watched_files.end_of_lines(stream, self._start.offset, end)
-        return watched_files.part_of(self._path, self._start.offset, end)
+                end = watched_files.find_last_line_end(stream, self._start.offset, end)
+        return watched_files.open_part(self._path, self._start.offset, end)
 
     def _items(self, file: File) -> Iterator[Item | Checkpoint]:
         importer = self._sync.importer
@@ -469,7 +469,7 @@ class _FileSync:
         if marks:
             state[MARKED] = sorted(marks)
         with open_regular(self._path) as stream:
-            head, tail = watched_files.hashes(stream, checkpoint.offset)
+            head, tail = watched_files.hash_ends(stream, checkpoint.offset)
         return replace(
             self._row,
             head=head,

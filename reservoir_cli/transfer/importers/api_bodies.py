@@ -9,7 +9,7 @@ from reservoir_cli.transfer.importers.base import Record, Skipped
 from reservoir_cli.transfer.importers.coerce import obj, text, time_of
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.input_files import File
-from reservoir_cli.transfer.importers.json_stream import read_each
+from reservoir_cli.transfer.importers.json_stream import read_entries
 
 #: Converts a value of the file into messages; raises ``ValueError`` with the reason if it cannot.
 Read = Callable[[Any], Iterable[Message]]
@@ -41,7 +41,7 @@ def read_bodies(
         for number, message in enumerate(messages, 1):
             yield from conversation.records(f"{place}, message {number}", message, read)
 
-    return read_each(file, read_body)
+    return read_entries(file, read_body)
 
 
 class _ConversationReader:

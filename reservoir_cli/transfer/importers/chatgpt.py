@@ -24,7 +24,7 @@ from reservoir_cli.transfer.importers.content_blocks import (
 )
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.input_files import File
-from reservoir_cli.transfer.importers.json_stream import read_each
+from reservoir_cli.transfer.importers.json_stream import read_entries
 from reservoir_cli.transfer.importers.message_trees import find_branch
 
 _ROLES = {
@@ -52,7 +52,7 @@ class ChatGPT:
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield each conversation from its first message to its current one."""
-        return read_each(file, partial(_read_conversation, SourceIds()))
+        return read_entries(file, partial(_read_conversation, SourceIds()))
 
 
 def _read_conversation(

@@ -13,7 +13,7 @@ from reservoir_cli.transfer.importers.coerce import fill_gaps, moment, obj, obje
 from reservoir_cli.transfer.importers.content_blocks import file_marker
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.input_files import File
-from reservoir_cli.transfer.importers.json_stream import read_each
+from reservoir_cli.transfer.importers.json_stream import read_entries
 
 _ROLES = {"human": "user", "assistant": "assistant"}
 
@@ -30,7 +30,7 @@ class Claude:
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages of all conversations, in the order of the file."""
-        return read_each(file, partial(_read_conversation, SourceIds()))
+        return read_entries(file, partial(_read_conversation, SourceIds()))
 
 
 def _read_conversation(

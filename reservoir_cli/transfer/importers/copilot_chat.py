@@ -50,15 +50,15 @@ class CopilotChat:
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages of all requests that the user did not undo."""
-        state = _Document(file)
-        yield from state.build()
-        if state.value is None:
+        document = _Document(file)
+        yield from document.build()
+        if document.value is None:
             return
-        requests = state.value.get("requests")
+        requests = document.value.get("requests")
         if not isinstance(requests, list):
             yield Skipped("the session", "no list of requests")
             return
-        thread = Thread(self.name, _describe_session(state.value, file))
+        thread = Thread(self.name, _describe_session(document.value, file))
         identities = SourceIds()
         identities.follow(self.name, thread.conversation.id if thread.conversation else "")
         for number, request in enumerate(requests, 1):
@@ -69,7 +69,7 @@ class CopilotChat:
 
 
 class _Document:
-    """Rebuilds the document from the lines of a file."""
+    """The document that the lines of a file build."""
 
     def __init__(self, file: File) -> None:
         self._file = file
@@ -229,7 +229,7 @@ def _model_calls(request: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], di
     """Return the calls as the model made them, and the results it received, by call id."""
     metadata = obj(obj(request.get("result")).get("metadata"))
     rounds = objects(metadata.get("toolCallRounds"))
-    calls = [call for item in rounds for call in objects(item.get("toolCalls"))]
+    calls = [call for entry in rounds for call in objects(entry.get("toolCalls"))]
     results = obj(metadata.get("toolCallResults"))
     return (
         {_SUFFIX.sub("", text(call.get("id")) or ""): call for call in calls},

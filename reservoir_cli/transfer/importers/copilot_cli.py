@@ -41,8 +41,8 @@ class CopilotCli:
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield messages in order, without those that the user rewound."""
-        session, rewound = _survey(file)
-        events = _Session(session)
+        identity, rewound = _survey(file)
+        session = _Session(identity)
         for entry in entries(file):
             if isinstance(entry, Skipped):
                 yield entry
@@ -51,21 +51,21 @@ class CopilotCli:
             if not isinstance(event.get("type"), str):
                 yield Skipped(place, "no type")
             elif text(event.get("id")) not in rewound:
-                yield from events.read(place, event)
+                yield from session.read(place, event)
 
 
 @dataclass
 class _Session:
     """A session while its events are read; each agent has its own conversation."""
 
-    session: str
+    identity: str
     about: Conversation = field(init=False)
     threads: dict[str, Thread] = field(default_factory=dict)
     identities: SourceIds = field(default_factory=SourceIds)
     seen: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.about = Conversation(self.session, source=CopilotCli.name)
+        self.about = Conversation(self.identity, source=CopilotCli.name)
 
     def read(self, place: str, event: dict[str, Any]) -> Iterator[Record | Skipped]:
         kind, data = event["type"], event.get("data")
@@ -88,9 +88,8 @@ class _Session:
         time, thread = moment(event.get("timestamp")), self._thread(event)
         for source_id, message in assign_ids(event_id or "", messages):
             timed = replace(message, created_at=time)
-            yield thread.record(
-                timed, source_id if event_id else self.identities.new(id(thread), timed)
-            )
+            identity = source_id if event_id else self.identities.new(id(thread), timed)
+            yield thread.record(timed, identity)
 
     def _update_metadata(self, data: dict[str, Any]) -> None:
         """Update the conversation with the model, folder and branch of an event."""
@@ -106,7 +105,7 @@ class _Session:
         """Return the conversation of the agent that sent an event, with an updated model."""
         data = obj(event.get("data"))
         agent = text(event.get("agentId")) or text(data.get("parentToolCallId"))
-        key = f"{self.session}/{agent}" if agent else self.session
+        key = f"{self.identity}/{agent}" if agent else self.identity
         if key not in self.threads:
             self.threads[key] = Thread(CopilotCli.name, replace(self.about, id=key))
             self.identities.follow(id(self.threads[key]), key)

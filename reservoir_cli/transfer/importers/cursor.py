@@ -96,10 +96,10 @@ def _list_conversations(database: Database, name: str) -> Iterator[DatabaseConve
         f"SELECT count(*), max(rowid), sum(rowid), sum({size_in_bytes('value')}) FROM {_TABLE} "
         "WHERE key >= ? AND key < ?"
     )
-    for key, *about in composers:
+    for key, *composer in composers:
         prefix = f"{_BUBBLE}{str(key)[len(_COMPOSER) :]}"
-        version = database.connection.execute(bubbles, (f"{prefix}:", f"{prefix};")).fetchone()
-        yield DatabaseConversation(key, (about, tuple(version)), partial(_read, database, key))
+        sums = database.connection.execute(bubbles, (f"{prefix}:", f"{prefix};")).fetchone()
+        yield DatabaseConversation(key, (composer, tuple(sums)), partial(_read, database, key))
 
 
 def _read(database: Database, key: Any) -> Iterator[Record | Skipped]:
@@ -211,17 +211,17 @@ def _role(bubble: dict[str, Any]) -> str:
 
 def _content(bubble: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the blocks of a bubble: its text, its thinking, and its tool call."""
-    content_text = bubble.get("text")
-    if content_text is not None and not isinstance(content_text, str):
+    content = bubble.get("text")
+    if content is not None and not isinstance(content, str):
         raise ValueError("text is not a text")
-    content: list[dict[str, Any]] = [{"type": "image"} for _ in objects(bubble.get("images"))]
-    content += [{"type": "text", "text": content_text or ""}]
+    blocks: list[dict[str, Any]] = [{"type": "image"} for _ in objects(bubble.get("images"))]
+    blocks += [{"type": "text", "text": content or ""}]
     thoughts = objects(bubble.get("allThinkingBlocks")) or [obj(bubble.get("thinking"))]
-    content += [{"type": "thinking", "thinking": thinking.get("text")} for thinking in thoughts]
+    blocks += [{"type": "thinking", "thinking": thought.get("text")} for thought in thoughts]
     tool = obj(bubble.get("toolFormerData"))
     if text(tool.get("name")):
-        content += _call(tool)
-    return content
+        blocks += _call(tool)
+    return blocks
 
 
 def _call(tool: dict[str, Any]) -> list[dict[str, Any]]:

@@ -174,8 +174,8 @@ def read_database(
 
 def size_in_bytes(column: str) -> str:
     """Return the SQL expression for a column's size in bytes, without reading it if possible."""
-    known = sqlite3.sqlite_version_info >= (3, 43)
-    return f"octet_length({column})" if known else f"length(CAST({column} AS BLOB))"
+    has_octet_length = sqlite3.sqlite_version_info >= (3, 43)
+    return f"octet_length({column})" if has_octet_length else f"length(CAST({column} AS BLOB))"
 
 
 def resume_database(
@@ -186,7 +186,7 @@ def resume_database(
 ) -> Iterator[Record | Skipped | Checkpoint]:
     """Yield the messages of conversations that are new or have changed.
 
-    :param talks: yields all conversations.
+    :param conversations: yields all conversations.
     :raises ReservoirError: the database cannot be opened.
     """
 

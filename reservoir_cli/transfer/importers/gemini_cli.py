@@ -52,8 +52,8 @@ class GeminiCli:
 
     def detect(self, head: str) -> bool:
         """Recognise a header that names the session and the project."""
-        session = is_json(head) and has_key(head, "sessionId")
-        return session and (has_key(head, "projectHash") or bool(_LOG.search(head)))
+        has_session = is_json(head) and has_key(head, "sessionId")
+        return has_session and (has_key(head, "projectHash") or bool(_LOG.search(head)))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield messages in order, without those that the user rewound."""

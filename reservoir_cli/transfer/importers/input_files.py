@@ -24,7 +24,7 @@ from reservoir_cli.util.read_files import decode, open_regular, read_bounded, wa
 
 #: The number of bytes examined to detect a file's format.
 _HEAD = 65_536
-_AT_ONCE = 1 << 18
+_BUFFER_SIZE = 1 << 18
 #: The size limit of a pipe, which is kept in memory, unlike a file.
 LARGEST_PIPED = 256 << 20
 #: A zip member may unpack to this many times its size, or to this size if that is more. Deflate
@@ -78,16 +78,16 @@ class File:
         return cls(name, len(data), lambda: io.BytesIO(data))
 
     @classmethod
-    def of_path(cls, path: Path, about: os.stat_result) -> "File":
+    def of_path(cls, path: Path, status: os.stat_result) -> "File":
         """Return a regular file on disk."""
-        modified = moment(about.st_mtime)
-        return cls(str(path), about.st_size, lambda: open_regular(path), path, modified=modified)
+        modified = moment(status.st_mtime)
+        return cls(str(path), status.st_size, lambda: open_regular(path), path, modified=modified)
 
     @property
     def stem(self) -> str:
         """The file's name without folder and extensions."""
-        own = self.name.replace("\\", "/").rsplit("/", 1)[-1]
-        return clean_text(own.split(".", 1)[0])
+        file_name = self.name.replace("\\", "/").rsplit("/", 1)[-1]
+        return clean_text(file_name.split(".", 1)[0])
 
     def open(self) -> BinaryIO:
         """Open the file at its beginning; the caller closes it.
@@ -100,7 +100,7 @@ class File:
             source = self.start()
         except (*_DAMAGED, RuntimeError):
             raise Unreadable("damaged, or compressed with an unsupported method") from None
-        return io.BufferedReader(_Counted(self, source), _AT_ONCE)
+        return io.BufferedReader(_CountingReader(self, source), _BUFFER_SIZE)
 
     def head(self) -> bytes:
         """Return the first 64 KB."""
@@ -108,7 +108,7 @@ class File:
             return stream.read(_HEAD)
 
 
-class _Counted(io.RawIOBase):
+class _CountingReader(io.RawIOBase):
     """A stream that counts the bytes read of a file and enforces its limit."""
 
     def __init__(self, file: File, source: IO[bytes]) -> None:
@@ -143,10 +143,10 @@ def gather(source: Path | File, open_files: ExitStack) -> tuple[list[File], bool
     """
     try:
         if isinstance(source, Path) and source.is_dir():
-            return list(_in_folder(source)), False
-        file = source if isinstance(source, File) else _on_disk(source)
+            return list(_list_folder(source)), False
+        file = source if isinstance(source, File) else _open_path(source)
         if file.head().startswith((b"PK\x03\x04", b"PK\x05\x06")):
-            return list(_in_zip(file, open_files)), False
+            return list(_list_zip(file, open_files)), False
         return [file], True
     except OSError as error:
         raise ReservoirError(
@@ -167,58 +167,61 @@ def _name(source: Path | File) -> str:
     return source.name if isinstance(source, File) else str(source)
 
 
-def _on_disk(path: Path) -> File:
-    found = path.stat()
-    if stat.S_ISREG(found.st_mode):
-        return File.of_path(path, found)
+def _open_path(path: Path) -> File:
+    status = path.stat()
+    if stat.S_ISREG(status.st_mode):
+        return File.of_path(path, status)
     # A pipe can be read only once.
     return File.of_bytes(str(path), read_bounded(path, LARGEST_PIPED))
 
 
-def _in_folder(folder: Path) -> Iterator[File]:
+def _list_folder(folder: Path) -> Iterator[File]:
     """Yield the regular files of a folder and its folders, sorted by path."""
 
-    def refused(error: OSError) -> None:
+    def raise_error(error: OSError) -> None:
         raise error
 
-    for where, folders, names in os.walk(folder, onerror=refused, followlinks=False):
+    for parent, folders, names in os.walk(folder, onerror=raise_error, followlinks=False):
         folders.sort()
         for name in sorted(names):
-            path = Path(where, name)
+            path = Path(parent, name)
             try:
-                found = path.lstat()
+                status = path.lstat()
             except FileNotFoundError:  # deleted since it was listed
                 continue
-            if stat.S_ISREG(found.st_mode):
-                yield File.of_path(path, found)
+            if stat.S_ISREG(status.st_mode):
+                yield File.of_path(path, status)
 
 
-def _in_zip(file: File, open_files: ExitStack) -> Iterator[File]:
+def _list_zip(file: File, open_files: ExitStack) -> Iterator[File]:
     """Yield the members of a zip, sorted by name; they are read in place."""
     try:
-        archive = zipfile.ZipFile(_Portions(open_files.enter_context(file.start())))
+        archive = zipfile.ZipFile(_BoundedReader(open_files.enter_context(file.start())))
     except _DAMAGED:
         raise ReservoirError(
             f"{file.name} is a damaged zip", hint="export or download it again"
         ) from None
     open_files.callback(archive.close)
-    members = [each for each in archive.infolist() if not _is_no_file(each)]
+    members = [member for member in archive.infolist() if not _is_not_file(member)]
     # No member can yield more than its stated size.
-    if sum(each.file_size for each in members) > max(_HARMLESS_ZIP, _RATIO * file.size):
+    if sum(member.file_size for member in members) > max(_HARMLESS_ZIP, _RATIO * file.size):
         raise ReservoirError(
             f"{file.name} unpacks to far more than its size",
             hint="if you trust it, unpack it and name the folder",
         )
-    for each in sorted(members, key=lambda member: member.filename):
-        if each.flag_bits & 1:
+    for member in sorted(members, key=lambda member: member.filename):
+        if member.flag_bits & 1:
             raise ReservoirError(f"{file.name} is a zip with a password", hint="unpack it first")
-        limit = max(_HARMLESS, _RATIO * each.compress_size)
-        name = f"{file.name}/{each.filename}"
-        modified = _packed_at(each)
-        yield File(name, each.file_size, _opening(archive, each), limit=limit, modified=modified)
+        yield File(
+            f"{file.name}/{member.filename}",
+            member.file_size,
+            _member_opener(archive, member),
+            limit=max(_HARMLESS, _RATIO * member.compress_size),
+            modified=_member_time(member),
+        )
 
 
-def _packed_at(member: zipfile.ZipInfo) -> datetime | None:
+def _member_time(member: zipfile.ZipInfo) -> datetime | None:
     """Return when a member of a zip, whose times are local, was last modified."""
     with suppress(ValueError, OverflowError, OSError):
         # A member without a time has the year 1980.
@@ -227,11 +230,11 @@ def _packed_at(member: zipfile.ZipInfo) -> datetime | None:
     return None
 
 
-def _is_no_file(member: zipfile.ZipInfo) -> bool:
+def _is_not_file(member: zipfile.ZipInfo) -> bool:
     return member.is_dir() or stat.S_ISLNK(member.external_attr >> 16)
 
 
-class _Portions(io.RawIOBase):
+class _BoundedReader(io.RawIOBase):
     """A zip file that refuses to read more at once than a large table needs."""
 
     def __init__(self, source: IO[bytes]) -> None:
@@ -255,7 +258,7 @@ class _Portions(io.RawIOBase):
         return True
 
 
-def _opening(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
+def _member_opener(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
     return lambda: archive.open(member)
 
 

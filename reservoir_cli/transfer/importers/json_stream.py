@@ -17,7 +17,7 @@ from reservoir_cli.util.read_files import LARGEST
 
 Entry = tuple[str, dict[str, Any]]
 
-_NO_OBJECT = "not a JSON object"
+_NOT_OBJECT = "not a JSON object"
 _DOCUMENT = "the document"
 _TOO_LARGE = f"larger than {LARGEST >> 20} MB"
 _AT_ONCE = 1 << 20
@@ -34,37 +34,37 @@ def entries(file: File) -> Generator[Entry | Skipped, None, None]:
     Other values are yielded as skipped, and so is an incomplete last line.
     """
     with file.open() as stream:
-        array = _first_character(stream) == b"["
+        is_array = _first_character(stream) == b"["
     with file.open() as stream:
-        found = _array(stream) if array else _lines(stream)
-        for place, value in found:
+        values = _read_array(stream) if is_array else _read_lines(stream)
+        for place, value in values:
             if isinstance(value, Skipped):
                 yield value
             elif isinstance(value, dict):
                 yield place, value
             else:
-                yield Skipped(place, _NO_OBJECT)
+                yield Skipped(place, _NOT_OBJECT)
 
 
 def syntax_error(file: File) -> Skipped | None:
     """Return where and why the first entry of a file is not JSON; ``None`` if it is."""
-    with closing(entries(file)) as found:
-        first = next(found, None)
-    return first if isinstance(first, Skipped) and first.reason != _NO_OBJECT else None
+    with closing(entries(file)) as stream:
+        first = next(stream, None)
+    return first if isinstance(first, Skipped) and first.reason != _NOT_OBJECT else None
 
 
-def read_each(
+def read_entries(
     file: File, read: Callable[[str, dict[str, Any]], Iterable[Record | Skipped]]
 ) -> Iterator[Record | Skipped]:
     """Yield the records of all entries of a file, and the entries that are skipped.
 
     :param read: converts an entry, given its position and value, into records.
     """
-    for found in entries(file):
-        if isinstance(found, Skipped):
-            yield found
+    for entry in entries(file):
+        if isinstance(entry, Skipped):
+            yield entry
         else:
-            yield from read(*found)
+            yield from read(*entry)
 
 
 def _first_character(stream: BinaryIO) -> bytes:
@@ -83,10 +83,10 @@ def parse_line(place: str, line: bytes) -> Any:
     try:
         return json.loads(line.decode("utf-8", "surrogateescape"))
     except (ValueError, RecursionError) as error:
-        return Skipped(place, _reason(error, in_document=place == _DOCUMENT))
+        return Skipped(place, _explain_error(error, in_document=place == _DOCUMENT))
 
 
-def _reason(error: Exception, *, in_document: bool = False) -> str:
+def _explain_error(error: Exception, *, in_document: bool = False) -> str:
     if isinstance(error, RecursionError):
         return "nested too deeply"
     if isinstance(error, json.JSONDecodeError):
@@ -97,36 +97,36 @@ def _reason(error: Exception, *, in_document: bool = False) -> str:
 # Lines, and single documents
 
 
-def _lines(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
+def _read_lines(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
     """Yield the entries of JSON Lines; a document on one or several lines is one entry."""
-    lines = _numbered(stream)
+    lines = _number_lines(stream)
     number, line = next(lines, (0, b""))
     if not number:
         return
     first = parse_line(f"line {number}", line)
-    following = next(lines, None)
-    if following is None:
-        yield _DOCUMENT, _as_document(first)
+    next_line = next(lines, None)
+    if next_line is None:
+        yield _DOCUMENT, _document_value(first)
         return
-    second = parse_line(f"line {following[0]}", following[1])
+    second = parse_line(f"line {next_line[0]}", next_line[1])
     if isinstance(first, Skipped) and isinstance(second, Skipped):
-        blank = (b"\n" * (number - 1), b"\n" * (following[0] - number - 1))
-        yield _DOCUMENT, _document([blank[0], line, blank[1], following[1]], stream)
+        blank = (b"\n" * (number - 1), b"\n" * (next_line[0] - number - 1))
+        yield _DOCUMENT, _parse_document([blank[0], line, blank[1], next_line[1]], stream)
         return
     yield f"line {number}", first
-    yield f"line {following[0]}", second
+    yield f"line {next_line[0]}", second
     for number, line in lines:
         yield f"line {number}", parse_line(f"line {number}", line)
 
 
-def _as_document(value: Any) -> Any:
+def _document_value(value: Any) -> Any:
     """Return the value of a document's only line, or the reason why it is not valid."""
     if isinstance(value, Skipped):
         return Skipped(_DOCUMENT, f"{value.reason} in {value.place}")
     return value
 
 
-def _numbered(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
+def _number_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
     """Yield the non-blank lines with their numbers; overlong lines are truncated."""
     number = 0
     while line := stream.readline(LARGEST + 1):
@@ -139,18 +139,18 @@ def _numbered(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
             yield number, line
 
 
-def _document(lines: list[bytes], stream: BinaryIO) -> Any:
+def _parse_document(lines: list[bytes], stream: BinaryIO) -> Any:
     """Parse a document on several lines: the lines already read, and the rest of the stream."""
-    begun = b"".join(lines)
-    return parse_line(_DOCUMENT, begun + stream.read(max(0, LARGEST + 1 - len(begun))))
+    beginning = b"".join(lines)
+    return parse_line(_DOCUMENT, beginning + stream.read(max(0, LARGEST + 1 - len(beginning))))
 
 
 # Arrays
 
 
-def _array(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
+def _read_array(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
     """Yield the entries of an array."""
-    text = _Text(stream)
+    text = _TextBuffer(stream)
     text.skip(_GAP)
     text.at += 1
     number = 0
@@ -172,7 +172,7 @@ def _array(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
         yield "the end", Skipped("the end", "data after the array is ignored")
 
 
-class _Text:
+class _TextBuffer:
     """A stream of text that keeps only its unread part in memory."""
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -181,14 +181,14 @@ class _Text:
         self._final = False
         self.buffer = ""
         self.at = 0
-        self._more()
+        self._read_more()
         self.buffer = self.buffer.removeprefix("\ufeff")
 
     def ended(self) -> bool:
         """Return whether the whole text has been read."""
         return self._final and self.at >= len(self.buffer)
 
-    def _more(self) -> None:
+    def _read_more(self) -> None:
         # Double the unread part each time: parsing it again costs twice its length at most.
         data = self._stream.read(max(_AT_ONCE, len(self.buffer) - self.at))
         self._final = not data
@@ -202,7 +202,7 @@ class _Text:
             self.at = match.end() if match else self.at
             if self.at < len(self.buffer) or self._final:
                 return
-            self._more()
+            self._read_more()
 
     def value(self, place: str) -> Any:
         """Parse the next value and move past it; return the reason if it is not valid."""
@@ -211,10 +211,10 @@ class _Text:
             try:
                 value, end = _DECODER.raw_decode(self.buffer, self.at)
             except (ValueError, RecursionError) as error:
-                depth, end, closed = self._closed(depth, self.at + seen)
+                depth, end, closed = self._find_end(depth, self.at + seen)
                 if closed:
                     self.at = end
-                    return Skipped(place, _reason(error))
+                    return Skipped(place, _explain_error(error))
                 seen = end - self.at
             else:
                 if end < len(self.buffer) or self._final:
@@ -225,11 +225,11 @@ class _Text:
                 return Skipped(place, "cut off or damaged, up to the end of the file")
             if len(self.buffer) - self.at > LARGEST:
                 self.at += seen
-                self._pass_over(depth)
+                self._skip_value(depth)
                 return Skipped(place, _TOO_LARGE)
-            self._more()
+            self._read_more()
 
-    def _closed(self, depth: int, at: int) -> tuple[int, int, bool]:
+    def _find_end(self, depth: int, at: int) -> tuple[int, int, bool]:
         """Search the buffer for the end of a value with this many open brackets.
 
         :returns: the number of brackets still open, the position reached, and whether the value
@@ -238,7 +238,7 @@ class _Text:
         while match := _SIGNS.search(self.buffer, at):
             run, at = match[0], match.end()
             if run == '"':
-                at = _behind_string(self.buffer, at)
+                at = _end_of_string(self.buffer, at)
                 if at < 0:
                     return depth, match.start(), False
             elif run[0] in "[{":
@@ -251,17 +251,17 @@ class _Text:
                 return 0, match.start() + max(depth, 1), True
         return depth, len(self.buffer), False
 
-    def _pass_over(self, depth: int) -> None:
+    def _skip_value(self, depth: int) -> None:
         """Move past a value without keeping it; a string that is too large ends the reading."""
         closed = False
         while not closed and not self._final and len(self.buffer) - self.at <= LARGEST:
-            self._more()
-            depth, self.at, closed = self._closed(depth, self.at)
+            self._read_more()
+            depth, self.at, closed = self._find_end(depth, self.at)
         if not closed:
             self._final, self.at = True, len(self.buffer)
 
 
-def _behind_string(text: str, at: int) -> int:
+def _end_of_string(text: str, at: int) -> int:
     """Return the position after the string that contains a position; -1 without an end."""
     while match := _IN_STRING.search(text, at):
         if match[0] == '"':

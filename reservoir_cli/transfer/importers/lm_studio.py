@@ -30,11 +30,11 @@ class LmStudio:
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages in order, each in its selected version."""
-        for found in entries(file):
-            if isinstance(found, Skipped):
-                yield found
+        for entry in entries(file):
+            if isinstance(entry, Skipped):
+                yield entry
                 continue
-            place, value = found
+            place, value = entry
             listed = value.get("messages")
             if not isinstance(listed, list):
                 yield Skipped(place, "no list of messages")
@@ -54,15 +54,14 @@ class _ConversationReader:
     identities: SourceIds = field(default_factory=SourceIds)
 
     def __post_init__(self) -> None:
-        began = self.about.get("createdAt")
-        self.time = moment_ms(began)
+        self.time = moment_ms(self.about.get("createdAt"))
         # The file has the same name until the user renames it.
         self.identity = str(int(self.time.timestamp() * 1000)) if self.time else self.stem
-        used = obj(self.about.get("lastUsedModel"))
-        model = text(used.get("identifier")) or text(used.get("indexedModelIdentifier"))
+        last_model = obj(self.about.get("lastUsedModel"))
+        model = text(last_model.get("identifier")) or text(last_model.get("indexedModelIdentifier"))
         title = text(self.about.get("name"))
-        known = Conversation(self.identity, title, LmStudio.name, model)
-        self.thread = Thread(LmStudio.name, known)
+        conversation = Conversation(self.identity, title, LmStudio.name, model)
+        self.thread = Thread(LmStudio.name, conversation)
         self.identities.follow("", self.identity)
 
     def system_prompt(self) -> Iterator[Record]:
@@ -79,33 +78,33 @@ class _ConversationReader:
         grows; other ids depend on the previous message.
         """
         try:
-            version = _selected(value)
+            version = _selected_version(value)
             role, steps = version.get("role"), _steps(version)
             if role not in ("user", "assistant", "system"):
                 raise ValueError("unknown role")
-            step = next((said for s in steps if (said := text(s.get("stepIdentifier")))), None)
-            own = step and f"{self.identity}:{step}"
-            told = [part for each in steps for part in _parts(each, own or self.identity)]
-            made = content_blocks.messages(role, told, self._began(step))
+            first = next((name for s in steps if (name := text(s.get("stepIdentifier")))), None)
+            first_id = first and f"{self.identity}:{first}"
+            blocks = [part for step in steps for part in _parts(step, first_id or self.identity)]
+            messages = content_blocks.messages(role, blocks, self._step_time(first))
         except ValueError as error:
             yield Skipped(place, str(error))
             return
-        if own is None:
-            for message in made:
+        if first_id is None:
+            for message in messages:
                 yield self.thread.record(message, self.identities.new("", message))
             return
-        self.identities.follow("", own)
-        for source_id, message in assign_ids(own, made):
+        self.identities.follow("", first_id)
+        for source_id, message in assign_ids(first_id, messages):
             yield self.thread.record(message, source_id)
 
-    def _began(self, step: str | None) -> datetime | None:
+    def _step_time(self, step: str | None) -> datetime | None:
         """Return the time of a step; without one, the time of the previous message."""
         if step and (match := _STEP_TIME.match(step)):
             self.time = moment_ms(int(match[1])) or self.time
         return self.time
 
 
-def _selected(value: Any) -> dict[str, Any]:
+def _selected_version(value: Any) -> dict[str, Any]:
     """Return the selected version of a message; the last one if none is selected.
 
     :raises ValueError: there is no version.
@@ -128,29 +127,29 @@ def _steps(version: dict[str, Any]) -> list[dict[str, Any]]:
     return [version]
 
 
-def _parts(step: dict[str, Any], own: str) -> Iterator[Any]:
+def _parts(step: dict[str, Any], prefix: str) -> Iterator[Any]:
     """Yield the content of a step as Anthropic content blocks.
 
     :param own: prefix of the ids of calls that only have a number.
     """
     content = step.get("content")
-    thinks = obj(step.get("style")).get("type") == "thinking"
+    is_thinking = obj(step.get("style")).get("type") == "thinking"
     for part in content if isinstance(content, list) else [content]:
-        about = obj(part)
-        identity = text(about.get("toolCallRequestId")) or f"{own}/{about.get('callId')}"
-        match about.get("type"):
+        fields = obj(part)
+        identity = text(fields.get("toolCallRequestId")) or f"{prefix}/{fields.get('callId')}"
+        match fields.get("type"):
             case "toolCallRequest":
-                arguments = about.get("parameters", about.get("arguments"))
-                name = about.get("name")
+                arguments = fields.get("parameters", fields.get("arguments"))
+                name = fields.get("name")
                 yield {"type": "tool_use", "id": identity, "name": name, "input": arguments}
             case "toolCallResult":
-                said = about.get("content")
-                yield {"type": "tool_result", "tool_use_id": identity, "content": said}
-            case "text" if about.get("isStructural") is True:
+                result = fields.get("content")
+                yield {"type": "tool_result", "tool_use_id": identity, "content": result}
+            case "text" if fields.get("isStructural") is True:
                 continue
-            case "text" if thinks:
-                yield {"type": "thinking", "thinking": about.get("text")}
-            case "file" if about.get("fileType") == "image":
+            case "text" if is_thinking:
+                yield {"type": "thinking", "thinking": fields.get("text")}
+            case "file" if fields.get("fileType") == "image":
                 yield {"type": "image"}
             case _:
                 yield part

@@ -42,7 +42,7 @@ def _messages(value: Any) -> list[Message]:
     if role is None:
         raise ValueError("unknown role")
     calls = value.get("tool_calls") or []
-    if not isinstance(calls, list) or not all(isinstance(each, dict) for each in calls):
+    if not isinstance(calls, list) or not all(isinstance(item, dict) for item in calls):
         raise ValueError("tool_calls is not a list of calls")
     content = content_text(value.get("content"))
     if not content.strip() and not calls and role != "tool":
@@ -51,7 +51,7 @@ def _messages(value: Any) -> list[Message]:
         role,
         content,
         name=text(value.get("name")),
-        tool_calls=tuple(call_from_dict(each) for each in calls),
+        tool_calls=tuple(call_from_dict(item) for item in calls),
         tool_call_id=text(value.get("tool_call_id")),
     )
     return [message]

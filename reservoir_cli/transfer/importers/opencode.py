@@ -79,7 +79,7 @@ class OpenCode:
         :raises ReservoirError: the file is another program's database, or cannot be opened.
         """
         return resume_database(
-            file, _COLUMNS, start, lambda found: _list_conversations(found, file.name)
+            file, _COLUMNS, start, lambda database: _list_conversations(database, file.name)
         )
 
 
@@ -105,17 +105,17 @@ def _read(database: Database, identity: Any, about: dict[str, Any]) -> Iterator[
     messages = "SELECT id FROM message WHERE session_id = ? ORDER BY time_created, id"
     ids = [row[0] for row in database.connection.execute(messages, (identity,))]
     database.spend(len(ids))
-    yield from _session(
-        _about(key, about),
-        (_placed(f"message {own}", database.one("message", "id", own)) for own in ids),
+    yield from _read_session(
+        _describe_session(key, about),
+        (_parse_row(f"message {own}", database.one("message", "id", own)) for own in ids),
         lambda own: (
-            _placed(f"part {row.get('id')}", row)
+            _parse_row(f"part {row.get('id')}", row)
             for row in database.rows("part", "message_id", own, "id")
         ),
     )
 
 
-def _placed(place: str, row: dict[str, Any]) -> Placed:
+def _parse_row(place: str, row: dict[str, Any]) -> Placed:
     """Return the object of a row, with its id."""
     value = parse_object(row.get("data"))
     if value is None:
@@ -123,14 +123,14 @@ def _placed(place: str, row: dict[str, Any]) -> Placed:
     return place, {"time": {"created": row.get("time_created")}} | value | {"id": row.get("id")}
 
 
-def _about(key: str, session: dict[str, Any]) -> Conversation:
+def _describe_session(key: str, session: dict[str, Any]) -> Conversation:
     title, folder = text(session.get("title")), folder_name(session.get("directory"))
     if title and _UNTITLED.match(title):
         title = None
     return Conversation(key, title, OpenCode.name, project=folder)
 
 
-def _session(
+def _read_session(
     about: Conversation,
     messages: Iterator[Placed],
     parts: Callable[[str], Iterator[Placed]],
@@ -141,24 +141,24 @@ def _session(
     """
     thread = Thread(OpenCode.name, about)
     for place, message in messages:
-        own = text(message.get("id")) if message else None
-        if message is None or own is None:
+        message_id = text(message.get("id")) if message else None
+        if message is None or message_id is None:
             yield Skipped(place, "not a message")
             continue
         content = []
-        for where, part in parts(own):
+        for part_place, part in parts(message_id):
             if part is None:
-                yield Skipped(where, "not a part")
+                yield Skipped(part_place, "not a part")
             else:
                 content += _blocks(part)
         try:
-            made = _messages(message, content, own)
+            messages_of_one = _messages(message, content, message_id)
         except ValueError as error:
             yield Skipped(place, str(error))
             continue
         _update_model(thread, message)
-        for source_id, each in assign_ids(own, made):
-            yield thread.record(each, source_id)
+        for source_id, converted in assign_ids(message_id, messages_of_one):
+            yield thread.record(converted, source_id)
 
 
 def _messages(message: dict[str, Any], content: list[dict[str, Any]], own: str) -> list[Any]:
@@ -173,8 +173,8 @@ def _messages(message: dict[str, Any], content: list[dict[str, Any]], own: str) 
 
 def _update_model(thread: Thread, message: dict[str, Any]) -> None:
     """Update the conversation's model."""
-    asked = obj(message.get("model"))
-    model = text(message.get("modelID")) or text(asked.get("modelID"))
+    requested = obj(message.get("model"))
+    model = text(message.get("modelID")) or text(requested.get("modelID"))
     if model and thread.conversation:
         thread.conversation = replace(thread.conversation, model=model)
 
@@ -199,16 +199,16 @@ def _blocks(part: dict[str, Any]) -> list[dict[str, Any]]:
 def _tool(part: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a call, and its result once there is one."""
     state, identity = obj(part.get("state")), text(part.get("callID")) or text(part.get("id"))
-    made = {
+    tool_use = {
         "type": "tool_use",
         "id": identity,
         "name": part.get("tool"),
         "input": state.get("input"),
     }
-    said = state.get("output", state.get("error"))
-    if not isinstance(said, str):
-        return [made]
-    return [made, {"type": "tool_result", "tool_use_id": identity, "content": said}]
+    output = state.get("output", state.get("error"))
+    if not isinstance(output, str):
+        return [tool_use]
+    return [tool_use, {"type": "tool_result", "tool_use_id": identity, "content": output}]
 
 
 # The files of older versions
@@ -221,23 +221,23 @@ def _read_tree(file: File) -> Iterator[Record | Skipped]:
         yield Skipped("the file", "its messages are in other files: give the folder")
         return
     storage = folders[2]
-    for found in entries(file):
-        if isinstance(found, Skipped):
-            yield found
+    for entry in entries(file):
+        if isinstance(entry, Skipped):
+            yield entry
             continue
-        place, session = found
+        place, session = entry
         key = text(session.get("id"))
         if key is None or not _ID.fullmatch(key):
             yield Skipped(place, "no id")
             continue
-        yield from _session(
-            _about(key, session),
-            _objects(storage / "message" / key),
-            lambda own: _objects(storage / "part" / own) if _ID.fullmatch(own) else iter(()),
+        yield from _read_session(
+            _describe_session(key, session),
+            _read_folder(storage / "message" / key),
+            lambda own: _read_folder(storage / "part" / own) if _ID.fullmatch(own) else iter(()),
         )
 
 
-def _objects(folder: Path) -> Iterator[Placed]:
+def _read_folder(folder: Path) -> Iterator[Placed]:
     """Yield the objects of a folder in order of their names, which begin with the time.
 
     Symbolic links are not followed.
@@ -245,7 +245,7 @@ def _objects(folder: Path) -> Iterator[Placed]:
     if folder.is_symlink() or folder.parent.is_symlink():
         return
     try:
-        names = sorted(each.name for each in os.scandir(folder) if _is_file(each))
+        names = sorted(entry.name for entry in os.scandir(folder) if _is_file(entry))
     except OSError:
         return
     for name in names:

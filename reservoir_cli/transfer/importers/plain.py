@@ -39,7 +39,7 @@ class Plain:
         content = data.decode("utf-8-sig", "surrogateescape").strip("\r\n")
         if content.strip():
             source_id = content_hash(Message("user", content))
-            written = written_at(content, PurePath(file.name).name) or file.modified
+            written = find_date(content, PurePath(file.name).name) or file.modified
             yield Record(Message("user", content, written, source=self.name, source_id=source_id))
 
 
@@ -49,20 +49,20 @@ class Markdown(Plain):
     name = "markdown"
 
 
-def written_at(content: str, name: str) -> datetime | None:
+def find_date(content: str, name: str) -> datetime | None:
     """Return when a document was written, from its front matter or else its file name.
 
     A time without a zone is local.
     """
-    matter = _FRONT_MATTER.match(content)
-    said = dict(reversed(_KEY.findall(matter[2]))) if matter else {}
-    lowered = {key.lower(): value.strip() for key, value in said.items()}
-    values = [lowered[key] for key in _DATE_KEYS if key in lowered]
+    front_matter = _FRONT_MATTER.match(content)
+    fields = dict(reversed(_KEY.findall(front_matter[2]))) if front_matter else {}
+    values_by_name = {key.lower(): value.strip() for key, value in fields.items()}
+    values = [values_by_name[key] for key in _DATE_KEYS if key in values_by_name]
     values += [f"{year}-{month}-{day}" for year, _, month, day in _DAY.findall(name)]
-    return next((moment for moment in map(_moment, values) if moment), None)
+    return next((moment for moment in map(_parse_date, values) if moment), None)
 
 
-def _moment(text: str) -> datetime | None:
+def _parse_date(text: str) -> datetime | None:
     """Parse a time in ISO 8601, with dashes or slashes; local without a zone."""
     with suppress(ValueError, OverflowError, OSError):
         moment = datetime.fromisoformat(text.replace("/", "-"))

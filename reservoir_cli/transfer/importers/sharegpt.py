@@ -12,7 +12,7 @@ from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_j
 from reservoir_cli.transfer.importers.coerce import call, text, time_of
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.input_files import File
-from reservoir_cli.transfer.importers.json_stream import read_each
+from reservoir_cli.transfer.importers.json_stream import read_entries
 
 _ROLES = {
     "human": "user",
@@ -39,19 +39,19 @@ class ShareGPT:
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages of all conversations, in the order of the file."""
-        return read_each(file, partial(_read_conversation, SourceIds()))
+        return read_entries(file, partial(_read_conversation, SourceIds()))
 
 
 def _read_conversation(
     identities: SourceIds, place: str, value: dict[str, Any]
 ) -> Iterator[Record | Skipped]:
-    listed = value.get("conversations")
-    if not isinstance(listed, list):
+    entries = value.get("conversations")
+    if not isinstance(entries, list):
         yield Skipped(place, "no list of messages")
         return
     conversation = _ConversationReader(identities, value)
-    for number, each in enumerate(listed, 1):
-        yield conversation.read(f"{place}, message {number}", each)
+    for number, entry in enumerate(entries, 1):
+        yield conversation.read(f"{place}, message {number}", entry)
 
 
 @dataclass
@@ -60,7 +60,7 @@ class _ConversationReader:
 
     identities: SourceIds
     about: dict[str, Any]
-    asked: str | None = None
+    open_call: str | None = None
 
     def __post_init__(self) -> None:
         identity = text(self.about.get("id"))
@@ -80,33 +80,33 @@ class _ConversationReader:
         source_id = self.identities.new(id(self), message)
         if message.tool_calls:
             # The format has no ids for calls: derive a unique one.
-            made = hashlib.sha256(source_id.encode()).hexdigest()[:24]
-            self.asked = f"call_{made}"
-            calls = tuple(replace(each, id=self.asked) for each in message.tool_calls)
+            digest = hashlib.sha256(source_id.encode()).hexdigest()[:24]
+            self.open_call = f"call_{digest}"
+            calls = tuple(replace(tool_call, id=self.open_call) for tool_call in message.tool_calls)
             message = replace(message, tool_calls=calls)
         elif message.role == "tool":
-            message = replace(message, tool_call_id=self.asked)
-            self.asked = None
+            message = replace(message, tool_call_id=self.open_call)
+            self.open_call = None
         return self.thread.record(message, source_id)
 
     def _message(self, value: Any) -> Message:
         if not isinstance(value, dict):
             raise ValueError("not a message")
-        said, content = value.get("from"), value.get("value")
-        role = _ROLES.get(said) if isinstance(said, str) else None
+        author, content = value.get("from"), value.get("value")
+        role = _ROLES.get(author) if isinstance(author, str) else None
         if role is None:
             raise ValueError("unknown role")
         if not isinstance(content, str):
             raise ValueError("value is not a text")
-        made = _called(content) if said == "function_call" else None
-        if made is not None:
-            return Message(role, "", tool_calls=(made,))
+        tool_call = _parse_call(content) if author == "function_call" else None
+        if tool_call is not None:
+            return Message(role, "", tool_calls=(tool_call,))
         if not content.strip() and role != "tool":
             raise ValueError("empty")
         return Message(role, content)
 
 
-def _called(content: str) -> ToolCall | None:
+def _parse_call(content: str) -> ToolCall | None:
     """Return the tool call in a JSON text; ``None`` if the text is not a call."""
     try:
         read = json.loads(content)

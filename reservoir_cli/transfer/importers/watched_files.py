@@ -42,7 +42,7 @@ def walk(root: Path, excluded: Callable[[str], bool]) -> Iterator[FileState]:
     except OSError:
         return
     if not root.is_dir():
-        yield _with_log(FileState(str(root), about.st_size, about.st_mtime_ns))
+        yield _add_log(FileState(str(root), about.st_size, about.st_mtime_ns))
         return
     folders = [str(root)]
     while folders:
@@ -54,12 +54,12 @@ def walk(root: Path, excluded: Callable[[str], bool]) -> Iterator[FileState]:
                     elif entry.name.endswith(_SUFFIXES) and entry.is_file(follow_symlinks=False):
                         about = entry.stat(follow_symlinks=False)
                         if not excluded(entry.path):
-                            yield _with_log(FileState(entry.path, about.st_size, about.st_mtime_ns))
+                            yield _add_log(FileState(entry.path, about.st_size, about.st_mtime_ns))
         except OSError:  # deleted, or not readable
             continue
 
 
-def _with_log(file: FileState) -> FileState:
+def _add_log(file: FileState) -> FileState:
     """Return a database with the size and time of its write-ahead log, which has the new rows."""
     if not file.path.endswith(DATABASES):
         return file
@@ -71,7 +71,7 @@ def _with_log(file: FileState) -> FileState:
     return FileState(file.path, file.size + log.st_size, newest)
 
 
-def exclusion(patterns: list[str]) -> Callable[[str], bool]:
+def compile_exclusion(patterns: list[str]) -> Callable[[str], bool]:
     """Return a function that tests whether a path is excluded.
 
     :param patterns: folders, whose contents are excluded, or patterns such as ``*/scratch/*``.
@@ -94,32 +94,32 @@ def is_database(stream: IO[bytes]) -> bool:
     return stream.read(len(SQLITE)) == SQLITE
 
 
-def hashes(stream: IO[bytes], offset: int) -> tuple[str, str]:
+def hash_ends(stream: IO[bytes], offset: int) -> tuple[str, str]:
     """Return hashes of the first bytes of a file and of the last bytes before an offset."""
     length = min(_COMPARED, offset)
     parts = []
     for start in (0, offset - length):
         stream.seek(start)
-        parts.append(hashlib.sha256(_exactly(stream, length)).hexdigest()[:32])
+        parts.append(hashlib.sha256(_read_exactly(stream, length)).hexdigest()[:32])
     return parts[0], parts[1]
 
 
-def _exactly(stream: IO[bytes], length: int) -> bytes:
+def _read_exactly(stream: IO[bytes], length: int) -> bytes:
     data = b""
-    while len(data) < length and (more := stream.read(length - len(data))):
-        data += more
+    while len(data) < length and (block := stream.read(length - len(data))):
+        data += block
     return data
 
 
-def end_of_lines(stream: IO[bytes], start: int, size: int) -> int:
+def find_last_line_end(stream: IO[bytes], start: int, size: int) -> int:
     """Return the offset after the last complete line between two offsets."""
     end = size
     while end > start:
         begin = max(start, end - _AT_ONCE)
         stream.seek(begin)
-        found = _exactly(stream, end - begin).rfind(b"\n")
-        if found >= 0:
-            return begin + found + 1
+        newline = _read_exactly(stream, end - begin).rfind(b"\n")
+        if newline >= 0:
+            return begin + newline + 1
         end = begin
     return start
 
@@ -135,7 +135,7 @@ def contains(file: File, words: bytes) -> bool:
     return False
 
 
-def part_of(path: Path, start: int, end: int) -> File:
+def open_part(path: Path, start: int, end: int) -> File:
     """Return the part of a file between two offsets as a file with the same path."""
     return File(str(path), end - start, lambda: cast(IO[bytes], _Part(path, start, end)), path)
 

@@ -56,7 +56,7 @@ class Zed:
 
         :raises ReservoirError: threads are compressed, and no zstd library is installed.
         """
-        return read_database(file, _COLUMNS, _threads)
+        return read_database(file, _COLUMNS, _read_threads)
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
         """Yield the messages of threads that are new or have changed.
@@ -66,7 +66,7 @@ class Zed:
         return resume_database(file, _COLUMNS, start, _list_conversations)
 
 
-def _threads(database: Database) -> Iterator[Record | Skipped]:
+def _read_threads(database: Database) -> Iterator[Record | Skipped]:
     if "threads" not in database.tables:
         yield Skipped("the file", "a database, but not Zed's")
         return
@@ -81,19 +81,23 @@ def _list_conversations(database: Database) -> Iterator[DatabaseConversation]:
     packed = database.connection.execute(
         "SELECT count(*) FROM threads WHERE data_type = 'zstd'"
     ).fetchone()[0]
-    unpack = _unpacker() if packed else None
+    unpack = _make_decompressor() if packed else None
     order = (
         f"SELECT rowid, id, updated_at, {size_in_bytes('data')} FROM threads ORDER BY updated_at"
     )
     for row in database.connection.execute(order):
-        yield DatabaseConversation(row[1], tuple(row), partial(_read, database, row[0], unpack))
+        yield DatabaseConversation(
+            row[1], tuple(row), partial(_read_thread, database, row[0], unpack)
+        )
 
 
-def _read(database: Database, number: int, unpack: Unpack | None) -> Iterator[Record | Skipped]:
+def _read_thread(
+    database: Database, number: int, unpack: Unpack | None
+) -> Iterator[Record | Skipped]:
     row = database.one("threads", "rowid", number)
     place = f"thread {number}"
     try:
-        value = _parsed(database, row, unpack)
+        value = _parse_thread(database, row, unpack)
     except ValueError as error:
         yield Skipped(place, str(error))
         return
@@ -104,7 +108,7 @@ def _read(database: Database, number: int, unpack: Unpack | None) -> Iterator[Re
     yield from _Thread(identity, row, value).read(place)
 
 
-def _parsed(database: Database, row: dict[str, Any], unpack: Unpack | None) -> dict[str, Any]:
+def _parse_thread(database: Database, row: dict[str, Any], unpack: Unpack | None) -> dict[str, Any]:
     """Return the content of a thread.
 
     :raises ValueError: the content cannot be read.
@@ -141,7 +145,7 @@ def _zstd() -> ModuleType:
     )
 
 
-def _unpacker() -> Unpack:
+def _make_decompressor() -> Unpack:
     """Return a function that decompresses zstd up to a limit.
 
     :raises ReservoirError: no zstd library is installed.
@@ -213,15 +217,15 @@ class _Thread:
             return
         if not isinstance(value, dict):
             raise ValueError("not a message")
-        role, told, own = _content(value)
-        made = content_blocks.messages(role, told, time, own or "")
-        if role == "user" and own:
-            self.anchor, self.count = f"{self.identity}:{own}", 0
+        role, blocks, message_id = _content(value)
+        messages = content_blocks.messages(role, blocks, time, message_id or "")
+        if role == "user" and message_id:
+            self.anchor, self.count = f"{self.identity}:{message_id}", 0
             source_id = self.anchor
         else:
             self.count += 1
             source_id = f"{self.anchor or self.identity}/{self.count}"
-        for identity, message in assign_ids(source_id, made):
+        for identity, message in assign_ids(source_id, messages):
             yield self.thread.record(message, identity)
 
 
@@ -236,39 +240,46 @@ def _content(value: dict[str, Any]) -> tuple[str, list[Any], str | None]:
     """
     if isinstance(value.get("User"), dict):
         user = value["User"]
-        return "user", [_said(part) for part in _list(user.get("content"))], text(user.get("id"))
+        return (
+            "user",
+            [_part_block(part) for part in _require_list(user.get("content"))],
+            text(user.get("id")),
+        )
     if isinstance(value.get("Agent"), dict):
         agent = value["Agent"]
-        told = [_said(part) for part in _list(agent.get("content"))]
+        blocks = [_part_block(part) for part in _require_list(agent.get("content"))]
         results = agent.get("tool_results")
         answers = list(results.values()) if isinstance(results, dict) else []
-        return "assistant", [*told, *map(_answer, objects(answers))], None
+        return "assistant", [*blocks, *map(_result_block, objects(answers))], None
     if value.get("role") in ("user", "assistant", "system"):
-        return _older(value)
+        return _older_content(value)
     raise ValueError("neither from the user nor from the agent")
 
 
-def _older(value: dict[str, Any]) -> tuple[str, list[Any], str | None]:
+def _older_content(value: dict[str, Any]) -> tuple[str, list[Any], str | None]:
     """Return the same for a message in the format before thread version 0.3.0."""
     segments = objects(value.get("segments")) or [{"type": "text", "text": value.get("text")}]
-    told: list[Any] = [part for part in segments if text(part.get("text"))]
-    told += [{"type": "tool_use", **use} for use in objects(value.get("tool_uses"))]
-    told += [_answer(result) for result in objects(value.get("tool_results"))]
-    own = value.get("id")
-    return str(value["role"]), told, str(own) if isinstance(own, int) else None
+    blocks: list[Any] = [part for part in segments if text(part.get("text"))]
+    blocks += [{"type": "tool_use", **use} for use in objects(value.get("tool_uses"))]
+    blocks += [_result_block(result) for result in objects(value.get("tool_results"))]
+    message_id = value.get("id")
+    return str(value["role"]), blocks, str(message_id) if isinstance(message_id, int) else None
 
 
-def _list(value: Any) -> list[Any]:
+def _require_list(value: Any) -> list[Any]:
     if not isinstance(value, list):
         raise ValueError("content is not a list")
     return value
 
 
-def _said(part: Any) -> Any:
+def _part_block(part: Any) -> Any:
     """Return a part as a block; a mention becomes a marker."""
     about = obj(part)
     if "Mention" in about:
-        return {"type": "text", "text": file_marker(_mentioned(obj(about["Mention"]).get("uri")))}
+        return {
+            "type": "text",
+            "text": file_marker(_mention_name(obj(about["Mention"]).get("uri"))),
+        }
     if "Thinking" in about:
         return {"type": "thinking", "thinking": obj(about["Thinking"]).get("text")}
     if "ToolUse" in about:
@@ -279,23 +290,23 @@ def _said(part: Any) -> Any:
     return {"type": "text", "text": about["Text"]} if text(about.get("Text")) else None
 
 
-def _mentioned(uri: Any) -> str | None:
+def _mention_name(uri: Any) -> str | None:
     """Return the name of a mentioned file, symbol or page."""
     about = obj(next(iter(obj(uri).values()), None))
     return folder_name(about.get("abs_path")) or text(about.get("name")) or text(about.get("url"))
 
 
-def _answer(result: dict[str, Any]) -> dict[str, Any]:
+def _result_block(result: dict[str, Any]) -> dict[str, Any]:
     content = result.get("content")
     parts = content if isinstance(content, list) else [content]
     return {
         "type": "tool_result",
         "tool_use_id": result.get("tool_use_id"),
-        "content": [_answered(part) for part in parts],
+        "content": [_result_part(part) for part in parts],
     }
 
 
-def _answered(part: Any) -> Any:
+def _result_part(part: Any) -> Any:
     """Return a part of a result, which Zed writes in several formats."""
     lowered = {str(key).lower(): value for key, value in obj(part).items()}
     if "text" in lowered:
