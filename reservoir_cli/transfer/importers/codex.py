@@ -80,7 +80,7 @@ class Codex:
             return
         rollout = _Rollout(file.stem)
         rollout.restore(start.state)
-        turn, ended = start, True
+        turn, complete = start, True
         for line in lines(file, start):
             value = line.value
             if isinstance(value, Skipped):
@@ -90,14 +90,14 @@ class Codex:
             if kind == "session_meta" and start.state:  # a fork, which continues the source ids
                 raise StartOver
             if kind == "response_item":
-                state, complete = rollout.state(line.number - 1), ended or _is_question(payload)
-                checkpoint = Checkpoint(line.offset, state, complete)
-                turn, ended = (checkpoint if checkpoint.complete else turn), False
+                begins = complete or _is_question(payload)
+                checkpoint = Checkpoint(line.offset, rollout.state(line.number - 1), begins)
+                turn, complete = (checkpoint if begins else turn), False
                 yield checkpoint
             yield from rollout.read(line.place, value)
             if kind == "event_msg" and payload.get("type") in _ENDS:
-                turn, ended = Checkpoint(line.end, rollout.state(line.number)), True
-        yield replace(turn, complete=ended, last=True)
+                turn, complete = Checkpoint(line.end, rollout.state(line.number)), True
+        yield replace(turn, complete=complete, last=True)
 
 
 class _Rollout:

@@ -96,15 +96,15 @@ def _list_conversations(database: Database, name: str) -> Iterator[DatabaseConve
         f"SELECT count(*), max(rowid), sum(rowid), sum({size_in_bytes('value')}) FROM {_TABLE} "
         "WHERE key >= ? AND key < ?"
     )
-    for key, *composer in composers:
+    for key, *version in composers:
         prefix = f"{_BUBBLE}{str(key)[len(_COMPOSER) :]}"
         sums = database.connection.execute(bubbles, (f"{prefix}:", f"{prefix};")).fetchone()
-        yield DatabaseConversation(key, (composer, tuple(sums)), partial(_read, database, key))
+        yield DatabaseConversation(key, (version, tuple(sums)), partial(_read, database, key))
 
 
 def _read(database: Database, key: Any) -> Iterator[Record | Skipped]:
     identity = text(str(key)[len(_COMPOSER) :])
-    composer = _value(database, key)
+    composer = _load_value(database, key)
     if composer is None or identity is None:
         yield Skipped(f"conversation {identity}", "not a JSON object")
     else:
@@ -119,12 +119,12 @@ class _Composer:
         self._identity = identity
         self._value = value
         self._at = moment_ms(value.get("createdAt"))
-        self._thread = Thread(Cursor.name, self._about())
+        self._thread = Thread(Cursor.name, self._describe())
         self._held_thinking: list[Record] = []
         self._identities = SourceIds()
         self._identities.follow(identity, identity)
 
-    def _about(self) -> Conversation:
+    def _describe(self) -> Conversation:
         value = self._value
         header = self._database.one("composerHeaders", "composerId", self._identity)
         return Conversation(
@@ -153,16 +153,16 @@ class _Composer:
         inline = obj(self._value.get("conversationMap"))
         seen: set[str] = set()
         for header in objects(self._value.get("fullConversationHeadersOnly")):
-            own = text(header.get("bubbleId"))
-            if own is None or own in seen:
+            bubble_id = text(header.get("bubbleId"))
+            if bubble_id is None or bubble_id in seen:
                 continue
-            seen.add(own)
-            key = f"{_BUBBLE}{self._identity}:{own}"
+            seen.add(bubble_id)
+            key = f"{_BUBBLE}{self._identity}:{bubble_id}"
             if rows := self._database.rows(_TABLE, "key", key, "key"):
                 bubble = parse_object(rows[0].get("value"))
                 yield header | bubble if bubble is not None else None
-            elif own in inline:
-                yield header | obj(inline[own])
+            elif bubble_id in inline:
+                yield header | obj(inline[bubble_id])
         yield from objects(self._value.get("conversation"))
 
     def _read_bubble(self, place: str, bubble: dict[str, Any]) -> Iterator[Record | Skipped]:
@@ -220,11 +220,11 @@ def _content(bubble: dict[str, Any]) -> list[dict[str, Any]]:
     blocks += [{"type": "thinking", "thinking": thought.get("text")} for thought in thoughts]
     tool = obj(bubble.get("toolFormerData"))
     if text(tool.get("name")):
-        blocks += _call(tool)
+        blocks += _call_blocks(tool)
     return blocks
 
 
-def _call(tool: dict[str, Any]) -> list[dict[str, Any]]:
+def _call_blocks(tool: dict[str, Any]) -> list[dict[str, Any]]:
     identity = text(tool.get("toolCallId"))
     tool_use = {
         "type": "tool_use",
@@ -257,5 +257,5 @@ def _model(about: dict[str, Any]) -> str | None:
     return None if name == _DEFAULT else name
 
 
-def _value(database: Database, key: Any) -> dict[str, Any] | None:
+def _load_value(database: Database, key: Any) -> dict[str, Any] | None:
     return parse_object(database.one(_TABLE, "key", key).get("value"))

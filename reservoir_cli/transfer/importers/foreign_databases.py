@@ -123,7 +123,9 @@ class Database:
         """Return the first row whose column ``key`` has a value; empty if there is none."""
         return next(iter(self.rows(table, key, value, key)), {})
 
-    def grouped(self, table: str, key: str, columns: Mapping[str, str]) -> dict[Any, list[Any]]:
+    def count_by_key(
+        self, table: str, key: str, columns: Mapping[str, str]
+    ) -> dict[Any, list[Any]]:
         """Return the number of rows by key, with sums that change when one of the rows does.
 
         :param columns: columns to aggregate: ``sum`` adds up numbers, ``length`` the lengths of

@@ -50,8 +50,8 @@ class Goose:
 
     def detect(self, head: str) -> bool:
         """Recognise a header that names the working folder."""
-        about = has_key(head, "description", "message_count", "schedule_id")
-        return is_json(head) and has_key(head, "working_dir") and about
+        has_metadata = has_key(head, "description", "message_count", "schedule_id")
+        return is_json(head) and has_key(head, "working_dir") and has_metadata
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages by session, except those that only the model or only the user sees."""
@@ -75,25 +75,27 @@ class Goose:
 def _list_conversations(database: Database) -> Iterator[DatabaseConversation]:
     database.refuse_computed("not a database as Goose writes it")
     changing = {"id": "sum", "content_json": "length", "metadata_json": "length"}
-    messages = database.grouped("messages", "session_id", changing)
+    messages = database.count_by_key("messages", "session_id", changing)
     order = "SELECT rowid FROM sessions ORDER BY created_at, id"
     for (number,) in database.connection.execute(order):
         about = database.one("sessions", "rowid", number)
         version = (about, messages.get(about.get("id")))
         yield DatabaseConversation(
-            about.get("id"), version, partial(_session, database, number, about)
+            about.get("id"), version, partial(_read_session, database, number, about)
         )
 
 
-def _session(database: Database, number: int, about: dict[str, Any]) -> Iterator[Record | Skipped]:
+def _read_session(
+    database: Database, number: int, about: dict[str, Any]
+) -> Iterator[Record | Skipped]:
     identity = text(about.get("id"))
     if identity is None:
         yield Skipped(f"session {number}", "no id")
     elif about.get("session_type") != "hidden":
-        yield from _messages(database, _Session(identity, about))
+        yield from _read_messages(database, _Session(identity, about))
 
 
-def _messages(database: Database, session: "_Session") -> Iterator[Record | Skipped]:
+def _read_messages(database: Database, session: "_Session") -> Iterator[Record | Skipped]:
     query = "SELECT rowid FROM messages WHERE session_id = ? ORDER BY id"
     for (number,) in database.connection.execute(query, [session.identity]):
         row = database.one("messages", "rowid", number)
@@ -199,9 +201,7 @@ def _block(part: Any) -> Any:
     if kind == "toolResponse":
         content = _result(obj(part.get("toolResult")))
         return {"type": "tool_result", "tool_use_id": part.get("id"), "content": content}
-    if kind in ("text", "image", "thinking", "redactedThinking"):
-        return None if kind == "redactedThinking" else part
-    return None
+    return part if kind in ("text", "image", "thinking") else None
 
 
 def _result(result: dict[str, Any]) -> Any:

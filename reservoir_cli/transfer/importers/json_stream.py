@@ -156,19 +156,19 @@ def _read_array(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
     number = 0
     while True:
         text.skip(_GAP)
-        if text.ended():
+        if text.is_at_end():
             yield "the end", Skipped("the end", "cut off: the array is not closed")
             return
         if text.buffer[text.at] == "]":
             break
         number += 1
-        value = text.value(f"entry {number}")
+        value = text.read_value(f"entry {number}")
         yield f"entry {number}", value
-        if isinstance(value, Skipped) and text.ended():
+        if isinstance(value, Skipped) and text.is_at_end():
             return
     text.at += 1
     text.skip(_GAP)
-    if not text.ended():
+    if not text.is_at_end():
         yield "the end", Skipped("the end", "data after the array is ignored")
 
 
@@ -184,7 +184,7 @@ class _TextBuffer:
         self._read_more()
         self.buffer = self.buffer.removeprefix("\ufeff")
 
-    def ended(self) -> bool:
+    def is_at_end(self) -> bool:
         """Return whether the whole text has been read."""
         return self._final and self.at >= len(self.buffer)
 
@@ -204,7 +204,7 @@ class _TextBuffer:
                 return
             self._read_more()
 
-    def value(self, place: str) -> Any:
+    def read_value(self, place: str) -> Any:
         """Parse the next value and move past it; return the reason if it is not valid."""
         depth, seen = 0, 0
         while True:

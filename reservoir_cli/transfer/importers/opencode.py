@@ -88,8 +88,8 @@ def _list_conversations(database: Database, name: str) -> Iterator[DatabaseConve
         raise ReservoirError(f"{name} is a database, but not opencode's", hint="omit --format")
     database.refuse_computed(f"{name} is not a database as opencode writes it")
     changing = {"time_updated": "sum", "data": "length"}
-    messages = database.grouped("message", "session_id", changing)
-    parts = database.grouped("part", "session_id", changing)
+    messages = database.count_by_key("message", "session_id", changing)
+    parts = database.count_by_key("part", "session_id", changing)
     order = "SELECT id FROM session ORDER BY time_created, id"
     for (identity,) in database.connection.execute(order):
         about = database.one("session", "id", identity)
@@ -98,21 +98,23 @@ def _list_conversations(database: Database, name: str) -> Iterator[DatabaseConve
 
 
 def _read(database: Database, identity: Any, about: dict[str, Any]) -> Iterator[Record | Skipped]:
-    key = text(identity)
-    if key is None:
+    session_id = text(identity)
+    if session_id is None:
         yield Skipped("a session", "no id")
         return
-    messages = "SELECT id FROM message WHERE session_id = ? ORDER BY time_created, id"
-    ids = [row[0] for row in database.connection.execute(messages, (identity,))]
+    query = "SELECT id FROM message WHERE session_id = ? ORDER BY time_created, id"
+    ids = [row[0] for row in database.connection.execute(query, (identity,))]
     database.spend(len(ids))
-    yield from _read_session(
-        _describe_session(key, about),
-        (_parse_row(f"message {own}", database.one("message", "id", own)) for own in ids),
-        lambda own: (
-            _parse_row(f"part {row.get('id')}", row)
-            for row in database.rows("part", "message_id", own, "id")
-        ),
-    )
+
+    def read_message(message_id: Any) -> Placed:
+        return _parse_row(f"message {message_id}", database.one("message", "id", message_id))
+
+    def read_parts(message_id: str) -> Iterator[Placed]:
+        rows = database.rows("part", "message_id", message_id, "id")
+        return (_parse_row(f"part {row.get('id')}", row) for row in rows)
+
+    about_session = _describe_session(session_id, about)
+    yield from _read_session(about_session, map(read_message, ids), read_parts)
 
 
 def _parse_row(place: str, row: dict[str, Any]) -> Placed:
@@ -152,23 +154,23 @@ def _read_session(
             else:
                 content += _blocks(part)
         try:
-            messages_of_one = _messages(message, content, message_id)
+            parsed = _messages(message, content, message_id)
         except ValueError as error:
             yield Skipped(place, str(error))
             continue
         _update_model(thread, message)
-        for source_id, converted in assign_ids(message_id, messages_of_one):
-            yield thread.record(converted, source_id)
+        for source_id, part_message in assign_ids(message_id, parsed):
+            yield thread.record(part_message, source_id)
 
 
-def _messages(message: dict[str, Any], content: list[dict[str, Any]], own: str) -> list[Any]:
+def _messages(message: dict[str, Any], content: list[dict[str, Any]], message_id: str) -> list[Any]:
     role = message.get("role")
     if role not in ("user", "assistant"):
         raise ValueError("unknown role")
     if role == "assistant" and message.get("summary") is True:  # summarises earlier messages
         return []
-    at = moment_ms(obj(message.get("time")).get("created"))
-    return content_blocks.messages(role, content, at, own)
+    time = moment_ms(obj(message.get("time")).get("created"))
+    return content_blocks.messages(role, content, time, message_id)
 
 
 def _update_model(thread: Thread, message: dict[str, Any]) -> None:
@@ -191,12 +193,12 @@ def _blocks(part: dict[str, Any]) -> list[dict[str, Any]]:
             known = kind in ("image", "audio", "video")
             return [{"type": kind if known else "file", "title": part.get("filename")}]
         case "tool":
-            return _tool(part)
+            return _call_blocks(part)
         case _:
             return []
 
 
-def _tool(part: dict[str, Any]) -> list[dict[str, Any]]:
+def _call_blocks(part: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a call, and its result once there is one."""
     state, identity = obj(part.get("state")), text(part.get("callID")) or text(part.get("id"))
     tool_use = {
@@ -221,20 +223,23 @@ def _read_tree(file: File) -> Iterator[Record | Skipped]:
         yield Skipped("the file", "its messages are in other files: give the folder")
         return
     storage = folders[2]
+
+    def read_parts(message_id: str) -> Iterator[Placed]:
+        return (
+            _read_folder(storage / "part" / message_id) if _ID.fullmatch(message_id) else iter(())
+        )
+
     for entry in entries(file):
         if isinstance(entry, Skipped):
             yield entry
             continue
         place, session = entry
-        key = text(session.get("id"))
-        if key is None or not _ID.fullmatch(key):
+        session_id = text(session.get("id"))
+        if session_id is None or not _ID.fullmatch(session_id):
             yield Skipped(place, "no id")
             continue
-        yield from _read_session(
-            _describe_session(key, session),
-            _read_folder(storage / "message" / key),
-            lambda own: _read_folder(storage / "part" / own) if _ID.fullmatch(own) else iter(()),
-        )
+        about = _describe_session(session_id, session)
+        yield from _read_session(about, _read_folder(storage / "message" / session_id), read_parts)
 
 
 def _read_folder(folder: Path) -> Iterator[Placed]:

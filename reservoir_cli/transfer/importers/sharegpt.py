@@ -9,7 +9,7 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation, Message, ToolCall
 from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
-from reservoir_cli.transfer.importers.coerce import call, text, time_of
+from reservoir_cli.transfer.importers.coerce import call, obj, text, time_of
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
@@ -65,8 +65,8 @@ class _ConversationReader:
     def __post_init__(self) -> None:
         identity = text(self.about.get("id"))
         title, model = text(self.about.get("title")), text(self.about.get("model"))
-        known = Conversation(identity, title, ShareGPT.name, model) if identity else None
-        self.thread = Thread(ShareGPT.name, known)
+        conversation = Conversation(identity, title, ShareGPT.name, model) if identity else None
+        self.thread = Thread(ShareGPT.name, conversation)
         self.time = time_of(self.about)
         self.identities.follow(id(self), identity or "")
 
@@ -109,7 +109,7 @@ class _ConversationReader:
 def _parse_call(content: str) -> ToolCall | None:
     """Return the tool call in a JSON text; ``None`` if the text is not a call."""
     try:
-        read = json.loads(content)
-        return call("", read.get("name"), read.get("arguments")) if isinstance(read, dict) else None
+        fields = obj(json.loads(content))
+        return call("", fields.get("name"), fields.get("arguments"))
     except (ValueError, RecursionError):
         return None

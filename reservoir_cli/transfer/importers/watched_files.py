@@ -38,11 +38,11 @@ def walk(root: Path, excluded: Callable[[str], bool]) -> Iterator[FileState]:
     Symbolic links in the folder are not followed, and unreadable folders are skipped.
     """
     try:
-        about = root.stat()
+        status = root.stat()
     except OSError:
         return
     if not root.is_dir():
-        yield _add_log(FileState(str(root), about.st_size, about.st_mtime_ns))
+        yield _file_state(str(root), status)
         return
     folders = [str(root)]
     while folders:
@@ -52,23 +52,23 @@ def walk(root: Path, excluded: Callable[[str], bool]) -> Iterator[FileState]:
                     if entry.is_dir(follow_symlinks=False):
                         folders += [] if excluded(entry.path) else [entry.path]
                     elif entry.name.endswith(_SUFFIXES) and entry.is_file(follow_symlinks=False):
-                        about = entry.stat(follow_symlinks=False)
+                        status = entry.stat(follow_symlinks=False)
                         if not excluded(entry.path):
-                            yield _add_log(FileState(entry.path, about.st_size, about.st_mtime_ns))
+                            yield _file_state(entry.path, status)
         except OSError:  # deleted, or not readable
             continue
 
 
-def _add_log(file: FileState) -> FileState:
-    """Return a database with the size and time of its write-ahead log, which has the new rows."""
-    if not file.path.endswith(DATABASES):
-        return file
+def _file_state(path: str, status: os.stat_result) -> FileState:
+    """Return the state of a file; a database's includes its write-ahead log, if there is one."""
+    state = FileState(path, status.st_size, status.st_mtime_ns)
+    if not path.endswith(DATABASES):
+        return state
     try:
-        log = os.stat(f"{file.path}-wal")
+        log = os.stat(f"{path}-wal")
     except OSError:
-        return file
-    newest = max(file.mtime_ns, log.st_mtime_ns)
-    return FileState(file.path, file.size + log.st_size, newest)
+        return state
+    return FileState(path, state.size + log.st_size, max(state.mtime_ns, log.st_mtime_ns))
 
 
 def compile_exclusion(patterns: list[str]) -> Callable[[str], bool]:

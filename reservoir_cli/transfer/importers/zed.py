@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from importlib import import_module
@@ -36,7 +36,7 @@ _WINDOW_LOG = 23
 #: takes many times the memory.
 _RATIO, _HARMLESS = 200, 8 << 20
 
-Unpack = Callable[[bytes], bytes]
+Decompress = Callable[[bytes], bytes]
 
 
 class Zed:
@@ -78,26 +78,24 @@ def _list_conversations(database: Database) -> Iterator[DatabaseConversation]:
     database.refuse_computed("not a database as Zed writes it")
     if "threads" not in database.tables:
         return
-    packed = database.connection.execute(
+    compressed = database.connection.execute(
         "SELECT count(*) FROM threads WHERE data_type = 'zstd'"
     ).fetchone()[0]
-    unpack = _make_decompressor() if packed else None
-    order = (
-        f"SELECT rowid, id, updated_at, {size_in_bytes('data')} FROM threads ORDER BY updated_at"
-    )
-    for row in database.connection.execute(order):
-        yield DatabaseConversation(
-            row[1], tuple(row), partial(_read_thread, database, row[0], unpack)
-        )
+    decompress = _make_decompressor() if compressed else None
+    columns = f"rowid, id, updated_at, {size_in_bytes('data')}"
+    query = f"SELECT {columns} FROM threads ORDER BY updated_at"
+    for row in database.connection.execute(query):
+        read = partial(_read_thread, database, row[0], decompress)
+        yield DatabaseConversation(row[1], tuple(row), read)
 
 
 def _read_thread(
-    database: Database, number: int, unpack: Unpack | None
+    database: Database, number: int, decompress: Decompress | None
 ) -> Iterator[Record | Skipped]:
     row = database.one("threads", "rowid", number)
     place = f"thread {number}"
     try:
-        value = _parse_thread(database, row, unpack)
+        value = _parse_thread(database, row, decompress)
     except ValueError as error:
         yield Skipped(place, str(error))
         return
@@ -108,7 +106,9 @@ def _read_thread(
     yield from _Thread(identity, row, value).read(place)
 
 
-def _parse_thread(database: Database, row: dict[str, Any], unpack: Unpack | None) -> dict[str, Any]:
+def _parse_thread(
+    database: Database, row: dict[str, Any], decompress: Decompress | None
+) -> dict[str, Any]:
     """Return the content of a thread.
 
     :raises ValueError: the content cannot be read.
@@ -117,8 +117,8 @@ def _parse_thread(database: Database, row: dict[str, Any], unpack: Unpack | None
     data = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if not isinstance(data, bytes):
         raise ValueError("no data")
-    if row.get("data_type") == "zstd" and unpack:
-        data = unpack(data)
+    if row.get("data_type") == "zstd" and decompress:
+        data = decompress(data)
         database.spend(len(data))
     try:
         value = json.loads(data.decode("utf-8", "surrogateescape"))
@@ -131,7 +131,7 @@ def _parse_thread(database: Database, row: dict[str, Any], unpack: Unpack | None
     return value
 
 
-def _zstd() -> ModuleType:
+def _load_zstd() -> ModuleType:
     """Return Python's zstd module, or its backport for older versions.
 
     :raises ReservoirError: neither is installed.
@@ -145,26 +145,26 @@ def _zstd() -> ModuleType:
     )
 
 
-def _make_decompressor() -> Unpack:
+def _make_decompressor() -> Decompress:
     """Return a function that decompresses zstd up to a limit.
 
     :raises ReservoirError: no zstd library is installed.
     """
-    zstd = _zstd()
+    zstd = _load_zstd()
     options = {zstd.DecompressionParameter.window_log_max: _WINDOW_LOG}
 
-    def unpack(data: bytes) -> bytes:
+    def decompress(data: bytes) -> bytes:
         decompressor = zstd.ZstdDecompressor(options=options)
         limit = min(LARGEST, max(_HARMLESS, _RATIO * len(data)))
         try:
-            unpacked: bytes = decompressor.decompress(data, max_length=limit + 1)
+            decompressed: bytes = decompressor.decompress(data, max_length=limit + 1)
         except (zstd.ZstdError, EOFError):
             raise ValueError("damaged, or not compressed with zstd") from None
-        if len(unpacked) > limit:
+        if len(decompressed) > limit:
             raise ValueError("unpacks to far more than its size")
-        return unpacked
+        return decompressed
 
-    return unpack
+    return decompress
 
 
 @dataclass
@@ -181,15 +181,14 @@ class _Thread:
     value: dict[str, Any]
     anchor: str = ""
     count: int = 0
-    answered: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         model = text(obj(self.value.get("model")).get("model"))
         title = text(self.row.get("summary")) or text(self.value.get("title"))
         about = Conversation(self.identity, title, Zed.name, model, self._project())
         self.thread = Thread(Zed.name, about)
-        self.ended = moment(self.row.get("updated_at")) or moment(self.value.get("updated_at"))
-        self.began = moment(self.row.get("created_at")) or self.ended
+        self.end_time = moment(self.row.get("updated_at")) or moment(self.value.get("updated_at"))
+        self.start_time = moment(self.row.get("created_at")) or self.end_time
 
     def _project(self) -> str | None:
         paths = (text(self.row.get("folder_paths")) or "").splitlines()
@@ -203,14 +202,14 @@ class _Thread:
 
         Messages have no times of their own.
         """
-        listed = self.value["messages"]
-        questions = [at for at, message in enumerate(listed) if _is_question(message)]
-        for at, message in enumerate(listed):
-            time = self.ended if questions and at >= questions[-1] else self.began
+        messages = self.value["messages"]
+        questions = [index for index, message in enumerate(messages) if _is_question(message)]
+        for index, message in enumerate(messages):
+            time = self.end_time if questions and index >= questions[-1] else self.start_time
             try:
                 yield from self._message(message, time)
             except ValueError as error:
-                yield Skipped(f"{place}, message {at + 1}", str(error))
+                yield Skipped(f"{place}, message {index + 1}", str(error))
 
     def _message(self, value: Any, time: datetime | None) -> Iterator[Record]:
         if value == "Resume" or obj(value).get("is_hidden") is True:
@@ -240,11 +239,8 @@ def _content(value: dict[str, Any]) -> tuple[str, list[Any], str | None]:
     """
     if isinstance(value.get("User"), dict):
         user = value["User"]
-        return (
-            "user",
-            [_part_block(part) for part in _require_list(user.get("content"))],
-            text(user.get("id")),
-        )
+        blocks = [_part_block(part) for part in _require_list(user.get("content"))]
+        return "user", blocks, text(user.get("id"))
     if isinstance(value.get("Agent"), dict):
         agent = value["Agent"]
         blocks = [_part_block(part) for part in _require_list(agent.get("content"))]
@@ -274,26 +270,26 @@ def _require_list(value: Any) -> list[Any]:
 
 def _part_block(part: Any) -> Any:
     """Return a part as a block; a mention becomes a marker."""
-    about = obj(part)
-    if "Mention" in about:
-        return {
-            "type": "text",
-            "text": file_marker(_mention_name(obj(about["Mention"]).get("uri"))),
-        }
-    if "Thinking" in about:
-        return {"type": "thinking", "thinking": obj(about["Thinking"]).get("text")}
-    if "ToolUse" in about:
-        use = obj(about["ToolUse"])
+    fields = obj(part)
+    if "Mention" in fields:
+        name = _mention_name(obj(fields["Mention"]).get("uri"))
+        return {"type": "text", "text": file_marker(name)}
+    if "Thinking" in fields:
+        return {"type": "thinking", "thinking": obj(fields["Thinking"]).get("text")}
+    if "ToolUse" in fields:
+        use = obj(fields["ToolUse"])
         return {"type": "tool_use"} | {key: use.get(key) for key in ("id", "name", "input")}
-    if "Image" in about:
+    if "Image" in fields:
         return {"type": "image"}
-    return {"type": "text", "text": about["Text"]} if text(about.get("Text")) else None
+    return {"type": "text", "text": fields["Text"]} if text(fields.get("Text")) else None
 
 
 def _mention_name(uri: Any) -> str | None:
     """Return the name of a mentioned file, symbol or page."""
-    about = obj(next(iter(obj(uri).values()), None))
-    return folder_name(about.get("abs_path")) or text(about.get("name")) or text(about.get("url"))
+    fields = obj(next(iter(obj(uri).values()), None))
+    return (
+        folder_name(fields.get("abs_path")) or text(fields.get("name")) or text(fields.get("url"))
+    )
 
 
 def _result_block(result: dict[str, Any]) -> dict[str, Any]:

@@ -113,7 +113,7 @@ def test_a_file_that_cannot_be_read_is_an_error_that_names_it(tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["chat.json", "CHAT.JSONL"])
 @pytest.mark.parametrize("text", ['{"foo": 1}', "{torn", "[1, 2]"])
 def test_a_json_file_of_no_known_format_is_not_taken_for_a_message(name: str, text: str) -> None:
-    with pytest.raises(ReservoirError, match="no format"):
+    with pytest.raises(ReservoirError, match="has an unknown format"):
         choose(file_of(text, name))
     assert choose(file_of(text, name), "text").name == "text"
     assert choose(file_of(text, "notes.md")).name == "markdown"
