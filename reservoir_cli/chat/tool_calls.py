@@ -30,7 +30,7 @@ def pair_calls(messages: Sequence[StoredMessage]) -> dict[int, tuple[int, int]]:
     return pairs
 
 
-def unpaired(messages: Sequence[StoredMessage]) -> Iterator[StoredMessage]:
+def find_unpaired(messages: Sequence[StoredMessage]) -> Iterator[StoredMessage]:
     """Yield results without a call, and messages reduced to their calls without a result.
 
     :param messages: in order of time.

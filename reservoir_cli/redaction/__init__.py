@@ -68,7 +68,7 @@ def _find(text: str) -> list[Secret]:
     # Lowercasing İ would give two characters and shift all offsets after it.
     lowered = text.replace("\u0130", "i").lower()
     secrets: list[Secret] = []
-    for rule in _tokens_in(text):
+    for rule in _find_token_rules(text):
         _apply_rule(rule, text, secrets)
     for rule in _rules_for(_BLOCK_WORDS, lowered):
         _apply_rule(rule, text, secrets)
@@ -108,7 +108,7 @@ def scan_message(message: Message, mode: Mode) -> tuple[Message, Counter[str]]:
     return replace(message, secrets=tuple(sorted(set(kinds)))), Counter(kinds)
 
 
-def kinds_in(message: StoredMessage) -> tuple[str, ...]:
+def find_kinds(message: StoredMessage) -> tuple[str, ...]:
     """Return the distinct kinds of secrets in a message, sorted by name."""
     return tuple(sorted(set(_redact(message)[1])))
 
@@ -154,12 +154,12 @@ class Redactor:
         """
         if not self.hides(message.partition):
             return message
-        number = hash(_joined(message))
-        if number in self._clean:
+        digest = hash(_join_texts(message))
+        if digest in self._clean:
             return message
         redacted, kinds = _redact(message)
         if not kinds and len(self._clean) < _MOST_CLEAN:
-            self._clean.add(number)
+            self._clean.add(digest)
         return redacted
 
     def conversation(self, partition: str, conversation: Conversation) -> Conversation:
@@ -170,9 +170,9 @@ class Redactor:
         """Redact a text of a partition for output."""
         return without_secrets(text)[0] if self.hides(partition) else text
 
-    def id(self, partition: str, text: str) -> str:
+    def id(self, partition: str, identity: str) -> str:
         """Redact an id of a partition for output."""
-        return redact_id(text) if self.hides(partition) else text
+        return redact_id(identity) if self.hides(partition) else identity
 
 
 def describe_secrets(counts: Counter[str]) -> str:
@@ -203,7 +203,7 @@ def redact_conversation(conversation: Conversation) -> Conversation:
 
 def _redact(message: _AnyMessage) -> tuple[_AnyMessage, Sequence[str]]:
     """Return a message without its secrets, and their kinds; the same object if it has none."""
-    if not find(_joined(message)):  # one scan in the usual case
+    if not find(_join_texts(message)):  # one scan in the usual case
         return message, ()
     content, kinds = without_secrets(message.content)
     calls = []
@@ -213,7 +213,7 @@ def _redact(message: _AnyMessage) -> tuple[_AnyMessage, Sequence[str]]:
         kinds += further
     if further := _kinds_in_names(message):
         name = message.name and without_secrets(message.name)[0]
-        ids: dict[str, Any] = {field: _redacted_id(message, field) for field in _ID_FIELDS}
+        ids: dict[str, Any] = {field: _redact_field(message, field) for field in _ID_FIELDS}
         message = replace(message, name=name, **ids)
         calls = [
             replace(call, id=redact_id(call.id), name=without_secrets(call.name)[0])
@@ -228,29 +228,29 @@ def _redact(message: _AnyMessage) -> tuple[_AnyMessage, Sequence[str]]:
 _ID_FIELDS = ("trace_id", "conversation_id", "tool_call_id", "source", "source_id")
 
 
-def _redacted_id(message: Message | StoredMessage, field: str) -> str | None:
+def _redact_field(message: Message | StoredMessage, field: str) -> str | None:
     text: str | None = getattr(message, field)
     return text and redact_id(text)
 
 
 def _kinds_in_names(message: Message | StoredMessage) -> list[str]:
     """Return the kinds of secrets in the names and ids of a message."""
-    return [secret.kind for text in _names_of(message) for secret in find(text)]
+    return [secret.kind for text in _collect_names(message) for secret in find(text)]
 
 
-def _names_of(message: Message | StoredMessage) -> list[str]:
+def _collect_names(message: Message | StoredMessage) -> list[str]:
     values = [message.name, *(getattr(message, field) for field in _ID_FIELDS)]
     values += [text for call in message.tool_calls for text in (call.id, call.name)]
     return [text for text in values if text]
 
 
-def _joined(message: Message | StoredMessage) -> str:
+def _join_texts(message: Message | StoredMessage) -> str:
     """Return all texts of a message as one."""
     arguments = [call.arguments for call in message.tool_calls]
-    return _BETWEEN.join([message.content, *arguments, *_names_of(message)])
+    return _BETWEEN.join([message.content, *arguments, *_collect_names(message)])
 
 
-def _tokens_in(text: str) -> list[Rule]:
+def _find_token_rules(text: str) -> list[Rule]:
     """Return the rules whose tokens occur in a text.
 
     Only long words are scanned, of which most texts have few.
@@ -293,10 +293,10 @@ def _apply_rule(rule: Rule, text: str, secrets: list[Secret], original: str = ""
             if end - start >= _REPEATABLE_LENGTH:
                 values[original[start:end]] = None
     for value in list(values)[:_MOST_REPEATED]:
-        at = original.find(value)
-        while at >= 0:
-            _add(Secret(rule.kind, at, at + len(value)), secrets)
-            at = original.find(value, at + len(value))
+        position = original.find(value)
+        while position >= 0:
+            _add(Secret(rule.kind, position, position + len(value)), secrets)
+            position = original.find(value, position + len(value))
 
 
 def _matches(rule: Rule, text: str) -> Iterator[re.Match[str]]:
@@ -305,20 +305,20 @@ def _matches(rule: Rule, text: str) -> Iterator[re.Match[str]]:
         return
     pattern = re.compile(rule.pattern)
     for word in rule.words:  # ten times faster than trying the pattern everywhere
-        at = text.find(word)
-        while at >= 0:
-            if match := pattern.match(text, at):
+        position = text.find(word)
+        while position >= 0:
+            if match := pattern.match(text, position):
                 yield match
-            at = text.find(word, match.end() if match else at + 1)
+            position = text.find(word, match.end() if match else position + 1)
 
 
 def _add(secret: Secret, secrets: list[Secret]) -> None:
-    at = bisect_left(secrets, secret.start, key=attrgetter("start"))
-    if at > 0 and secrets[at - 1].end > secret.start:
+    index = bisect_left(secrets, secret.start, key=attrgetter("start"))
+    if index > 0 and secrets[index - 1].end > secret.start:
         return
-    if at < len(secrets) and secrets[at].start < secret.end:
+    if index < len(secrets) and secrets[index].start < secret.end:
         return
-    secrets.insert(at, secret)
+    secrets.insert(index, secret)
 
 
 def _find_in_blocks(text: str) -> list[Secret]:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from reservoir_cli.retrieval.sessions import Places, Sessions
 from reservoir_cli.storage.candidates import Posting
-from reservoir_cli.util.bm25_formula import norm, rarity, saturated
+from reservoir_cli.util.bm25_formula import norm, rarity, saturate
 
 Floats = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ def bm25(postings: Sequence[Posting], terms: NDArray[np.int32], found: Sessions)
     length_norms = found.known["norms"]
     for posting in postings:
         where, counts = _with_neighbours(found.spots(posting.places), posting.counts, words, found)
-        scores[where] += rarity(total, len(where)) * saturated(counts, length_norms[where])
+        scores[where] += rarity(total, len(where)) * saturate(counts, length_norms[where])
     return found.back(scores)
 
 

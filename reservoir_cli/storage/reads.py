@@ -7,7 +7,7 @@ from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from reservoir_cli.chat.tool_calls import unpaired
+from reservoir_cli.chat.tool_calls import find_unpaired
 from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.messages import (
     Key,
@@ -165,7 +165,7 @@ def with_partners(connection: Connection, ids: Sequence[int], scope: Scope) -> l
         found.update((each.id, each) for each in by_id(connection, sorted(partners), scope))
         known = sorted(found.values(), key=_in_time)
         # Most calls and results are of one trace: only for the others the store is asked.
-        alone = [message for message in unpaired(known) if message.id not in looked_up]
+        alone = [message for message in find_unpaired(known) if message.id not in looked_up]
         looked_up |= {message.id for message in alone}
         partners = _of_calls(connection, alone) - found.keys()
         fresh = by_id(connection, sorted(partners), scope)

@@ -23,7 +23,7 @@ from reservoir_cli.transfer.importers import Record, Skipped, Vectors
 from reservoir_cli.transfer.importers.content_blocks import THINKING
 from reservoir_cli.transfer.redact_and_store import Added, Intake
 from reservoir_cli.transfer.reports import ImportReport
-from reservoir_cli.transfer.returned_contexts import quotes, remove_contexts
+from reservoir_cli.transfer.returned_contexts import is_excerpt, remove_contexts
 from reservoir_cli.transfer.skip_elsewhere import ElsewhereFilter
 from reservoir_cli.transfer.skip_proxied import ProxyFilter
 from reservoir_cli.util.clock import is_far_ahead
@@ -207,7 +207,7 @@ class FileImport:
         if not count:
             return record
         conversation, content = record.conversation, record.message.content
-        if conversation and conversation.title and quotes(conversation.title, content):
+        if conversation and conversation.title and is_excerpt(conversation.title, content):
             self._context_titles.add((conversation.id, conversation.title))
         if message is None:
             self.report.contexts += count

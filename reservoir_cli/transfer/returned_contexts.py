@@ -35,7 +35,7 @@ def remove_contexts(message: Message) -> Cleaned:
     return Cleaned(cleaned, unwrapped.contexts)
 
 
-def quotes(title: str, content: str) -> bool:
+def is_excerpt(title: str, content: str) -> bool:
     """Return whether a title is a truncated first line of the content, as some tools make it."""
     beginning = re.sub(r"\s+", " ", content[: 4 * len(title) + 100]).strip()
     visible = re.sub(r"\s+", " ", title).strip().removesuffix("…").removesuffix("...").rstrip()

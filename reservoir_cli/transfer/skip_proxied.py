@@ -24,12 +24,12 @@ _SLACK = timedelta(minutes=1)
 _StoredTexts = dict[str, list[datetime]]
 
 
-def normal(text: str) -> str:
+def normalise(text: str) -> str:
     """Return a text without the additions of clients and contexts printed by Reservoir."""
     return frame.unwrap(plain(text)).text.strip()
 
 
-def text_mark(text: str) -> str:
+def identity_prefix(text: str) -> str:
     """Return the prefix of a user message's identity, which depends on the text alone."""
     import hashlib  # loads OpenSSL
 

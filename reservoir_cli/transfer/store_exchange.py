@@ -18,7 +18,7 @@ from reservoir_cli.storage.sources import Sources
 from reservoir_cli.transfer.file_import import Destination
 from reservoir_cli.transfer.importers import Record
 from reservoir_cli.transfer.ingest import Ingestor
-from reservoir_cli.transfer.skip_proxied import SOURCE, text_mark
+from reservoir_cli.transfer.skip_proxied import SOURCE, identity_prefix
 
 #: Tag of an incomplete answer.
 PARTIAL = "partial"
@@ -92,7 +92,9 @@ class ExchangeLog:
             return stored[before].conversation_id
         for start in questions[:-1][:_TRIED]:
             excerpt = messages[start : min(start + _COMPARED, questions[-1])]
-            for conversation in sources.conversations(scope, SOURCE, text_mark(excerpt[0].content)):
+            for conversation in sources.conversations(
+                scope, SOURCE, identity_prefix(excerpt[0].content)
+            ):
                 if self._contains_sequence(scope, conversation, excerpt):
                     return conversation
         return None

@@ -109,7 +109,7 @@ class SyncReport:
         return sum(source.imports.imported + source.imports.renewed for source in self.sources)
 
 
-def configured(config: Config) -> list[Source]:
+def configured_sources(config: Config) -> list[Source]:
     """Return the sources of the settings.
 
     :raises UsageError: a source has no path or an unknown tool.
@@ -135,23 +135,23 @@ def configured(config: Config) -> list[Source]:
     return sources
 
 
-def discovered(partition: str) -> list[Source]:
+def discover_sources(partition: str) -> list[Source]:
     """Return the histories found on this machine."""
     sources: dict[str, Source] = {}
     for history in discover.look():
         if history.files:
-            name = unused_name(history.form, sources)
+            name = choose_name(history.form, sources)
             sources[name] = Source(name, history.form, history.path, partition)
     return list(sources.values())
 
 
-def unused_name(tool: str, taken: Container[str]) -> str:
+def choose_name(tool: str, taken: Container[str]) -> str:
     """Return a name for a new source: its tool's name, with a number if that is taken."""
     numbered = (f"{tool}-{number}" for number in count(2))
     return next(name for name in chain([tool], numbered) if name not in taken)
 
 
-def named(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:
+def select_sources(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:
     """Return the sources with one of the names or tools; all if no name is given.
 
     :raises UsageError: there is no such source.

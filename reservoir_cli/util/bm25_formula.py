@@ -35,7 +35,7 @@ def norm(length: _Value, mean: float) -> _Value:
     return K1 * (1 - B + B * length / max(mean, 1e-9))
 
 
-def saturated(count: _Value, norm: _Value) -> _Value:
+def saturate(count: _Value, norm: _Value) -> _Value:
     """Return the saturated weight of a term's count, below K1 + 1.
 
     :param norm: the message's length normalisation, from :func:`norm`.

@@ -21,7 +21,7 @@ LARGEST = 64 << 20
 _PIPE_TIMEOUT = 2.0
 
 
-def way_out(error: OSError, path: Path) -> str | None:
+def suggest_fix(error: OSError, path: Path) -> str | None:
     """Return a hint for a path that cannot be read or written."""
     folder = path.parent
     if error.errno == errno.ENOENT and os.path.isdir(folder):

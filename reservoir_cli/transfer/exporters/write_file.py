@@ -6,7 +6,7 @@ from pathlib import Path
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import paths
 from reservoir_cli.util.private_files import replace_atomically
-from reservoir_cli.util.read_files import way_out
+from reservoir_cli.util.read_files import suggest_fix
 
 #: Characters written at once.
 _BATCH = 1 << 16
@@ -40,7 +40,7 @@ def save(path: Path, pieces: Iterator[str], store: Iterable[Path]) -> None:
             _write(unfinished, pieces)
     except OSError as error:
         raise ReservoirError(
-            f"cannot write {path}: {error.strerror}", hint=way_out(error, path)
+            f"cannot write {path}: {error.strerror}", hint=suggest_fix(error, path)
         ) from None
 
 

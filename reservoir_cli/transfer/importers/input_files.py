@@ -20,7 +20,7 @@ from typing import IO, BinaryIO
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import clean_text
 from reservoir_cli.transfer.importers.coerce import moment
-from reservoir_cli.util.read_files import decode, open_regular, read_bounded, way_out
+from reservoir_cli.util.read_files import decode, open_regular, read_bounded, suggest_fix
 
 #: The number of bytes examined to detect a file's format.
 _HEAD = 65_536
@@ -151,7 +151,7 @@ def gather(source: Path | File, open_files: ExitStack) -> tuple[list[File], bool
     except OSError as error:
         raise ReservoirError(
             f"cannot read {_name(source)}: {error.strerror or error}",
-            hint=way_out(error, source) if isinstance(source, Path) else None,
+            hint=suggest_fix(error, source) if isinstance(source, Path) else None,
         ) from None
     except ValueError:  # a NUL in a path
         raise ReservoirError(
@@ -271,6 +271,6 @@ def read_text(path: Path) -> tuple[str, bool]:
         data = read_bounded(path)
     except OSError as error:
         raise ReservoirError(
-            f"cannot read {path}: {error.strerror}", hint=way_out(error, path)
+            f"cannot read {path}: {error.strerror}", hint=suggest_fix(error, path)
         ) from None
     return decode(data, str(path))
