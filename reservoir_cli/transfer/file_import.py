@@ -48,8 +48,9 @@ class Destination:
     def scope_of(self, record: Record) -> Scope:
         """Return the scope of a record; it keeps its instance unless ``partition`` is set."""
         partition = self.partition or clean_name(record.partition or self.default_partition)
-        own = clean_name(record.instance) if record.instance and self.partition is None else None
-        return Scope(partition, self.instance or own or self.home or partition)
+        instance = record.instance if self.partition is None else None
+        instance = instance and clean_name(instance)
+        return Scope(partition, self.instance or instance or self.home or partition)
 
 
 class FileImport:

@@ -17,13 +17,13 @@ def forget(store: Store, keys: Sequence[Key], progress: Progress = lambda *_: No
         store's files; the next command that opens the store removes it.
     """
     if not store.delete(keys, progress):
-        raise text_remains_error(f"{len(keys):,} messages are gone, but words of them")
+        raise text_remains_error(f"{len(keys):,} messages are deleted, but parts of their text")
 
 
 def text_remains_error(what: str) -> ReservoirError:
     """Return the error for text that is deleted but not yet removed from the store's files."""
     return ReservoirError(
-        f"{what} are still in the store's files: another program is reading it, "
+        f"{what} are still in the store's files: another program is reading the store, "
         "or the disk is full",
-        hint="end that program, or make room; then any reservoir command finishes this",
+        hint="close that program or free disk space; then any reservoir command removes them",
     )

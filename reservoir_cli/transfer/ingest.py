@@ -167,7 +167,7 @@ class Ingestor(Intake):
         self.report(ImportReport(modes=modes, secrets=secrets), modes, old.partition)
         self.indexer.embed_added(Scope(old.partition), 0)
         if not erased:
-            raise text_remains_error("the text is replaced, but words of the old one")
+            raise text_remains_error("the text is replaced, but parts of the old one")
 
     def report(self, report: ImportReport, modes: set[Mode], partition: str | None) -> None:
         """Notify the user of secrets and of times in the future among imported messages."""

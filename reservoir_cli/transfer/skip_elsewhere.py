@@ -18,16 +18,16 @@ class ElsewhereFilter:
     def skip_known(self, scope: Scope, records: Sequence[Record]) -> list[Record]:
         """Return records without those that another scope than this one has."""
         ids = {(str(record.message.source), str(record.message.source_id)) for record in records}
-        known = set()
+        present = set()
         for source in {source for source, _ in ids}:
             if source not in self._places:
                 self._places[source] = self._sources.places(source)
             others = [place for place in self._places[source] if place != scope]
             if others:
-                own = [identity for identity in ids if identity[0] == source]
-                known |= self._sources.present(others, own)
+                of_source = [identity for identity in ids if identity[0] == source]
+                present |= self._sources.present(others, of_source)
         return [
             record
             for record in records
-            if (record.message.source, record.message.source_id) not in known
+            if (record.message.source, record.message.source_id) not in present
         ]

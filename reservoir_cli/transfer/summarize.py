@@ -124,7 +124,7 @@ def parse_command(text: str | None) -> list[str]:
         command = shlex.split(text)
     except ValueError as error:
         raise UsageError(
-            f"--with cannot be read: {error}", hint="quote its words as for a shell"
+            f"--with cannot be read: {error}", hint="quote its arguments as in a shell"
         ) from None
     if not command:
         raise UsageError("--with is empty", hint='name a command, such as --with "llm -s summary"')

@@ -159,7 +159,7 @@ def select_sources(sources: Sequence[Source], names: Sequence[str]) -> list[Sour
     for name in names:
         if not any(name in (source.name, source.tool) for source in sources):
             known = ", ".join(source.name for source in sources)
-            hint = f"sources are {known}" if known else "reservoir init finds those of this machine"
+            hint = f"sources are {known}" if known else "reservoir init finds the histories here"
             raise UsageError(f"there is no source {name!r}", hint=hint)
     return [source for source in sources if not names or {source.name, source.tool} & set(names)]
 

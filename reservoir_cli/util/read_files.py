@@ -36,10 +36,10 @@ def suggest_fix(error: OSError, path: Path) -> str | None:
         errno.EINVAL: "name a regular file",
         errno.EACCES: "permission denied: change the permissions, or name another",
         errno.EPERM: "permission denied: change the permissions, or name another",
-        errno.EROFS: "the file system is read-only: name another place",
-        errno.ENOSPC: "free some disk space, or name another place",
-        errno.EDQUOT: "free some disk space, or name another place",
-        errno.EFBIG: "the file is too large for that place: name another",
+        errno.EROFS: "the file system is read-only: choose another location",
+        errno.ENOSPC: "free some disk space, or choose another location",
+        errno.EDQUOT: "free some disk space, or choose another location",
+        errno.EFBIG: "the file is too large for its file system: choose another location",
         errno.ENAMETOOLONG: "use a shorter name",
     }.get(error.errno or 0)
 

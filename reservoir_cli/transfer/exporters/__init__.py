@@ -76,9 +76,7 @@ def _unless_empty(
     """
     yield from pieces
     if not report.messages and out.is_file() and out.stat().st_size:
-        raise ReservoirError(
-            f"there is nothing to export: {out} stays as it is", hint=explain_empty()
-        )
+        raise ReservoirError(f"nothing to export: {out} is left unchanged", hint=explain_empty())
 
 
 def export(
@@ -104,7 +102,7 @@ def export(
     if form not in CONVERSATIONS:
         raise unknown_format(form, FORMATS)
     if embeddings:
-        raise UsageError(f"the format {form} has no place for embeddings", hint="use jsonl or json")
+        raise UsageError(f"the format {form} cannot hold embeddings", hint="use jsonl or json")
     return _conversations(store, scope, where, form, report, mask, progress)
 
 

@@ -56,10 +56,10 @@ def _read_conversation(
         except ValueError as error:
             yield Skipped(where, str(error))
             continue
-        own = text(entry.get("uuid"))
+        message_id = text(entry.get("uuid"))
         for part, message in enumerate(messages, 1):
-            part_id = own if part == 1 else f"{own}#{part}"
-            yield thread.record(message, (own and part_id) or identities.new(id(thread), message))
+            part_id = message_id and (message_id if part == 1 else f"{message_id}#{part}")
+            yield thread.record(message, part_id or identities.new(id(thread), message))
 
 
 def _messages(value: Any, created_at: datetime | None) -> list[Message]:

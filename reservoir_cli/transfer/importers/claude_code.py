@@ -164,8 +164,8 @@ class _Session:
             return
         key, thread = self._thread(line)
         for number, message in enumerate(messages, 1):
-            part_id = line_id if number == 1 else f"{line_id}#{number}"
-            source_id = (line_id and part_id) or self.identities.new(key, message)
+            part_id = line_id and (line_id if number == 1 else f"{line_id}#{number}")
+            source_id = part_id or self.identities.new(key, message)
             yield thread.record(message, source_id, text(line.get("cwd")))
 
     def _thread(self, line: dict[str, Any]) -> tuple[str, Thread]:

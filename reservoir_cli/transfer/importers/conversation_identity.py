@@ -37,12 +37,12 @@ class SourceIds:
         return source_id if self._seen[source_id] == 1 else f"{source_id}#{self._seen[source_id]}"
 
 
-def assign_ids(own: str, messages: Iterable[Message]) -> Iterator[tuple[str, Message]]:
+def assign_ids(record_id: str, messages: Iterable[Message]) -> Iterator[tuple[str, Message]]:
     """Yield the messages of a record with their ids.
 
     An id depends on the kind of the message, so that it stays the same when the record grows.
 
-    :param own: the id of the record.
+    :param record_id: the id of the record.
     """
     seen: Counter[str] = Counter()
     for message in messages:
@@ -53,7 +53,7 @@ def assign_ids(own: str, messages: Iterable[Message]) -> Iterator[tuple[str, Mes
             kind = f"#{message.tool_call_id}"
         seen[kind] += 1
         count = f"#{seen[kind]}" if seen[kind] > 1 else ""
-        yield f"{own}{kind}{count}", message
+        yield f"{record_id}{kind}{count}", message
 
 
 def pop_from(order: dict[str, None], first: str) -> list[str]:

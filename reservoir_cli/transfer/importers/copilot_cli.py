@@ -126,7 +126,7 @@ def _is_injected(event: dict[str, Any]) -> bool:
     return source.startswith("skill-") or from_agent or data.get("isAutopilotContinuation") is True
 
 
-def _user(data: dict[str, Any], own: str) -> list[Message]:
+def _user(data: dict[str, Any], event_id: str) -> list[Message]:
     """Return the user's message, preceded by markers for attachments."""
     attached = [_attachment_block(attachment) for attachment in objects(data.get("attachments"))]
     return content_blocks.messages("user", [*attached, _text_content(data)], None)
@@ -148,7 +148,7 @@ def _attachment_block(about: dict[str, Any]) -> dict[str, Any]:
     return {"type": "file", "title": folder_name(name)}
 
 
-def _assistant(data: dict[str, Any], own: str) -> list[Message]:
+def _assistant(data: dict[str, Any], event_id: str) -> list[Message]:
     """Return a reply with its calls, and its thinking."""
     calls = [
         {
@@ -160,10 +160,12 @@ def _assistant(data: dict[str, Any], own: str) -> list[Message]:
         for request in objects(data.get("toolRequests"))
     ]
     thinking = {"type": "thinking", "thinking": data.get("reasoningText")}
-    return content_blocks.messages("assistant", [_text_content(data), *calls, thinking], None, own)
+    return content_blocks.messages(
+        "assistant", [_text_content(data), *calls, thinking], None, event_id
+    )
 
 
-def _result(data: dict[str, Any], own: str) -> list[Message]:
+def _result(data: dict[str, Any], event_id: str) -> list[Message]:
     """Return the result of a call, or its error."""
     result, error = obj(data.get("result")), obj(data.get("error"))
     content = text(result.get("content")) or text(error.get("message")) or ""

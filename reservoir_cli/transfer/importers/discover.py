@@ -86,14 +86,14 @@ def _copilot_chat() -> list[History]:
 
 def _cline() -> list[History]:
     """Return the locations with tasks, by editor and extension; at least one location."""
-    own = _inspect("Cline", "cline", paths.cline_tasks(), (_TASK,))
+    default = _inspect("Cline", "cline", paths.cline_tasks(), (_TASK,))
     histories = [
         _inspect(tool, "cline", storage / extension / "tasks", (_TASK,))
         for editor in (*_EDITORS, "Cursor", "Windsurf")
         for storage in (paths.editor_user_dir(editor) / "globalStorage",)
         for tool, extension in _EXTENSIONS.items()
     ]
-    return [history for history in (own, *histories) if history.files] or [own]
+    return [history for history in (default, *histories) if history.files] or [default]
 
 
 def _goose() -> History:

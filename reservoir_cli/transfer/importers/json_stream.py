@@ -152,21 +152,21 @@ def _read_array(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
     """Yield the entries of an array."""
     text = _TextBuffer(stream)
     text.skip(_GAP)
-    text.at += 1
+    text.position += 1
     number = 0
     while True:
         text.skip(_GAP)
         if text.is_at_end():
             yield "the end", Skipped("the end", "cut off: the array is not closed")
             return
-        if text.buffer[text.at] == "]":
+        if text.buffer[text.position] == "]":
             break
         number += 1
         value = text.read_value(f"entry {number}")
         yield f"entry {number}", value
         if isinstance(value, Skipped) and text.is_at_end():
             return
-    text.at += 1
+    text.position += 1
     text.skip(_GAP)
     if not text.is_at_end():
         yield "the end", Skipped("the end", "data after the array is ignored")
@@ -180,27 +180,27 @@ class _TextBuffer:
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._final = False
         self.buffer = ""
-        self.at = 0
+        self.position = 0
         self._read_more()
         self.buffer = self.buffer.removeprefix("\ufeff")
 
     def is_at_end(self) -> bool:
         """Return whether the whole text has been read."""
-        return self._final and self.at >= len(self.buffer)
+        return self._final and self.position >= len(self.buffer)
 
     def _read_more(self) -> None:
         # Double the unread part each time: parsing it again costs twice its length at most.
-        data = self._stream.read(max(_AT_ONCE, len(self.buffer) - self.at))
+        data = self._stream.read(max(_AT_ONCE, len(self.buffer) - self.position))
         self._final = not data
-        self.buffer = self.buffer[self.at :] + self._decoder.decode(data, final=not data)
-        self.at = 0
+        self.buffer = self.buffer[self.position :] + self._decoder.decode(data, final=not data)
+        self.position = 0
 
     def skip(self, pattern: re.Pattern[str]) -> None:
         """Move past the text that matches."""
         while True:
-            match = pattern.match(self.buffer, self.at)
-            self.at = match.end() if match else self.at
-            if self.at < len(self.buffer) or self._final:
+            match = pattern.match(self.buffer, self.position)
+            self.position = match.end() if match else self.position
+            if self.position < len(self.buffer) or self._final:
                 return
             self._read_more()
 
@@ -209,37 +209,37 @@ class _TextBuffer:
         depth, seen = 0, 0
         while True:
             try:
-                value, end = _DECODER.raw_decode(self.buffer, self.at)
+                value, end = _DECODER.raw_decode(self.buffer, self.position)
             except (ValueError, RecursionError) as error:
-                depth, end, closed = self._find_end(depth, self.at + seen)
+                depth, end, closed = self._find_end(depth, self.position + seen)
                 if closed:
-                    self.at = end
+                    self.position = end
                     return Skipped(place, _explain_error(error))
-                seen = end - self.at
+                seen = end - self.position
             else:
                 if end < len(self.buffer) or self._final:
-                    self.at = end
+                    self.position = end
                     return value
             if self._final:
-                self.at = len(self.buffer)
+                self.position = len(self.buffer)
                 return Skipped(place, "cut off or damaged, up to the end of the file")
-            if len(self.buffer) - self.at > LARGEST:
-                self.at += seen
+            if len(self.buffer) - self.position > LARGEST:
+                self.position += seen
                 self._skip_value(depth)
                 return Skipped(place, _TOO_LARGE)
             self._read_more()
 
-    def _find_end(self, depth: int, at: int) -> tuple[int, int, bool]:
+    def _find_end(self, depth: int, position: int) -> tuple[int, int, bool]:
         """Search the buffer for the end of a value with this many open brackets.
 
         :returns: the number of brackets still open, the position reached, and whether the value
             has ended.
         """
-        while match := _SIGNS.search(self.buffer, at):
-            run, at = match[0], match.end()
+        while match := _SIGNS.search(self.buffer, position):
+            run, position = match[0], match.end()
             if run == '"':
-                at = _end_of_string(self.buffer, at)
-                if at < 0:
+                position = _end_of_string(self.buffer, position)
+                if position < 0:
                     return depth, match.start(), False
             elif run[0] in "[{":
                 depth += len(run)
@@ -254,17 +254,17 @@ class _TextBuffer:
     def _skip_value(self, depth: int) -> None:
         """Move past a value without keeping it; a string that is too large ends the reading."""
         closed = False
-        while not closed and not self._final and len(self.buffer) - self.at <= LARGEST:
+        while not closed and not self._final and len(self.buffer) - self.position <= LARGEST:
             self._read_more()
-            depth, self.at, closed = self._find_end(depth, self.at)
+            depth, self.position, closed = self._find_end(depth, self.position)
         if not closed:
-            self._final, self.at = True, len(self.buffer)
+            self._final, self.position = True, len(self.buffer)
 
 
-def _end_of_string(text: str, at: int) -> int:
+def _end_of_string(text: str, position: int) -> int:
     """Return the position after the string that contains a position; -1 without an end."""
-    while match := _IN_STRING.search(text, at):
+    while match := _IN_STRING.search(text, position):
         if match[0] == '"':
             return match.end()
-        at = match.end() + 1  # skip the escaped character
+        position = match.end() + 1  # skip the escaped character
     return -1

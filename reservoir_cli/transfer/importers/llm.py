@@ -168,8 +168,8 @@ class _Log:
             ).fetchone()
             first = first or text(self.database.one(table, "rowid", row[0]).get("id"))
             newest = max(newest, row[1] if isinstance(row[1], str) else "")
-        at = moment(newest)
-        return {"first": first, "since": (at - _OVERLAP).isoformat() if at else ""}
+        time = moment(newest)
+        return {"first": first, "since": (time - _OVERLAP).isoformat() if time else ""}
 
     # The older generation
 
