@@ -38,6 +38,7 @@ from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.skip_elsewhere import ElsewhereFilter
 from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.private_files import exclusive_lock, make_private_dir
+from reservoir_cli.util.progress import Progress
 from reservoir_cli.util.read_files import open_regular
 
 #: An unfinished turn is stored when its file has not changed for this long.
@@ -49,8 +50,6 @@ _MARK = "DO NOT INDEX"
 _MARKED_LINE = re.compile(r"^\s*(?:<[^>\n]*>\s*)*DO NOT INDEX\b", re.MULTILINE)
 
 Item = Record | Skipped
-#: Called with the name of the work, the amount done, and the total.
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,10 +200,10 @@ class _SourceSync:
         self._whole = whole
         self._ingestor, self._store, self._source = ingestor, ingestor.store, source
         self._table, self._now = Sources(self._store), now
-        self._importer: Importer = importers.importers()[source.tool]
+        self.importer: Importer = importers.importers()[source.tool]
         self._machine = platform.node()
         self._excluded = watched_files.compile_exclusion(list(source.exclude))
-        self._report = SourceReport(source)
+        self.report = SourceReport(source)
         self._marked: set[str] | None = None
         self._elsewhere = None if copies else ElsewhereFilter(self._store)
         self._progress: Callable[[int], None] = lambda _: None
@@ -216,22 +215,22 @@ class _SourceSync:
         changed = [file for file in files if not self._is_unchanged(file, known)]
         # Read a session before its sub-agents, which are in a folder beside it.
         changed.sort(key=lambda file: (file.path.count(os.sep), file.mtime_ns, file.path))
-        self._report.files = len(files)
-        total, bytes_before = sum(file.size for file in changed), 0
+        self.report.files = len(files)
+        total, bytes_read = sum(file.size for file in changed), 0
         for file in changed:
-            self._progress = partial(self._report_progress, progress, bytes_before, total)
+            self._progress = partial(self._report_progress, progress, bytes_read, total)
             self._read_or_report(file)
-            bytes_before += file.size
+            bytes_read += file.size
         if changed:
             progress("MB read", total >> 20, total >> 20)
         self._forget_vanished(known, files)
-        report = self._report.imports
+        report = self.report.imports
         self._ingestor.report(report, report.modes, self._source.partition)
-        return self._report
+        return self.report
 
     @staticmethod
-    def _report_progress(progress: Progress, bytes_before: int, total: int, read: int) -> None:
-        progress("MB read", (bytes_before + read) >> 20, total >> 20)
+    def _report_progress(progress: Progress, before: int, total: int, read: int) -> None:
+        progress("MB read", (before + read) >> 20, total >> 20)
 
     def _is_unchanged(self, file: FileState, known: dict[str, tuple[int, int, int]]) -> bool:
         size, mtime_ns, settled = known.get(_escape_path(file.path), (-1, -1, 1))
@@ -259,18 +258,18 @@ class _SourceSync:
             self._table.drop(self._source.partition, self._machine, vanished)
 
     def _read_or_report(self, file: FileState) -> None:
-        self._report.read += 1
+        self.report.read += 1
         try:
             self._read(file)
         except StoreError:
             raise
         except FileNotFoundError:  # deleted since it was listed
-            self._report.files -= 1
+            self.report.files -= 1
         except OSError as error:
             reason = error.strerror or "unknown reason"
-            self._report.failures.append(f"cannot read {file.path}: {reason}")
+            self.report.failures.append(f"cannot read {file.path}: {reason}")
         except (Unreadable, ReservoirError) as error:
-            self._report.failures.append(f"cannot read {file.path}: {error}")
+            self.report.failures.append(f"cannot read {file.path}: {error}")
 
     def _read(self, file: FileState) -> None:
         self._time: datetime | None = None
@@ -279,13 +278,13 @@ class _SourceSync:
             self._machine,
             _escape_path(file.path),
             self._source.tool,
-            getattr(self._importer, "version", 1),
+            getattr(self.importer, "version", 1),
             file.size,
             file.mtime_ns,
         )
-        before = self._table.get(row.partition, row.machine, row.path)
+        previous = self._table.get(row.partition, row.machine, row.path)
         path = Path(file.path)
-        start = self._find_start(before, row, path)
+        start = self._find_start(previous, row, path)
         if not start.offset and not start.state and not self._is_of_tool(path):
             self._table.put(row)
             return
@@ -301,28 +300,23 @@ class _SourceSync:
         except (ReservoirError, Unreadable):
             return False
 
-    def _find_start(self, before: SourceFile | None, row: SourceFile, path: Path) -> Checkpoint:
+    def _find_start(self, previous: SourceFile | None, row: SourceFile, path: Path) -> Checkpoint:
         """Return the position to read from: the last one, if the file before it is unchanged."""
-        if before is None or not before.state:
+        if previous is None or not previous.state:
             return Checkpoint()
-        state = json.loads(before.state)
-        if (before.tool, before.version) != (row.tool, row.version):
+        state = json.loads(previous.state)
+        if (previous.tool, previous.version) != (row.tool, row.version):
             return Checkpoint()
-        if before.bytes_read > row.size:
+        if previous.bytes_read > row.size:
             return Checkpoint()
         with open_regular(path) as stream:
-            if watched_files.hash_ends(stream, before.bytes_read) != (before.head, before.tail):
+            if watched_files.hash_ends(stream, previous.bytes_read) != (
+                previous.head,
+                previous.tail,
+            ):
                 return Checkpoint()
         self._time = moment(state.get("time"))
-        return Checkpoint(before.bytes_read, state.get("importer"))
-
-    @property
-    def importer(self) -> Importer:
-        return self._importer
-
-    @property
-    def report(self) -> SourceReport:
-        return self._report
+        return Checkpoint(previous.bytes_read, state.get("importer"))
 
     @property
     def marked(self) -> set[str]:
@@ -347,7 +341,7 @@ class _SourceSync:
             if wanted:
                 report = self._ingestor.load(
                     wanted,
-                    Destination(row.partition, None, row.partition, self._importer.instance),
+                    Destination(row.partition, None, row.partition, self.importer.instance),
                     where=row.path,
                     now=self._now,
                     renew=True,
@@ -355,17 +349,17 @@ class _SourceSync:
                 )
             self._table.put(row)
         if wanted:
-            self._report.imports.add(report)
+            self.report.imports.add(report)
         self._progress(row.bytes_read)
 
     def _is_wanted(self, item: Item) -> bool:
         if isinstance(item, Skipped):
             return True
         if item.folder and self._excluded(item.folder):
-            self._report.excluded += 1
+            self.report.excluded += 1
             return False
         if self.is_marked(item.message.conversation_id):
-            self._report.marked.add(str(item.message.conversation_id))
+            self.report.marked.add(str(item.message.conversation_id))
             return False
         return True
 

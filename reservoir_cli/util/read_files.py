@@ -39,7 +39,7 @@ def suggest_fix(error: OSError, path: Path) -> str | None:
         errno.EROFS: "the file system is read-only: choose another location",
         errno.ENOSPC: "free some disk space, or choose another location",
         errno.EDQUOT: "free some disk space, or choose another location",
-        errno.EFBIG: "the file is too large for its file system: choose another location",
+        errno.EFBIG: "the file is too large: name another",
         errno.ENAMETOOLONG: "use a shorter name",
     }.get(error.errno or 0)
 
