@@ -113,19 +113,19 @@ class FileImport:
 
     def _update_report(self, scope: Scope, added: Added, new: Sequence[bool]) -> None:
         report, messages = self.report, added.messages
-        fresh = [message for message, is_new in zip(messages, new, strict=True) if is_new]
+        imported = [message for message, is_new in zip(messages, new, strict=True) if is_new]
         report.modes.add(self._mode(scope))
         report.conversations.update(
             message.conversation_id for message in messages if message.conversation_id
         )
         report.secrets += added.secrets_of(new)
-        report.ahead += sum(is_far_ahead(message.created_at, self._now) for message in fresh)
+        report.ahead += sum(is_far_ahead(message.created_at, self._now) for message in imported)
         report.contexts += sum(
-            self._contexts[message.source, message.source_id] for message in fresh
+            self._contexts[message.source, message.source_id] for message in imported
         )
         report.mended += sum(clean_text(message.content) != message.content for message in messages)
-        report.imported += len(fresh)
-        report.already += len(messages) - len(fresh)
+        report.imported += len(imported)
+        report.already += len(messages) - len(imported)
 
     def _replace_grown(self, scope: Scope, added: Added) -> None:
         """Replace messages that were stored before they were complete."""

@@ -16,15 +16,15 @@ from reservoir_cli.transfer.importers.input_files import File, Unreadable
 from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.transfer.importers.resume import Checkpoint, State, lines
 
-_MESSAGES = ("user", "assistant")
+_MESSAGE_TYPES = ("user", "assistant")
 #: Flags of lines that the program wrote itself.
-_INTERNAL = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
+_INTERNAL_FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 #: The model of replies that the program wrote itself.
 _SYNTHETIC = "<synthetic>"
 #: The key of a title by the type of its line, the best last.
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
 #: Stop reasons of replies after which the turn continues; ``None`` while the reply is written.
-_CONTINUES = (None, "tool_use", "pause_turn")
+_CONTINUING = (None, "tool_use", "pause_turn")
 #: How many of the latest lines and conversations are remembered until the next import.
 _LINES, _THREADS = 32, 8
 
@@ -39,8 +39,8 @@ class ClaudeCode:
 
     def detect(self, head: str) -> bool:
         """Recognise lines that name their session, or the line they belong to."""
-        named = has_key(head, "sessionId", "leafUuid", "parentUuid", "isSnapshotUpdate")
-        return is_json(head) and named and has_key(head, "type")
+        has_id = has_key(head, "sessionId", "leafUuid", "parentUuid", "isSnapshotUpdate")
+        return is_json(head) and has_id and has_key(head, "type")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages in order; the lines of one reply are one message.
@@ -53,7 +53,7 @@ class ClaudeCode:
                 yield entry
                 continue
             place, line = entry
-            if line.get("type") not in _MESSAGES:
+            if line.get("type") not in _MESSAGE_TYPES:
                 if not isinstance(line.get("type"), str):
                     yield Skipped(place, "no type")
                 continue
@@ -69,7 +69,7 @@ class ClaudeCode:
             value = line.value
             if isinstance(value, Skipped):
                 yield value
-            elif value.get("type") in _MESSAGES:
+            elif value.get("type") in _MESSAGE_TYPES:
                 if session.begins(value):
                     yield from session.end()
                     is_question = _is_question(value)
@@ -121,7 +121,8 @@ class _Session:
 
     def begins(self, line: dict[str, Any]) -> bool:
         """Return whether a line begins a new message instead of continuing the held reply."""
-        if any(line.get(mark) is True for mark in _INTERNAL) or text(line.get("uuid")) in self.seen:
+        internal = any(line.get(flag) is True for flag in _INTERNAL_FLAGS)
+        if internal or text(line.get("uuid")) in self.seen:
             return False
         return not self.held or not _is_same_reply(self.held[-1][1], line)
 
@@ -131,10 +132,10 @@ class _Session:
             return True
         line = self.held[-1][1]
         is_reply = line.get("type") == "assistant"
-        return is_reply and obj(line.get("message")).get("stop_reason") not in _CONTINUES
+        return is_reply and obj(line.get("message")).get("stop_reason") not in _CONTINUING
 
     def read(self, place: str, line: dict[str, Any]) -> Iterator[Record | Skipped]:
-        if any(line.get(mark) is True for mark in _INTERNAL):
+        if any(line.get(flag) is True for flag in _INTERNAL_FLAGS):
             return
         line_id = text(line.get("uuid"))
         if line_id in self.seen:  # a resumed session repeats earlier lines
@@ -197,10 +198,10 @@ def _metadata(thread: Thread) -> tuple[str | None, str | None, str | None]:
 def _is_question(line: dict[str, Any]) -> bool:
     """Return whether a line is the user's question to the main session."""
     content = obj(line.get("message")).get("content")
-    results = isinstance(content, list) and any(
+    has_results = isinstance(content, list) and any(
         obj(block).get("type") == "tool_result" for block in content
     )
-    return line.get("type") == "user" and line.get("isSidechain") is not True and not results
+    return line.get("type") == "user" and line.get("isSidechain") is not True and not has_results
 
 
 def _content(line: dict[str, Any]) -> list[Any]:

@@ -45,8 +45,8 @@ class CopilotChat:
         """Recognise a session by its requests, and a log by the kind of its first change."""
         if not is_json(head):
             return False
-        named = has_key(head, "responderUsername", "initialLocation", "creationDate")
-        return bool(_LOG.match(head)) or (named and has_key(head, "requests"))
+        is_session = has_key(head, "responderUsername", "initialLocation", "creationDate")
+        return bool(_LOG.match(head)) or (is_session and has_key(head, "requests"))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages of all requests that the user did not undo."""
@@ -250,10 +250,11 @@ def _text(part: dict[str, Any]) -> str:
         case None | "markdownContent" | "markdownVuln":
             return _markdown(part.get("content", part.get("value")))
         case "inlineReference":
-            about = obj(part.get("inlineReference"))
-            where = obj(about.get("uri")) or obj(obj(about.get("location")).get("uri")) or about
-            name = text(part.get("name")) or text(about.get("name"))
-            name = name or uri_folder_name(where.get("path") or where.get("fsPath"))
+            reference = obj(part.get("inlineReference"))
+            uri = obj(reference.get("uri")) or obj(obj(reference.get("location")).get("uri"))
+            name = text(part.get("name")) or text(reference.get("name"))
+            uri = uri or reference
+            name = name or uri_folder_name(uri.get("path") or uri.get("fsPath"))
             return f"`{name}`" if name else ""
         case _:
             return ""
@@ -261,13 +262,13 @@ def _text(part: dict[str, Any]) -> str:
 
 def _markdown(value: Any) -> str:
     """Return a text, or the value of an object that contains a text."""
-    held = value.get("value") if isinstance(value, dict) else value
-    return held if isinstance(held, str) else ""
+    content = value.get("value") if isinstance(value, dict) else value
+    return content if isinstance(content, str) else ""
 
 
 def _join_texts(value: Any) -> str:
     parts = value if isinstance(value, list) else [value]
-    return "".join(item for item in parts if isinstance(item, str))
+    return "".join(part for part in parts if isinstance(part, str))
 
 
 def _call_blocks(

@@ -194,9 +194,9 @@ def resume_database(
 
     def read(database: Database) -> Iterator[Record | Skipped | Checkpoint]:
         known = (start.state or {}).get("read", {})
-        listed = list(conversations(database))
-        digests = _digests(listed)
-        for conversation in listed:
+        all_conversations = list(conversations(database))
+        digests = _digests(all_conversations)
+        for conversation in all_conversations:
             group = _group(conversation)
             for item in conversation.read() if digests[group] != known.get(group) else ():
                 yield item

@@ -76,8 +76,8 @@ def _list_conversations(database: Database) -> Iterator[DatabaseConversation]:
     database.refuse_computed("not a database as Goose writes it")
     changing = {"id": "sum", "content_json": "length", "metadata_json": "length"}
     messages = database.count_by_key("messages", "session_id", changing)
-    order = "SELECT rowid FROM sessions ORDER BY created_at, id"
-    for (number,) in database.connection.execute(order):
+    query = "SELECT rowid FROM sessions ORDER BY created_at, id"
+    for (number,) in database.connection.execute(query):
         about = database.one("sessions", "rowid", number)
         version = (about, messages.get(about.get("id")))
         yield DatabaseConversation(

@@ -53,8 +53,8 @@ class OpenCode:
 
     def detect(self, head: str) -> bool:
         """Recognise a session of older versions; databases are recognised by their tables."""
-        session = is_json(head) and has_key(head, "projectID") and has_key(head, "directory")
-        return session and '"ses_' in head
+        has_session = is_json(head) and has_key(head, "projectID") and has_key(head, "directory")
+        return has_session and '"ses_' in head
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield messages in order of time.
@@ -90,8 +90,8 @@ def _list_conversations(database: Database, name: str) -> Iterator[DatabaseConve
     changing = {"time_updated": "sum", "data": "length"}
     messages = database.count_by_key("message", "session_id", changing)
     parts = database.count_by_key("part", "session_id", changing)
-    order = "SELECT id FROM session ORDER BY time_created, id"
-    for (identity,) in database.connection.execute(order):
+    query = "SELECT id FROM session ORDER BY time_created, id"
+    for (identity,) in database.connection.execute(query):
         about = database.one("session", "id", identity)
         version = (about, messages.get(identity), parts.get(identity))
         yield DatabaseConversation(identity, version, partial(_read, database, identity, about))
