@@ -130,7 +130,7 @@ def _steps(version: dict[str, Any]) -> list[dict[str, Any]]:
 def _parts(step: dict[str, Any], prefix: str) -> Iterator[Any]:
     """Yield the content of a step as Anthropic content blocks.
 
-    :param own: prefix of the ids of calls that only have a number.
+    :param prefix: of the ids of calls that only have a number.
     """
     content = step.get("content")
     is_thinking = obj(step.get("style")).get("type") == "thinking"
