@@ -255,10 +255,7 @@ class FileImport:
             conversation = record.conversation
             if conversation is not None and conversation != self._last_conversations.get(scope):
                 self._last_conversations[scope] = conversation
-                if (
-                    conversation.title
-                    and (conversation.id, conversation.title) in self._context_titles
-                ):
+                if (conversation.id, conversation.title) in self._context_titles:
                     conversation = replace(conversation, title=None)
                 if self._mode(scope) is Mode.REMOVE:
                     conversation = redact_conversation(conversation)
@@ -283,10 +280,8 @@ def _has_grown(stored: StoredMessage, message: Message) -> bool:
     if stored.name == THINKING != message.name:
         return True
     content = clean_text(message.content)
-    is_longer = (len(content), len(message.tool_calls)) > (
-        len(stored.content),
-        len(stored.tool_calls),
-    )
+    stored_size = (len(stored.content), len(stored.tool_calls))
+    is_longer = (len(content), len(message.tool_calls)) > stored_size
     return is_longer and content.startswith(stored.content)
 
 
@@ -315,10 +310,10 @@ def _to_passages(vectors: Vectors, message_id: int, model: Model) -> list[Passag
 
 def _redact_ids(message: Message) -> Message:
     """Return a message with secrets in its source and source id replaced by hashes."""
-    source, number = (text and redact_id(text) for text in (message.source, message.source_id))
-    if (source, number) == (message.source, message.source_id):
+    source, source_id = (text and redact_id(text) for text in (message.source, message.source_id))
+    if (source, source_id) == (message.source, message.source_id):
         return message
-    return replace(message, source=source, source_id=number)
+    return replace(message, source=source, source_id=source_id)
 
 
 @dataclass

@@ -36,7 +36,7 @@ def remove_contexts(message: Message) -> Cleaned:
 
 
 def is_excerpt(title: str, content: str) -> bool:
-    """Return whether a title is a truncated first line of the content, as some tools make it."""
+    """Return whether a title is the beginning of a content, truncated and joined to one line."""
     beginning = re.sub(r"\s+", " ", content[: 4 * len(title) + 100]).strip()
     visible = re.sub(r"\s+", " ", title).strip().removesuffix("…").removesuffix("...").rstrip()
     return bool(visible) and beginning.startswith(visible)

@@ -18,7 +18,7 @@ from reservoir_cli.transfer.importers.content_blocks import THINKING
 
 #: Source of the messages that the proxy stores.
 SOURCE = "proxy"
-#: The proxy stores a message after it was said, and clocks differ a little.
+#: The proxy stores a message after it was sent, and clocks differ a little.
 _SLACK = timedelta(minutes=1)
 #: The times of stored messages, by the identity of their text.
 _StoredTexts = dict[str, list[datetime]]
@@ -39,11 +39,11 @@ def identity_prefix(text: str) -> str:
 class ProxyFilter:
     """Finds messages that the proxy has stored, loading conversations as an import needs them.
 
-    :param redacted: returns a message as it would be stored.
+    :param redact: returns a message as a partition would store it.
     """
 
-    def __init__(self, store: Store, redacted: Callable[[Message, str], Message]) -> None:
-        self._store, self._redact = store, redacted
+    def __init__(self, store: Store, redact: Callable[[Message, str], Message]) -> None:
+        self._store, self._redact = store, redact
         self._partitions: set[str | None] | None = None
         self._unmatched: dict[tuple[str, str], _StoredTexts] = {}
         self._dropped_reply = False

@@ -62,11 +62,11 @@ def thought(content: str, created_at: datetime | None = None) -> Message:
 
 
 def messages(
-    role: str, content: Any, created_at: datetime | None, unnamed: str = ""
+    role: str, content: Any, created_at: datetime | None, id_prefix: str = ""
 ) -> list[Message]:
     """Return the messages in the blocks of one author, in order; none if the blocks are empty.
 
-    :param unnamed: prefix of the numbered ids for tool calls without one.
+    :param id_prefix: of the numbered ids for tool calls without one.
     :raises ValueError: a block cannot be read.
     """
     if isinstance(content, str):
@@ -75,19 +75,19 @@ def messages(
         content = []
     if not isinstance(content, list):
         raise ValueError("content is neither a text nor a list of blocks")
-    collected = _BlockReader(role, created_at, unnamed)
+    reader = _BlockReader(role, created_at, id_prefix)
     for block in content:
         if block is not None:
-            collected.read(block)
-    collected.flush()
-    return collected.messages
+            reader.read(block)
+    reader.flush()
+    return reader.messages
 
 
 @dataclass
 class _BlockReader:
     role: str
     created_at: datetime | None
-    unnamed: str
+    id_prefix: str
     messages: list[Message] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
@@ -100,9 +100,8 @@ class _BlockReader:
             thinking = text(block.get("thinking")) or text(block.get("text"))
             self.thoughts += [thinking] if thinking else []
         elif kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
-            tool_call = call(
-                block.get("id") or self._next_id(), block.get("name"), block.get("input")
-            )
+            identity = block.get("id") or self._next_id()
+            tool_call = call(identity, block.get("name"), block.get("input"))
             self.calls.append(tool_call)
             self.unanswered.append(tool_call.id)
         elif kind.endswith("tool_result"):
@@ -124,7 +123,7 @@ class _BlockReader:
 
     def _next_id(self) -> str:
         count = len(self.messages) + len(self.calls) + 1
-        return f"{self.unnamed}/{count}" if self.unnamed else ""
+        return f"{self.id_prefix}/{count}" if self.id_prefix else ""
 
     def flush(self) -> None:
         content = "\n".join(self.texts)

@@ -77,7 +77,7 @@ class Database:
     def spend(self, steps: int) -> None:
         """Count work that SQLite's progress handler does not count.
 
-        :raises TooMuch: the limit is exceeded.
+        :raises WorkLimitExceeded: the limit is exceeded.
         """
         self.left -= steps
         if self.left < 0:
