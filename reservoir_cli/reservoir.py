@@ -116,7 +116,7 @@ class Reservoir(Reader):
         """
         from reservoir_cli.transfer import sync
 
-        wanted = sync.configured(self.config) if sources is None else sources
+        wanted = sync.configured_sources(self.config) if sources is None else sources
         report = sync.sync(
             self._ingestor,
             wanted,

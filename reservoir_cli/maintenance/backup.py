@@ -12,7 +12,7 @@ from reservoir_cli.storage.sqlite.salvage import Lost, rescue
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, refuse
 from reservoir_cli.util.private_files import resolve_path, temporary_folder
 from reservoir_cli.util.progress import Progress
-from reservoir_cli.util.read_files import way_out
+from reservoir_cli.util.read_files import suggest_fix
 
 
 def back_up(store: Store, target: Path, progress: Progress) -> None:
@@ -33,7 +33,7 @@ def back_up(store: Store, target: Path, progress: Progress) -> None:
             store.copy_to(unfinished, progress)
     except OSError as error:
         raise ReservoirError(
-            f"cannot write {target}: {error.strerror}", hint=way_out(error, target)
+            f"cannot write {target}: {error.strerror}", hint=suggest_fix(error, target)
         ) from None
 
 

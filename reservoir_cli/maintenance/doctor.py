@@ -18,7 +18,7 @@ from reservoir_cli.embedding.load import compiled_is_damaged
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreCorruptError
 from reservoir_cli.maintenance.availability import unusable
 from reservoir_cli.messages import Scope
-from reservoir_cli.redaction import Mode, kinds_in
+from reservoir_cli.redaction import Mode, find_kinds
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.settings import paths
@@ -196,7 +196,7 @@ def _mark_secrets(store: Store, config: Config, progress: Progress) -> None:
     for start in range(0, len(keys), _PORTION):
         progress("looking for secrets", start, len(keys))
         found = store.by_key(keys[start : start + _PORTION])
-        kinds = {each.key: kinds_in(each) for each in found if not off(each.partition)}
+        kinds = {each.key: find_kinds(each) for each in found if not off(each.partition)}
         news = {
             each.key: kinds[each.key]
             for each in found

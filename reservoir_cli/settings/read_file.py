@@ -10,7 +10,7 @@ from reservoir_cli.settings import paths
 from reservoir_cli.settings.keys import GROUPS, OTHER_TABLES, dotted_key, known_key
 from reservoir_cli.settings.schema import Value, resolve_aliases
 from reservoir_cli.settings.setting_values import check_value
-from reservoir_cli.util.read_files import read_bounded, way_out
+from reservoir_cli.util.read_files import read_bounded, suggest_fix
 
 Tables = dict[str, dict[str, Value]]
 #: The largest settings file accepted, in bytes.
@@ -133,7 +133,7 @@ def read_text(path: Path, *, required: bool) -> str:
         return ""
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        way = way_out(error, path) if isinstance(error, OSError) else None
+        way = suggest_fix(error, path) if isinstance(error, OSError) else None
         raise UsageError(
             f"cannot read the settings file {path}: {reason}", hint=way or _FIX_HINT
         ) from None

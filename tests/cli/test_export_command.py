@@ -141,9 +141,7 @@ def test_an_earlier_export_is_not_replaced_by_nothing(spread, tmp_path, options,
     spread("export", "--all-partitions", "-o", str(target))
     before = target.read_bytes()
     done = spread("export", *options, "-o", str(target), code=1)
-    assert done.err.startswith(
-        f"error: there is nothing to export: {target} stays as it is\n{hint}"
-    )
+    assert done.err.startswith(f"error: nothing to export: {target} is left unchanged\n{hint}")
     assert target.read_bytes() == before
     assert {each.name for each in tmp_path.iterdir()} == {"x.jsonl", "home"}
 

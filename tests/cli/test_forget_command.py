@@ -239,7 +239,7 @@ def test_a_reader_in_the_way_is_exit_1_and_the_next_command_finishes(spread):
     reader.execute("BEGIN")
     reader.execute("SELECT COUNT(*) FROM messages").fetchone()
     done = spread("forget", "--match", "three", "-p", "work", "--yes", "--json", code=1)
-    assert "another program is reading it" in done.document["error"]["message"]
+    assert "another program is reading the store" in done.document["error"]["message"]
     assert left(spread) == ALL - {"work three"}
     assert any(b"work three" in each.read_bytes() for each in spread.home.glob("reservoir.db*"))
     reader.close()

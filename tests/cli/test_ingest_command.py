@@ -265,7 +265,7 @@ def test_json_of_no_known_format_says_so(cli, tmp_path):
     file = tmp_path / "other.json"
     for text in ('{"a": 1}', "[1, 2]", '{"a": 1}\n{"a": \n'):
         file.write_text(text, encoding="utf-8")
-        assert "other.json is of no format that is known\n" in cli("ingest", str(file), code=1).err
+        assert "other.json has an unknown format\n" in cli("ingest", str(file), code=1).err
 
 
 def test_an_unknown_format_names_those_there_are(cli):

@@ -92,7 +92,7 @@ def test_an_interrupted_import_says_that_what_is_stored_stays(cli, tmp_path):
     home.mkdir(parents=True)
     shutil.copy(SESSION, home / "session.jsonl")
     cli.env["HOME"] = str(tmp_path)
-    told = "warning: broken off; what is stored stays, and the same command imports the rest\n"
+    told = "warning: interrupted; stored messages are kept, and the same command imports the rest\n"
     for words in (["ingest", str(file)], ["sync"]):
         program = ("-c", INTERRUPTED_AT_WORK, *words, "--no-embed")
         done = cli(*program, command=(sys.executable,), code=130)

@@ -15,7 +15,7 @@ from reservoir_cli.agents.connect import change_records, jsonc, toml
 from reservoir_cli.agents.connect.change_records import Record, fingerprint
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.util.private_files import make_private_dir, replace_atomically, resolve_path
-from reservoir_cli.util.read_files import read_bounded, way_out
+from reservoir_cli.util.read_files import read_bounded, suggest_fix
 
 #: The largest settings file that is edited, in bytes.
 _LARGEST = 32 << 20
@@ -284,7 +284,7 @@ def _refusing(path: Path, verb: str) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise RefusedFileError(
-            f"cannot {verb} {path}: {reason}", hint=way_out(error, path)
+            f"cannot {verb} {path}: {reason}", hint=suggest_fix(error, path)
         ) from None
 
 

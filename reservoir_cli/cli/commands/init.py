@@ -21,7 +21,7 @@ from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.transfer.importers import discover
 from reservoir_cli.transfer.importers.discover import History
 from reservoir_cli.transfer.reports import ImportReport
-from reservoir_cli.transfer.sync import Source, configured, unused_name
+from reservoir_cli.transfer.sync import Source, choose_name, configured_sources
 
 _READ = "Read them, to see what they hold?"
 #: So many conversations are looked through for a question to try.
@@ -146,12 +146,12 @@ def _sources(
     :param partition: the one that a person names.
     """
     usual = partition or str(reservoir.config.lookup("partition")[0])
-    known = {(source.tool, source.path): source for source in configured(reservoir.config)}
+    known = {(source.tool, source.path): source for source in configured_sources(reservoir.config)}
     taken, sources = set(reservoir.config.sources), {}
     for history in histories:
         source = known.get((history.form, history.path))
         if source is None:
-            name = unused_name(history.form, taken)
+            name = choose_name(history.form, taken)
             source = Source(name, history.form, history.path, usual)
             taken.add(name)
         sources[history] = replace(source, partition=partition or source.partition)
@@ -305,7 +305,9 @@ def _import(
 
 def _remember(reservoir: Reservoir, sources: list[Source]) -> None:
     """Write sources to the settings; those that are there go where they went now."""
-    before = {(each.name, each.path): each.partition for each in configured(reservoir.config)}
+    before = {
+        (each.name, each.path): each.partition for each in configured_sources(reservoir.config)
+    }
     keep(reservoir, sources)
     for source in sources:
         former = before.get((source.name, source.path), source.partition)

@@ -114,7 +114,9 @@ class Enricher:
             now, ledger = datetime.now(UTC), reservoir.exchanges.ledger
             known = None
             if not request.named:
-                known = reservoir.exchanges.continued(Scope(partition, instance), request.messages)
+                known = reservoir.exchanges.find_continued(
+                    Scope(partition, instance), request.messages
+                )
             conversation, version = known or request.conversation, ledger.version(partition)
             entries = ledger.get(partition, conversation, masked=masked, now=now)
             return conversation, version, entries

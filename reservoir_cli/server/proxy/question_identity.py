@@ -8,7 +8,7 @@ from typing import Any
 from reservoir_cli.messages import Message
 from reservoir_cli.server.proxy import request_messages
 from reservoir_cli.server.proxy.json_spans import Document, OddJSON, Span, string_end
-from reservoir_cli.transfer.skip_proxied import normal, text_mark
+from reservoir_cli.transfer.skip_proxied import identity_prefix, normalise
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +66,14 @@ class Walk:
         span = document.members.get(key)
         if span is None or not isinstance(span.value, str):
             raise OddJSON("no messages")
-        said = normal(span.value)
+        said = normalise(span.value)
         if said:
             self._ask(Message("user", said), span.end - 1, newest=True)
 
     def _ask(self, message: Message, at: int | None, *, newest: bool) -> None:
         linked = json.dumps([self._chain, message.content]).encode()
         self._chain, self._behind = hashlib.sha256(linked).hexdigest(), 0
-        own = f"{text_mark(message.content)}{self._chain}"
+        own = f"{identity_prefix(message.content)}{self._chain}"
         self.messages.append(replace(message, source_id=own))
         if at is not None:
             self.questions.append(Question(self._asked, self._chain, message.content, at, newest))
@@ -102,4 +102,4 @@ def _end_of(text: str, span: Span) -> int | None:
 def _has_text(block: Any) -> bool:
     if not isinstance(block, dict) or block.get("type") not in ("text", "input_text"):
         return False
-    return isinstance(block.get("text"), str) and bool(normal(block["text"]))
+    return isinstance(block.get("text"), str) and bool(normalise(block["text"]))

@@ -8,7 +8,7 @@ from typing import Any
 from reservoir_cli.messages import Message, ToolCall, call_from_dict
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.content_blocks import content_text
-from reservoir_cli.transfer.skip_proxied import normal
+from reservoir_cli.transfer.skip_proxied import normalise
 
 _SYSTEM = ("system", "developer")
 
@@ -50,11 +50,11 @@ def _read(element: dict[str, Any]) -> Iterator[Message]:
 
 
 def _normal(message: Message) -> Message:
-    return replace(message, content=normal(message.content))
+    return replace(message, content=normalise(message.content))
 
 
 def _text(content: Any) -> str:
-    return normal(content_text(content))
+    return normalise(content_text(content))
 
 
 def _id(element: dict[str, Any], key: str) -> str | None:
