@@ -46,7 +46,7 @@ def config(
         list[str] | None,
         typer.Argument(
             metavar="[get KEY | set KEY=VALUE... | unset KEY... | list | path]",
-            help="What to do; nothing lists them. KEY alone is get KEY.",
+            help="What to do (default: list). KEY alone means get KEY.",
             autocompletion=_words,
         ),
     ] = None,
@@ -77,9 +77,9 @@ def config(
 ) -> None:
     """Show or change settings.
 
-    Alone it lists every setting, its value, and where the value comes from. `set` changes several
-    settings together or not at all, `unset` goes back to the default, and `path` prints where the
-    settings file is.
+    Without arguments it lists every setting with its value and origin. `set` changes several
+    settings together or not at all, `unset` restores the default, and `path` prints the path of
+    the settings file.
     """
     options.one_form(get=get is not None, list=show, path=path, set=bool(changes or unset))
     if words:

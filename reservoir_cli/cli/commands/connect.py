@@ -27,7 +27,7 @@ ClientName = typer.Argument(
     help="claude, codex, gemini, opencode, cursor, vscode, zed or claude-desktop.",
     autocompletion=completion_values.among(*CLIENTS),
 )
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the change, and write nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the change; write nothing.")]
 
 
 def connect(
@@ -45,8 +45,8 @@ def connect(
 ) -> None:
     """Let an agent or an editor search and recall your conversations.
 
-    It adds the MCP server "reservoir mcp" to the client's own settings, with a backup beside the
-    file. Without CLIENT it lists the clients on this machine and which are connected.
+    Adds the MCP server "reservoir mcp" to the client's settings, and keeps a backup beside the
+    file. Without CLIENT it lists the clients on this machine and shows which are connected.
     reservoir disconnect CLIENT undoes it.
     """
     given = globals_of(ctx)

@@ -28,7 +28,7 @@ from reservoir_cli.settings.setting_values import check_value
 from reservoir_cli.util.read_files import decode, read_bounded
 
 _TRUNCATED = 6
-#: The settings that options stand for, where they are called otherwise.
+#: The settings of options that have another name.
 _SETTINGS = {
     "--reserve": "reserve_tokens",
     "--recent": "recent_context_size",
@@ -38,7 +38,7 @@ _SETTINGS = {
 
 
 def _choices(key: str) -> tuple[str, ...]:
-    """Return what a setting may be."""
+    """Return the values that a setting accepts."""
     return tuple(SETTINGS[key].metadata["choices"])
 
 
@@ -46,15 +46,13 @@ def context(
     ctx: typer.Context,
     words: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[QUERY]...", help="The question; without it, or with -, stdin is read."
-        ),
+        typer.Argument(metavar="[QUERY]...", help="The question; read from stdin if omitted or -."),
     ] = None,
     model: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Model that will read it; `models` lists them.",
+            help="Model to build the context for; `models` lists them.",
             autocompletion=completion_values.models,
         ),
     ] = None,
@@ -62,7 +60,7 @@ def context(
         str | None,
         typer.Option(
             metavar="N|recommended",
-            help="Tokens for all that is printed (default: what the model takes).",
+            help="Tokens for everything printed (default: what the model allows).",
         ),
     ] = None,
     partition: options.Partition = None,
@@ -72,12 +70,12 @@ def context(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="text, markdown, json, or a request: openai, azure, ollama, anthropic.",
+            help="text, markdown, json, or a request body: openai, azure, ollama, anthropic.",
             autocompletion=completion_values.among(*FORMATS),
         ),
     ] = "text",
     system: Annotated[
-        str | None, typer.Option(metavar="TEXT|@FILE", help="System prompt, or the file it is in.")
+        str | None, typer.Option(metavar="TEXT|@FILE", help="System prompt, or a file with it.")
     ] = None,
     procedure: Annotated[
         list[str] | None,
@@ -89,7 +87,7 @@ def context(
     ] = None,
     episode: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEXT|@FILE", help="A piece of a past conversation; repeatable."),
+        typer.Option(metavar="TEXT|@FILE", help="An excerpt of a past conversation; repeatable."),
     ] = None,
     reserve: options.Reserve = None,
     output_reserve: options.OutputReserve = None,
@@ -104,7 +102,7 @@ def context(
     threshold: Annotated[
         float | None,
         typer.Option(
-            metavar="X", min=0, max=1, help="Least (1 + cosine)/2 that counts as similar, 0 to 1."
+            metavar="X", min=0, max=1, help="Count as similar above this (1 + cosine)/2, 0 to 1."
         ),
     ] = None,
     since: options.Since = None,
@@ -117,7 +115,8 @@ def context(
         str | None,
         typer.Option(
             metavar="WHERE",
-            help="Look in the instance, the partition, or auto: the partition unless -i is given.",
+            help="Recall from the instance, the partition, or auto: the partition unless -i is "
+            "given.",
             autocompletion=completion_values.among(*_choices("recall_scope")),
         ),
     ] = None,
@@ -125,7 +124,7 @@ def context(
         bool | None,
         typer.Option(
             "--fill/--no-fill",
-            help="Add older messages until the budget is spent (default: with --budget).",
+            help="Add older messages until the budget is spent (default: only with --budget).",
         ),
     ] = None,
     order: Annotated[
@@ -148,55 +147,55 @@ def context(
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="How many to consider, for a small or a large model.",
+            help="small or large: how many messages to consider for such a model.",
             autocompletion=completion_values.among(*_choices("profile")),
         ),
     ] = None,
     copy: Annotated[
-        bool, typer.Option("--copy", help="Copy the context to the clipboard, too.")
+        bool, typer.Option("--copy", help="Also copy the context to the clipboard.")
     ] = False,
     follow: Annotated[
         bool | None,
         typer.Option(
             "--follow/--no-follow",
-            help="Let the question follow up on what was said last (default: in a session that "
-            "still runs).",
+            help="Treat the question as a follow-up to the latest messages (default: if the "
+            "session is still active).",
         ),
     ] = None,
     floor: Annotated[
         float | None,
         typer.Option(
             metavar="X",
-            help="Recall nothing when no message fits the question this well; 0 always recalls.",
+            help="Recall nothing unless a message is at least this relevant; 0 always recalls.",
         ),
     ] = None,
     enough: Annotated[
         bool | None,
         typer.Option(
             "--enough/--no-enough",
-            help="Leave room unused rather than recall what is hardly similar.",
+            help="Leave part of the budget unused rather than recall barely similar messages.",
         ),
     ] = None,
     save: Annotated[
-        bool, typer.Option("--save", help="Store the question, too, once the context is built.")
+        bool, typer.Option("--save", help="Store the question after building the context.")
     ] = False,
     trace_id: options.TraceId = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say of each message why it is in or out.")
+        bool, typer.Option("--explain", help="Explain why each message was included or left out.")
     ] = False,
     strict: Annotated[
         bool,
         typer.Option(
             "--strict",
-            help="Exit with 6 if a recent, similar or linked message was left out or cut for lack "
-            "of room.",
+            help="Exit with code 6 if a recent, similar or linked message was left out or cut for "
+            "lack of room.",
         ),
     ] = False,
 ) -> None:
-    """Print the best context for a question, inside a token budget.
+    """Print the best context for a question within a token budget.
 
-    Recent and similar messages are ranked by 0.7 x similarity + 0.3 x recency and taken whole,
-    the best first. The question comes last and is never cut.
+    Ranks recent and similar messages by 0.7 x similarity + 0.3 x recency, and adds them best first
+    while they fit. The question comes last and is never cut.
     """
     _check(
         {

@@ -1,4 +1,4 @@
-"""``reservoir conversations``: which conversations there are."""
+"""``reservoir conversations``: list conversations."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -24,7 +24,9 @@ def conversations(
     all_partitions: options.AllPartitions = False,
     match: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="Only those with this in their title or messages."),
+        typer.Option(
+            metavar="TEXT", help="Only conversations with this text in their title or messages."
+        ),
     ] = None,
     project: options.Project = None,
     since: options.Since = None,
@@ -36,15 +38,15 @@ def conversations(
             "--limit",
             metavar="N",
             min=1,
-            help="The N with the newest messages (default: all).",
+            help="Only the N with the newest messages (default: all).",
         ),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
     """List the conversations of a partition or instance.
 
-    The oldest comes first. Messages outside of conversations, such as those from stdin, are in
-    none. A terminal shows the beginnings of ids; `view --conversation` takes them.
+    The oldest comes first. Messages without a conversation, such as those from stdin, are not
+    listed. A terminal shows shortened ids, which `view --conversation` accepts.
     """
     where = filters.message_filter(text=match, project=project, since=since, tag=tag)
     with open_store.open_reservoir(ctx) as reservoir:

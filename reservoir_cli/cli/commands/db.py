@@ -1,4 +1,4 @@
-"""``reservoir db``: where the store is kept, and bringing it elsewhere."""
+"""``reservoir db``: manage the database, or copy the store to another one."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -15,8 +15,7 @@ db = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Look after the database itself, and bring a store from a file to a PostgreSQL server "
-    "or back.",
+    help="Manage the database, or copy a store between a file and a PostgreSQL server.",
 )
 
 
@@ -25,7 +24,7 @@ db = typer.Typer(
     epilog="Example: reservoir --db postgresql://db.example.org/memory db status",
 )
 def status(ctx: typer.Context, as_json: options.Json = False) -> None:
-    """Show what keeps the store, how large it is, and what it holds."""
+    """Show the database that keeps the store, its size, and what it holds."""
     with open_store.open_reservoir(ctx) as reservoir:
         facts = reservoir.database.status()
     if as_json:
@@ -82,14 +81,14 @@ def migrate(
     ctx: typer.Context,
     rls: Annotated[
         bool,
-        typer.Option("--rls", help="Let users of the server see their partitions only."),
+        typer.Option("--rls", help="Restrict each user of the server to their own partitions."),
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Set up an empty database, or bring the tables of an older store up to date.
+    """Set up an empty database, or upgrade the tables of an older store.
 
-    With --rls the role reservoir_member may read and write, and reservoir_reader read, the
-    partitions that the table reservoir.members names for each user; see docs/scaling.md.
+    With --rls, the role reservoir_member may read and write, and reservoir_reader only read, the
+    partitions that the table reservoir.members lists for each user; see docs/scaling.md.
     """
     with open_store.open_reservoir(ctx, create=True) as reservoir:
         engine = reservoir.database.migrate(rls=rls)
@@ -104,10 +103,12 @@ def migrate(
 )
 def copy(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="A path or a URL.")],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="A path or a URL; empty.")],
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="A path or a URL; must hold nothing yet.")
+    ],
     as_json: options.Json = False,
 ) -> None:
-    """Copy a whole store, from a file to a server or the other way, and compare the two.
+    """Copy a whole store between a file and a server, and verify the copy.
 
     Run it again to resume an interrupted copy.
     """
@@ -125,7 +126,7 @@ def copy(
 
 @db.command("shard-sql", cls=HelpfulCommand, epilog="Example: reservoir db shard-sql | psql")
 def shard_sql(as_json: options.Json = False) -> None:
-    """Print the statements that spread a store over the machines of a Citus cluster."""
+    """Print the SQL statements that distribute a store over a Citus cluster."""
     statements = database.shard_statements()
     if as_json:
         console.document({"statements": statements})
@@ -140,9 +141,9 @@ def index(
     drop: Annotated[bool, typer.Option("--drop", help="Remove the index instead.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Build an approximate index on the vectors of a large partition, and say what it finds.
+    """Build an approximate index over the embeddings of a large partition, and print its recall.
 
-    Without one every vector is compared and none is missed, which takes 65 ms for 40,000.
+    Without an index every embedding is compared, which is exact and takes 65 ms for 40,000.
     """
     with open_store.open_reservoir(ctx) as reservoir:
         if drop:

@@ -1,4 +1,4 @@
-"""``reservoir doctor``: what is in order, and what is not."""
+"""``reservoir doctor``: check, repair, salvage and calibrate."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -18,28 +18,28 @@ def doctor(
     ctx: typer.Context,
     repair: Annotated[
         bool,
-        typer.Option("--repair", help="Rebuild derived data, and fix file permissions."),
+        typer.Option("--repair", help="Rebuild derived data and fix file permissions."),
     ] = False,
     salvage: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write what can still be read of a damaged store to FILE, a store of its own.",
+            help="Write what is still readable in a damaged store to FILE, a new store.",
         ),
     ] = None,
     calibrate: Annotated[
         bool,
         typer.Option(
             "--calibrate",
-            help="Measure on this store below which relevance nothing is recalled, and keep that.",
+            help="Measure the relevance below which nothing is recalled, and keep it in the store.",
         ),
     ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Check settings, store, model and speed.
 
-    It says what to do about what is wrong. Exit code 1 if there is a fault; notes are only worth
-    knowing.
+    Prints how to fix each problem. The exit code is 1 if there is a fault; notes are for
+    information only.
     """
     given = globals_of(ctx)
     if calibrate:

@@ -20,14 +20,16 @@ def edit(
     number: Number,
     text: Annotated[
         str | None,
-        typer.Argument(metavar="[TEXT]", help="The new text; - reads stdin; else $EDITOR opens."),
+        typer.Argument(
+            metavar="[TEXT]", help="The new text; - reads stdin; if omitted, $EDITOR opens."
+        ),
     ] = None,
     partition: options.Partition = None,
 ) -> None:
     """Replace the text of a message.
 
-    No word of the old text stays in the files of the store. Embeddings and links are rebuilt; the
-    summary of its conversation is deleted until the next `summarize`. Importing the file again does
+    The old text is removed from all files of the store. Embeddings and links are rebuilt; the
+    summary of the conversation is deleted until the next `summarize`. Importing the file again does
     not bring the old text back. Backups and exports made earlier still have it.
     """
     check_order(number, [text or ""])

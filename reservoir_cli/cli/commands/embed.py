@@ -1,4 +1,4 @@
-"""``reservoir embed``: give messages their vectors, by this model or another."""
+"""``reservoir embed``: embed pending messages, or switch to another embedding model."""
 
 from typing import Annotated
 
@@ -18,17 +18,17 @@ def embed(
     ctx: typer.Context,
     model: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Change to this model: a name, or a folder."),
+        typer.Option(metavar="NAME", help="Switch to this model: a name or a folder."),
     ] = None,
     rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Rebuild all vectors, then use those.")
+        bool, typer.Option("--rebuild", help="Rebuild all embeddings, then switch to them.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Embed messages that have no embedding yet.
 
-    With --model or --rebuild new vectors are made beside the old ones, which are used until the
-    new ones are complete. Broken off, the same command goes on where it was.
+    With --model or --rebuild, new embeddings are built beside the old ones, which stay in use
+    until the new ones are complete. Run the command again to resume after an interruption.
     """
     with open_store.open_reservoir(ctx, create=True) as reservoir:
         before, name = reservoir.config, _absolute(model)

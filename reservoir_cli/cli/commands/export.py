@@ -1,4 +1,4 @@
-"""``reservoir export``: take messages out."""
+"""``reservoir export``: print messages, or write them to a file."""
 
 from functools import partial
 from pathlib import Path
@@ -39,22 +39,21 @@ def export(
         ),
     ] = None,
     with_embeddings: Annotated[
-        bool, typer.Option("--with-embeddings", help="Add the vectors; jsonl and json only.")
+        bool, typer.Option("--with-embeddings", help="Include embeddings; jsonl and json only.")
     ] = False,
     out: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", metavar="FILE", help="Write to a file, whole or not at all."
+            "-o", "--output", metavar="FILE", help="Write to this file, completely or not at all."
         ),
     ] = None,
     as_json: options.Json = False,
     as_lines: options.JsonLines = False,
 ) -> None:
-    """Print all messages of a partition, or of less or more, by time.
+    """Print the messages of a partition, an instance or the whole store, oldest first.
 
-    What jsonl and json hold, ingest brings back as it was. The other formats are for other
-    programs: a conversation a line, or as Markdown. The id of a conversation may be shortened to
-    a beginning that only one has.
+    `ingest` restores jsonl and json exports exactly. The other formats are for other programs: one
+    conversation per line, or Markdown. A conversation id can be shortened to a unique prefix.
     """
     chosen = _format(form, as_json, as_lines)
     to_file = out is not None and str(out) != "-"

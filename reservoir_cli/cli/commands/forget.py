@@ -22,41 +22,43 @@ def forget(
     ctx: typer.Context,
     ids: Annotated[
         list[str] | None,
-        typer.Option("--id", metavar="N", help="A message; repeatable."),
+        typer.Option("--id", metavar="N", help="The message with this number; repeatable."),
     ] = None,
     trace_id: Annotated[
-        str | None, typer.Option("--trace-id", metavar="ID", help="A question and its reply.")
+        str | None,
+        typer.Option("--trace-id", metavar="ID", help="A question and its replies."),
     ] = None,
     conversation: Annotated[
-        str | None, typer.Option(metavar="ID", help="A whole conversation.")
+        str | None, typer.Option(metavar="ID", help="All messages of this conversation.")
     ] = None,
     match: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="What says this, word for word; case is ignored."),
+        typer.Option(metavar="TEXT", help="Messages that contain this text; case is ignored."),
     ] = None,
     before: Annotated[
-        str | None, typer.Option(metavar="T", help="What was said before it; 90d is an age.")
+        str | None,
+        typer.Option(metavar="T", help="Messages from before this time, or older than 90d."),
     ] = None,
     expired: Annotated[
-        bool, typer.Option("--expired", help="What is older than setting retention_days.")
+        bool,
+        typer.Option("--expired", help="Messages older than the setting retention_days."),
     ] = False,
-    everything: Annotated[bool, typer.Option("--scope", help="Everything in the scope.")] = False,
+    everything: Annotated[bool, typer.Option("--scope", help="All messages in the scope.")] = False,
     partition: options.Partition = None,
     instance: options.Instance = None,
     all_instances: options.EveryInstance = False,
     all_partitions: options.AllPartitions = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would go; delete nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be deleted; delete nothing.")
     ] = False,
     yes: options.Yes = False,
     as_json: options.Json = False,
 ) -> None:
-    """Delete messages, and every word of them, from all files of the store.
+    """Delete messages and all traces of their text from the files of the store.
 
-    --id, --trace-id and --conversation look in the whole partition, the others in an instance.
-    Importing a file again does not bring back what was forgotten. Backups and exports made
-    earlier are out of reach. Trace and conversation ids may be shortened to a beginning that only
-    one has.
+    --id, --trace-id and --conversation search the whole partition, the other options one instance.
+    Importing a file again does not bring forgotten messages back. Backups and exports made earlier
+    still have them. Trace and conversation ids can be shortened to a unique prefix.
     """
     numbers = tuple(map(options.message_number, ids or ()))
     which = _Which(numbers, trace_id, conversation, match, before, expired, everything)

@@ -1,4 +1,4 @@
-"""``reservoir ingest``: bring messages in."""
+"""``reservoir ingest``: store a message from stdin, or import files."""
 
 import os
 import re
@@ -34,7 +34,7 @@ def ingest(
         list[str] | None,
         typer.Argument(
             metavar="[FILE]...",
-            help="Files, folders or zips to import; without any, or with -, stdin is read.",
+            help="Files, folders or zip archives to import; stdin if omitted or -.",
         ),
     ] = None,
     partition: options.Partition = None,
@@ -49,7 +49,7 @@ def ingest(
     ] = None,
     trace_id: options.TraceId = None,
     at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="When it was said (default: now).")
+        str | None, typer.Option(metavar="TIME", help="Time of the message (default: now).")
     ] = None,
     form: Annotated[
         str | None,
@@ -58,20 +58,20 @@ def ingest(
             metavar="NAME",
             help="reservoir, gemini-cli, opencode, copilot-chat, copilot-cli, cursor, chatgpt, "
             "claude, claude-code, codex, llm, cline, goose, lm-studio, open-webui, aider, zed, "
-            "sharegpt, anthropic, openai, markdown or text (default: by what the file holds).",
+            "sharegpt, anthropic, openai, markdown or text (default: detected from the content).",
             autocompletion=completion_values.among(*FORMATS),
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be imported; store nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be imported; store nothing.")
     ] = False,
     no_embed: options.NoEmbed = False,
     as_json: options.Json = False,
 ) -> None:
     """Store a message from stdin, or import files.
 
-    Without FILE, stdin is one message of text. A FILE may be what a tool exported or keeps:
-    importing it again, or a newer one, adds only what is new.
+    Without FILE, stdin is stored as one message. A FILE is a tool's export or history; importing
+    it again, or a newer version of it, adds only new messages.
     """
     sources = files or ["-"]
     if sources.count("-") > 1:

@@ -1,4 +1,4 @@
-"""``reservoir init``: find the histories that are on this machine, ask, and import them."""
+"""``reservoir init``: find chat histories on this machine and import those the user chooses."""
 
 import re
 import shlex
@@ -68,19 +68,19 @@ def init(
     ctx: typer.Context,
     partition: options.Partition = None,
     yes: Annotated[
-        bool, typer.Option("-y", "--yes", help="Do not ask; take everything that is found.")
+        bool, typer.Option("-y", "--yes", help="Do not ask; import everything that is found.")
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what is found; import nothing.")
     ] = False,
-    no_embed: Annotated[bool, typer.Option("--no-embed", help="Store now, embed later.")] = False,
+    no_embed: options.NoEmbed = False,
     as_json: options.Json = False,
 ) -> None:
-    """Find histories on this machine, and import them.
+    """Find chat histories on this machine and import them.
 
-    Looks for those of Claude Code, Codex, Gemini CLI, opencode, Copilot, Cursor, Cline, Goose,
-    LM Studio, aider, Zed, Open WebUI and llm. Asks before anything is read, shows what was found,
-    and imports what you choose; again, it adds only what is new.
+    Looks for histories of Claude Code, Codex, Gemini CLI, opencode, Copilot, Cursor, Cline, Goose,
+    LM Studio, aider, Zed, Open WebUI and llm. Asks before it reads anything, shows what it found,
+    and imports what you choose. Run it again to add only new messages.
     """
     places = discover.look()
     there = [each for each in places if each.files]

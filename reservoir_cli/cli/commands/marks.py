@@ -10,7 +10,7 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope, StoredMessage, check_name
 from reservoir_cli.reservoir import Reservoir
 
-Number = Annotated[str, typer.Argument(metavar="ID", help="The number of a message: 12 or '#12'.")]
+Number = Annotated[str, typer.Argument(metavar="ID", help="Message number: 12 or '#12'.")]
 Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Tags.")]
 
 
@@ -19,7 +19,7 @@ def tag(
 ) -> None:
     """Give a message one or more tags.
 
-    --tag of view, search, context, export and conversations finds it by them.
+    The option --tag of view, search, context, export and conversations filters by tag.
     """
     names = list(map(check_name, names))
     check_order(number, names)
@@ -31,7 +31,7 @@ def tag(
 def untag(
     ctx: typer.Context, number: Number, names: Names, partition: options.Partition = None
 ) -> None:
-    """Take tags from a message."""
+    """Remove tags from a message."""
     check_order(number, names)
     with open_store.open_reservoir(ctx) as reservoir:
         key = find(reservoir, number, partition)
@@ -43,9 +43,9 @@ def untag(
 
 
 def pin(ctx: typer.Context, number: Number, partition: options.Partition = None) -> None:
-    """Put a message into every context of its partition, if it fits.
+    """Include a message in every context of its partition, if it fits.
 
-    Pinned messages take at most a quarter of the room; the newest pin comes first.
+    Pinned messages use at most a quarter of the budget; the newest pin comes first.
     """
     with open_store.open_reservoir(ctx) as reservoir:
         key = find(reservoir, number, partition)
@@ -55,7 +55,7 @@ def pin(ctx: typer.Context, number: Number, partition: options.Partition = None)
 
 
 def unpin(ctx: typer.Context, number: Number, partition: options.Partition = None) -> None:
-    """Take the pin off a message."""
+    """Unpin a message."""
     with open_store.open_reservoir(ctx) as reservoir:
         key = find(reservoir, number, partition)
         if not reservoir.messages([key])[0].pinned_at:

@@ -1,4 +1,4 @@
-"""``reservoir open``: open the page of the running server, or of one that is started for it."""
+"""``reservoir open``: open the web page of the running server, or of a new one."""
 
 import os
 import subprocess
@@ -30,14 +30,15 @@ def open(
     port: Annotated[
         int,
         typer.Option(
-            min=0, max=65_535, help="Port of a server that is started; 0 takes any that is free."
+            metavar="N", min=0, max=65_535, help="Port for a new server; 0 picks a free one."
         ),
     ] = 3017,
 ) -> None:
-    """Open the page: conversations, the window of a question, and use.
+    """Open the web page: conversations, the context for a question, and usage.
 
-    Uses the server that runs, or starts `reservoir serve` in the background. The address has a
-    code that works once, for a minute. Without a display it is printed. Needs the extra serve.
+    Uses the running server, or starts `reservoir serve` in the background. The address contains a
+    code that works once, within a minute. Without a display the address is printed. Needs the
+    extra serve.
     """
     address = _address()
     if address is None:

@@ -1,4 +1,4 @@
-"""``reservoir partitions``: what lies where, and moving or deleting it."""
+"""``reservoir partitions``: list, rename, merge and delete partitions."""
 
 import shlex
 from typing import Annotated
@@ -26,7 +26,7 @@ def partitions(
         list[str] | None,
         typer.Argument(
             metavar="[list | rename A B | merge A B | delete P]",
-            help="What to do; nothing lists them.",
+            help="What to do (default: list).",
             autocompletion=completion_values.partition_words,
         ),
     ] = None,
@@ -45,10 +45,10 @@ def partitions(
     yes: options.Yes = False,
     as_json: options.Json = False,
 ) -> None:
-    """List what each partition and instance holds; rename, merge or delete a partition.
+    """List partitions and their instances; rename, merge or delete a partition.
 
-    `merge` brings all of A into B; `delete` forgets everything in P. An instance keeps its name,
-    but for the one named like the partition.
+    `merge` moves everything from A to B; `delete` forgets everything in P. Instances keep their
+    names, except the one named after the partition.
     """
     flags = {"rename": rename, "merge": merge, "delete": (delete,) if delete is not None else None}
     typed = [(each, *given) for each, given in flags.items() if given is not None]

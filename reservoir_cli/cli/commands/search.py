@@ -12,7 +12,7 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.retrieval.search_hits import Hit
 
-#: What the columns of --explain are.
+#: The meaning of the columns of --explain.
 _LEGEND = (
     "cosine: how close the meaning is, -1 to 1 · bm25: how well the words match, more is better · "
     "similarity: both, with neighbours and dates, 0 to 1 · score: what they are sorted by"
@@ -25,11 +25,13 @@ def search(
         list[str],
         typer.Argument(metavar="TERM...", help='Words, "a phrase", prefix*; - reads stdin.'),
     ],
-    semantic: Annotated[bool, typer.Option("--semantic", help="By meaning alone.")] = False,
-    keyword: Annotated[bool, typer.Option("--keyword", help="By words alone.")] = False,
+    semantic: Annotated[bool, typer.Option("--semantic", help="Search by meaning only.")] = False,
+    keyword: Annotated[bool, typer.Option("--keyword", help="Search by words only.")] = False,
     limit: Annotated[
         int,
-        typer.Option("-n", "--limit", metavar="N", min=1, max=1_000_000, help="How many at most."),
+        typer.Option(
+            "-n", "--limit", metavar="N", min=1, max=1_000_000, help="Maximum number of hits."
+        ),
     ] = 10,
     partition: options.Partition = None,
     instance: options.ReadInstance = None,
@@ -47,33 +49,33 @@ def search(
             min=0,
             max=1,
             metavar="X",
-            help="Only what is closer in meaning than this: (1 + cosine)/2, 0 to 1.",
+            help="Only hits more similar than this: (1 + cosine)/2, from 0 to 1.",
         ),
     ] = None,
     link: Annotated[
-        bool, typer.Option("--link", help="Add the messages that are tied to each hit.")
+        bool, typer.Option("--link", help="Add the messages linked to each hit.")
     ] = False,
     deduplicate: Annotated[
-        bool, typer.Option("--deduplicate", help="Of messages that say the same show the best.")
+        bool, typer.Option("--deduplicate", help="Show only the best of several equal messages.")
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show what each score is made of, and the ids.")
+        bool, typer.Option("--explain", help="Show the components of each score, and the ids.")
     ] = False,
     full: Annotated[
-        bool, typer.Option("--full", help="Whole messages; in a pipe they always are.")
+        bool, typer.Option("--full", help="Print whole messages (default in a pipe).")
     ] = False,
     snippets: Annotated[
-        bool, typer.Option("--snippets", help="Best passages; on a terminal they always are.")
+        bool, typer.Option("--snippets", help="Print best passages (default on a terminal).")
     ] = False,
     oneline: options.OneLine = False,
     timestamps: options.Timestamps = False,
     as_json: options.Json = False,
     as_lines: options.JsonLines = False,
 ) -> None:
-    """Find messages by meaning and words, the best first.
+    """Find messages by meaning and words, best first.
 
-    A terminal shows the best passage of each hit, in three lines; a pipe gets whole messages. The
-    whole partition is searched, or the instance that -i names.
+    A terminal shows the best passage of each hit in three lines; a pipe gets whole messages.
+    Searches the whole partition, or the instance given with -i.
     """
     if semantic and keyword:
         raise UsageError(

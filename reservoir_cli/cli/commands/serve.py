@@ -1,4 +1,4 @@
-"""``reservoir serve``: a memory proxy in front of models, and a page."""
+"""``reservoir serve``: run the memory proxy and the web page."""
 
 from importlib.util import find_spec
 from typing import Annotated
@@ -12,42 +12,44 @@ from reservoir_cli.server.state import ServerState
 from reservoir_cli.util.extras import install_hint
 
 _PORT = 3017
-#: What the extra brings, by the names of its packages.
+#: Packages of the extra serve.
 _PARTS = ("starlette", "uvicorn", "httpx2", "jinja2", "mcp_types", "markdown_it", "nh3")
 
 
 def serve(
     ctx: typer.Context,
     host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Address to listen at.")
+        str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")
     ] = "127.0.0.1",
     port: Annotated[
         int,
         typer.Option(
-            "--port", metavar="N", min=0, max=65_535, help="Port; 0 takes any that is free."
+            "--port", metavar="N", min=0, max=65_535, help="Port to listen on; 0 picks a free one."
         ),
     ] = _PORT,
     upstream: Annotated[
         list[str] | None,
-        typer.Option("--upstream", metavar="NAME=URL", help="Where a provider is, for this run."),
+        typer.Option("--upstream", metavar="NAME=URL", help="Base URL of a provider; repeatable."),
     ] = None,
     open_proxy: Annotated[
         bool,
-        typer.Option("--open-proxy", help="Let programs use the models without the token."),
+        typer.Option("--open-proxy", help="Accept requests to models without the token."),
     ] = False,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option("--allow-host", metavar="NAME", help="Answer to this host name, too."),
+        typer.Option(
+            "--allow-host", metavar="NAME", help="Also accept this host name; repeatable."
+        ),
     ] = None,
-    stop: Annotated[bool, typer.Option("--stop", help="End the servers that run.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop the running servers.")] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one line of JSON when it is ready.")
+        bool, typer.Option("--json", help="Print one line of JSON when the server is ready.")
     ] = False,
 ) -> None:
-    """Serve a memory in front of any model: set a client's base URL to the printed one.
+    """Run a proxy that adds memory to any model: clients use the base URL it prints.
 
-    Each request gets what earlier conversations say about its question, the answer passes
-    unchanged, and both are stored. The URL holds a secret token. Needs the extra serve.
+    Each request is extended with what earlier conversations say about its question; the answer
+    passes unchanged, and both are stored. The URL contains a secret token. Needs the extra serve.
     """
     if stop:
         _stop_servers()

@@ -1,4 +1,4 @@
-"""``reservoir summarize``: a summary of each conversation, for contexts that ask for them."""
+"""``reservoir summarize``: summarise conversations, for use in contexts."""
 
 from typing import Annotated, Any
 
@@ -14,18 +14,20 @@ def summarize(
     command: Annotated[
         str | None,
         typer.Option(
-            "--with", metavar="COMMAND", help="Let this command write them: stdin to stdout."
+            "--with",
+            metavar="COMMAND",
+            help="Command that reads a conversation on stdin and prints its summary.",
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say which conversations, and do nothing.")
+        bool, typer.Option("--dry-run", help="List the conversations; summarise nothing.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Summarise conversations that have no summary yet, or grew since.
+    """Summarise conversations that have no summary, or have grown since.
 
-    Without --with a summary is made of the conversation's own sentences, by our own model.
-    Contexts show summaries when setting episodes is auto.
+    Without --with, a summary consists of sentences of the conversation, chosen by the embedding
+    model. Contexts include summaries if the setting episodes is auto.
     """
     outcomes: list[Outcome] = []
     with open_store.open_reservoir(ctx, create=True) as reservoir:

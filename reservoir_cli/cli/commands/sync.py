@@ -1,4 +1,4 @@
-"""``reservoir sync``: import what is new in the histories on this machine."""
+"""``reservoir sync``: import new messages from the chat histories on this machine."""
 
 import shlex
 import shutil
@@ -73,7 +73,7 @@ def sync(
         typer.Argument(metavar="[SOURCE]...", help="Sources by name or tool (default: all)."),
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Go on, and look again every 30 seconds.")
+        bool, typer.Option("--watch", help="Keep running, and sync every 30 seconds.")
     ] = False,
     timer: Annotated[
         bool, typer.Option("--timer", help="Print units for systemd and launchd; import nothing.")
@@ -81,11 +81,11 @@ def sync(
     no_embed: options.NoEmbed = False,
     as_json: options.Json = False,
 ) -> None:
-    """Import what is new in the histories on this machine.
+    """Import new messages from the chat histories on this machine.
 
-    Sources are those that `init` wrote to the settings file; without any, the histories that are
-    found here. An unfinished last turn is left for later. With --quiet and without a terminal, as
-    hooks and timers run it, only sources of the settings are read.
+    Reads the sources that `init` wrote to the settings file; if there are none, the histories it
+    finds. An unfinished last turn is left for the next run. With --quiet and without a terminal, as
+    in hooks and timers, only sources from the settings are read.
     """
     if timer:
         _print_units(ctx, as_json)

@@ -1,4 +1,4 @@
-"""``reservoir trim``: the list that an iteration of a tool loop should send."""
+"""``reservoir trim``: trim the message list of a tool loop to a budget."""
 
 import json
 from pathlib import Path
@@ -23,19 +23,22 @@ _WANTED = "give a list of messages, or a request body that has one"
 def trim(
     ctx: typer.Context,
     iteration: Annotated[
-        int, typer.Option(metavar="K", min=1, help="Which request of the turn it is, from 1.")
+        int, typer.Option(metavar="K", min=1, help="Number of the request in the turn, from 1.")
     ],
     file: Annotated[
         str, typer.Argument(metavar="[FILE|-]", help="A JSON list of messages; - reads stdin.")
     ] = "-",
     budget: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Tokens for the old messages (default: the setting)."),
+        typer.Option(
+            metavar="N",
+            help="Tokens for the old messages (default: the setting trim_budget_tokens).",
+        ),
     ] = None,
     turn_start: Annotated[
         int | None,
         typer.Option(
-            metavar="I", min=0, help="Where the turn begins (default: the last question)."
+            metavar="I", min=0, help="Index of the turn's first message (default: last question)."
         ),
     ] = None,
     form: Annotated[
@@ -52,11 +55,11 @@ def trim(
 ) -> None:
     """Trim the message list of a tool loop to a budget.
 
-    It prints the list that the next request should send. Without a budget, and in the first
-    iteration, nothing is trimmed; less than 500 counts as 500.
+    Prints the list to send with the next request. Nothing is trimmed without a budget or in the
+    first iteration; a budget below 500 counts as 500.
 
-    The first message and the current turn are never cut. A request body with a list of
-    messages comes out as a body.
+    The first message and the current turn are never trimmed. If the input is a request body with
+    a list of messages, the output is one, too.
     """
     if form not in _FORMATS:
         raise unknown_format(form, _FORMATS)

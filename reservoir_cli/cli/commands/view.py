@@ -1,4 +1,4 @@
-"""``reservoir view``: read what is stored."""
+"""``reservoir view``: print stored messages."""
 
 from typing import Annotated
 
@@ -18,7 +18,7 @@ def view(
             metavar="[COUNT]",
             min=0,
             max=options.MOST,
-            help="How many of the newest; 0 for all.",
+            help="Number of messages; 0 for all.",
         ),
     ] = 10,
     partition: options.Partition = None,
@@ -27,11 +27,13 @@ def view(
     all_partitions: options.AllPartitions = False,
     ids: Annotated[
         list[str] | None,
-        typer.Option("--id", metavar="N", help="Only the message of this number; repeatable."),
+        typer.Option("--id", metavar="N", help="Only the message with this number; repeatable."),
     ] = None,
     around: Annotated[
         str | None,
-        typer.Option(metavar="N", help="This message amid COUNT of its conversation."),
+        typer.Option(
+            metavar="N", help="This message and its neighbours in the conversation, COUNT in all."
+        ),
     ] = None,
     trace_id: options.TraceId = None,
     conversation: options.Conversation = None,
@@ -50,8 +52,8 @@ def view(
 ) -> None:
     """Print the last messages, oldest first.
 
-    A terminal also shows the number of each message, which --id, --around and `forget --id` take.
-    Trace and conversation ids may be shortened to a beginning that only one has.
+    A terminal also shows the number of each message, for use with --id, --around and `forget --id`.
+    Trace and conversation ids can be shortened to a unique prefix.
     """
     options.one_form(json=as_json, jsonl=as_lines)
     numbers = [options.message_number(each) for each in (*(ids or ()), around) if each is not None]
