@@ -24,7 +24,7 @@ class _Helpful(_Base):
 
     def get_help(self, ctx: Any) -> str:
         """Return the whole help text, styled for a terminal."""
-        return console.dressed_help(super().get_help(ctx))
+        return console.style_help(super().get_help(ctx))
 
     def get_short_help_str(self, limit: int = 45) -> str:
         """Return the first paragraph, in full."""

@@ -85,7 +85,7 @@ def test_a_pipe_without_yes_is_exit_2(spread, options):
     done = spread("forget", *options, stdin="y\n", code=2)
     count = "0 messages" if "--match" in options else "2 messages"
     question = f"forget {count} in default/default for good?"
-    assert done.err == f"error: there is no terminal to ask at: {question}\nhint: add --yes\n"
+    assert done.err == f"error: cannot ask without a terminal: {question}\nhint: add --yes\n"
     assert left(spread) == ALL
 
 

@@ -256,7 +256,7 @@ def test_without_a_terminal_it_needs_yes_and_then_asks_nothing(machine):
     done = machine("init", stdin="y\n", code=2)
     assert "claude-code" in done.err.lower() or "Claude Code" in done.err
     asked = "Read them, to see what they hold?"
-    assert done.err.endswith(f"error: there is no terminal to ask at: {asked}\nhint: add --yes\n")
+    assert done.err.endswith(f"error: cannot ask without a terminal: {asked}\nhint: add --yes\n")
     assert machine("init", "--json", code=2).document["error"]["kind"] == "usage"
     done = machine("init", "--yes", "--no-embed", "-p", "work")
     assert done.out == ""

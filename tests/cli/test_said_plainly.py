@@ -161,14 +161,14 @@ def test_variables_without_effect_are_warned_about(cli):
     done = cli(
         "view", env={"RESERVOIR_PARTITON": "x", "RESERVOIR_DEBUG": "0", "RESERVOIR_TEST_X": "1"}
     )
-    warned = "warning: RESERVOIR_PARTITON is no setting; did you mean RESERVOIR_PARTITION?\n"
+    warned = "warning: RESERVOIR_PARTITON is not a setting; did you mean RESERVOIR_PARTITION?\n"
     assert done.err.startswith(warned)
     assert done.err.count("warning") == 1
     done = cli("view", env={"RESERVOIR_NOSUCH": "x"})
-    assert done.err.startswith("warning: RESERVOIR_NOSUCH is no setting\n")
+    assert done.err.startswith("warning: RESERVOIR_NOSUCH is not a setting\n")
     absent = str(cli.home / "absent.toml")
     done = cli("view", env={"RESERVOIR_CONFIG": absent})
-    assert f"warning: RESERVOIR_CONFIG names {absent}, which is not there" in done.err
+    assert f"warning: RESERVOIR_CONFIG names {absent}, which does not exist" in done.err
 
 
 def test_a_settings_file_in_the_home_of_nobody_is_an_error_of_one_line(cli):

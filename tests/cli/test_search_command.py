@@ -201,7 +201,7 @@ def test_filters_leave_out_hits_and_keep_their_scores(cli, mode):
         hits = cli("search", "amber", *mode, option, value, "--json").document["hits"]
         assert [(hit["id"], hit["score"]) for hit in hits] == [(n, scores[n]) for n in expected]
     told = cli("search", "amber", *mode, "--source", "nowhere").err
-    assert told.endswith("note: no message in default passes --source\n")
+    assert told.endswith("note: no message in default matches --source\n")
 
 
 def test_filters_of_a_context_restrict_its_history_too(cli):
@@ -216,7 +216,7 @@ def test_filters_of_a_context_restrict_its_history_too(cli):
     assert "and birch?" not in shown
     assert "assistant: because of the fjord\n…\nassistant: because of the hill\n" in shown
     told = cli("context", "x", "--role", "tool").err
-    assert "note: no message in default passes --role\n" in told
+    assert "note: no message in default matches --role\n" in told
 
 
 def test_conversations_are_filtered_by_text_project_and_time(cli):
@@ -236,7 +236,7 @@ def test_conversations_are_filtered_by_text_project_and_time(cli):
         found = cli("conversations", *options, "--json").document["conversations"]
         assert [each["id"] for each in found] == expected
     told = cli("conversations", "--project", "none").err
-    assert told == "note: no conversation in default passes --project\n"
+    assert told == "note: no conversation in default matches --project\n"
 
 
 def test_a_context_is_copied_by_the_terminal_or_the_platform_command(cli, tmp_path):

@@ -1,4 +1,4 @@
-"""``reservoir tag``, ``untag``, ``pin``, ``unpin``: mark messages."""
+"""``reservoir tag``, ``untag``, ``pin`` and ``unpin``."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -25,7 +25,7 @@ def tag(
     check_order(number, names)
     with open_store.open_reservoir(ctx) as reservoir:
         key = find(reservoir, number, partition)
-        _say_tags(reservoir.tag(key, *names))
+        _print_tags(reservoir.tag(key, *names))
 
 
 def untag(
@@ -36,7 +36,7 @@ def untag(
     with open_store.open_reservoir(ctx) as reservoir:
         key = find(reservoir, number, partition)
         before = set(reservoir.messages([key])[0].tags)
-        _say_tags(reservoir.untag(key, *names))
+        _print_tags(reservoir.untag(key, *names))
         for name in names:
             if name not in before:
                 console.note(f"it had no tag {name}")
@@ -64,23 +64,23 @@ def unpin(ctx: typer.Context, number: Number, partition: options.Partition = Non
 
 
 def check_order(number: str, others: Sequence[str]) -> None:
-    """Refuse a number that does not stand first.
+    """Check that the message number is the first argument.
 
-    :raises UsageError: it stands behind; the hint is the command in the right order.
+    :raises UsageError: it comes later; the hint is the command in the right order.
     """
     if not options.is_number(number):
         for other in filter(options.is_number, others):
             raise UsageError(
                 f"ID: {number!r} is not a message number",
-                hint=mistyped_commands.swapped(number, other),
+                hint=mistyped_commands.swap_words(number, other),
             )
 
 
 def find(reservoir: Reservoir, typed: str, partition: str | None) -> Key:
-    """Return the key of a message of a partition, and say which one it is.
+    """Return the key of a message of a partition, and print a preview of the message.
 
-    :raises UsageError: what was typed is no number.
-    :raises ReservoirError: it is not there.
+    :raises UsageError: the text is not a number.
+    :raises ReservoirError: the partition has no such message.
     """
     number = options.message_number(typed, "ID")
     scope = Scope(reservoir.scope(partition).partition)
@@ -91,5 +91,5 @@ def find(reservoir: Reservoir, typed: str, partition: str | None) -> Key:
     return keys[0]
 
 
-def _say_tags(message: StoredMessage) -> None:
+def _print_tags(message: StoredMessage) -> None:
     console.aside(f"tags: {', '.join(message.tags)}" if message.tags else "no tags")
