@@ -25,7 +25,7 @@ def test_every_command_works_on_a_server(cli, url, samples_file):
         return cli(*arguments, env=server, **more)
 
     assert on_server("view").out == ""  # nothing is there, and nothing is made
-    assert "not there yet" in on_server("db", "status").out
+    assert "none yet" in on_server("db", "status").out
     assert "imported" in on_server("ingest", "--no-embed", str(samples_file)).err
     number = int(on_server("ingest", "--no-embed", stdin="We dropped Redis in May.").out)
     assert on_server("view", "1").out == "user: We dropped Redis in May.\n"
@@ -223,7 +223,7 @@ def test_a_file_has_a_status_too_and_a_cluster_its_statements(cli):
     status = cli("db", "status", "--json").document
     assert status["engine"].startswith("SQLite")
     assert status["store"]["messages"] == 1
-    assert "not there yet" not in cli("db", "status").out
+    assert "none yet" not in cli("db", "status").out
     assert (
         "create_distributed_table('reservoir.messages', 'partition')" in cli("db", "shard-sql").out
     )

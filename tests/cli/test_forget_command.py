@@ -92,7 +92,7 @@ def test_a_pipe_without_yes_is_exit_2(spread, options):
 WRONG = [
     (["--match", ""], 2, "error: --match needs a text\n"),
     (["--before", "someday"], 2, "error: 'someday' is not a time"),
-    (["--expired"], 0, "note: nothing expires: setting retention_days is unset\n"),
+    (["--expired"], 0, "note: messages never expire: the setting retention_days is unset\n"),
 ]
 
 
@@ -134,7 +134,7 @@ NOTES = [
     (["--match", "absent"], "note: nothing to forget in default/default"),
     (["--conversation", "absent"], "note: nothing to forget in default"),
     (["--scope", "-p", "nowhere"], "warning: nothing in nowhere/nowhere; 2 messages in "),
-    (["--expired"], "note: nothing expires: setting retention_days is unset"),
+    (["--expired"], "note: messages never expire: the setting retention_days is unset"),
 ]
 
 

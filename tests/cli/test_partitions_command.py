@@ -265,7 +265,7 @@ def test_conversations_are_those_of_the_scope(spread, options, expected):
 
 def test_finding_no_conversation_says_why(spread):
     done = spread("conversations", "-i", "default")
-    assert done.err == "note: the messages in default/default are in no conversation\n"
+    assert done.err == "note: no message in default/default belongs to a conversation\n"
     assert spread("conversations", "-p", "x").err.startswith("note: nothing in x; ")
 
 

@@ -105,8 +105,8 @@ def test_an_interrupted_embed_says_that_what_is_embedded_stays(cli_with_model):
     for words in (["embed"], ["embed", "--rebuild"]):
         program = ("-c", INTERRUPTED_AT_WORK, *words)
         done = cli_with_model(*program, command=(sys.executable,), code=130)
-        told = "broken off; what is embedded stays, and the same command embeds the rest\n"
-        assert done.err == f"warning: {told}"
+        text = "interrupted; finished embeddings are kept, and the same command embeds the rest\n"
+        assert done.err == f"warning: {text}"
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def budget(
     is the part of the reserve that history may use; overflow is by how much the sections exceed
     what is available.
     """
-    made = plan_budget(
+    plan = plan_budget(
         options.load_config(ctx),
         partition=partition,
         model=model,
@@ -54,16 +54,16 @@ def budget(
         episodes=episodes,
         current=current,
     )
-    planned = made.budget
-    lines = _lines(planned, made.recommended)
+    planned = plan.budget
+    lines = _lines(planned, plan.recommended)
     if as_json:
         fields = {key: None if value is None else abs(value) for key, value in lines}
-        console.document({"model": made.model, **fields, "history": planned.history})
+        console.document({"model": plan.model, **fields, "history": planned.history})
         return
     for note in planned.notes:
         console.warn(note)
     console.write(
-        "".join(f"{key:<11} {value:>12,}\n" for key, value in lines if _shown(key, lines))
+        "".join(f"{key:<11} {value:>12,}\n" for key, value in lines if _is_shown(key, lines))
     )
     console.write(f"{planned.history}\n")
 
@@ -84,7 +84,7 @@ def _lines(planned: TokenBudget, recommended: int | None) -> list[tuple[str, int
     ]
 
 
-def _shown(key: str, lines: list[tuple[str, int | None]]) -> bool:
+def _is_shown(key: str, lines: list[tuple[str, int | None]]) -> bool:
     """Return whether a line adds information to the others."""
     values = dict(lines)
     if key == "recommended":

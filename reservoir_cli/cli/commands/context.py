@@ -214,7 +214,7 @@ def context(
         since=since, until=until, role=role, source=source, project=project, tag=tag
     )
     question = _question(words)
-    if save:  # a name that cannot be stored is refused before anything is printed
+    if save:  # refuse invalid names before anything is printed
         for name in filter(None, (partition, instance, trace_id)):
             check_name(name)
     with open_store.open_reservoir(ctx, create=save) as reservoir:
@@ -226,9 +226,9 @@ def context(
             budget=budget,
             format=form,
             system=None if system is None else _text(system, "--system"),
-            procedure=[_named(each, "--procedure") for each in procedure or ()],
-            knowledge=[_named(each, "--knowledge") for each in knowledge or ()],
-            episode=[_text(each, "--episode") for each in episode or ()],
+            procedure=[_named_text(typed, "--procedure") for typed in procedure or ()],
+            knowledge=[_named_text(typed, "--knowledge") for typed in knowledge or ()],
+            episode=[_text(typed, "--episode") for typed in episode or ()],
             options=ContextOptions(
                 reserve_tokens=options.one_reserve(reserve, output_reserve),
                 recent_context_size=recent,
@@ -255,30 +255,30 @@ def context(
             _print(window, explain, reservoir)
             if copy:
                 _copy(window, explain)
-        finally:  # the question was asked, even if nobody reads the context to its end
+        finally:  # even if the reader closes the pipe before the end of the context
             if save:
                 _save_question(reservoir, window)
             reservoir.runs.record(window)
     if strict and (window.truncated or window.excerpts):
-        lost = f"{window.truncations:,} recent, similar or linked left out or cut for lack of room"
+        loss = f"{window.truncations:,} recent, similar or linked left out or cut for lack of room"
         if window.excerpts:
-            lost += f", {options.counted(window.excerpts, 'excerpt')}"
-        console.note(f"--strict: {lost}")
+            loss += f", {options.counted(window.excerpts, 'excerpt')}"
+        console.note(f"--strict: {loss}")
         raise typer.Exit(_TRUNCATED)
 
 
-def _check(given: dict[str, Value]) -> None:
-    """Check values of settings by the names of the options that they were typed with.
+def _check(values: dict[str, Value]) -> None:
+    """Check the values of options that override settings.
 
-    :raises UsageError: one of them is wrong.
+    :raises UsageError: a value is invalid.
     """
-    for option, value in given.items():
+    for option, value in values.items():
         if value is not None:
             check_value(_SETTINGS.get(option) or option[2:].replace("-", "_"), value, option)
 
 
 def _save_question(reservoir: Reservoir, window: ContextWindow) -> None:
-    """Store a question; say so if it may be meant to go on a conversation, and begins one."""
+    """Store the question; note if it goes to another instance than the newest messages."""
     question, request = window.request.question(), window.request
     if question is None:
         return
@@ -286,29 +286,28 @@ def _save_question(reservoir: Reservoir, window: ContextWindow) -> None:
     partition, source = request.partition, window.scope["instance"]
     if request.instance is None and source not in (None, partition):
         console.note(
-            f"the question is saved in {partition}/{partition}; the newest messages are of "
-            f"{partition}/{source} (-i {source} goes on there)"
+            f"the question is saved in {partition}/{partition}; the newest messages are in "
+            f"{partition}/{source} (-i {source} saves it there)"
         )
 
 
 def _print(window: ContextWindow, explain: bool, reservoir: Reservoir) -> None:
-
     request = window.request
-    for each in window.notes:
-        console.warn(each)
+    for note in window.notes:
+        console.warn(note)
     if window.nothing_found:
         console.note("nothing about this was found (--floor 0 recalls the nearest anyway)")
     for hint in window.hints:
         console.note(hint)
-    _say_pins_left_out(window)
-    if cut := sum(each.cut for each in window.kept):
+    _note_dropped_pins(window)
+    if cut := sum(candidate.cut for candidate in window.kept):
         console.note(f"long tool results are cut: {cut} (max_tool_result_tokens; 0 never cuts)")
-    if secret := sum(bool(each.message.secrets) for each in window.kept):
+    if secret := sum(bool(candidate.message.secrets) for candidate in window.kept):
         command = masking_command(reservoir.config, request.partition)
-        done = f"printed as they are; {command} hides them"
+        outcome = f"printed as they are; {command} hides them"
         if reservoir.redactor.hides(request.partition):
-            done = "masked"
-        console.note(f"secrets in {options.counted(secret, 'message')} {done}")
+            outcome = "masked"
+        console.note(f"secrets in {options.counted(secret, 'message')} {outcome}")
     rendered = window.to(explain=explain)
     if isinstance(rendered, str):
         console.window_text(rendered)
@@ -317,12 +316,12 @@ def _print(window: ContextWindow, explain: bool, reservoir: Reservoir) -> None:
     if explain and request.format != "json":
         print_explanation(window)
     if request.format in ("openai", "azure", "ollama", "anthropic") and not request.model:
-        console.note("no model is named: the request has no model key (--model adds it)")
+        console.note("no model is set: the request has no model key (--model adds it)")
     console.aside(window.summary())
 
 
-def _say_pins_left_out(window: ContextWindow) -> None:
-    """Name the pinned messages that the budget has no room for."""
+def _note_dropped_pins(window: ContextWindow) -> None:
+    """Print a note for each pinned message that the budget has no room for."""
     for dropped in window.selection.dropped:
         if dropped.candidate.pinned and dropped.for_room:
             message = dropped.candidate.message
@@ -344,7 +343,7 @@ def _question(words: list[str] | None) -> str:
     return options.joined(words or ["-"])
 
 
-def _named(text: str, option: str) -> tuple[str, str]:
+def _named_text(text: str, option: str) -> tuple[str, str]:
     name, equals, rest = text.partition("=")
     if not equals or not name.strip():
         raise UsageError(f"{option} {name!r} has no text", hint=f"write {option} NAME=TEXT")
@@ -352,7 +351,7 @@ def _named(text: str, option: str) -> tuple[str, str]:
 
 
 def _text(text: str, option: str) -> str:
-    """Return a text as it was typed, or the file's after ``@``; ``@@`` is a plain ``@``."""
+    """Return the text, or for ``@FILE`` the file's text; ``@@`` stands for a literal ``@``."""
     if text.startswith("@@"):
         return text[1:]
     if not text.startswith("@"):
@@ -363,6 +362,6 @@ def _text(text: str, option: str) -> str:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not a path"
         raise UsageError(
-            f"{option}: cannot read {path}: {reason}", hint="@@ writes a plain @"
+            f"{option}: cannot read {path}: {reason}", hint="@@ stands for a literal @"
         ) from None
     return decode(data, str(path))[0].strip("\r\n")

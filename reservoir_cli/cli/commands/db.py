@@ -30,20 +30,20 @@ def status(ctx: typer.Context, as_json: options.Json = False) -> None:
     if as_json:
         console.document(facts)
         return
-    held = facts.pop("store")
+    counts = facts.pop("store")
     lists = {name: value for name, value in facts.items() if isinstance(value, list)}
     rows = [
-        (name.replace("_", " "), _shown(value))
+        (name.replace("_", " "), _format_value(value))
         for name, value in facts.items()
         if name not in lists
     ]
-    rows += [(tables.HELD.get(name, name), f"{count:,}") for name, count in held.items()]
+    rows += [(tables.HELD.get(name, name), f"{count:,}") for name, count in counts.items()]
     for name, entries in lists.items():
-        rows += [_described(_LABELS[name], entry) for entry in entries[:_MOST]]
+        rows += [_entry_row(_LABELS[name], entry) for entry in entries[:_MOST]]
     console.table(("", ""), rows)
 
 
-#: What stands before the name of an entry of each list, and how many entries are shown.
+#: The label of an entry of each list, and the number of entries shown.
 _LABELS = {
     "partitions": "partition",
     "tables": "table",
@@ -53,24 +53,22 @@ _LABELS = {
 _MOST = 5
 
 
-def _described(label: str, entry: Mapping[str, Any]) -> tuple[str, str]:
-    """Return a row about a partition, a table, a machine or an index."""
+def _entry_row(label: str, entry: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the table row of a partition, a table, a machine or an index."""
     name, *values = entry.values()
-    described = (
-        options.counted(value, what.replace("_", " ").removesuffix("s"))
+    parts = (
+        options.counted(value, field.replace("_", " ").removesuffix("s"))
         if isinstance(value, int)
-        else f"{what} {value}"
-        for what, value in zip(list(entry)[1:], values, strict=True)
+        else f"{field} {value}"
+        for field, value in zip(list(entry)[1:], values, strict=True)
     )
-    return f"{label} {name}", ", ".join(described)
+    return f"{label} {name}", ", ".join(parts)
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return (
-        "not there yet" if value is None else f"{value:,}" if isinstance(value, int) else f"{value}"
-    )
+    return "none yet" if value is None else f"{value:,}" if isinstance(value, int) else f"{value}"
 
 
 @db.command(
@@ -92,7 +90,7 @@ def migrate(
     """
     with open_store.open_reservoir(ctx, create=True) as reservoir:
         engine = reservoir.database.migrate(rls=rls)
-    console.aside(f"up to date: {engine}{', rows are guarded' if rls else ''}")
+    console.aside(f"up to date: {engine}{', with row-level security' if rls else ''}")
     if as_json:
         console.document({"engine": engine, "guarded": rls})
 
@@ -147,10 +145,10 @@ def index(
     """
     with open_store.open_reservoir(ctx) as reservoir:
         if drop:
-            there = reservoir.database.drop_index(partition)
-            console.aside(f"{partition} has no index{' any more' if there else ''}")
+            is_dropped = reservoir.database.drop_index(partition)
+            console.aside(f"{partition} {'no longer has' if is_dropped else 'has no'} index")
             return
         recall = reservoir.database.build_index(partition)
-    console.aside(f"{partition} has an index; it finds {recall:.1%} of the nearest")
+    console.aside(f"{partition} has an index; it finds {recall:.1%} of the nearest embeddings")
     if as_json:
         console.document({"partition": partition, "recall": recall})

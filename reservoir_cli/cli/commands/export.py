@@ -55,7 +55,7 @@ def export(
     `ingest` restores jsonl and json exports exactly. The other formats are for other programs: one
     conversation per line, or Markdown. A conversation id can be shortened to a unique prefix.
     """
-    chosen = _format(form, as_json, as_lines)
+    format_name = _format(form, as_json, as_lines)
     to_file = out is not None and str(out) != "-"
     with open_store.open_reservoir(ctx) as reservoir:
         scope = filters.read_scope(reservoir, partition, instance, all_instances, all_partitions)
@@ -70,23 +70,23 @@ def export(
         report = reservoir.export(
             out if out is not None and to_file else console.write,
             scope,
-            format=chosen,
+            format=format_name,
             where=where,
             embeddings=with_embeddings,
             explain_empty=why_nothing,
         )
         if to_file:
             console.aside(f"exported {options.counted(report.messages, 'message')} to {out}")
-        if not report.messages and (why := why_nothing()):
-            console.note(why)
+        if not report.messages and (reason := why_nothing()):
+            console.note(reason)
     if report.masked:
         messages = options.counted(report.masked, "message")
         console.note(
-            f"secrets of {messages} are masked; RESERVOIR_REDACT=mark writes them as they are"
+            f"secrets in {messages} are masked; RESERVOIR_REDACT=mark writes them as they are"
         )
     if report.left_out:
         thoughts = options.counted(report.left_out, "thought")
-        console.note(f"{thoughts} left out: jsonl, json and markdown have them")
+        console.note(f"{thoughts} left out: jsonl, json and markdown include them")
 
 
 def _format(form: str | None, as_json: bool, as_lines: bool) -> str:

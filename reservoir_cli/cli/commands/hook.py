@@ -34,5 +34,5 @@ def hook(
     adds to the prompt. On the other events it starts an import of the histories and prints nothing.
     It ends within 2 seconds and always exits with 0; errors are written to the log.
     """
-    given = globals_of(ctx)
-    hooks.answer(event, config_file=given.config, db=given.db, budget=budget)
+    flags = globals_of(ctx)
+    hooks.answer(event, config_file=flags.config, db=flags.db, budget=budget)
