@@ -217,7 +217,7 @@ def test_expired_goes_by_the_setting_of_each_partition(spread):
 def test_importing_the_file_again_leaves_it_forgotten_and_says_so(spread):
     spread("forget", "--match", "secret", "--all-partitions", "--yes")
     done = spread("ingest", "--no-embed", "--json", str(spread.home / "rows.jsonl"))
-    assert "note: forgotten once, and left out: 3 messages" in done.err
+    assert "note: forgotten earlier, and not imported: 3 messages" in done.err
     assert (done.document["already_there"], done.document["forgotten"]) == (3, 3)
     spread.say("own secret")
     assert "own secret" in left(spread)

@@ -68,7 +68,7 @@ def test_the_settings_of_a_renamed_partition_go_with_it(spread):
     assert "AKIA" not in spread("view", "1").out
     done = spread("partitions", "--rename", "default", "home.2", "--yes")
     assert "reservoir config set partition=home.2" in done.err
-    assert f"[partitions.default] in {file} is [partitions.home.2] now" in done.err
+    assert f"[partitions.default] in {file} is now [partitions.home.2]" in done.err
     assert "AKIA" not in spread("view", "1", "-p", "home.2").out
     assert tomllib.loads(file.read_text()) == {
         "partitions": {"home.2": {"redact": "mask", "recent_context_size": 5}}
@@ -84,8 +84,8 @@ def test_settings_that_do_not_go_along_are_named(spread, option):
         spread("config", "--set", "partitions.other.recent_context_size=7")
     before = (spread.home / "reservoir.toml").read_text()
     done = spread("partitions", option, "default", target, "--yes")
-    assert "[partitions.default] in " in done.err
-    assert " stays, and holds for nothing that moved" in done.err
+    assert "[partitions.default] stays in " in done.err
+    assert ", but does not apply to the moved messages" in done.err
     assert (spread.home / "reservoir.toml").read_text() == before
 
 
@@ -99,7 +99,7 @@ def test_settings_that_will_end_are_told_before_anything_is_asked(spread, option
     )
     refused = spread.talk("partitions", option, "default", new, answers=[("[y/N] ", "\n")])
     assert refused.out.splitlines()[0] == (
-        "note: settings of default that will hold no more: "
+        "note: settings of default that will no longer apply: "
         f"redact=mask (remove in {new}), retention_days=30 (unset in {new})"
     )
     assert (refused.code, places(spread)) == (1, BEFORE)
@@ -124,7 +124,7 @@ def test_settings_go_along_however_they_are_written(spread, text):
     file = spread.home / "reservoir.toml"
     file.write_text(text)
     done = spread("partitions", "--rename", "default", "home", "--yes")
-    assert "is [partitions.home] now" in done.err
+    assert "is now [partitions.home]" in done.err
     found = tomllib.loads(file.read_text())["partitions"]
     assert found.pop("default", {}) == {}
     assert found == {"home": {"redact": "mark"}, "x": {"redact": "off"}}
@@ -137,7 +137,7 @@ def test_a_file_that_cannot_be_edited_does_not_keep_messages_from_moving(spread)
     done = spread("partitions", "--rename", "default", "home", "--yes")
     assert "renamed default to home: 3 messages" in done.err
     assert f"warning: cannot change {file}" in done.err
-    assert "[partitions.default] in " in done.err
+    assert "[partitions.default] stays in " in done.err
     assert file.read_text() == before
 
 
@@ -160,8 +160,8 @@ def test_two_partitions_are_merged(spread):
             1,
             "hint: reservoir partitions rename work nowhere",
         ),
-        (["--rename", "nowhere", "x", "--yes"], 1, "hint: there are default, work"),
-        (["--delete", "nowhere", "--yes"], 1, "hint: there are default, work"),
+        (["--rename", "nowhere", "x", "--yes"], 1, "hint: partitions are default, work"),
+        (["--delete", "nowhere", "--yes"], 1, "hint: partitions are default, work"),
         (["--rename", "work", "work", "--yes"], 2, "the two names are the same"),
         (["--rename", "work", " ", "--yes"], 2, "a name cannot be empty"),
         (

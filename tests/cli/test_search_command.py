@@ -59,7 +59,7 @@ def test_a_term_that_stands_nowhere_finds_nothing_and_is_no_failure(notes, typed
 def test_nothing_found_is_zero_bytes_and_no_failure(notes):
     done = notes("search", "--keyword", "zeppelin")
     assert done.out == ""
-    assert done.err.startswith("note: nothing in default has these words (")
+    assert done.err.startswith("note: nothing in default contains these words (")
     assert notes("search", "--keyword", "zeppelin", "--jsonl").out == ""
     assert notes("search", "--keyword", "zeppelin", "--json").document["hits"] == []
 
@@ -152,7 +152,7 @@ def test_a_search_without_a_word_says_how_it_goes(samples):
 
 @pytest.mark.model
 def test_words_that_are_in_no_message_are_said_not_to_be_there(samples):
-    note = "note: none of these has any of the words; they are the nearest in meaning\n"
+    note = "note: none of these contains any of the words; they are the nearest in meaning\n"
     for options in ((), ("-p", "work"), ("--role", "user")):
         done = samples("search", "qqzzxxwv", *options, "-n", "2")
         assert done.err == (note if done.out else done.err)

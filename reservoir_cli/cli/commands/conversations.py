@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from operator import attrgetter
-
 from typing import Annotated, Any
 
 import typer

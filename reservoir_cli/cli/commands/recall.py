@@ -48,7 +48,7 @@ def recall(
             exclude_conversation=exclude_conversation,
             since=moment,
         )
-        _tell(outcome, reservoir, partition)
+        _print_notes(outcome, reservoir, partition)
     row = outcome.to_row()
     if as_json:
         console.document(row)
@@ -56,8 +56,8 @@ def recall(
         console.window_text(row["text"])
 
 
-def _tell(outcome: Recall | Skipped, reservoir: Reservoir, partition: str | None) -> None:
-    """Print the notes, and why nothing is recalled."""
+def _print_notes(outcome: Recall | Skipped, reservoir: Reservoir, partition: str | None) -> None:
+    """Print the notes, and why nothing was recalled."""
     for note in outcome.notes:
         console.note(note)
     if isinstance(outcome, Skipped):

@@ -108,52 +108,51 @@ def search(
             passages=not (as_json or as_lines) and (form.cuts or console.is_terminal()),
         )
         if not found:
-            _say_nothing_found(reservoir, scope, where, keyword)
+            _explain_nothing(reservoir, scope, where, keyword)
         else:
-            _say_how_found(found, term, hybrid=not (semantic or keyword))
+            _print_notes(found, term, hybrid=not (semantic or keyword))
     if explain:
         console.side_table(
             ("rank", "id", "score", "similarity", "cosine", "bm25", "text"),
-            [_parts(each) for each in found],
+            [_explain_row(hit) for hit in found],
             numeric=("rank", "id", "score", "similarity", "cosine", "bm25"),
             spare=("text", "score", "similarity"),
         )
         console.legend(_LEGEND)
     if as_json:
-        console.document({"query": term, "hits": [each.to_row() for each in found]})
+        console.document({"query": term, "hits": [hit.to_row() for hit in found]})
     elif as_lines:
-        console.lines(each.to_row() for each in found)
+        console.lines(hit.to_row() for hit in found)
     else:
         print_hits(found, form)
 
 
-def _say_how_found(found: Sequence[Hit], term: str, *, hybrid: bool) -> None:
-    """Say what a person should know about hits."""
+def _print_notes(found: Sequence[Hit], term: str, *, hybrid: bool) -> None:
+    """Print notes on how the hits were found."""
     if not any(map(str.isalnum, term)):
         console.note("the term contains no words; ranked by embedding similarity only")
     elif hybrid and not any(hit.bm25 for hit in found):
-        console.note("none of these has any of the words; they are the nearest in meaning")
+        console.note("none of these contains any of the words; they are the nearest in meaning")
     for note in found[0].notes:
         console.note(note)
     if not found[0].all_words:
-        console.note("no message has all the words; these have some of them")
+        console.note("no message contains all the words; these contain some of them")
 
 
-def _say_nothing_found(reservoir: Reservoir, scope: Scope, where: Filter, keyword: bool) -> None:
-
+def _explain_nothing(reservoir: Reservoir, scope: Scope, where: Filter, keyword: bool) -> None:
     place = nothing_found.place(scope)
     if not reservoir.view(scope, 1, where):
         console.note(nothing_found.why_nothing(reservoir, scope, where))
     elif keyword:
         console.note(
-            f"nothing in {place} has these words (word* finds beginnings, --semantic meanings)"
+            f"nothing in {place} contains these words (word* matches prefixes, --semantic meaning)"
         )
     else:
-        console.note(f"nothing in {place} is close enough")
+        console.note(f"nothing in {place} is similar enough")
 
 
-def _parts(hit: Hit) -> Sequence[str]:
-    parts = (hit.score, hit.similarity, hit.cosine, hit.bm25)
-    shown = ("" if each is None else f"{each:.3f}" for each in parts)
+def _explain_row(hit: Hit) -> Sequence[str]:
+    scores = (hit.score, hit.similarity, hit.cosine, hit.bm25)
+    cells = ("" if score is None else f"{score:.3f}" for score in scores)
     text = " ".join(hit.message.content[:200].split())
-    return (str(hit.rank), str(hit.message.id), *shown, text)
+    return (str(hit.rank), str(hit.message.id), *cells, text)

@@ -69,7 +69,7 @@ def serve(
             console.lines([ready])
         else:
             console.write(f"{state.base_url}\n")
-            console.note("a client's base URL is the line above; Ctrl-C ends the server")
+            console.note("use the line above as the client's base URL; Ctrl-C stops the server")
 
     process.serve(
         config,
@@ -85,21 +85,21 @@ def serve(
 
 
 def _stop_servers() -> None:
-    """End every server of this home that answers, and forget those that were killed."""
+    """Stop every running server of this home, and remove the records of those that were killed."""
     servers = running_servers.running()
     answering = [server for server in servers if server.code()]
     for server in servers:
         if server not in answering:
             running_servers.forget(server)
         elif server.stop():
-            console.note(f"ended the server at {server.page}")
+            console.note(f"stopped the server at {server.page}")
         else:
             raise ReservoirError(
-                f"the server at {server.page} does not end",
+                f"the server at {server.page} does not stop",
                 hint="it may be sending an answer; try again",
             )
     if not answering:
-        console.note("no server runs")
+        console.note("no server is running")
 
 
 def _name_and_url(text: str) -> tuple[str, str]:

@@ -74,7 +74,7 @@ def stats(
 
 
 def sparkline(days: Mapping[str, int]) -> str:
-    """Draw a bar for each of the last 30 days up to the newest."""
+    """Return a bar for each of the 30 days up to the newest."""
     newest = date.fromisoformat(max(days))
     counts = [days.get((newest - timedelta(days=back)).isoformat(), 0) for back in range(_DAYS)][
         ::-1

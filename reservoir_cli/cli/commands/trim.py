@@ -14,7 +14,7 @@ from reservoir_cli.tokens import storing_counter
 from reservoir_cli.transfer.importers import read_text
 from reservoir_cli.util.formats import unknown_format
 
-#: A smaller budget would not hold one exchange.
+#: The smallest budget that holds a question and its reply.
 _LEAST = 500
 _FORMATS = ("openai", "anthropic", "auto")
 _WANTED = "give a list of messages, or a request body that has one"
@@ -68,14 +68,14 @@ def trim(
     required_window(known, model, settings)
     wanted = settings.trim_budget_tokens if budget is None else budget
     if 0 < wanted < _LEAST:
-        console.note(f"a budget of {wanted} is taken as {_LEAST}")
+        console.note(f"the budget of {wanted} was raised to {_LEAST}")
         wanted = _LEAST
     document = _read(file)
     messages = _messages(document)
     start = find_turn_start(messages) if turn_start is None else turn_start
     if start > len(messages):
         raise UsageError(
-            f"--turn-start {start} is behind the end of {len(messages)} messages",
+            f"--turn-start {start} is beyond the end of {len(messages)} messages",
             hint="it counts from 0; without it the turn begins at the last question",
         )
     kept = trim_history(
@@ -86,8 +86,7 @@ def trim(
         counter=storing_counter(settings.token_counter),
         multiplier=settings.token_multiplier,
     )
-    shown = kept if isinstance(document, list) else {**document, "messages": kept}
-    console.write_json(shown)
+    console.write_json(kept if isinstance(document, list) else {**document, "messages": kept})
     console.aside(
         f"{options.counted(len(messages), 'message')}, {len(messages) - len(kept):,} trimmed"
     )
@@ -97,7 +96,7 @@ def _read(file: str) -> Any:
     text = options.text_or_stdin("-") if file == "-" else read_text(Path(file))[0]
     try:
         document = json.loads(text)
-        json.dumps(document, allow_nan=False)  # neither NaN nor what is too large for a number
+        json.dumps(document, allow_nan=False)  # refuse NaN and numbers too large for a float
     except (ValueError, RecursionError):
         raise ReservoirError(
             f"{'stdin' if file == '-' else file} is not JSON",
@@ -107,10 +106,10 @@ def _read(file: str) -> Any:
 
 
 def _messages(document: Any) -> list[dict[str, Any]]:
-    listed = document.get("messages") if isinstance(document, dict) else document
-    if not isinstance(listed, list):
+    messages = document.get("messages") if isinstance(document, dict) else document
+    if not isinstance(messages, list):
         raise ReservoirError("there is no list of messages", hint=_WANTED)
-    for place, each in enumerate(listed):
-        if not isinstance(each, dict):
-            raise ReservoirError(f"message {place} is not a JSON object", hint=_WANTED)
-    return listed
+    for index, message in enumerate(messages):
+        if not isinstance(message, dict):
+            raise ReservoirError(f"message {index} is not a JSON object", hint=_WANTED)
+    return messages
