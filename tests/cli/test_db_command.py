@@ -208,8 +208,8 @@ def test_a_file_may_have_such_a_name_in_a_folder(cli):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["db", "migrate", "--rls"], 2, "reservoir.db is a file: this is for a store on a server"),
-        (["db", "index", "-p", "p"], 2, "for a store on a server"),
+        (["db", "migrate", "--rls"], 2, "reservoir.db is a file: this needs a store on a server"),
+        (["db", "index", "-p", "p"], 2, "needs a store on a server"),
         (["db", "copy", "nowhere.db", "x.db"], 3, "there is no store"),
         (["--db", "mysql://h/d", "view"], 2, "not supported"),
     ],
@@ -234,7 +234,7 @@ def test_what_needs_no_server_needs_no_driver(cli, tmp_path):
     without = {"PYTHONPATH": str(tmp_path)}
     assert "create_reference_table" in cli("db", "shard-sql", env=without).out
     refused = cli("db", "index", "-p", "p", env=without, code=2).err
-    assert "is a file: this is for a store on a server" in refused
+    assert "is a file: this needs a store on a server" in refused
     away = cli("--db", "postgresql://h/d", "view", env=without, code=3).err
     assert "needs psycopg" in away
 
