@@ -98,7 +98,10 @@ def test_repair_gives_what_embedding_gave(samples):
 
 
 def test_calibrating_stands_alone(cli):
-    assert "--calibrate cannot be combined with" in cli("doctor", "--calibrate", "--repair", code=2).err
+    assert (
+        "--calibrate cannot be combined with"
+        in cli("doctor", "--calibrate", "--repair", code=2).err
+    )
 
 
 @pytest.mark.model

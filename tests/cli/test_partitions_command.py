@@ -108,7 +108,7 @@ def test_settings_that_will_end_are_told_before_anything_is_asked(spread, option
 def test_settings_that_go_along_or_hold_there_too_do_not_end(spread):
     spread("config", "--set", "partitions.default.redact=mask", "--set", "redact=mask")
     for options in (("--rename", "default", "home"), ("--merge", "home", "work")):
-        assert "hold no more" not in spread("partitions", *options, "--yes").err
+        assert "no longer apply" not in spread("partitions", *options, "--yes").err
 
 
 @pytest.mark.parametrize(
@@ -171,8 +171,12 @@ def test_two_partitions_are_merged(spread):
         ),
         (["--delete"], 2, "requires an argument\nhint: reservoir partitions --delete P\n"),
         (["--rename", "work", "x", "--delete", "work"], 2, "choose one of"),
-        (["--delete", "work"], 2, "ask at: forget all of work, 1 message, for good?"),
-        (["--rename", "work", "x"], 2, "ask at: rename work to x, with 1 message in 1 instance?"),
+        (["--delete", "work"], 2, "a terminal: forget all of work, 1 message, for good?"),
+        (
+            ["--rename", "work", "x"],
+            2,
+            "a terminal: rename work to x, with 1 message in 1 instance?",
+        ),
         (["delete", "wrok"], 1, "there is no partition wrok"),
         (["rename", "wrok", "x"], 1, "there is no partition wrok"),
         (["--merge", "work", "default"], 2, "add --yes"),

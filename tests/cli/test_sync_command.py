@@ -64,10 +64,10 @@ def test_a_script_gets_what_is_found_and_a_summary(machine):
 
 
 def test_on_a_terminal_it_asks_and_remembers_the_answer(machine):
-    refused = machine.talk("sync", "--no-embed", answers=[("Import what is new", "n\n")])
+    refused = machine.talk("sync", "--no-embed", answers=[("Import new messages", "n\n")])
     assert refused.code == 1
     assert not machine.db.exists() or machine.rows("--all-instances") == []
-    done = machine.talk("sync", "--no-embed", answers=[("Import what is new", "\n")])
+    done = machine.talk("sync", "--no-embed", answers=[("Import new messages", "\n")])
     assert done.code == 0
     assert "codex: ~/.codex/sessions, to partition default" in done.out
     assert machine("config", "--get", "sources.codex.path").out == "~/.codex/sessions\n"

@@ -27,7 +27,7 @@ _MINUTES = 10
 _SYSTEMD = """\
 # ~/.config/systemd/user/reservoir-sync.service
 [Unit]
-Description=Import what is new into Reservoir
+Description=Import new messages into Reservoir
 
 [Service]
 Type=oneshot
@@ -37,7 +37,7 @@ ExecStart={command}
 # ~/.config/systemd/user/reservoir-sync.timer
 # then: systemctl --user enable --now reservoir-sync.timer
 [Unit]
-Description=Import what is new into Reservoir
+Description=Import new messages into Reservoir
 
 [Timer]
 OnStartupSec=2min

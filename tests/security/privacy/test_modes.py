@@ -104,7 +104,7 @@ def test_files_of_other_users_are_not_touched(home: Home) -> None:
         ["--config", str(shared), "view"],
         ["ingest", "--no-embed", str(note)],
     ):
-        assert "others could" not in home(*command).err
-    assert "others could" not in home("view", env={"RESERVOIR_CONFIG": str(shared)}).err
+        assert "permissions" not in home(*command).err
+    assert "permissions" not in home("view", env={"RESERVOIR_CONFIG": str(shared)}).err
     home("--db", str(note), "view")
     assert mode(shared) == mode(note) == 0o644
