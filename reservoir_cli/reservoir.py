@@ -117,10 +117,9 @@ class Reservoir(Reader):
         """
         from reservoir_cli.transfer import sync
 
-        wanted = sync.configured(self.config) if sources is None else sources
         report = sync.sync(
             self._ingestor,
-            wanted,
+            sync.configured(self.config) if sources is None else sources,
             whole=whole,
             copies=copies,
             now=now,

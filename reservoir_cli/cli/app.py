@@ -260,8 +260,8 @@ def _debug(failure: BaseException) -> None:
     console.trace(f"{type(failure).__name__}: {text}")
 
 
-#: Signals received that terminate the process. SystemExit is lost if it is raised in a callback of
-#: the interpreter, such as those of imports, so callers check this too.
+#: Terminating signals received. A SystemExit raised in a callback of the interpreter, such as those
+#: of imports, is lost; commands that start slowly check this list.
 terminated_by: list[int] = []
 
 

@@ -313,7 +313,7 @@ def _fish() -> tuple[Path, Path | None, str]:
     return config / "fish" / "completions" / "reservoir.fish", None, ""
 
 
-#: Return, for each shell, the path of the script, the profile that loads it, and the line for it.
+#: For each shell, a function that returns the script's path, the profile, and the line to add.
 _LOCATIONS = {"bash": _bash, "zsh": _zsh, "fish": _fish}
 
 

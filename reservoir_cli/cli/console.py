@@ -1,4 +1,4 @@
-"""Print: the only module that does. Data goes to stdout, everything else to stderr.
+"""The only module that prints: data to stdout, everything else to stderr.
 
 Rich formats output for terminals; pipes get plain data.
 """

@@ -77,6 +77,12 @@ TraceId = Annotated[
         "--trace-id", metavar="ID", help="Id that a question and its replies share.", callback=_name
     ),
 ]
+TraceFilter = Annotated[
+    str | None,
+    typer.Option(
+        "--trace-id", metavar="ID", help="Only a question and its replies.", callback=_name
+    ),
+]
 Conversation = Annotated[str | None, typer.Option(metavar="ID", help="Only this conversation.")]
 #: Completes a role.
 a_role = completion_values.among("user", "assistant", "system", "tool")
@@ -87,7 +93,9 @@ Match = Annotated[
 Since = Annotated[
     str | None, typer.Option(metavar="T", help="Only from this time on: 2026-05-09, 7d, yesterday.")
 ]
-Until = Annotated[str | None, typer.Option(metavar="T", help="Only up to this time.")]
+Until = Annotated[
+    str | None, typer.Option(metavar="T", help="Only up to this time: 2026-05-09, 7d, yesterday.")
+]
 RoleFilter = Annotated[
     str | None,
     typer.Option(

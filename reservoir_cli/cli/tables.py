@@ -53,20 +53,20 @@ def fit(
         if name in columns and _width(columns, rows) > room:
             columns, rows = _without(columns.index(name), columns, rows)
     if cut in columns:
-        at = columns.index(cut)
-        left = room - _width(*_without(at, columns, rows)) - 2
-        rows = [[*row[:at], _shortened(row[at], left), *row[at + 1 :]] for row in rows]
-    shown = Table(box=SIMPLE_HEAD, show_header=any(columns), show_edge=False, padding=(0, 1, 0, 0))
+        index = columns.index(cut)
+        left = room - _width(*_without(index, columns, rows)) - 2
+        rows = [[*row[:index], _shorten(row[index], left), *row[index + 1 :]] for row in rows]
+    table = Table(box=SIMPLE_HEAD, show_header=any(columns), show_edge=False, padding=(0, 1, 0, 0))
     for name in columns:
-        shown.add_column(
+        table.add_column(
             name,
             justify="right" if name in numeric else "left",
             overflow="fold",
             no_wrap=any(columns) and name not in _LONG,
         )
     for row in rows:
-        shown.add_row(*(plain(cell) for cell in row))
-    return shown
+        table.add_row(*(plain(cell) for cell in row))
+    return table
 
 
 def _local_minute(match: re.Match[str]) -> str:
@@ -75,14 +75,14 @@ def _local_minute(match: re.Match[str]) -> str:
 
 
 def _without(
-    at: int, columns: Sequence[str], rows: Sequence[Sequence[str]]
+    index: int, columns: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> tuple[list[str], list[list[str]]]:
     """Return the header and rows without one column."""
-    first, *others = ([*row[:at], *row[at + 1 :]] for row in (columns, *rows))
-    return first, others
+    header, *others = ([*row[:index], *row[index + 1 :]] for row in (columns, *rows))
+    return header, others
 
 
-def _shortened(text: str, width: int) -> str:
+def _shorten(text: str, width: int) -> str:
     """Cut a text to a width; an ellipsis marks the cut."""
     from rich.cells import cell_len, set_cell_size
 
@@ -94,7 +94,7 @@ def _width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
     from rich.cells import cell_len
 
     widths = [max(map(cell_len, cells)) for cells in zip(columns, *rows, strict=True)]
-    for at, name in enumerate(columns):
+    for index, name in enumerate(columns):
         if name in _LONG:
-            widths[at] = min(widths[at], LEGIBLE)
+            widths[index] = min(widths[index], LEGIBLE)
     return sum(widths) + 2 * len(widths) - 1

@@ -293,7 +293,7 @@ def test_a_read_only_store_can_be_listed_and_not_changed(spread, as_owner, optio
 def test_projects_follow_their_partition(spread, words):
     spread("config", "set", "projects./src/app=work", "mcp.partitions=work,home")
     done = spread("partitions", *words, "--yes")
-    assert f"name {words[2]} now" in done.err
+    assert f"now name {words[2]}" in done.err
     assert spread("config", "get", "projects./src/app").out == f"{words[2]}\n"
     assert spread("config", "get", "mcp.partitions").out == f"{words[2]}, home\n"
 

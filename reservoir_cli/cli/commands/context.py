@@ -102,7 +102,10 @@ def context(
     threshold: Annotated[
         float | None,
         typer.Option(
-            metavar="X", min=0, max=1, help="Count as similar above this (1 + cosine)/2, 0 to 1."
+            metavar="X",
+            min=0,
+            max=1,
+            help="Messages above this (1 + cosine)/2 count as similar; 0 to 1.",
         ),
     ] = None,
     since: options.Since = None,
@@ -147,7 +150,7 @@ def context(
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="small or large: how many messages to consider for such a model.",
+            help="small or large: defaults for a context window of this size.",
             autocompletion=completion_values.among(*_choices("profile")),
         ),
     ] = None,

@@ -37,7 +37,7 @@ def forget(
     ] = None,
     before: Annotated[
         str | None,
-        typer.Option(metavar="T", help="Messages from before this time, or older than 90d."),
+        typer.Option(metavar="T", help="Messages from before this time: 2026-05-09, 90d."),
     ] = None,
     expired: Annotated[
         bool,

@@ -23,8 +23,8 @@ def mcp(
     """Serve the store to an agent over MCP on stdin and stdout; its client starts this.
 
     The agent can recall, search and read messages of one partition, and store notes there. Without
-    -p, it is the partition that [projects] in the settings assigns to the agent's working folder,
-    else the default one. Needs the extra mcp.
+    -p, this is the partition that [projects] in the settings assigns to the agent's working
+    folder, else the default partition. Needs the extra mcp.
     """
     end_on_signals()
     if terminated_by:

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from reservoir_cli.cli import console, open_store, options
+from reservoir_cli.redaction import Redactor
 from reservoir_cli.transfer.summarize import Outcome
 
 
@@ -48,20 +49,20 @@ def summarize(
                 text = f": {row['text']}" if row["text"] else ""
                 console.write(f"{row['date']} {row['conversation_id']}{text}\n")
     verb = "to summarise" if dry_run else "summarised"
-    done = [outcome for outcome in outcomes if outcome.reason is None]
-    console.aside(f"{options.counted(len(done), 'conversation')} {verb}")
-    if len(done) < len(outcomes):
+    succeeded = [outcome for outcome in outcomes if outcome.reason is None]
+    console.aside(f"{options.counted(len(succeeded), 'conversation')} {verb}")
+    if len(succeeded) < len(outcomes):
         raise typer.Exit(1)
 
 
-def _row(outcome: Any, mask: Any) -> dict[str, Any]:
+def _row(outcome: Outcome, redactor: Redactor) -> dict[str, Any]:
     conversation, summary = outcome.conversation, outcome.summary
     return {
         "partition": conversation.partition,
         "instance": conversation.instance,
-        "conversation_id": mask.id(conversation.partition, conversation.conversation.id),
+        "conversation_id": redactor.id(conversation.partition, conversation.conversation.id),
         "date": f"{conversation.first.astimezone():%Y-%m-%d}",
-        "text": mask.text(conversation.partition, summary.text) if summary else None,
+        "text": redactor.text(conversation.partition, summary.text) if summary else None,
         "made_by": summary.made_by if summary else None,
         "skipped": outcome.reason,
     }

@@ -200,25 +200,25 @@ def _fields(report: SyncReport) -> dict[str, Any]:
         "busy": report.busy,
         "sources": [
             {
-                "source": each.source.name,
-                "tool": each.source.tool,
-                "path": str(each.source.path),
-                "partition": each.source.partition,
-                "files": each.files,
-                "read": each.read,
-                "imported": each.imports.imported,
-                "already": each.imports.already,
-                "renewed": each.imports.renewed,
-                "skipped": each.imports.skipped,
-                "forgotten": each.imports.forgotten,
-                "expired": each.imports.expired,
-                "excluded": each.excluded,
-                "marked": len(each.marked),
-                "held": each.held,
-                "reasons": each.imports.reasons,
-                "failures": each.failures,
+                "source": entry.source.name,
+                "tool": entry.source.tool,
+                "path": str(entry.source.path),
+                "partition": entry.source.partition,
+                "files": entry.files,
+                "read": entry.read,
+                "imported": entry.imports.imported,
+                "already": entry.imports.already,
+                "renewed": entry.imports.renewed,
+                "skipped": entry.imports.skipped,
+                "forgotten": entry.imports.forgotten,
+                "expired": entry.imports.expired,
+                "excluded": entry.excluded,
+                "marked": len(entry.marked),
+                "held": entry.held,
+                "reasons": entry.imports.reasons,
+                "failures": entry.failures,
             }
-            for each in report.sources
+            for entry in report.sources
         ],
     }
 

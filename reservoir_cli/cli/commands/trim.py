@@ -66,10 +66,10 @@ def trim(
     known = options.load_config(ctx)
     settings = known.settings(partition, model)
     required_window(known, model, settings)
-    wanted = settings.trim_budget_tokens if budget is None else budget
-    if 0 < wanted < _LEAST:
-        console.note(f"the budget of {wanted} was raised to {_LEAST}")
-        wanted = _LEAST
+    tokens = settings.trim_budget_tokens if budget is None else budget
+    if 0 < tokens < _LEAST:
+        console.note(f"the budget of {tokens} was raised to {_LEAST}")
+        tokens = _LEAST
     document = _read(file)
     messages = _messages(document)
     start = find_turn_start(messages) if turn_start is None else turn_start
@@ -82,7 +82,7 @@ def trim(
         messages,
         turn_start=start,
         iteration=iteration,
-        budget=wanted,
+        budget=tokens,
         counter=storing_counter(settings.token_counter),
         multiplier=settings.token_multiplier,
     )

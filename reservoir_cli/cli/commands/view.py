@@ -35,7 +35,7 @@ def view(
             metavar="N", help="This message and its neighbours in the conversation, COUNT in all."
         ),
     ] = None,
-    trace_id: options.TraceId = None,
+    trace_id: options.TraceFilter = None,
     conversation: options.Conversation = None,
     role: options.RoleFilter = None,
     since: options.Since = None,
