@@ -49,7 +49,7 @@ def test_a_file_that_is_there_is_replaced_only_with_a_yes(copied):
     cli, target = copied
     target.write_text("precious")
     refused = cli("backup", str(target), code=2).err
-    assert f"ask at: {target} exists; replace it?\nhint: add --yes\n" in refused
+    assert f"without a terminal: {target} exists; replace it?\nhint: add --yes\n" in refused
     assert target.read_text() == "precious"
     cli("backup", str(target), "--yes")
     assert dump(target) == dump(cli.db)

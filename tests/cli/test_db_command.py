@@ -25,7 +25,7 @@ def test_every_command_works_on_a_server(cli, url, samples_file):
         return cli(*arguments, env=server, **more)
 
     assert on_server("view").out == ""  # nothing is there, and nothing is made
-    assert "not there yet" in on_server("db", "status").out
+    assert "none yet" in on_server("db", "status").out
     assert "imported" in on_server("ingest", "--no-embed", str(samples_file)).err
     number = int(on_server("ingest", "--no-embed", stdin="We dropped Redis in May.").out)
     assert on_server("view", "1").out == "user: We dropped Redis in May.\n"
@@ -208,8 +208,8 @@ def test_a_file_may_have_such_a_name_in_a_folder(cli):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["db", "migrate", "--rls"], 2, "reservoir.db is a file: this is for a store on a server"),
-        (["db", "index", "-p", "p"], 2, "for a store on a server"),
+        (["db", "migrate", "--rls"], 2, "reservoir.db is a file: this needs a store on a server"),
+        (["db", "index", "-p", "p"], 2, "needs a store on a server"),
         (["db", "copy", "nowhere.db", "x.db"], 3, "there is no store"),
         (["--db", "mysql://h/d", "view"], 2, "not supported"),
     ],
@@ -223,7 +223,7 @@ def test_a_file_has_a_status_too_and_a_cluster_its_statements(cli):
     status = cli("db", "status", "--json").document
     assert status["engine"].startswith("SQLite")
     assert status["store"]["messages"] == 1
-    assert "not there yet" not in cli("db", "status").out
+    assert "none yet" not in cli("db", "status").out
     assert (
         "create_distributed_table('reservoir.messages', 'partition')" in cli("db", "shard-sql").out
     )
@@ -234,7 +234,7 @@ def test_what_needs_no_server_needs_no_driver(cli, tmp_path):
     without = {"PYTHONPATH": str(tmp_path)}
     assert "create_reference_table" in cli("db", "shard-sql", env=without).out
     refused = cli("db", "index", "-p", "p", env=without, code=2).err
-    assert "is a file: this is for a store on a server" in refused
+    assert "is a file: this needs a store on a server" in refused
     away = cli("--db", "postgresql://h/d", "view", env=without, code=3).err
     assert "needs psycopg" in away
 

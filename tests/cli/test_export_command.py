@@ -76,10 +76,10 @@ def test_filters_that_let_nothing_through_are_named(spread):
     for command in ("export", "view"):
         done = spread(command, "--since", "2030-01-01", "--until", "2031-01-01")
         assert done.out == ""
-        assert done.err == "note: no message in default passes --since and --until\n"
+        assert done.err == "note: no message in default matches --since and --until\n"
     done = spread("view", "--role", "tool", "-i", "chatgpt", "--json")
     assert done.document["messages"] == []
-    assert done.err == "note: no message in default/chatgpt passes --role\n"
+    assert done.err == "note: no message in default/chatgpt matches --role\n"
 
 
 def test_json_is_a_document_and_jsonl_are_rows(spread):
@@ -130,7 +130,7 @@ def test_a_file_stays_as_it_was_when_the_export_fails(spread, tmp_path):
     ("options", "hint"),
     [
         (["-p", "nowhere"], "hint: nothing in nowhere; 2 messages in default (-p default)"),
-        (["--match", "never said"], "hint: no message in default passes --match\n"),
+        (["--match", "never said"], "hint: no message in default matches --match\n"),
         (["-p", "nowhere", "--format", "json"], "hint: nothing in nowhere; "),
         (["-p", "nowhere", "--format", "openai"], "hint: nothing in nowhere; "),
     ],

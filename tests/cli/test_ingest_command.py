@@ -233,7 +233,7 @@ def test_of_a_file_that_is_all_wrong_every_line_is_named_and_the_way_out(cli, tm
     assert lines[0].endswith("skipped 300")
     assert "line 300: " in lines[300]
     assert lines[301].startswith("error: ")
-    assert lines[302] == "hint: without --format it is found by what the file holds"
+    assert lines[302] == "hint: without --format the format is detected from the content"
     assert len(json.loads(done.out)["reasons"]) == 300
 
 

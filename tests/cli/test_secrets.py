@@ -135,7 +135,7 @@ def test_removed_they_are_in_no_name_or_id_that_is_stored_and_stay_forgotten(cli
 def test_remove_hides_what_was_stored_before_and_says_how_many(cli):
     bring(cli, "mask")
     changed = cli("config", "--set", "redact=remove")
-    assert "3 stored messages hold secrets" in changed.err
+    assert "3 stored messages contain secrets" in changed.err
     for command in READS:
         shown = cli(*command)
         assert PASSWORD not in shown.out + shown.err, command
@@ -173,7 +173,7 @@ def test_what_is_masked_is_counted_as_it_is_printed(cli):
 def test_an_export_says_that_it_is_masked(cli):
     bring(cli, "mask")
     masked = cli("export", env={"RESERVOIR_REDACT": "mask"})
-    assert "secrets of 3 messages are masked" in masked.err
+    assert "secrets in 3 messages are masked" in masked.err
     whole = cli("export", env={"RESERVOIR_REDACT": "mark"})
     assert KEY in whole.out
     assert "masked" not in whole.err

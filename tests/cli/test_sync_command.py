@@ -64,10 +64,10 @@ def test_a_script_gets_what_is_found_and_a_summary(machine):
 
 
 def test_on_a_terminal_it_asks_and_remembers_the_answer(machine):
-    refused = machine.talk("sync", "--no-embed", answers=[("Import what is new", "n\n")])
+    refused = machine.talk("sync", "--no-embed", answers=[("Import new messages", "n\n")])
     assert refused.code == 1
     assert not machine.db.exists() or machine.rows("--all-instances") == []
-    done = machine.talk("sync", "--no-embed", answers=[("Import what is new", "\n")])
+    done = machine.talk("sync", "--no-embed", answers=[("Import new messages", "\n")])
     assert done.code == 0
     assert "codex: ~/.codex/sessions, to partition default" in done.out
     assert machine("config", "--get", "sources.codex.path").out == "~/.codex/sessions\n"
@@ -134,7 +134,7 @@ def test_a_second_sync_ends_at_once_and_says_so(machine):
         assert holder.stdout.readline() == b"held\n"
         done = machine("sync", "--no-embed", "--json")
         holder.stdin.close()
-    assert "another sync of this store is at work" in done.err
+    assert "another sync of this store is running" in done.err
     assert done.document["busy"] is True
 
 
@@ -173,7 +173,7 @@ def test_timers_are_printed_with_whole_paths(machine):
 def test_a_renamed_partition_takes_its_sources_in_the_settings_along(machine):
     machine("init", "--yes", "--no-embed", "-p", "work")
     done = machine("partitions", "--rename", "work", "job", "--yes")
-    assert "reservoir sync brings claude-code, codex to job from now on" in done.err
+    assert "reservoir sync imports claude-code, codex into job from now on" in done.err
     turn(machine, 1)
     machine("sync", "--no-embed")
     places = machine("partitions", "--json").document["partitions"]

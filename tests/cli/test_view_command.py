@@ -141,7 +141,7 @@ def test_a_filter_that_leaves_nothing_does_not_send_the_user_elsewhere(cli):
     cli.say("here", "--at", AT)
     cli.say("there", "-i", "other", "--at", AT)
     done = cli("view", "--role", "tool")
-    assert (done.out, done.err) == ("", "note: no message in default passes --role\n")
+    assert (done.out, done.err) == ("", "note: no message in default matches --role\n")
 
 
 def test_a_view_takes_the_whole_partition_unless_it_is_narrowed(cli):

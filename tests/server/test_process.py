@@ -93,9 +93,9 @@ def test_servers_are_ended_by_a_command(place: Path) -> None:
         ended = first.wait(PATIENCE)
         assert ended == 143 or os.name != "posix"
         assert code == 0
-        assert said.startswith("note: ended the server at http://127.0.0.1:")
+        assert said.startswith("note: stopped the server at http://127.0.0.1:")
         assert running_servers.running() == []
-        assert failed(place, "--stop") == (0, "note: no server runs\n")
+        assert failed(place, "--stop") == (0, "note: no server is running\n")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no SIGINT for one process")

@@ -94,7 +94,7 @@ def test_a_model_is_changed_by_processes_of_which_one_is_killed(
     done = run("embed", "--model", str(new), "--json")
     assert json.loads(done.stdout)["embedded"] == left
     assert json.loads(done.stdout)["model"] == str(new)
-    assert f"setting embedding_model is {new} from here on" in done.stderr
+    assert f"setting embedding_model is {new} from now on" in done.stderr
     assert run("config", "--get", "embedding_model").stdout == f"{new}\n"
     assert run("search", "--semantic", "cat 7").stdout != before
     assert "another model" not in run("doctor").stdout
