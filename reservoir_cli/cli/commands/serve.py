@@ -84,8 +84,8 @@ def serve(
 
 def _stop_servers() -> None:
     """End every server of this home that answers, and forget those that were killed."""
-    servers = running_servers.running()
-    answering = [server for server in servers if server.code()]
+    servers = running_servers.read_servers()
+    answering = [server for server in servers if server.request_code()]
     for server in servers:
         if server not in answering:
             running_servers.forget(server)

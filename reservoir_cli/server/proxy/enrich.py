@@ -17,7 +17,7 @@ from reservoir_cli.server.proxy.json_spans import insert
 from reservoir_cli.server.proxy.question_identity import Question
 from reservoir_cli.server.proxy.request import ParsedRequest
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.server.store_threads import HASTE
+from reservoir_cli.server.store_threads import SHORT_PATIENCE
 
 T = TypeVar("T")
 
@@ -78,7 +78,7 @@ class Enricher:
         self._state, new_thread = state, state.new_thread
         # Threads of their own: what was added before is added again even if questions wait, or
         # another program writes.
-        self._ledger = new_thread("ledger", HASTE)
+        self._ledger = new_thread("ledger", SHORT_PATIENCE)
         self._ledger_writes = new_thread("ledger writes")
         self._unwritten: dict[tuple[str, str], dict[tuple[int, str], _Unwritten]] = {}
         self._put = 0
