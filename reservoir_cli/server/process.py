@@ -83,7 +83,7 @@ def serve(
     )
     try:
         state.writer.submit(lambda _: None).result()
-        # On a signal, run() returns normally first, and then raises the signal again.
+        # On a signal, uvicorn ends its loop and then raises the signal again.
         build_server(build_app(state), lambda: ready(state)).run(sockets=[listener])
     finally:
         running_servers.withdraw()
@@ -165,14 +165,16 @@ def listen(host: str, port: int) -> socket.socket:
         listener = socket.create_server(address[:2], family=family)
     except socket.gaierror as error:
         problem = error.strerror or "no such host"
-        raise ReservoirError(f"cannot listen at {host}:{port}: {problem}", hint=_HOST_HINT) from None
+        message = f"cannot listen at {host}:{port}: {problem}"
+        raise ReservoirError(message, hint=_HOST_HINT) from None
     except UnicodeError:
-        raise ReservoirError(f"{host} is no name of a host", hint=_HOST_HINT) from None
+        raise ReservoirError(f"{host} is not a valid host name", hint=_HOST_HINT) from None
     except OSError as error:
         hint = "another server runs there; --port N takes another port"
         problem = os.strerror(error.errno) if error.errno else str(error)
         if error.errno != errno.EADDRINUSE:
-            hint = _HOST_HINT if error.errno == errno.EADDRNOTAVAIL else "--port N takes another port"
+            is_foreign = error.errno == errno.EADDRNOTAVAIL
+            hint = _HOST_HINT if is_foreign else "--port N takes another port"
         raise ReservoirError(f"cannot listen at {host}:{port}: {problem}", hint=hint) from None
     # Inherited by connections. Without it, the start of an answer's body arrives 40 ms after its
     # headers, because asyncio does not recognise these sockets as TCP.

@@ -68,7 +68,9 @@ def test_it_says_where_it_is_and_ends_on_a_signal(place: Path, home: Path) -> No
             "page": f"{root}/ui/",
         }
         assert token == (home / "serve.token").read_text(encoding="utf-8").strip()
-        assert running_servers.read_servers() == [RunningServer(ready["base_url"], ready["page"], process.pid)]
+        assert running_servers.read_servers() == [
+            RunningServer(ready["base_url"], ready["page"], process.pid)
+        ]
         process.terminate()
         _, log = process.communicate(timeout=PATIENCE)
         if os.name == "posix":
