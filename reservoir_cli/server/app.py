@@ -88,7 +88,7 @@ def split_token(path: str) -> tuple[str | None, str]:
 
 
 async def _unauthorized(scope: Scope, receive: Receive, send: Send) -> None:
-    problem = "the base URL has no token or a wrong one; reservoir serve prints it whole"
+    problem = "the base URL has no token or a wrong one; reservoir serve prints the complete URL"
     error = {"type": "authentication_error", "code": "reservoir_token", "message": problem}
     response = JSONResponse({"type": "error", "error": error}, 401)
     await response(scope, receive, send)

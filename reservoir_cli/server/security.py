@@ -40,12 +40,12 @@ def refusal(headers: Headers | Mapping[str, str], hosts: Collection[str]) -> str
     """Return why a request is refused, or ``None``."""
     host = headers.get("host", "")
     if not is_known_host(host, hosts):
-        return "this server is not known by that name; see --allow-host"
+        return "this server does not accept that host name; see --allow-host"
     origin = headers.get("origin")
     if origin is not None and not _is_own_origin(origin, host):
-        return "requests of other origins are refused"
+        return "requests from other origins are refused"
     if headers.get("sec-fetch-site", "none").lower() not in _OWN_SITES:
-        return "requests of other sites are refused"
+        return "requests from other sites are refused"
     return None
 
 
