@@ -108,10 +108,10 @@ def test_the_schemas_refuse_what_the_check_refuses() -> None:
 
 
 def test_what_the_server_says_of_itself_is_under_800_tokens() -> None:
-    listed = pytest.importorskip("reservoir_cli.agents.mcp.server", reason="mcp is not installed")
+    server = pytest.importorskip("reservoir_cli.agents.mcp.server", reason="mcp is not installed")
     counter = load_counter("approximate")
     rows = [
-        listed.listed(tool).model_dump(by_alias=True, exclude_none=True, mode="json")
+        server.describe(tool).model_dump(by_alias=True, exclude_none=True, mode="json")
         for tool in TOOLS.values()
     ]
     # The counter is within 15% of o200k, and above it on JSON; written out it is at its longest.
