@@ -1,6 +1,6 @@
 """Write the man page, ``docs/reservoir.1``, from the help texts.
 
-Run ``python tools/man_page.py`` after changing a help text; a test compares them.
+Run ``python tools/man_page.py`` after changing a help text; a test checks that they agree.
 """
 
 import inspect

@@ -241,7 +241,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--unrelated", type=_named_set, help="SET=FILE with unrelated questions")
     parser.add_argument("--against", type=Path, help="a --json file to compare with, paired")
     parser.add_argument("--model", default=DEFAULT_MODEL_NAME, help="embedding model or folder")
-    parser.add_argument("--cache", type=Path, help="keep vectors and fill_store stores here")
+    parser.add_argument("--cache", type=Path, help="keep vectors and filled stores here")
     parser.add_argument("--json", type=Path, help="write figures and scores to this file")
     parser.add_argument("--plot", type=Path, help="plot recall over budget in this PNG")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""The base class of clients: programs that talk to models and can be our_command."""
+"""The base class of clients: programs that talk to models and can be connected."""
 
 import os
 import re

@@ -13,12 +13,12 @@ from evidence import (
     Recall,
     answering_passage,
     best_first,
-    is_covered,
     figures,
+    fill_budget,
     interval,
+    is_covered,
     lost_at_larger,
     refusals,
-    fill_budget,
 )
 from hypothesis import given
 from hypothesis import strategies as st
