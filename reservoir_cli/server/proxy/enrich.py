@@ -197,12 +197,20 @@ class Enricher:
         return entry
 
     def _put_queued(self, reservoir: Reservoir) -> None:
-        """Write all queued entries; if several calls are queued, the first one writes them all."""
+        """Write all queued entries; if several calls are queued, the first one writes them all.
+
+        They are written in one transaction. If that fails, for instance because two servers wait
+        for each other's locks, they are written one by one.
+        """
         puts = [self._puts.popleft() for _ in range(len(self._puts))]
-        if puts:
-            with reservoir.store.write():
-                for put in puts:
-                    put(reservoir)
+        try:
+            if puts:
+                with reservoir.store.write():
+                    for put in puts:
+                        put(reservoir)
+        except Exception:
+            for put in puts:
+                put(reservoir)
 
     def _hold_until_written(
         self, written: Future[None], conversation: tuple[str, str], unwritten: _Unwritten

@@ -43,7 +43,7 @@ async def index(request: Request) -> Response:
     part = "part" in request.query_params
     return render(
         request,
-        "list.html" if part else "index.html",
+        "conversation_list.html" if part else "conversations.html",
         query=query,
         listing=listing,
         places=places,
@@ -72,7 +72,7 @@ async def conversation(request: Request) -> Response:
     shown_page = await read(
         request, lambda reservoir: conversations.read_thread(reservoir, thread, number, at)
     )
-    template = "messages.html" if "part" in query else "conversation.html"
+    template = "conversation_messages.html" if "part" in query else "conversation.html"
     return render(request, template, page=shown_page, at=at, gone=number_of(query, "gone"))
 
 
@@ -83,7 +83,7 @@ async def message(request: Request) -> Response:
         request, lambda reservoir: conversations.find_message(reservoir, partition, number)
     )
     if "whole" in request.query_params:
-        return render(request, "message.html", shown=conversations.show(stored, whole=True))
+        return render(request, "whole_message.html", shown=conversations.show(stored, whole=True))
     address = link(
         "/conversation", p=partition, i=stored.instance, c=stored.conversation_id, at=number
     )
@@ -105,7 +105,7 @@ async def delete(request: Request) -> Response:
     thread = thread_of(request)
     page = await read(request, lambda reservoir: conversations.read_thread(reservoir, thread, 1))
     if request.method != "POST":
-        return render(request, "delete.html", page=page, shown=None)
+        return render(request, "confirm_delete.html", page=page, shown=None)
     gone = await write(request, lambda reservoir: conversations.forget(reservoir, thread))
     return RedirectResponse(link("/", p=thread[0], gone=gone), 303)
 
@@ -116,7 +116,7 @@ async def _delete_message(request: Request) -> Response:
         request, lambda reservoir: conversations.find_message(reservoir, partition, number)
     )
     if request.method != "POST":
-        return render(request, "delete.html", page=None, shown=conversations.show(stored))
+        return render(request, "confirm_delete.html", page=None, shown=conversations.show(stored))
     await write(request, lambda reservoir: reservoir.forget([Key(partition, number)]))
     thread = (partition, stored.instance, stored.conversation_id)
     remaining = await read(request, lambda reservoir: conversations.ids_of(reservoir, thread))
@@ -145,7 +145,7 @@ async def ask(request: Request) -> Response:
     part = "part" in query and shown is not None
     return render(
         request,
-        "chosen.html" if part else "window.html",
+        "window_result.html" if part else "window.html",
         question=question,
         shown=shown,
         sliders=question_form.sliders(
@@ -169,4 +169,4 @@ def default_partition(places: list[tuple[str, str, int]], config: Config) -> str
 
 async def use(request: Request) -> Response:
     """Show usage over time and the contents of the store."""
-    return render(request, "use.html", use=await read(request, usage.summarize))
+    return render(request, "usage.html", use=await read(request, usage.summarize))
