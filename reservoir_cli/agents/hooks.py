@@ -82,7 +82,7 @@ def _log_empty(reservoir: Reservoir, partition: str | None) -> None:
     name = reservoir.scope(partition).partition
     partitions = {place[0] for place in reservoir.lookup.places()}
     if partitions and name not in partitions:
-        hint = "setting partition, or projects for a folder, names another"
+        hint = "setting partition, or projects for a folder, selects another"
         _log("user-prompt", ReservoirError(f"partition {name} is empty: {hint}"))
 
 

@@ -170,11 +170,11 @@ def listen(host: str, port: int) -> socket.socket:
     except UnicodeError:
         raise ReservoirError(f"{host} is not a valid host name", hint=_HOST_HINT) from None
     except OSError as error:
-        hint = "another server runs there; --port N takes another port"
+        hint = "another server is using it; --port N selects another port"
         problem = os.strerror(error.errno) if error.errno else str(error)
         if error.errno != errno.EADDRINUSE:
             is_foreign = error.errno == errno.EADDRNOTAVAIL
-            hint = _HOST_HINT if is_foreign else "--port N takes another port"
+            hint = _HOST_HINT if is_foreign else "--port N selects another port"
         raise ReservoirError(f"cannot listen at {host}:{port}: {problem}", hint=hint) from None
     # Inherited by connections. Without it, the start of an answer's body arrives 40 ms after its
     # headers, because asyncio does not recognise these sockets as TCP.

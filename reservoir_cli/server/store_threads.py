@@ -26,7 +26,7 @@ SHORT_PATIENCE = 0.02
 
 
 class Opener(Protocol):
-    """Opens the store of the settings."""
+    """A function that opens the store of the settings."""
 
     def __call__(
         self,

@@ -73,7 +73,7 @@ class Config:
     proxy_store: str = proxy.CHOICES[0]
 
     def settings(self, partition: str | None = None, model: str | None = None) -> Settings:
-        """Return the effective settings for a partition and a model; default: the configured."""
+        """Return the effective settings for a partition and a model, by default the configured."""
         partition = partition or str(self.lookup("partition")[0])
         model = model or self._default_model()
         sources = [values for _, values in self._sources(partition, model)]
@@ -94,10 +94,7 @@ class Config:
         self, key: str, partition: str | None = None, model: str | None = None
     ) -> tuple[Value, Origin]:
         """Return the effective value of one setting, and its source."""
-        if key not in (
-            "partition",
-            "model",
-        ):  # these two select the tables, so no table contains them
+        if key not in ("partition", "model"):  # they select the tables, so no table has them
             partition = partition or str(self.lookup("partition")[0])
             model = model or self._default_model()
         for origin, values in self._sources(partition, model):

@@ -326,8 +326,8 @@ def _without_tag(name: str) -> Iterator[str]:
     """Yield the name with its tag shortened step by step: x:8b-q4 gives x:8b, then x."""
     base, _, tag = name.partition(":")
     parts = tag.split("-")
-    for kept in range(len(parts) - 1, 0, -1):
-        yield f"{base}:{'-'.join(parts[:kept])}"
+    for count in range(len(parts) - 1, 0, -1):
+        yield f"{base}:{'-'.join(parts[:count])}"
     yield base
 
 

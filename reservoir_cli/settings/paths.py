@@ -214,7 +214,7 @@ def store_files(store: Path) -> list[Path]:
 
 
 def private_files(store: Iterable[Path]) -> list[Path]:
-    """Return our private files: those of a store, the log, and the settings at their usual path.
+    """Return our private files: those of a store, the log, and the settings at their default path.
 
     Settings that ``RESERVOIR_CONFIG`` names, or that are symlinked, may be shared with other users.
 

@@ -43,7 +43,7 @@ def check_project(folder: str, partition: Any) -> str:
     if not isinstance(partition, str):
         raise UsageError(
             f"{TABLE}.{folder} must be the name of a partition, not {partition!r}",
-            hint='it must be a text, such as "work"',
+            hint='it must be a string, such as "work"',
         )
     return check_name(partition)
 

@@ -73,7 +73,7 @@ def check_value(key: str, value: Any, where: str) -> Value:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        types = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+        types = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
         raise UsageError(f"{where} must be {types[kind]}, not {value!r}", hint=f"it {_rule(key)}")
     if not _in_range(key, value):
         raise UsageError(f"{where} cannot be {value!r}", hint=f"it {_rule(key)}")
@@ -88,7 +88,7 @@ def check_value(key: str, value: Any, where: str) -> Value:
 def _check_list(value: Any, where: str) -> list[str]:
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise UsageError(f"{where} must be a list of texts", hint='write ["one", "two"]')
+        raise UsageError(f"{where} must be a list of strings", hint='write ["one", "two"]')
     return texts
 
 

@@ -20,7 +20,7 @@ def is_on_a_server(location: str) -> bool:
 
 
 def file_identity(location: str) -> tuple[int, int] | None:
-    """Return the device and inode of a store's file; ``None`` if it does not exist."""
+    """Return the device and inode of a store's file; ``None`` if missing, zeros on a server."""
     if is_on_a_server(location):
         return (0, 0)
     try:

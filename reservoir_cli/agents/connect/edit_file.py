@@ -103,7 +103,7 @@ class SettingsFile:
             for edit in edits:
                 text = self._apply(text, edit)
             if not _is_equal(self._format.loads(text, **self._accepts), self.data_after(edits)):
-                raise ValueError("its layout is not one that can be edited")
+                raise ValueError("its layout cannot be edited")
             text.encode("utf-8")
         except (ValueError, LookupError, TypeError) as error:
             raise RefusedFileError(f"cannot edit {self.path}: {error}") from None
@@ -273,7 +273,7 @@ class SettingsFile:
             reason = error if self._format is jsonc else "it is not valid TOML"
             raise RefusedFileError(f"{self.path} is invalid: {reason}") from None
         if not isinstance(data, dict):
-            raise RefusedFileError(f"{self.path} is invalid: it holds no object")
+            raise RefusedFileError(f"{self.path} is invalid: it is not an object")
         return data
 
 

@@ -101,7 +101,7 @@ def remove(text: str, path: Path) -> str:
     item = parent.item(path[-1])
     if item is None:
         raise LookupError(path)
-    return _without(text, parent, item)
+    return _remove_item(text, parent, item)
 
 
 def wrap(path: Sequence[str | int], value: Any) -> Any:
@@ -148,7 +148,7 @@ def _insert(text: str, parent: _Node, step: str | int, value: Any) -> str:
     return f"{text[: last.node.end]},{text[last.node.end : end]}{new}{tail}"
 
 
-def _without(text: str, parent: _Node, item: _Item) -> str:
+def _remove_item(text: str, parent: _Node, item: _Item) -> str:
     """Return the text without an item and its comma."""
     index = parent.items.index(item)
     end = item.node.end if item.comma is None else item.comma + 1
@@ -164,12 +164,12 @@ def _without(text: str, parent: _Node, item: _Item) -> str:
         head = text[:start]
         if comma is not None:
             head = text[:comma] + text[comma + 1 : start]
-        if _holds(head + text[end:], parent.start, expected):
+        if _has_values(head + text[end:], parent.start, expected):
             break
     return head + text[end:]
 
 
-def _holds(text: str, start: int, expected: list[Any]) -> bool:
+def _has_values(text: str, start: int, expected: list[Any]) -> bool:
     """Return whether the container at a position has the expected values."""
     try:
         _parse(text)
@@ -202,9 +202,9 @@ def _line_indent(text: str, position: int) -> str:
 
 
 def _parse(text: str) -> _Node:
-    node, end = _read(text, _skip(text, 0), 0)
-    if _skip(text, end) != len(text):
-        raise _unexpected(text, _skip(text, end))
+    node, end = _read(text, _skip_blank(text, 0), 0)
+    if _skip_blank(text, end) != len(text):
+        raise _unexpected(text, _skip_blank(text, end))
     return node
 
 
@@ -235,16 +235,16 @@ def _read_string(text: str, start: int) -> tuple[str, int]:
 
 def _read_items(text: str, start: int, closing: str, depth: int) -> tuple[_Node, int]:
     items: list[_Item] = []
-    position = _skip(text, start + 1)
+    position = _skip_blank(text, start + 1)
     while text[position : position + 1] != closing:
         if items and items[-1].comma is None:
             raise _unexpected(text, position)
         item = _read_item(text, position, closing, depth)
         items.append(item)
-        position = _skip(text, item.node.end)
+        position = _skip_blank(text, item.node.end)
         if text[position : position + 1] == ",":
             item.comma = position
-            position = _skip(text, position + 1)
+            position = _skip_blank(text, position + 1)
     values = [item.node.value for item in items]
     keys = [item.key for item in items]
     value = dict(zip(keys, values, strict=True)) if closing == "}" else values
@@ -257,15 +257,15 @@ def _read_item(text: str, start: int, closing: str, depth: int) -> _Item:
         if text[start : start + 1] != '"':
             raise _unexpected(text, start)
         key, position = _read_string(text, start)
-        position = _skip(text, position)
+        position = _skip_blank(text, position)
         if text[position : position + 1] != ":":
             raise _unexpected(text, position)
-        position = _skip(text, position + 1)
+        position = _skip_blank(text, position + 1)
     node, _ = _read(text, position, depth + 1)
     return _Item(start, key, node)
 
 
-def _skip(text: str, position: int) -> int:
+def _skip_blank(text: str, position: int) -> int:
     """Return the position after white space and comments."""
     blank = _BLANK.match(text, position)
     return blank.end() if blank else position

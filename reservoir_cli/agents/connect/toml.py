@@ -44,7 +44,7 @@ def assign(text: str, path: Path, value: Any) -> str:
         changed = _replace_line(text, path, value)
     elif isinstance(value, dict):
         changed = _append_table(text, path, value)
-    return changed if _holds(changed, wanted) else _assign_with_tomlkit(text, path, value)
+    return changed if _is_equivalent(changed, wanted) else _assign_with_tomlkit(text, path, value)
 
 
 def remove(text: str, path: Path) -> str:
@@ -59,7 +59,7 @@ def remove(text: str, path: Path) -> str:
         table = table[step]
     del table[path[-1]]
     cut = _cut_tables(text, path)
-    return cut if _holds(cut, wanted) else _remove_with_tomlkit(text, path)
+    return cut if _is_equivalent(cut, wanted) else _remove_with_tomlkit(text, path)
 
 
 def _append_table(text: str, path: Path, value: dict[str, Any]) -> str:
@@ -125,7 +125,7 @@ def _header_path(text: str, header: re.Match[str]) -> Path:
     return tuple(keys)
 
 
-def _holds(text: str, wanted: Any) -> bool:
+def _is_equivalent(text: str, wanted: Any) -> bool:
     try:
         return bool(comparable(loads(text)) == comparable(wanted))
     except ValueError:

@@ -42,7 +42,7 @@ def run(
 
 
 class _Scope:
-    """Find the partition of a client by the folders it works in, once."""
+    """Determine the partition of a client from the folders it works in, once."""
 
     def __init__(self, default: str, partition_of: Callable[[Path], str | None] | None) -> None:
         self._default, self._partition_of = default, partition_of

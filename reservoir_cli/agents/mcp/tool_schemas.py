@@ -122,7 +122,7 @@ class Tool:
         if parameter.choices and value not in parameter.choices:
             raise self._error(f"needs one of {', '.join(parameter.choices)} as {name}")
         if not isinstance(value, str) or not value.strip():
-            raise self._error(f"needs a text as {name}")
+            raise self._error(f"needs text as {name}")
         if len(value) > parameter.high:
             raise self._error(f"takes at most {parameter.high:,} characters as {name}")
         return value

@@ -30,7 +30,7 @@ _SNIPPET = 300
 
 
 class Opener(Protocol):
-    """Opens the store of the settings."""
+    """A function that opens the store of the settings."""
 
     def __call__(self, *, create: bool, notify: Callable[[str], None]) -> Reservoir:
         """Open the store.
@@ -107,7 +107,7 @@ class Answers:
             question, partition=partition, budget=budget, since=_parse_time(since)
         )
         if isinstance(outcome, Recall):
-            self._notes.clear()  # the recalled text contains them
+            self._notes.clear()  # not needed beside the recalled text
             return outcome.text.rstrip("\n")
         return f"Nothing recalled: {outcome.explanation}."
 

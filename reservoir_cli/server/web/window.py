@@ -60,7 +60,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class WindowView:
     """A window as the view shows it.
 
     :param settings: the settings with the sliders applied.
@@ -68,7 +68,7 @@ class Shown:
     :param above: tokens of the question and the sections, which are never pruned.
     :param framing: tokens of titles, day lines and the like: the rest of the used tokens.
     :param milliseconds: duration of the selection, without embedding the question.
-    :param came: ids of the messages that are in only because another one is left out.
+    :param newcomers: ids of the messages that are in only because another one is left out.
     """
 
     question: Question
@@ -83,7 +83,7 @@ class Shown:
     printed: str
     command: str
     milliseconds: float
-    came: frozenset[int]
+    newcomers: frozenset[int]
 
     def address(self, **changed: object) -> str:
         """Return the address of the same window with all messages, or with some parameters."""
@@ -101,7 +101,7 @@ class Shown:
         )
 
 
-def choose(reservoir: Reservoir, question: Question, default_store: str) -> Shown:
+def choose(reservoir: Reservoir, question: Question, default_store: str) -> WindowView:
     """Choose the context window of a question.
 
     :param default_store: the store of the settings, which the command need not name.
@@ -115,7 +115,7 @@ def choose(reservoir: Reservoir, question: Question, default_store: str) -> Show
     above = sum(window.budget.sections.values())
     kept = list(_kept_rows(window, settings, above))
     running = kept[-1].running if kept else above
-    return Shown(
+    return WindowView(
         question,
         window,
         settings,
@@ -137,7 +137,7 @@ def choose(reservoir: Reservoir, question: Question, default_store: str) -> Show
             options=question.options,
         ),
         window.timings_ms["read"] + window.timings_ms["select"],
-        _came_in(reservoir, question, window),
+        _find_newcomers(reservoir, question, window),
     )
 
 
@@ -164,7 +164,9 @@ def _build_window(reservoir: Reservoir, question: Question) -> ContextWindow:
     )
 
 
-def _came_in(reservoir: Reservoir, question: Question, window: ContextWindow) -> frozenset[int]:
+def _find_newcomers(
+    reservoir: Reservoir, question: Question, window: ContextWindow
+) -> frozenset[int]:
     """Return the ids of messages that are in the window only because another one is left out."""
     if not question.without:
         return frozenset()
@@ -188,12 +190,12 @@ def _kept_rows(window: ContextWindow, settings: Settings, running: int) -> Itera
 
 def _left_out_rows(window: ContextWindow, settings: Settings) -> list[Row]:
     """Return the candidates that were left out: those for lack of room first, best first."""
-    fillers = sorted(window.selection.passed_over, key=_rank)[:_MOST_FILLERS]
-    left_out = sorted([*window.selection.dropped, *fillers], key=_rank)
+    fillers = sorted(window.selection.passed_over, key=_sort_key)[:_MOST_FILLERS]
+    left_out = sorted([*window.selection.dropped, *fillers], key=_sort_key)
     return [_left_out_row(window, drop, settings) for drop in left_out]
 
 
-def _rank(drop: Dropped) -> tuple[bool, float, int]:
+def _sort_key(drop: Dropped) -> tuple[bool, float, int]:
     return not drop.for_room, -drop.candidate.scores.priority, -drop.candidate.message.id
 
 

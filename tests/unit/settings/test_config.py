@@ -94,9 +94,9 @@ BROKEN = {
     ),
     "a store at no server": ("database = 'foo://x'", "database: a store at foo:// is not"),
     "a setting of a table": ("[models.'a b']\nnosuch = 1", r"'nosuch' in \[models.a b\]"),
-    "a date": ("model = 2026-05-09", "model must be a text"),
-    "a list": ("model = ['gpt-4']", "model must be a text"),
-    "a table for a value": ("[model]\nname = 'gpt-4'", "model must be a text"),
+    "a date": ("model = 2026-05-09", "model must be a string"),
+    "a list": ("model = ['gpt-4']", "model must be a string"),
+    "a table for a value": ("[model]\nname = 'gpt-4'", "model must be a string"),
 }
 
 
