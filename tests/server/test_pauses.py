@@ -173,7 +173,7 @@ def wait_for_ledger(served: Served, count: int) -> None:
 def test_entries_of_the_ledger_that_wait_are_written_in_one_transaction(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background_work, "MOST", 1e9)
+    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
     provider.reply = completion()
     ask_three_times(served, client)
     rows, put = list[int](), Ledger.put
@@ -191,7 +191,7 @@ def test_entries_of_the_ledger_that_wait_are_written_in_one_transaction(
 def test_entries_of_the_ledger_are_written_one_by_one_if_one_fails(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background_work, "MOST", 1e9)
+    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
     provider.reply = completion()
     ask_three_times(served, client)
     calls, put = list[int](), Ledger.put
