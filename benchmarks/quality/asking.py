@@ -49,8 +49,8 @@ def open_reservoir(
 ) -> Iterator[Reservoir]:
     """Open a store with the benchmark's embedder, ignoring unknown settings."""
     known = {key: value for key, value in settings.items() if key in SETTINGS}
-    known = {"embedding_model": embedder.name, **known}
-    with Reservoir.open(path, settings=known, embedder=embedder) as reservoir:
+    options = {"embedding_model": embedder.name, **known}
+    with Reservoir.open(path, settings=options, embedder=embedder) as reservoir:
         yield reservoir
 
 

@@ -146,14 +146,14 @@ def interval(scores: Floats) -> tuple[float, float]:
 
 def figures(recall: Recall, budgets: Sequence[int]) -> dict[str, Any]:
     """Return the figures of a ranking or of contexts as JSON values; ``{}`` without questions."""
-    known = ~np.isnan(recall.by_budget).any(axis=1)
-    if not known.any():
+    is_known = ~np.isnan(recall.by_budget).any(axis=1)
+    if not is_known.any():
         return {}
-    recall = recall.at(known)
+    recall = recall.at(is_known)
     means = zip(map(str, budgets), recall.by_budget.mean(axis=0).tolist(), strict=True)
     depths = recall.by_depth.mean(axis=0).tolist() if recall.by_depth.size else []
     return {
-        "questions": int(known.sum()),
+        "questions": int(is_known.sum()),
         "score": float(recall.scores.mean()),
         "interval": list(interval(recall.scores)),
         "by_budget": dict(means),

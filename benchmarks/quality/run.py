@@ -44,12 +44,14 @@ def thin_out(collections: Sequence[Collection], limit: int | None) -> list[Colle
     total = sum(len(collection.questions) for collection in collections)
     if limit is None or limit >= total:
         return list(collections)
-    kept = set(np.linspace(0, total - 1, limit).astype(int).tolist())
+    selected = set(np.linspace(0, total - 1, limit).astype(int).tolist())
     numbers = iter(range(total))
     return [
         replace(
             collection,
-            questions=tuple(question for question in collection.questions if next(numbers) in kept),
+            questions=tuple(
+                question for question in collection.questions if next(numbers) in selected
+            ),
         )
         for collection in collections
     ]

@@ -157,22 +157,22 @@ def _long_answers(folder: Path) -> Collection:
 def conversation(text: str, name: str) -> Iterator[Message]:
     """Yield the messages of a file: a question every six minutes, or after the stated days."""
     blocks = re.split(r"^(=== .*)\n", text, flags=re.MULTILINE)[1:]
-    moment, count = datetime.min.replace(tzinfo=UTC), 0
+    time, count = datetime.min.replace(tzinfo=UTC), 0
     for head, content in zip(blocks[::2], blocks[1::2], strict=True):
         match = _HEAD.match(head)
         if match is None:
             raise ValueError(f"{name}: {head}")
         kind, start, _, days = match.groups()
         if kind == "conversation":
-            moment = datetime.fromisoformat(start).replace(tzinfo=UTC)
+            time = datetime.fromisoformat(start).replace(tzinfo=UTC)
             continue
         if kind == "user":
-            moment += timedelta(days=int(days)) if days else timedelta(minutes=6)
+            time += timedelta(days=int(days)) if days else timedelta(minutes=6)
         count += 1
         yield Message(
             kind,
             content.strip(),
-            created_at=moment + timedelta(seconds=0 if kind == "user" else 25),
+            created_at=time + timedelta(seconds=0 if kind == "user" else 25),
             trace_id=f"{name}-{(count + 1) // 2}",
             conversation_id=name,
             source="long answers",

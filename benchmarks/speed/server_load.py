@@ -143,7 +143,7 @@ def load(url: str, writers: int, readers: int, seconds: float) -> list[Work]:
     """Run processes that write and read for a number of seconds; return the work of each."""
     vectors = synthetic.vectors(_VECTORS)
     with closing(open_store(url)) as store:
-        store.activate_model("made-by-rng", DEFAULT_MODEL_NAME)
+        store.activate_model("synthetic", DEFAULT_MODEL_NAME)
     queue: Any = multiprocessing.Queue()
     end = time.time() + seconds
     processes = [
