@@ -28,7 +28,7 @@ def load_token() -> str:
         return _read(file)
     except OSError as error:
         raise ReservoirError(
-            f"cannot keep a token in {file}: {os.strerror(error.errno or 0)}"
+            f"cannot store a token in {file}: {os.strerror(error.errno or 0)}"
         ) from None
 
 
