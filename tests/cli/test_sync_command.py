@@ -97,7 +97,7 @@ def test_a_hook_reads_only_what_the_settings_name(machine):
         ),
         ('[sources.codex]\ntool = "codex"\n', "has no path"),
         ('[sources.codex]\npath = "/a"\nfolder = "b"\n', "unknown setting 'folder'"),
-        ('[sources.codex]\npath = "/a"\nexclude = 3\n', "must be a list of texts"),
+        ('[sources.codex]\npath = "/a"\nexclude = 3\n', "must be a list of strings"),
     ],
 )
 def test_wrong_sources_are_named(cli, settings, complaint):

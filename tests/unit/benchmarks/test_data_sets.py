@@ -81,7 +81,7 @@ def test_a_good_part_of_the_evidence_stands_deep_inside():
 def test_a_quotation_that_nobody_said_is_refused():
     messages = sets.read("long-answers", None)[0].messages
     with pytest.raises(ValueError, match="0 messages"):
-        sets._quoting({"question": "?", "evidence": ["never said"]}, messages)
+        sets._question({"question": "?", "evidence": ["never said"]}, messages)
 
 
 def test_a_set_that_is_not_here_needs_its_data():

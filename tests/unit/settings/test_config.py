@@ -19,11 +19,11 @@ def test_without_a_file_everything_is_at_its_default() -> None:
     known = config.load()
     assert not known.path.exists()
     assert known.settings() == Settings()
-    assert {origin for _, _, origin in config.listed(known)} == {"default"}
+    assert {origin for _, _, origin in config.list_settings(known)} == {"default"}
 
 
 def test_every_setting_is_listed_and_then_what_tables_say(file: Path) -> None:
-    rows = config.listed(config.load(written(file, EVERY_TABLE)))
+    rows = config.list_settings(config.load(written(file, EVERY_TABLE)))
     assert [key for key, _, _ in rows[: len(SETTINGS)]] == list(SETTINGS)
     assert rows[len(SETTINGS) :] == [
         ("partitions.coding.token_multiplier", 1.2, "partition"),
@@ -53,8 +53,8 @@ def test_a_models_name_keeps_its_dots_however_its_header_is_written(
 def test_a_name_and_a_longer_name_are_two_models(file: Path) -> None:
     text = "[models.gpt-4]\nreserve_tokens = 4\n[models.gpt-4.1]\nreserve_tokens = 41\n"
     known = config.load(written(file, text))
-    assert config.effective(known, "models.gpt-4.reserve_tokens") == (4, "model")
-    assert config.effective(known, "models.gpt-4.1.reserve_tokens") == (41, "model")
+    assert config.effective_value(known, "models.gpt-4.reserve_tokens") == (4, "model")
+    assert config.effective_value(known, "models.gpt-4.1.reserve_tokens") == (41, "model")
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,9 @@ BROKEN = {
     ),
     "a store at no server": ("database = 'foo://x'", "database: a store at foo:// is not"),
     "a setting of a table": ("[models.'a b']\nnosuch = 1", r"'nosuch' in \[models.a b\]"),
-    "a date": ("model = 2026-05-09", "model must be a text"),
-    "a list": ("model = ['gpt-4']", "model must be a text"),
-    "a table for a value": ("[model]\nname = 'gpt-4'", "model must be a text"),
+    "a date": ("model = 2026-05-09", "model must be a string"),
+    "a list": ("model = ['gpt-4']", "model must be a string"),
+    "a table for a value": ("[model]\nname = 'gpt-4'", "model must be a string"),
 }
 
 
@@ -148,7 +148,7 @@ def test_an_unknown_key_is_told_its_nearest_names(file: Path, key: str, near: st
         edit_file.edit(file, {key: "1"})
     assert near in str(caught.value.hint)
     with pytest.raises(UsageError, match="unknown setting"):
-        config.effective(config.load(), key)
+        config.effective_value(config.load(), key)
 
 
 def test_a_key_like_no_other_is_told_where_to_look() -> None:
