@@ -25,8 +25,13 @@ from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.tokens import load_counter
 
-# A slow machine is no failure, and a run tries what the last one tried; `make soak` tries more.
-hypothesis.settings.register_profile("reservoir", deadline=None, derandomize=True)
+# A slow machine is not a failure. Examples are the same in every run; `make soak` tries more.
+hypothesis.settings.register_profile(
+    "reservoir",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.load_profile("reservoir")
 
 SAMPLES = Path(__file__).parents[1] / "samples"

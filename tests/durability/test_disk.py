@@ -11,7 +11,7 @@ from pathlib import Path
 import killing
 import pytest
 from filling import room
-from trials import Home, faults
+from trials import PATIENCE, Home, faults
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="limits and modes of POSIX")
 
@@ -144,13 +144,11 @@ def test_a_running_import_ends_if_its_store_is_removed(person: Home, tmp_path: P
     file = tmp_path / "many.jsonl"
     killing.rows(file, random.Random(1), 30_000)
     process = person.start("ingest", "--no-embed", str(file))
-    deadline = time.monotonic() + 60
-    while not _stored(person.db):
-        assert time.monotonic() < deadline
+    while not _stored(person.db) and process.poll() is None:
         time.sleep(0.02)
-    for each in person.folder.glob("reservoir.db*"):
-        each.unlink()
-    out, err = process.communicate()
+    for file_of_store in person.folder.glob("reservoir.db*"):
+        file_of_store.unlink()
+    out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (3, b"")
     assert b"removed or replaced while it was in use" in err
     assert b"hint: " in err

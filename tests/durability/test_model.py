@@ -9,7 +9,7 @@ from pathlib import Path
 
 import killing
 import pytest
-from trials import Home
+from trials import PATIENCE, Home
 
 
 def weights(home: Home) -> Path:
@@ -57,8 +57,9 @@ def test_embedding_works_if_the_cache_is_deleted_meanwhile(
     place = weights(person).parent
     while process.poll() is None and not _maps(process.pid, place):
         time.sleep(0.005)
-    shutil.rmtree(person.folder / "cache")
-    _, err = process.communicate()
+    while (person.folder / "cache").exists():  # the process may write to it meanwhile
+        shutil.rmtree(person.folder / "cache", ignore_errors=True)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     assert person.rows("COUNT(*)", "id IN (SELECT message_id FROM embeddings)") == [(60,)]
     assert person.rows("COUNT(*)", "id IN (SELECT message_id FROM pending)") == [(0,)]

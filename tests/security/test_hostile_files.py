@@ -6,7 +6,6 @@ import os
 import sqlite3
 import struct
 import threading
-import time
 import zipfile
 import zlib
 from contextlib import ExitStack, closing
@@ -37,12 +36,10 @@ ROW = b'{"role": "user", "content": "a"}\n'
 
 
 def refused(folder: Path, *arguments: str, stdin: bytes = b"") -> str:
-    """The one line of a command that refuses what it was given, soon."""
-    began = time.monotonic()
+    """Return the error line of a command that refuses its input; one that hangs is killed."""
     answer = forked.run(*arguments, stdin=stdin, env=worlds.environment(folder), folder=folder)
     forked.hold(answer)
     assert answer.code in (1, 2, 3)
-    assert time.monotonic() - began < 30
     return answer.err.splitlines()[0]
 
 
@@ -64,10 +61,7 @@ def test_an_endless_device_is_refused(world: Path, way: list[str]) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS, ids=" ".join)
-def test_a_pipe_without_a_writer_times_out(
-    world: Path, way: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reading, "_PIPE_TIMEOUT", 0.1)  # the child has it too
+def test_a_pipe_without_a_writer_times_out(world: Path, way: list[str]) -> None:
     os.mkfifo(world / "pipe")
     assert "pipe" in refused(world, *(each.format("pipe") for each in way))
 

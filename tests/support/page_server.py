@@ -16,7 +16,7 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.app import build_app
-from reservoir_cli.server.process import Server, listen
+from reservoir_cli.server.process import Server, close, listen
 from reservoir_cli.server.security import names_of
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.server.store_threads import StoreThread
@@ -117,10 +117,9 @@ def serving(location: str, embedder: Embedder | None = None) -> Iterator[PageSer
         yield PageServer(state.origin, app, log)
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join(120)
+        close(state)
         listener.close()
-        state.reader.close()
-        state.writer.close()
 
 
 def said(role: str, text: str, minute: int, conversation: str | None = None) -> Message:

@@ -41,8 +41,8 @@ def test_a_server_killed_while_messages_come_in_keeps_whole_batches(
     process = subprocess.Popen(
         [*command, str(tmp_path / "talk.jsonl")], stderr=subprocess.PIPE, text=True
     )
-    with closing(_opened(url)) as watcher:
-        while watcher.holdings()["messages"] < 1_000:
+    with closing(_opened(url, process)) as watcher:
+        while watcher.holdings()["messages"] < 1_000 and process.poll() is None:
             time.sleep(0.01)
         mortal.kill()
     said = process.communicate(timeout=300)[1]
@@ -61,14 +61,15 @@ def test_a_server_killed_while_messages_come_in_keeps_whole_batches(
         assert store.problems() == []
 
 
-def _opened(url: str) -> Store:
-    """A store that another process makes just now."""
-    while True:
+def _opened(url: str, process: "subprocess.Popen[str]") -> Store:
+    """Open a store as soon as another process has created it."""
+    while process.poll() is None:
         opened = open_store(url, create=False)
         if opened.size() is not None:
             return opened
         opened.close()
         time.sleep(0.02)
+    raise AssertionError("the process ended too early")
 
 
 def test_a_server_killed_in_a_copy_and_in_a_migration_is_found_whole(
