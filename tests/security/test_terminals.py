@@ -78,7 +78,7 @@ def test_no_escape_sequence_reaches_a_terminal(world: Path, arguments: list[str]
         )
         assert shown or arguments == ["stats"]
         said = OWN.sub("", BAR.sub("", shown) if arguments == ["doctor"] else shown)
-        found = forked.commands_in(said)
+        found = forked.control_characters(said)
         assert not found, found
         assert arguments in FAILING or code == 0
         assert "\nerror: forged" not in shown
@@ -90,7 +90,7 @@ def test_a_question_on_a_terminal_names_nothing_raw(world: Path) -> None:
     code, shown = forked.on_terminal(*command, env=env, folder=world, typed=b"n\n")
     assert code == 1
     assert "forget all of evil\\x1b[31m" in shown
-    assert not forked.commands_in(shown)
+    assert not forked.control_characters(shown)
     assert len(worlds.held(world)) == len(worlds.held(world.parent / "world"))
 
 
@@ -130,4 +130,4 @@ def test_a_log_has_a_line_for_each_run(world: Path) -> None:
         forked.run("context", "word?", "--budget", "50", env=environment, folder=world)
     (line,) = (world / "home" / "reservoir.log").read_text(encoding="utf-8").splitlines()
     assert re.match(r"\d{4}-.* WARNING context truncated: ", line)
-    assert not forked.commands_in(line)
+    assert not forked.control_characters(line)

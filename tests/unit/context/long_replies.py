@@ -20,7 +20,7 @@ class BagOfWords:
     """Vectors that count words, and passages of real length."""
 
     name, model_id, dimensions = "words", "words-512", 512
-    engine = Engine("reference", "it is made for tests", "folder")
+    engine = Engine("reference", "for tests", "folder")
 
     def encode_query(self, text):
         vector = np.full(self.dimensions, 1e-3, np.float32)
