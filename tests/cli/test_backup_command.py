@@ -1,4 +1,4 @@
-"""Backup makes a consistent copy while others write."""
+"""``reservoir backup``: consistent copies while other processes write."""
 
 import signal
 import sqlite3
@@ -29,7 +29,7 @@ def copied(cli, tmp_path):
     return cli, target
 
 
-def test_a_copy_holds_everything_and_is_a_store(copied):
+def test_a_copy_is_a_complete_store(copied):
     cli, target = copied
     done = cli("backup", str(target), "--json")
     assert done.document == {
@@ -47,7 +47,7 @@ def test_a_copy_holds_everything_and_is_a_store(copied):
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
-def test_a_file_that_is_there_is_replaced_only_with_a_yes(copied):
+def test_an_existing_file_is_replaced_only_after_confirmation(copied):
     cli, target = copied
     target.write_text("precious")
     refused = cli("backup", str(target), code=2).err
@@ -66,7 +66,7 @@ def test_a_file_that_is_there_is_replaced_only_with_a_yes(copied):
         ("home/reservoir.db-wal", 2, "is the store itself"),
     ],
 )
-def test_a_place_that_cannot_be_written_is_an_error(copied, file, code, said):
+def test_a_path_that_cannot_be_written_is_an_error(copied, file, code, said):
     cli, _ = copied
     before = dump(cli.db)
     assert said in cli("backup", file, "--yes", code=code).err
@@ -86,8 +86,8 @@ def test_a_read_only_store_is_copied(copied, as_owner):
     assert len(cli("--db", str(target), "view", "0").out.splitlines()) == 50
 
 
-def test_a_copy_is_of_one_moment_while_others_write(copied):
-    """A writer keeps two rows equal; no copy may tell them apart."""
+def test_a_copy_is_consistent_while_others_write(copied):
+    """A writer keeps two rows equal, so they must be equal in every copy."""
     cli, target = copied
     with closing(sqlite3.connect(cli.db)) as connection, connection:
         connection.execute("INSERT INTO properties VALUES ('left', '0'), ('right', '0')")
@@ -134,7 +134,7 @@ def test_a_copy_is_of_one_moment_while_others_write(copied):
     assert len(seen) == 3  # the writer did write in between
 
 
-def test_a_copy_that_is_broken_off_leaves_what_was_there(copied):
+def test_an_interrupted_copy_leaves_the_target_unchanged(copied):
     cli, target = copied
     with closing(sqlite3.connect(cli.db)) as connection, connection:
         connection.execute(

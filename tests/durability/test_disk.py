@@ -1,4 +1,4 @@
-"""A disk that is full, read only, or loses its files: an error that says so, and nothing lost."""
+"""Disks that are full, read-only, or lose files: a clear error, and nothing is lost."""
 
 import os
 import random
@@ -18,7 +18,7 @@ posix_only = pytest.mark.skipif(os.name != "posix", reason="limits and modes of 
 
 @pytest.fixture
 def rows(tmp_path: Path) -> Path:
-    """A file of 1,500 messages."""
+    """Return a file of 1,500 messages."""
     file = tmp_path / "rows.jsonl"
     killing.rows(file, random.Random(1), 1_500, needle_every=10)
     return file
@@ -112,7 +112,7 @@ def test_read_only_stores_can_be_read_but_not_written(
     assert person.must("ingest", "--no-embed", stdin="said after").out == "2\n"
 
 
-# A store that loses its name while it is in use
+# A store that is removed while it is in use
 
 
 TAKEN = {
@@ -160,5 +160,5 @@ def _stored(path: Path) -> int:
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
             return int(connection.execute("SELECT COUNT(*) FROM messages").fetchone()[0])
-    except sqlite3.OperationalError:  # it is not made yet
+    except sqlite3.OperationalError:  # not created yet
         return 0

@@ -1,4 +1,4 @@
-"""A compiled model that goes bad, or goes away while it is used."""
+"""A compiled model that is damaged or deleted while it is used."""
 
 import json
 import os
@@ -18,7 +18,7 @@ def weights(home: Home) -> Path:
 
 
 def unlinked(path: Path) -> None:
-    """Give a file a copy of its own: it may be one with the file of other tests."""
+    """Replace a hard link, which other tests may share, by a copy."""
     copy = path.with_name("copy")
     shutil.copy2(path, copy)
     copy.replace(path)
@@ -66,7 +66,7 @@ def test_embedding_works_if_the_cache_is_deleted_meanwhile(
 
 
 def _maps(pid: int, folder: Path) -> bool:
-    """Whether a process has the model open."""
+    """Return whether a process has the model open."""
     if not Path("/proc/self/maps").exists():
         pytest.skip("needs /proc")
     try:

@@ -1,4 +1,4 @@
-"""Other processes and other clocks: locks, versions, time set back, many at once."""
+"""Other processes and clocks: locks, newer versions, clocks set back, concurrency."""
 
 import random
 import sqlite3
@@ -15,13 +15,13 @@ from reservoir_cli.storage.sqlite.session import SCHEMA_VERSION
 
 
 def sitecustomize(folder: Path, code: str) -> dict[str, str]:
-    """An environment in which every Python process runs some code first."""
+    """Return environment variables that make every Python process run some code first."""
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(code)
     return {"PYTHONPATH": str(folder)}
 
 
-# A lock held for too long
+# A lock that is held for too long
 
 _IMPATIENT = """
 import sqlite3
@@ -30,7 +30,7 @@ sqlite3.connect = lambda *a, **k: connect(*a, **{**k, "timeout": 0.3})
 """
 
 
-def test_a_lock_held_too_long_stops_writers_with_4_but_not_readers(
+def test_a_lock_held_too_long_fails_writers_with_exit_4_but_not_readers(
     person: Home, tmp_path: Path
 ) -> None:
     person.must("ingest", "--no-embed", stdin="before")

@@ -1,4 +1,4 @@
-"""Nothing that is stored, named or typed commands a terminal; in a pipe every byte is as it was."""
+"""No stored or typed text controls a terminal; a pipe gets every byte unchanged."""
 
 import json
 import re
@@ -12,7 +12,7 @@ import world as worlds
 from hostile_values import ESCAPES
 
 ESC = ESCAPES[0]
-#: What we say to a terminal ourselves: bold and dim, and a bar that comes and goes.
+#: Our own escape sequences: bold and dim, and those of the progress bar.
 OWN = re.compile(r"\x1b\[(0|1|2|2;3)m")
 BAR = re.compile(r"\x1b\[(2K|1A|\?25[lh])|\r")
 PRINTING = [
@@ -113,7 +113,7 @@ def test_a_table_in_a_pipe_has_a_line_for_each_row(world: Path) -> None:
     env = worlds.environment(world)
     forked.run("ingest", "--no-embed", "-p", "named so", stdin=b"x", env=env, folder=world)
     with closing(sqlite3.connect(world / "home" / "reservoir.db")) as raw, raw:
-        # Such names are refused today; earlier versions stored them.
+        # Earlier versions stored such names, which are refused now.
         raw.execute(
             "UPDATE messages SET partition = ? WHERE partition = 'named so'", [f"a\tb\nc{ESC}"]
         )
