@@ -52,7 +52,7 @@ print(typer.__version__, *sorted(sys.modules))
 
 
 def is_light(modules: str) -> bool:
-    """Return whether the output of :data:`LIGHT_IMPORT` has no pydantic, which doubles the start."""
+    """Return whether :data:`LIGHT_IMPORT` printed no pydantic, which doubles a start."""
     return not any(name.split(".")[0] == "pydantic" for name in modules.split())
 
 

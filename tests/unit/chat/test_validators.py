@@ -1,4 +1,4 @@
-"""The validators see what each provider refuses."""
+"""The validators find what each provider refuses."""
 
 from typing import Any
 
@@ -69,7 +69,7 @@ BAD_OPENAI = [
 
 @pytest.mark.parametrize("form", ["openai", "azure"])
 @pytest.mark.parametrize(("rule", "messages"), BAD_OPENAI)
-def test_the_validator_sees_what_openai_refuses(form, rule, messages):
+def test_the_validator_finds_what_openai_refuses(form, rule, messages):
     assert rule in problems(form, {"model": "m", "messages": messages})
 
 
@@ -97,7 +97,7 @@ BAD_OLLAMA = [
 
 
 @pytest.mark.parametrize(("rule", "messages"), BAD_OLLAMA)
-def test_the_validator_sees_what_ollama_refuses(rule, messages):
+def test_the_validator_finds_what_ollama_refuses(rule, messages):
     assert rule in problems("ollama", {"model": "m", "messages": messages, "stream": False})
 
 
@@ -196,7 +196,7 @@ BAD_ANTHROPIC = [
 
 
 @pytest.mark.parametrize(("rule", "body"), BAD_ANTHROPIC)
-def test_the_validator_sees_what_anthropic_refuses(rule, body):
+def test_the_validator_finds_what_anthropic_refuses(rule, body):
     assert rule in problems("anthropic", body)
 
 
@@ -209,7 +209,7 @@ def test_the_validator_sees_what_anthropic_refuses(rule, body):
         ("anthropic", GOOD_ANTHROPIC),
     ],
 )
-def test_the_validator_takes_a_sound_body_and_no_broken_frame(form, body):
+def test_the_validator_accepts_a_valid_body_and_no_invalid_one(form, body):
     assert problems(form, body) == []
     assert "model is required" in problems(form, {**body, "model": ""})
     assert "messages: at least one message is required" in problems(form, {**body, "messages": []})
