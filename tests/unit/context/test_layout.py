@@ -170,7 +170,7 @@ def test_parallel_results_follow_their_call():
 
 
 def broken(*said):
-    """Return a layout of recalled messages and a history of one."""
+    """Return recalled messages of another instance, and a history of one message."""
     there = [(*each, {"instance": "j"}) for each in said]
     return talk(*there, ("user", "now"))
 

@@ -172,7 +172,7 @@ def as_reader(monkeypatch):
                 behind(location, each)
             location = location.replace("postgres@", "onlooker@")
         else:
-            # Root ignores file modes, so the test opens the store read-only.
+            # Root ignores file modes, so patch the check of the store.
             monkeypatch.setattr("reservoir_cli.storage.sqlite.session.os.access", lambda *_: False)
         other = open_store(location)
         yield other

@@ -138,7 +138,7 @@ def test_the_running_conversation_and_its_parts_are_left_out(memory):
     assert len(memory.recalled("which queue is it?")) == 4
 
 
-def test_the_running_conversation_does_not_pass_the_floor(memory):
+def test_messages_of_the_running_conversation_do_not_pass_the_floor(memory):
     memory.say("which queue?", conversation="now")
     memory.say("roses are pruned", FAR, conversation="old")
     settings = {"follow": False}

@@ -145,7 +145,7 @@ def test_a_run_does_not_wait_for_a_locked_store_and_a_note_says_so(reservoir, to
     assert all(wait is not None and wait <= 0.1 for wait in waits)
 
 
-def test_a_run_of_a_read_only_store_is_not_recorded_without_a_note(
+def test_a_run_of_a_read_only_store_is_silently_not_recorded(
     reservoir, told, fake_embedder, monkeypatch
 ):
     monkeypatch.setattr("reservoir_cli.storage.sqlite.session.os.access", lambda *_: False)

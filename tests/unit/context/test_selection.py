@@ -91,7 +91,7 @@ def test_a_unit_larger_than_the_budget_is_dropped_first(order):
 
 @pytest.mark.parametrize("tokens", [25, 26, 30, 31], ids=lambda each: f"§4 {each} tokens")
 def test_by_tiers_a_unit_that_never_fits_does_not_drop_all_others(tokens):
-    """The title and day lines count, so units of less than 30 tokens can be too large, too."""
+    """A title and a day line count, too, so a unit of less than 30 tokens may never fit."""
     costs = Costs(
         lambda each: each.message.tokens,
         lambda each: each.message.tokens + 4,

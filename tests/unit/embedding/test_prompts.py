@@ -91,7 +91,7 @@ def test_an_e5_model_without_published_prompts_is_known_by_its_name(
     assert prompts_of(name, tmp_path) == Prompts("own: ", "")
 
 
-def test_inferred_prompts_change_the_identity_that_includes_published_ones(tmp_path: Path) -> None:
+def test_only_inferred_prompts_change_the_identity(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"weights")
     plain = model_identity(tmp_path)
     assert model_identity(tmp_path, Prompts(QUERY, PASSAGE)) == plain
