@@ -16,7 +16,7 @@ from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.candidates import Candidates, Posting, TalkScores
 
 NOWHERE = np.zeros(4, bool)
-#: Extra words of a question of one or two words, and of one of four.
+#: The bonus on the relevance of a question of two words, and of one of four.
 TWO_WORDS, FOUR_WORDS = 0.3 * (1 / 2 - 0.3), 0.3 * (1 / 4 - 0.3)
 
 

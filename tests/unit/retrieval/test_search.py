@@ -93,7 +93,7 @@ def test_a_threshold_lists_only_hits_above_it(reservoir, say, mode, threshold, a
     assert set(found(hits)) == {ids[each] for each in above}
 
 
-def test_a_threshold_applies_to_hybrid_search_and_is_refused_for_keywords(reservoir, say):
+def test_a_threshold_filters_keyword_hits_or_is_refused(reservoir, say):
     near = say("the fjord", 0.9)
     say("the fjord", -0.9)
     try:
