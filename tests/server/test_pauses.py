@@ -1,4 +1,4 @@
-"""What nobody waits for waits for a pause between questions, and is done in the end."""
+"""Background work waits for a pause between questions, and is done in the end."""
 
 import sqlite3
 import threading
@@ -46,7 +46,7 @@ def test_work_waits_until_a_question_was_answered(monkeypatch: pytest.MonkeyPatc
     assert order == ["answered", StartReason.PAUSE]
 
 
-def test_work_for_which_somebody_waits_in_the_same_thread_begins_at_once(
+def test_work_starts_immediately_if_a_request_waits_for_its_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
@@ -58,7 +58,7 @@ def test_work_for_which_somebody_waits_in_the_same_thread_begins_at_once(
     assert order == [StartReason.URGENT]
 
 
-def test_work_waits_no_longer_than_a_while_and_takes_along_what_came_before_that() -> None:
+def test_work_that_has_waited_long_runs_with_the_work_queued_meanwhile() -> None:
     questions = Traffic()
     questions.begin(ASKING)
     long_ago = background_work.time.monotonic() - background_work.MAX_DELAY
@@ -66,7 +66,7 @@ def test_work_waits_no_longer_than_a_while_and_takes_along_what_came_before_that
     assert questions.wait(WORKING, long_ago + background_work.MAX_DELAY / 2) is StartReason.LATE
 
 
-def test_exchanges_that_wait_are_stored_in_order_before_what_somebody_waits_for(
+def test_waiting_exchanges_are_stored_in_order_before_urgent_work(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
@@ -80,7 +80,7 @@ def test_exchanges_that_wait_are_stored_in_order_before_what_somebody_waits_for(
     assert stored == [f"user: question {number}?" for number in range(3)]
 
 
-def test_exchanges_that_wait_are_stored_in_one_transaction(
+def test_waiting_exchanges_are_stored_in_one_transaction(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
@@ -100,7 +100,7 @@ def test_exchanges_that_wait_are_stored_in_one_transaction(
     assert seen == [0, 0, 0]
 
 
-def test_an_exchange_that_cannot_be_stored_does_not_keep_others_from_it(
+def test_an_exchange_that_cannot_be_stored_does_not_block_others(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
@@ -123,7 +123,7 @@ def test_an_exchange_that_cannot_be_stored_does_not_keep_others_from_it(
     assert said == ["an exchange could not be stored: ValueError"]
 
 
-def test_records_of_recalls_that_wait_are_stored_in_one_transaction(
+def test_waiting_records_of_recalls_are_stored_in_one_transaction(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
@@ -208,7 +208,7 @@ def test_entries_of_the_ledger_are_written_one_by_one_if_one_fails(
     assert len(calls) == 5
 
 
-def test_exchanges_that_wait_are_stored_when_the_server_ends(
+def test_waiting_exchanges_are_stored_when_the_server_ends(
     place: Path, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
@@ -223,7 +223,7 @@ def test_exchanges_that_wait_are_stored_when_the_server_ends(
         ]
 
 
-def test_the_last_question_is_rehearsed_in_a_pause_and_never_beside_another(
+def test_the_last_question_is_rehearsed_in_a_pause_and_never_during_another(
     served: Served, provider: Upstream, client: httpx2.Client
 ) -> None:
     reader, rehearsed = served.state.reader, list[object]()
@@ -252,7 +252,7 @@ def test_a_rehearsed_question_is_not_counted(
     assert recalls["runs"] == 1
 
 
-def test_what_was_said_is_embedded_by_the_model_that_is_loaded_for_questions(
+def test_exchanges_are_embedded_by_the_model_loaded_for_questions(
     served: Served, provider: Upstream, client: httpx2.Client
 ) -> None:
     served.state.reader.model = FakeEmbedder()
@@ -264,7 +264,7 @@ def test_what_was_said_is_embedded_by_the_model_that_is_loaded_for_questions(
         assert (reservoir.indexer.state().active, reservoir.indexer.pending()) == ("fake", 0)
 
 
-def test_two_threads_do_not_work_beside_a_question_at_once(
+def test_two_threads_do_not_work_at_the_same_time(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)

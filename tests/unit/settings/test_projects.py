@@ -1,4 +1,4 @@
-"""Which partition a folder belongs to, and the setting that says so."""
+"""Projects: the setting that maps folders to partitions."""
 
 import os
 from pathlib import Path
@@ -69,7 +69,7 @@ def test_a_settings_file_names_projects(file):
         ('[projects."/app"]\npartition = "work"', "must be the name of a partition"),
     ],
 )
-def test_a_wrong_project_is_refused_by_name(file, text, reason):
+def test_an_invalid_project_is_refused_by_name(file, text, reason):
     with pytest.raises(UsageError, match=reason):
         written(file, text)
 
@@ -100,5 +100,5 @@ def test_projects_follow_a_partition_that_is_renamed(file):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="case counts in paths of POSIX only")
-def test_case_counts_where_it_counts_on_disk():
+def test_case_matters_as_in_the_file_system():
     assert partition_of({"/Src": "work"}, "/src") is None

@@ -20,7 +20,7 @@ def written(file: Path, text: str) -> config.Config:
     return config.load()
 
 
-def test_upstreams_are_the_usual_ones_those_of_the_settings_and_those_of_a_run(file) -> None:
+def test_upstreams_are_the_defaults_those_of_the_settings_and_of_the_command_line(file) -> None:
     known = written(
         file,
         '[upstreams.openai]\nurl = "http://localhost:8080/v1/"\n'
@@ -74,7 +74,7 @@ def test_an_upstream_must_be_a_plain_url(file, url: str) -> None:
         '[proxy]\nkeep = "always"',
     ],
 )
-def test_what_is_no_upstream_or_choice_is_refused(file, text: str) -> None:
+def test_invalid_upstreams_and_choices_are_refused(file, text: str) -> None:
     with pytest.raises(UsageError):
         written(file, text)
 
