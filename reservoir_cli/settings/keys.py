@@ -152,9 +152,11 @@ def known_key(
         allowed += list(MODEL_ONLY) if table == "models" else []
     if key in allowed:
         return key
+    similar = _similar_keys(key, [*allowed, *ALIASES], table)
     near = [
-        f"{alias} (now {setting_of(alias)})" if alias in ALIASES else alias
-        for alias in _similar_keys(key, [*allowed, *ALIASES], table)
+        f"{other} (now {setting_of(other)})" if other in ALIASES else other
+        for other in similar
+        if other not in ALIASES or setting_of(other) not in similar
     ]
     location = f" in [{table}.{name}]" if name else f" for {table}" if table else ""
     raise UsageError(

@@ -1,8 +1,10 @@
 """What nobody waits for waits for a pause between questions, and is done in the end."""
 
+import sqlite3
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server import background_work
 from reservoir_cli.server.background_work import Go, Traffic
 from reservoir_cli.server.proxy.protocols import CHAT
+from reservoir_cli.storage.proxy_ledger import Ledger
 from reservoir_cli.transfer.store_exchange import Exchange, ExchangeLog
 
 ASKING, WORKING = "asking", "working"
@@ -141,6 +144,68 @@ def test_records_of_recalls_that_wait_are_stored_in_one_transaction(
     assert [number for number in added if number] == [3]
     recalls = served.state.reader.submit(lambda store: store.stats()["recalls"]).result(60)
     assert recalls["runs"] == 3
+
+
+def ask_three_times(served: Served, client: httpx2.Client) -> None:
+    """Ask one question in three conversations while another request is being answered."""
+    with Reservoir.open(served.store) as reservoir:
+        reservoir.ingest([Message("user", "the queue was Redis")], embed=False)
+    served.state.traffic.begin(ASKING)
+    for number in range(3):
+        answer = client.post(
+            served.root + CHAT, json=chat(asked(f"was the queue Redis, {number}?"))
+        )
+        assert answer.headers["x-reservoir"].startswith("added;")
+
+
+def ledger_rows(served: Served) -> int:
+    with closing(sqlite3.connect(served.store)) as connection:
+        return int(connection.execute("SELECT COUNT(*) FROM ledger").fetchone()[0])
+
+
+def wait_for_ledger(served: Served, count: int) -> None:
+    deadline = time.monotonic() + 60
+    while ledger_rows(served) < count:
+        assert time.monotonic() < deadline, "the ledger is not written"
+        time.sleep(0.01)
+
+
+def test_entries_of_the_ledger_that_wait_are_written_in_one_transaction(
+    served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background_work, "MOST", 1e9)
+    provider.reply = completion()
+    ask_three_times(served, client)
+    rows, put = list[int](), Ledger.put
+
+    def count_and_put(ledger: Ledger, *arguments: Any, **options: Any) -> bool:
+        rows.append(ledger_rows(served))
+        return put(ledger, *arguments, **options)
+
+    monkeypatch.setattr(Ledger, "put", count_and_put)
+    served.state.traffic.end(ASKING)
+    wait_for_ledger(served, 3)
+    assert rows == [0, 0, 0]
+
+
+def test_entries_of_the_ledger_are_written_one_by_one_if_one_fails(
+    served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background_work, "MOST", 1e9)
+    provider.reply = completion()
+    ask_three_times(served, client)
+    calls, put = list[int](), Ledger.put
+
+    def fail_once(ledger: Ledger, *arguments: Any, **options: Any) -> bool:
+        calls.append(1)
+        if len(calls) == 2:
+            raise sqlite3.OperationalError("deadlock")
+        return put(ledger, *arguments, **options)
+
+    monkeypatch.setattr(Ledger, "put", fail_once)
+    served.state.traffic.end(ASKING)
+    wait_for_ledger(served, 3)
+    assert len(calls) == 5
 
 
 def test_exchanges_that_wait_are_stored_when_the_server_ends(

@@ -197,12 +197,20 @@ class Enricher:
         return entry
 
     def _put_waiting(self, reservoir: Reservoir) -> None:
-        """Write the entries that wait; the first of several calls finds all of them."""
+        """Write the entries that wait; the first of several calls finds all of them.
+
+        They are written in one transaction. If that fails, for instance because two servers wait
+        for each other's locks, they are written one by one.
+        """
         puts = [self._puts.popleft() for _ in range(len(self._puts))]
-        if puts:
-            with reservoir.store.write():
-                for put in puts:
-                    put(reservoir)
+        try:
+            if puts:
+                with reservoir.store.write():
+                    for put in puts:
+                        put(reservoir)
+        except Exception:
+            for put in puts:
+                put(reservoir)
 
     def _wait_for(
         self, written: Future[None], conversation: tuple[str, str], unwritten: _Unwritten

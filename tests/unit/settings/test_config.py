@@ -173,3 +173,9 @@ def test_a_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RESERVOIR_SIMILARITY_WEIGHT", "much")
     with pytest.raises(UsageError, match="_SIMILARITY_WEIGHT must be a number, not 'much'"):
         config.load()
+
+
+def test_a_hint_names_a_setting_once(file: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        edit_file.edit(file, {"budget": "1"})
+    assert str(caught.value.hint) == "did you mean trim_budget_tokens?"
