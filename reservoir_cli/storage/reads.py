@@ -7,7 +7,7 @@ from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from reservoir_cli.chat.tool_calls import unpaired
+from reservoir_cli.chat.tool_calls import find_unpaired
 from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.messages import (
     Key,
@@ -173,7 +173,7 @@ def with_partners(connection: Connection, ids: Sequence[int], scope: Scope) -> l
             by_number[message.id] = message
         known = sorted(by_number.values(), key=_in_time)
         # Most calls and their results share a trace: query the store only for the others.
-        single = [message for message in unpaired(known) if message.id not in looked_up]
+        single = [message for message in find_unpaired(known) if message.id not in looked_up]
         looked_up |= {message.id for message in single}
         partners = _find_callers_and_results(connection, single) - by_number.keys()
         fresh = by_id(connection, sorted(partners), scope)

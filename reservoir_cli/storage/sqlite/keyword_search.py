@@ -116,7 +116,7 @@ def rank(
     def score(message: int) -> float:
         norm = bm25_formula.norm(lengths[message], mean)
         gains = (
-            rarity * bm25_formula.saturated(counts[message], norm)
+            rarity * bm25_formula.saturate(counts[message], norm)
             for rarity, counts in weighted
             if message in counts
         )

@@ -271,7 +271,7 @@ def test_the_log_of_llm_is_read_on_with_its_write_ahead_log(
 def test_the_newest_of_what_came_in_is_embedded_first(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexing, "GROUP", 4)
+    monkeypatch.setattr(indexing, "BATCH", 4)
     embedder, batches = FakeEmbedder(), []
     encode = embedder.encode_documents
     monkeypatch.setattr(
