@@ -233,7 +233,7 @@ def test_a_mark_says_nothing_without_the_store_s_own_key(store: Store, tmp_path:
 def test_a_reader_in_the_way_is_reported_and_the_next_command_finishes(
     store: Store, add: Adding, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reservoir_cli.storage.sqlite.store._FOR_READERS", 0.05)
+    monkeypatch.setattr("reservoir_cli.storage.sqlite.store._CHECKPOINT_PATIENCE", 0.05)
     add(*small_talk(20))
     [secret] = add(SECRET)
     assert secret
