@@ -29,8 +29,8 @@ from reservoir_cli.storage.sqlite.vector_blocks import thread_key
 from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.progress import Progress, no_progress
 
-_PLACE_AT = [COLUMNS.split(", ").index(name) for name in ("partition", "instance")]
-_CONVERSATION_AT = COLUMNS.split(", ").index("conversation_id")
+_PLACE_COLUMNS = [COLUMNS.split(", ").index(name) for name in ("partition", "instance")]
+_CONVERSATION_COLUMN = COLUMNS.split(", ").index("conversation_id")
 
 
 class PostgresStore(Session, Store):
@@ -71,7 +71,7 @@ class PostgresStore(Session, Store):
     # Writing
 
     def _insert_messages(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        places = [[row[at] for at in (*_PLACE_AT, _CONVERSATION_AT)] for row in rows]
+        places = [[row[at] for at in (*_PLACE_COLUMNS, _CONVERSATION_COLUMN)] for row in rows]
         threads = [thread_key(*place) for place in places]
         with_threads = [(*row, thread) for row, thread in zip(rows, threads, strict=True)]
         self._connection.insert("messages", f"{COLUMNS}, thread", with_threads)

@@ -83,14 +83,14 @@ def rebuild(
     :param active: returns the active model, called after its identity is repaired.
     :returns: ids of messages whose texts were not valid UTF-8.
     """
-    mended = mend_texts(connection)
+    repaired = repair_texts(connection)
     mark_rows.remove_orphans(connection)
-    mend_model(connection)
+    repair_model(connection)
     rebuild_full_text(connection)
     if model_id := active():
         rebuild_vector_blocks(connection, model_id)
         rebuild_links(connection, model_id, threshold)
-    return mended
+    return repaired
 
 
 def find_unreadable(connection: Connection) -> list[int]:
@@ -122,7 +122,7 @@ def count_full_text_problems(connection: Connection) -> int:
     )
 
 
-def mend_texts(connection: Connection) -> list[int]:
+def repair_texts(connection: Connection) -> list[int]:
     """Replace invalid UTF-8 by U+FFFD, so that the messages can be read again.
 
     :returns: ids of the changed messages.
@@ -130,7 +130,7 @@ def mend_texts(connection: Connection) -> list[int]:
     columns = connection.execute("PRAGMA table_info(messages)").fetchall()
     names = [row[1] for row in columns if row[2] == "TEXT"]
     blobs = ", ".join(f"CAST({name} AS BLOB)" for name in names)
-    mended = []
+    repaired = []
     for message_id in find_unreadable(connection):
         select = f"SELECT {blobs} FROM messages WHERE id = ?"
         values = connection.execute(select, [message_id]).fetchone()
@@ -138,15 +138,15 @@ def mend_texts(connection: Connection) -> list[int]:
             if value is not None and value != (text := _decode(value)).encode():
                 update = f"UPDATE messages SET {name} = ? WHERE id = ?"
                 connection.execute(update, [text, message_id])
-                mended.append(message_id)
-    return list(dict.fromkeys(mended))
+                repaired.append(message_id)
+    return list(dict.fromkeys(repaired))
 
 
 def _decode(data: bytes) -> str:
     return clean_text(data.decode("utf-8", "replace"))
 
 
-def mend_model(connection: Connection) -> None:
+def repair_model(connection: Connection) -> None:
     """Take the active model's identity from the vectors if none of them has it.
 
     Do nothing during a change of models, when there are two models or pending messages.

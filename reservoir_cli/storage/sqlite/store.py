@@ -168,15 +168,15 @@ class SqliteStore(Session, Store):
             with self.write():
                 return repair.rebuild(self._connection, self._model_id, link_threshold)
         with self._temporary_store() as fresh:
-            mended: list[int] = []
+            repaired: list[int] = []
             with self._outside_transaction():
                 rewrite.rewrite(
                     self._file,
                     fresh._file,
-                    lambda: mended.extend(fresh.repair(link_threshold)),
+                    lambda: repaired.extend(fresh.repair(link_threshold)),
                     self._patience,
                 )
-        return mended
+        return repaired
 
     @contextmanager
     def _temporary_store(self) -> "Iterator[SqliteStore]":
