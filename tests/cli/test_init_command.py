@@ -135,7 +135,7 @@ def test_another_partition_is_not_filled_with_what_is_in_the_usual_one_unasked(m
         (RUN, "n\n"),
     ]
     done = machine.talk("init", answers=answers)
-    assert "already stored: 2 messages of them" in done.out
+    assert "2 messages are already stored" in done.out
     assert {partition for partition, _ in stored(machine)} == {"default"}
 
 
