@@ -324,7 +324,7 @@ class Reader:
             meter,
             window=prepared.window,
             reserve=prepared.reserve,
-            mask=self.redactor,
+            redactor=self.redactor,
             where=where,
             explain=explain,
             without=without,

@@ -119,7 +119,7 @@ class Reservoir(Reader):
 
         report = sync.sync(
             self._ingestor,
-            sync.configured(self.config) if sources is None else sources,
+            sync.configured_sources(self.config) if sources is None else sources,
             whole=whole,
             copies=copies,
             now=now,

@@ -5,7 +5,7 @@ from typing import Any
 
 from reservoir_cli.cli import console, options
 from reservoir_cli.context.reasons import describe_reason
-from reservoir_cli.context.render.json import explained
+from reservoir_cli.context.render.json import explain_candidates
 from reservoir_cli.context.render.window import ContextWindow
 from reservoir_cli.context.types import Candidate
 from reservoir_cli.messages import plain_text
@@ -24,7 +24,7 @@ def print_explanation(window: ContextWindow) -> None:
     selection = window.selection
     left_out = [dropped.candidate for dropped in (*selection.dropped, *selection.passed_over)]
     candidates = {candidate.message.id: candidate for candidate in (*window.kept, *left_out)}
-    rows = [_cells(row, candidates[row["id"]]) for row in explained(window)]
+    rows = [_cells(row, candidates[row["id"]]) for row in explain_candidates(window)]
     console.side_table(COLUMNS, rows, numeric=COLUMNS[4:8], spare=_SPARE)
     console.legend(_LEGEND)
     if count := window.not_reached:

@@ -7,12 +7,12 @@ from reservoir_cli.settings import paths
 from reservoir_cli.settings.store_location import is_on_a_server
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.links import LinkThreshold
-from reservoir_cli.storage.sqlite.replace_file import published
+from reservoir_cli.storage.sqlite.replace_file import publish
 from reservoir_cli.storage.sqlite.salvage import Lost, rescue
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, refuse
 from reservoir_cli.util.private_files import resolve_path, temporary_folder
 from reservoir_cli.util.progress import Progress
-from reservoir_cli.util.read_files import way_out
+from reservoir_cli.util.read_files import suggest_fix
 
 
 def back_up(store: Store, target: Path, progress: Progress) -> None:
@@ -29,11 +29,11 @@ def back_up(store: Store, target: Path, progress: Progress) -> None:
         paths.refuse_store(target, store.files())
         if target.is_dir():
             raise ReservoirError(f"{target} is a folder", hint="name a file in it")
-        with published(target) as unfinished:
+        with publish(target) as unfinished:
             store.copy_to(unfinished, progress)
     except OSError as error:
         raise ReservoirError(
-            f"cannot write {target}: {error.strerror}", hint=way_out(error, target)
+            f"cannot write {target}: {error.strerror}", hint=suggest_fix(error, target)
         ) from None
 
 
@@ -53,7 +53,7 @@ def salvage(location: str, target: Path, synapse_threshold: LinkThreshold) -> Lo
         if target.exists():
             raise ReservoirError(f"{target} already exists", hint="name another file")
         with (
-            published(target) as unfinished,
+            publish(target) as unfinished,
             temporary_folder(target.parent, f".{target.name}.") as folder,
         ):
             return rescue(path, unfinished, folder, synapse_threshold)

@@ -19,7 +19,7 @@ from reservoir_cli.retrieval.recall_floor import (
     recall_floor,
     relevance,
 )
-from reservoir_cli.retrieval.sessions import sessions
+from reservoir_cli.retrieval.sessions import group_sessions
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Filter
@@ -135,8 +135,8 @@ def _measure(
         progress("calibrating", number, len(questions))
         scope, text = Scope(question.partition), question.content
         found = store.candidates(scope, None, text, embedder.encode_query(text))
-        grouped = sessions(found, round(1000 * config.settings(scope.partition).session_gap))
-        session, itself = grouped.back(grouped.number), found.ids == question.id
+        grouped = group_sessions(found, round(1000 * config.settings(scope.partition).session_gap))
+        session, itself = grouped.to_candidate_order(grouped.number), found.ids == question.id
         elsewhere = session != session[itself]
         undated, running = np.zeros(len(itself)), np.zeros(len(itself), bool)
         reply = found.ids == replies[Key(question.partition, question.id)]

@@ -111,7 +111,7 @@ def copy(source: str, target: str, progress: Progress) -> dict[str, int]:
 
 def shard_statements() -> list[str]:
     """Return the SQL statements that distribute a store over a Citus cluster."""
-    return tables.sharding()
+    return tables.sharding_statements()
 
 
 def _largest_partitions(store: Store) -> list[dict[str, Any]]:

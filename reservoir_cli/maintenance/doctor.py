@@ -18,7 +18,7 @@ from reservoir_cli.embedding.load import compiled_is_damaged
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreCorruptError
 from reservoir_cli.maintenance.availability import unusable
 from reservoir_cli.messages import Scope
-from reservoir_cli.redaction import Mode, kinds_in
+from reservoir_cli.redaction import Mode, find_kinds
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.settings import paths
@@ -26,7 +26,7 @@ from reservoir_cli.settings.config import Config, load
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
-from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, told
+from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, unfinished_copy_error
 from reservoir_cli.util.file_systems import network_file_system
 from reservoir_cli.util.private_files import restrict_permissions
 from reservoir_cli.util.progress import Progress
@@ -160,7 +160,7 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
         fix = "use it from one machine only; for several, use a PostgreSQL server"
         yield Check("file_system", Status.NOTE, detail, fix)
     if mark := store.get_property(UNFINISHED_COPY):
-        yield _fault("copy", told(mark, store.location))
+        yield _fault("copy", unfinished_copy_error(mark, store.location))
     for problem in store.problems():
         can_repair = problem.repairable and not repaired
         fix = "reservoir doctor --repair" if can_repair else _restore_hint(store)
@@ -196,7 +196,9 @@ def _mark_secrets(store: Store, config: Config, progress: Progress) -> None:
         progress("looking for secrets", start, len(keys))
         messages = store.by_key(keys[start : start + _BATCH])
         kinds = {
-            message.key: kinds_in(message) for message in messages if not is_off(message.partition)
+            message.key: find_kinds(message)
+            for message in messages
+            if not is_off(message.partition)
         }
         changed = {
             message.key: kinds[message.key]

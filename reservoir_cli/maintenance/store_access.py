@@ -28,7 +28,7 @@ def open_for_use(
     with suppress(StoreError):  # later reads report damage
         mark = store.get_property(unfinished_copy.UNFINISHED_COPY)
     if mark is not None:
-        problem = unfinished_copy.told(mark, store.location)
+        problem = unfinished_copy.unfinished_copy_error(mark, store.location)
         if create:
             store.close()
             raise problem

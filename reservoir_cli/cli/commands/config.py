@@ -102,7 +102,7 @@ def config(
         return
     known = options.load_config(ctx)
     if get is not None:
-        value, origin = settings.effective(known, get)
+        value, origin = settings.effective_value(known, get)
         text = format_value(split_key(get)[2], value)
         _print_value(text, {"key": get, "value": value, "origin": origin}, as_json)
     else:
@@ -182,7 +182,7 @@ def _print_value(text: str, fields: dict[str, object], as_json: bool) -> None:
 
 
 def _print_list(known: Config, as_json: bool) -> None:
-    rows = settings.listed(known)
+    rows = settings.list_settings(known)
     if as_json:
         console.document(
             {

@@ -21,7 +21,7 @@ from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.transfer.importers import discover
 from reservoir_cli.transfer.importers.discover import History
 from reservoir_cli.transfer.reports import ImportReport
-from reservoir_cli.transfer.sync import Source, configured, unused_name
+from reservoir_cli.transfer.sync import Source, choose_name, configured_sources
 
 _READ = "Read them to see what they contain?"
 #: Conversations searched for an example question.
@@ -146,12 +146,12 @@ def _sources(
     :param partition: the partition for all of them; ``None`` for that of the settings.
     """
     default = partition or str(reservoir.config.lookup("partition")[0])
-    known = {(source.tool, source.path): source for source in configured(reservoir.config)}
+    known = {(source.tool, source.path): source for source in configured_sources(reservoir.config)}
     taken, sources = set(reservoir.config.sources), {}
     for history in histories:
         source = known.get((history.form, history.path))
         if source is None:
-            name = unused_name(history.form, taken)
+            name = choose_name(history.form, taken)
             source = Source(name, history.form, history.path, default)
             taken.add(name)
         sources[history] = replace(source, partition=partition or source.partition)
@@ -307,7 +307,7 @@ def _import(
 
 def _save_sources(reservoir: Reservoir, sources: list[Source]) -> None:
     """Write sources to the settings, and update the partitions of those that are there."""
-    known = configured(reservoir.config)
+    known = configured_sources(reservoir.config)
     before = {(source.name, source.path): source.partition for source in known}
     save_sources(reservoir, sources)
     for source in sources:

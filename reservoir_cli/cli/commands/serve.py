@@ -86,8 +86,8 @@ def serve(
 
 def _stop_servers() -> None:
     """Stop every running server of this home, and remove the records of those that were killed."""
-    servers = running_servers.running()
-    answering = [server for server in servers if server.code()]
+    servers = running_servers.read_servers()
+    answering = [server for server in servers if server.request_code()]
     for server in servers:
         if server not in answering:
             running_servers.forget(server)

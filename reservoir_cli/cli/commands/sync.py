@@ -105,13 +105,13 @@ def sync(
 
 def _sources(reservoir: Reservoir, names: list[str]) -> list[Source]:
     """Return the sources of the settings; if there are none, those found, after confirmation."""
-    if configured := syncing.configured(reservoir.config):
-        return syncing.named(configured, names)
+    if configured := syncing.configured_sources(reservoir.config):
+        return syncing.select_sources(configured, names)
     can_ask = options.can_ask()
     if console.is_quiet() and not can_ask:
         return []
-    found = syncing.discovered(str(reservoir.config.lookup("partition")[0]))
-    sources = syncing.named(found, names)
+    found = syncing.discover_sources(str(reservoir.config.lookup("partition")[0]))
+    sources = syncing.select_sources(found, names)
     if not sources:
         console.note("found no history on this machine, and the settings have no [sources]")
     elif can_ask:

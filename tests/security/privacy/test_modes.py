@@ -1,4 +1,4 @@
-"""Files of ours are the user's alone, whatever the umask; folders of the user are not touched."""
+"""Our files are private under any umask; folders of the user are not changed."""
 
 import os
 import stat
@@ -10,7 +10,7 @@ from running import Home
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the modes of POSIX files")
 UMASKS = [0o000, 0o022, 0o077, 0o777]
-#: Everything that makes a file or a folder.
+#: Every command that creates a file or a folder.
 MAKING = [
     ["ingest", "--no-embed"],
     ["context", "word?", "--budget", "40", "--save"],
@@ -25,7 +25,7 @@ MAKING = [
 
 @pytest.fixture
 def out(home: Home) -> Path:
-    """A folder of the user's, open to others."""
+    """Return a folder of the user that others can access."""
     folder = home.folder / "out"
     folder.mkdir()
     folder.chmod(0o755)
@@ -47,7 +47,7 @@ def test_new_files_are_private(home: Home, out: Path, umask: int) -> None:
     for command in MAKING:
         done = home(*command, stdin="word " * 300, umask=umask)
         assert done.code == 0, done
-        # While it runs nothing is open either: what SQLite keeps beside a store has its mode.
+        # This holds while a store is open, too: SQLite gives the files beside it the same mode.
         for each in everything(home.folder):
             if each != out:
                 assert mode(each) == (0o700 if each.is_dir() else 0o600), each
