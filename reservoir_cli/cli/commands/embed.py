@@ -31,7 +31,7 @@ def embed(
     until the new ones are complete. Run the command again to resume after an interruption.
     """
     with open_store.open_reservoir(ctx, create=True) as reservoir:
-        before, name = reservoir.config, _absolute(model)
+        before, name = reservoir.config, _absolute_name(model)
         if name:
             reservoir.use(before.with_flags({"embedding_model": name}))
         with explain_interrupt(console.warn, _INTERRUPTED):
@@ -55,7 +55,7 @@ def embed(
         )
 
 
-def _absolute(model: str | None) -> str | None:
+def _absolute_name(model: str | None) -> str | None:
     """Return the model's name, or the absolute path if it is a folder."""
     folder = resolve.folder(model) if model else None
     return str(folder.resolve()) if folder else model
