@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from reservoir_cli.retrieval.sessions import Positions, Sessions
 from reservoir_cli.storage.candidates import Posting
-from reservoir_cli.util.bm25_formula import norm, rarity, saturated
+from reservoir_cli.util.bm25_formula import norm, rarity, saturate
 
 Floats = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ def bm25(postings: Sequence[Posting], terms: NDArray[np.int32], sessions: Sessio
         positions, counts = _with_neighbours(
             sessions.session_positions(posting.places), posting.counts, words, sessions
         )
-        scores[positions] += rarity(total, len(positions)) * saturated(
+        scores[positions] += rarity(total, len(positions)) * saturate(
             counts, length_norms[positions]
         )
     return sessions.to_candidate_order(scores)

@@ -1,4 +1,4 @@
-"""Excerpts of long messages: what is cut where, and what a window prints of them."""
+"""Excerpts of long messages: where they are cut, and how they are printed."""
 
 import itertools
 import json
@@ -34,10 +34,10 @@ def opened(tmp_path):
     return open_one
 
 
-# What a window prints
+# What a context prints
 
 
-def test_of_a_long_message_the_passage_that_answers_is_printed(opened):
+def test_the_answering_passage_of_a_long_message_is_printed(opened):
     with opened() as reservoir:
         (stored,) = tell(reservoir, Message("assistant", long_reply(*TOPICS)))
         window = ask(reservoir)
@@ -53,7 +53,7 @@ def test_of_a_long_message_the_passage_that_answers_is_printed(opened):
     assert json.loads(json.dumps(window.to("json")))["excerpts"] == 1
 
 
-def test_when_all_passages_fit_the_message_is_whole_and_unmarked(opened):
+def test_if_all_passages_fit_the_message_is_printed_whole_and_unmarked(opened):
     with opened() as reservoir:
         tell(reservoir, Message("assistant", long_reply(*TOPICS)))
         window = ask(reservoir, budget=4_000)
@@ -65,7 +65,7 @@ def test_when_all_passages_fit_the_message_is_whole_and_unmarked(opened):
     assert not MARK.search(window.to("text"))
 
 
-def test_what_grows_until_it_is_whole_is_a_turn_of_history(opened):
+def test_an_excerpt_that_becomes_complete_is_a_turn_of_history(opened):
     with opened() as reservoir:
         asked = Message("user", "what of delta", trace_id="t")
         tell(reservoir, asked, Message("assistant", long_reply(*TOPICS), trace_id="t"))
@@ -73,7 +73,7 @@ def test_what_grows_until_it_is_whole_is_a_turn_of_history(opened):
     assert [row["section"] for row in stored_rows(window)] == ["history", "history"]
 
 
-def test_neighbouring_passages_are_printed_as_one(opened):
+def test_adjacent_passages_are_printed_as_one(opened):
     with opened() as reservoir:
         tell(reservoir, Message("assistant", long_reply(*TOPICS)))
         window = ask(reservoir, "delta1 delta2 ember1 ember2", budget=700)
@@ -84,7 +84,7 @@ def test_neighbouring_passages_are_printed_as_one(opened):
     )
 
 
-def test_switched_off_only_whole_messages_are_printed(opened):
+def test_without_excerpts_only_whole_messages_are_printed(opened):
     with opened(excerpts="off") as reservoir:
         (stored,) = tell(reservoir, Message("assistant", long_reply(*TOPICS)))
         window = ask(reservoir)
@@ -110,7 +110,7 @@ def test_messages_with_calls_and_results_are_never_excerpted(opened):
         assert not stored_rows(ask(reservoir))
 
 
-def test_by_tiers_a_long_message_ends_the_run_with_what_fits_of_it(opened):
+def test_by_tiers_an_excerpt_of_a_long_message_ends_the_run(opened):
     with opened(order="tiers") as reservoir:
         tell(
             reservoir,
@@ -139,7 +139,7 @@ def test_secrets_are_hidden_before_the_text_is_cut(opened):
 
 
 @pytest.mark.parametrize("budget", range(60, 400, 20))
-def test_a_code_block_that_is_cut_is_closed_and_opened_again(opened, budget):
+def test_a_cut_code_block_is_closed_and_reopened(opened, budget):
     code = "\n".join(f"    delta{number} = birch{number}" for number in range(200))
     with opened() as reservoir:
         text = f"{paragraph('amber')}\n\n```python\n{code}\n```\n\n{paragraph('cedar')}"
@@ -151,7 +151,7 @@ def test_a_code_block_that_is_cut_is_closed_and_opened_again(opened, budget):
 
 
 @pytest.mark.parametrize("how", ["auto", "off"])
-def test_the_best_match_is_not_lost_in_silence(opened, how):
+def test_dropping_the_best_match_is_reported(opened, how):
     with opened(excerpts=how) as reservoir:
         tell(
             reservoir,
@@ -169,10 +169,10 @@ def test_the_best_match_is_not_lost_in_silence(opened, how):
     assert held.hints == ()
 
 
-# What a small budget is spent on
+# What a small budget is used for
 
 
-def test_a_heading_is_printed_with_what_it_stands_above():
+def test_a_heading_is_printed_with_its_text():
     text = f"{paragraph('amber')}\n\n# Delta\n\n{paragraph('delta')}"
     heading = text.index("# Delta"), text.index("delta0")
     spans = [(0, heading[0]), heading, (heading[1], len(text))]
@@ -209,7 +209,7 @@ def test_a_comment_in_code_is_no_heading():
 
 
 @hypothesis.given(st.text("ab .\n#*`-", max_size=200), st.data())
-def test_what_is_left_of_a_span_without_headings_is_its_beginning(text, data):
+def test_a_span_without_headings_is_cut_to_its_beginning(text, data):
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, len(text)))
     left = excerpts.Outline(text).strip_bare_heading((start, end))
@@ -217,7 +217,7 @@ def test_what_is_left_of_a_span_without_headings_is_its_beginning(text, data):
     assert not text[start : left[0]].strip()
 
 
-def test_of_a_passage_that_does_not_fit_the_beginning_is_printed(opened):
+def test_the_beginning_of_a_passage_that_does_not_fit_is_printed(opened):
     text = " ".join(f"Delta1 delta2 and {topic}{n} follow." for n in range(20) for topic in TOPICS)
     with opened() as reservoir:
         (stored,) = tell(reservoir, Message("assistant", text))
@@ -239,7 +239,7 @@ def test_a_long_message_without_vectors_is_cut_by_words(tmp_path):
     assert_printed_from(long_reply(*TOPICS), row)
 
 
-def test_passages_by_words_cover_a_text_that_has_no_place_to_cut():
+def test_passages_by_words_cover_a_text_without_breaks():
     text = "x" * 1_990 + " delta"
     spans = passages.cut(text, excerpts.Outline(text).breaks)
     assert passages.Nearness("deltas").rank(text, spans, ())[0][1] == len(text)
@@ -270,7 +270,7 @@ def test_passages_are_ranked_by_meaning_and_words(question, cosines, best):
     assert sorted(ranked) == spans
 
 
-def test_of_equally_near_passages_the_one_beside_a_near_one_comes_first():
+def test_of_equal_passages_the_one_next_to_a_relevant_one_comes_first():
     spans = [(0, 1), (1, 2), (2, 3), (3, 4)]
     assert passages.Nearness("?").rank("abcd", spans, (0.5, 0.0, 0.4, 0.5))[0] == (3, 4)
 
@@ -281,7 +281,7 @@ def test_passages_of_any_text_can_be_ranked_by_any_question(text, question):
     assert sorted(passages.Nearness(question).rank(text, spans, ())) == spans
 
 
-def test_excerpts_are_explained_where_there_is_room(opened):
+def test_a_note_on_excerpts_is_printed_if_there_is_room(opened):
     line = "Excerpts have a number: reservoir view -p p --id N"
     with opened() as reservoir:
         tell(reservoir, Message("assistant", long_reply(*TOPICS)))
@@ -298,7 +298,9 @@ def test_excerpts_are_explained_where_there_is_room(opened):
         ("my delta1 delta2", 600, excerpts.REPLY_SHARE_ABOUT_USER),
     ],
 )
-def test_excerpts_of_replies_wait_longer_than_those_of_texts(opened, query, budget, of_reply):
+def test_excerpts_of_replies_have_lower_priority_than_those_of_documents(
+    opened, query, budget, of_reply
+):
     with opened() as reservoir:
         tell(
             reservoir,

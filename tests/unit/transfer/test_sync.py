@@ -139,7 +139,7 @@ def test_files_vanish_move_and_come_back(machine: Machine) -> None:
     assert (report.imports.imported, report.imports.already) == (0, 2)
     moved.unlink()
     assert machine.sync().files == 0
-    assert Sources(machine.store).seen("work", platform.node(), "claude-code") == {}
+    assert Sources(machine.store).file_states("work", platform.node(), "claude-code") == {}
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     assert machine.sync().imports.already == 2
     assert machine.said(WORK) == ["one?", "one."]
