@@ -234,10 +234,10 @@ def test_sources_come_from_the_settings(tmp_path: Path) -> None:
         'partition = "work"\nexclude = ["/b/x"]\n',
         encoding="utf-8",
     )
-    first, second = syncing.configured(config.load(path))
+    first, second = syncing.configured_sources(config.load(path))
     assert first == Source("claude-code", "claude-code", Path("/a"), "default")
     assert second == Source("mine", "codex", Path("/b"), "work", ("/b/x",))
-    assert syncing.named([first, second], ["codex"]) == [second]
+    assert syncing.select_sources([first, second], ["codex"]) == [second]
 
 
 @pytest.mark.sqlite("the log of llm is a file of its own")
