@@ -312,7 +312,7 @@ def test_other_files_are_skipped(machine: Machine) -> None:
     assert machine.sync().read == 0
 
 
-def test_importers_that_resume_have_the_method() -> None:
+def test_importers_that_can_resume_are_recognised() -> None:
     assert isinstance(ClaudeCode(), Resumable)
     assert not isinstance(syncing.importers.importers()["openai"], Resumable)
 

@@ -180,7 +180,7 @@ def test_a_growing_conversation_is_stored_once(
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute("PRAGMA journal_mode=WAL")
         TELL[tool](database, 0, "user", "Do they dive?")
-        if tool != "goose":  # Zed writes complete messages only
+        if tool != "goose":  # Goose writes complete messages only
             TELL[tool](database, 1, "assistant", "They")
         assert sync().imports.imported == 2 - (tool == "goose")  # while the tool has it open
         TELL[tool](database, 1, "assistant", "They do, from ten metres.")

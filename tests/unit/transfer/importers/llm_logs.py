@@ -74,7 +74,7 @@ def older_log(path: Path) -> Path:
 def newer_log(path: Path, also_older: str | None = None) -> Path:
     """Write a log of a version from 0.32 on.
 
-    :param also_older: whether a turn is in the older tables, too.
+    :param also_older: a turn that is in the older tables, too.
     """
     text: dict[str, Any] = {"type": "text"}
     messages: list[tuple[str, str | None, str, list[dict[str, Any]]]] = [

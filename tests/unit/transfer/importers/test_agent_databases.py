@@ -213,7 +213,7 @@ def test_a_database_of_another_tool_is_refused(tool: str, other: str, tmp_path: 
         ("cursor", "ALTER TABLE cursorDiskKV ADD COLUMN x TEXT AS (hex(zeroblob(20000000)))"),
     ],
 )
-def test_a_database_with_views_or_generated_columns_is_refused(
+def test_a_database_with_computed_content_is_refused(
     tool: str, statement: str, tmp_path: Path
 ) -> None:
     path = made_database(tmp_path, tool)

@@ -100,7 +100,7 @@ def test_a_rewind_to_an_unknown_message_removes_nothing() -> None:
     assert said(found) == [("user", "How long?")]
 
 
-def test_ids_are_shared_between_sessions_only_if_unique() -> None:
+def test_message_ids_get_the_session_as_a_prefix_unless_unique() -> None:
     unique = "4b31fad5-5045-47c0-85e0-9eecd8c0e6c2"
     found = read(lines(HEADER, turn("1", "user", "How long?"), turn(unique, "user", "Why?")))
     assert [each.message.source_id for each in records(found)] == ["s1:1", unique]

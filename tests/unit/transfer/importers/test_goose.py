@@ -91,9 +91,7 @@ def test_tables_without_some_columns_are_read(tmp_path: Path) -> None:
         "DROP TABLE messages; CREATE VIRTUAL TABLE messages USING fts5 (content_json)",
     ],
 )
-def test_a_database_with_views_or_generated_columns_is_refused(
-    tmp_path: Path, statement: str
-) -> None:
+def test_a_database_with_computed_content_is_refused(tmp_path: Path, statement: str) -> None:
     path = made_database(tmp_path, "goose")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.executescript(statement)

@@ -52,9 +52,7 @@ COMPUTED = {
 
 
 @pytest.mark.parametrize("statement", COMPUTED.values(), ids=COMPUTED)
-def test_a_database_with_views_or_generated_columns_is_refused(
-    tmp_path: Path, statement: str
-) -> None:
+def test_a_database_with_computed_content_is_refused(tmp_path: Path, statement: str) -> None:
     path = made(tmp_path / "logs.db", OLDER, statement)
     with pytest.raises(ReservoirError, match="is no log as llm writes it: the table") as refused:
         read_log(path)

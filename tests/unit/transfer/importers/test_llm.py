@@ -21,7 +21,7 @@ from reservoir_cli.transfer.importers import Record
 
 ROOT = Path(__file__).parents[4]
 OLDER, NEWEST = "0.31.1", "0.36"
-#: Requirements that a version lacks in its metadata.
+#: Packages that a version needs but its dependencies no longer install.
 BESIDES = {OLDER: ["httpx==0.28.1"], NEWEST: []}
 
 Talk = Callable[..., Path]

@@ -67,7 +67,7 @@ def test_rows_without_ids_do_not_hide_the_others(tmp_path: Any) -> None:
     assert skipped(found) == [("response 6", "no id"), ("turn 1", "no id")]
 
 
-def test_a_log_without_a_column_is_read_without_it(tmp_path: Any) -> None:
+def test_a_log_without_a_column_is_read_as_far_as_possible(tmp_path: Any) -> None:
     path = newer_log(older_log(tmp_path / "logs.db"))
     with closing(sqlite3.connect(path)) as log, log:
         log.execute("ALTER TABLE messages RENAME COLUMN hash TO digest")

@@ -12,7 +12,7 @@ from samples_told import ABOUT, SKIPPED, TOLD
 from reservoir_cli.messages import DOCUMENT_SOURCES
 from reservoir_cli.transfer.importers import find
 
-#: Formats whose conversations are named by their first message.
+#: Samples whose conversations are named by their first message.
 LISTS = ("sharegpt.jsonl", "openai.jsonl", "anthropic.json", "cline.json", "aider.md")
 
 
