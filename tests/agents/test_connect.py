@@ -65,7 +65,7 @@ def test_a_client_starts_our_server_and_keeps_its_settings(
     assert kinds(outcome)[0] == "changed"
     after = parsed(client)
     entry = after[client.servers].pop("reservoir")
-    assert client.started_by(entry) == [*PROGRAM, "mcp", "-p", "work"]
+    assert client.command_of(entry) == [*PROGRAM, "mcp", "-p", "work"]
     assert after[client.servers] == before.pop(client.servers, {})
     assert {key: after[key] for key in before} == before
     assert status(client).command == [*PROGRAM, "mcp", "-p", "work"]
@@ -218,7 +218,7 @@ def test_invalid_settings_are_refused_with_a_snippet_to_paste(
     assert str(client.settings()) in refusal.value.message
     loads = tomllib.loads if client.settings().suffix == ".toml" else json.loads
     entry = loads(refusal.value.snippet)[client.servers]["reservoir"]
-    assert client.started_by(entry) == [*PROGRAM, "mcp"]
+    assert client.command_of(entry) == [*PROGRAM, "mcp"]
     assert files(user) == {str(client.settings().relative_to(user)): broken}
     assert status(client).error
     with pytest.raises(RefusedFileError):

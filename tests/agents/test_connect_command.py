@@ -72,7 +72,9 @@ def test_without_an_argument_installed_clients_are_listed(
 ) -> None:
     alone = run("connect")
     assert alone.out == b""
-    assert alone.err.startswith("note: none of these is on this machine: claude, codex, ")
+    assert alone.err.startswith(
+        "note: found none of these clients on this machine: claude, codex, "
+    )
     for name in ("zed", "gemini", "codex"):
         write_settings(CLIENTS[name])
     run("connect", "gemini", "--hooks")

@@ -15,7 +15,7 @@ import pytest
 from filling import room
 from trials import PATIENCE, Done, Home
 
-from reservoir_cli.agents.hooks import LARGEST_EVENT, LONGEST
+from reservoir_cli.agents.hooks import MAX_EVENT, MAX_OUTPUT
 from reservoir_cli.agents.time_limit import LIMIT
 from reservoir_cli.context.recall import BY_WORDS
 from reservoir_cli.context.render.frame import unwrap
@@ -133,9 +133,9 @@ def test_recalled_text_has_at_most_9000_characters(tmp_path: Path) -> None:
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     home.must("ingest", "--no-embed", str(file))
     prompt = event(prompt="which zeppelin?")
-    assert len(home("recall", "which zeppelin?", "--budget", "9000").out) > LONGEST
+    assert len(home("recall", "which zeppelin?", "--budget", "9000").out) > MAX_OUTPUT
     text = context(answered(home, "user-prompt", "--budget", "9000", stdin=prompt))
-    assert LONGEST / 2 < len(text) <= LONGEST
+    assert MAX_OUTPUT / 2 < len(text) <= MAX_OUTPUT
     assert unwrap(text) == ("", (), 1)
 
 
@@ -175,7 +175,7 @@ def test_an_event_up_to_the_limit_is_read_and_a_larger_one_ignored(person: Home)
     assert done.code == 0
     assert not done.out or ANSWER in done.out  # on a slow machine the time limit may end it first
     process = person.start("hook", "user-prompt")
-    out, _ = process.communicate(b" " * (LARGEST_EVENT + 1), PATIENCE)
+    out, _ = process.communicate(b" " * (MAX_EVENT + 1), PATIENCE)
     assert (process.returncode, out) == (0, b"")
 
 

@@ -38,18 +38,18 @@ def store(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_fragment_holds_the_recalled_messages(store, capsys, monkeypatch) -> None:
     monkeypatch.setenv("RESERVOIR_PARTITION", "work")
-    text = llm_answers.recalled("why did we drop Redis?")
+    text = llm_answers.recall("why did we drop Redis?")
     assert f"[#1] user: {ANSWER}" in text
     assert unwrap(f"{text}\n\nIs it so?").text == "Is it so?"  # when llm's log is imported
-    assert llm_answers.recalled("what is the capital of Mongolia?") == ""
+    assert llm_answers.recall("what is the capital of Mongolia?") == ""
     assert capsys.readouterr() == ("", "reservoir: nothing about this was found\n")
 
 
 def test_the_working_directory_selects_the_partition(store, tmp_path, monkeypatch) -> None:
     (store / "reservoir.toml").write_text(f'[projects]\n"{tmp_path}" = "work"\n', encoding="utf-8")
-    assert llm_answers.recalled("why did we drop Redis?") == ""
+    assert llm_answers.recall("why did we drop Redis?") == ""
     monkeypatch.chdir(tmp_path)
-    assert ANSWER in llm_answers.recalled("why did we drop Redis?")
+    assert ANSWER in llm_answers.recall("why did we drop Redis?")
 
 
 def test_tools_answer_check_their_arguments_and_store_notes(store) -> None:

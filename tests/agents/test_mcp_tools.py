@@ -53,9 +53,9 @@ def test_a_number_may_be_written_as_models_write_it(written: object) -> None:
 WRONG = [
     ("recall", {}, "needs question"),
     ("recall", {"question": None}, "needs question"),
-    ("recall", {"question": " \n"}, "needs a text as question"),
-    ("recall", {"question": 7}, "needs a text as question"),
-    ("recall", {"question": ["why?"]}, "needs a text as question"),
+    ("recall", {"question": " \n"}, "needs text as question"),
+    ("recall", {"question": 7}, "needs text as question"),
+    ("recall", {"question": ["why?"]}, "needs text as question"),
     ("recall", {"question": "x" * 20_001}, "at most 20,000 characters as question"),
     ("recall", {"question": "x", "budget": 0}, "whole number from 100 to 20,000 as budget"),
     ("recall", {"question": "x", "budget": "many"}, "as budget"),
@@ -73,7 +73,7 @@ WRONG = [
     ("read", {"id": 0}, "as id"),
     ("read", {"id": 2**63}, "as id"),
     ("read", {"id": 1, "around": -1}, "as around"),
-    ("remember", {"text": ""}, "needs a text as text"),
+    ("remember", {"text": ""}, "needs text as text"),
     ("remember", {"text": "x", "role": "user"}, "has no parameter 'role'"),
 ]
 
@@ -108,10 +108,10 @@ def test_the_schemas_refuse_the_same_arguments_as_the_check() -> None:
 
 
 def test_instructions_and_tools_take_less_than_800_tokens() -> None:
-    listed = pytest.importorskip("reservoir_cli.agents.mcp.server", reason="mcp is not installed")
+    server = pytest.importorskip("reservoir_cli.agents.mcp.server", reason="mcp is not installed")
     counter = load_counter("approximate")
     rows = [
-        listed.listed(tool).model_dump(by_alias=True, exclude_none=True, mode="json")
+        server.describe(tool).model_dump(by_alias=True, exclude_none=True, mode="json")
         for tool in TOOLS.values()
     ]
     # The counter is within 15% of o200k, and above it for JSON; this is the longest form.

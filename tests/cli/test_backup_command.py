@@ -51,7 +51,7 @@ def test_an_existing_file_is_replaced_only_after_confirmation(copied):
     cli, target = copied
     target.write_text("precious")
     refused = cli("backup", str(target), code=2).err
-    assert f"ask at: {target} exists; replace it?\nhint: add --yes\n" in refused
+    assert f"without a terminal: {target} exists; replace it?\nhint: add --yes\n" in refused
     assert target.read_text() == "precious"
     cli("backup", str(target), "--yes")
     assert dump(target) == dump(cli.db)

@@ -24,8 +24,8 @@ def test_every_command_works_on_a_server(cli, url, samples_file):
     def on_server(*arguments, **more):
         return cli(*arguments, env=server, **more)
 
-    assert on_server("view").out == ""  # there is no store, and none is created
-    assert "not there yet" in on_server("db", "status").out
+    assert on_server("view").out == ""  # nothing is there, and nothing is made
+    assert "none yet" in on_server("db", "status").out
     assert "imported" in on_server("ingest", "--no-embed", str(samples_file)).err
     number = int(on_server("ingest", "--no-embed", stdin="We dropped Redis in May.").out)
     assert on_server("view", "1").out == "user: We dropped Redis in May.\n"
@@ -86,7 +86,7 @@ def test_an_interrupted_copy_is_reported(cli, url, samples_file, tmp_path, kind)
     with closing(open_store(str(cli.db))) as old, closing(open_store(target)) as new:
         with pytest.raises(OSError, match="killed"):
             replicate.copy(old, new, broken_off)
-    way = f"reservoir db copy {cli.db} {target} goes on with it"
+    way = f"reservoir db copy {cli.db} {target} resumes it"
     for arguments in (["view"], ["context", "note", "--budget", "400"], ["db", "status"]):
         read = cli("--db", target, *arguments)
         assert read.err.count("a copy that is not finished") == read.err.count(way) == 1
@@ -208,8 +208,8 @@ def test_a_path_with_a_folder_may_look_like_connection_parameters(cli):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["db", "migrate", "--rls"], 2, "reservoir.db is a file: this is for a store on a server"),
-        (["db", "index", "-p", "p"], 2, "for a store on a server"),
+        (["db", "migrate", "--rls"], 2, "reservoir.db is a file: this needs a store on a server"),
+        (["db", "index", "-p", "p"], 2, "needs a store on a server"),
         (["db", "copy", "nowhere.db", "x.db"], 3, "there is no store"),
         (["--db", "mysql://h/d", "view"], 2, "not supported"),
     ],
@@ -223,7 +223,7 @@ def test_a_file_has_a_status_too_and_a_cluster_its_statements(cli):
     status = cli("db", "status", "--json").document
     assert status["engine"].startswith("SQLite")
     assert status["store"]["messages"] == 1
-    assert "not there yet" not in cli("db", "status").out
+    assert "none yet" not in cli("db", "status").out
     assert (
         "create_distributed_table('reservoir.messages', 'partition')" in cli("db", "shard-sql").out
     )
@@ -234,7 +234,7 @@ def test_commands_without_a_server_need_no_driver(cli, tmp_path):
     without = {"PYTHONPATH": str(tmp_path)}
     assert "create_reference_table" in cli("db", "shard-sql", env=without).out
     refused = cli("db", "index", "-p", "p", env=without, code=2).err
-    assert "is a file: this is for a store on a server" in refused
+    assert "is a file: this needs a store on a server" in refused
     away = cli("--db", "postgresql://h/d", "view", env=without, code=3).err
     assert "needs psycopg" in away
 

@@ -22,8 +22,8 @@ def break_full_text(store) -> None:
 def test_a_new_home_has_notes_and_no_fault(cli):
     found = checks(cli("doctor", "--json"))
     assert found["settings"] == ("ok", None)
-    assert found["store"] == ("note", "reservoir ingest makes it")
-    assert found["model"][0] == "note"  # these tests run without the model
+    assert found["store"] == ("note", "reservoir ingest creates it")
+    assert found["model"][0] == "note"  # the model of these tests is absent
     assert not cli.db.exists()
 
 
@@ -72,7 +72,7 @@ def test_readable_files_are_noted_and_repair_makes_them_private(cli):
     cli.say("hello")
     cli.db.chmod(0o644)
     assert checks(cli("doctor", "--json"))["privacy"][0] == "note"
-    assert "yours alone" in cli("doctor", "--repair").out
+    assert "now readable only by you" in cli("doctor", "--repair").out
     assert "privacy" not in checks(cli("doctor", "--json"))
     assert cli.db.stat().st_mode & 0o777 == 0o600
 
@@ -98,7 +98,10 @@ def test_repair_rebuilds_what_embedding_made(samples):
 
 
 def test_calibrate_cannot_be_combined_with_repair(cli):
-    assert "--calibrate stands alone" in cli("doctor", "--calibrate", "--repair", code=2).err
+    assert (
+        "--calibrate cannot be combined with"
+        in cli("doctor", "--calibrate", "--repair", code=2).err
+    )
 
 
 @pytest.mark.model

@@ -72,8 +72,8 @@ def test_an_editor_runs_without_a_shell_on_a_private_file(said, tmp_path, name):
         ("true", 0, "nothing was changed"),
         ("false", 1, "nothing was changed"),
         ("/nowhere/at-all", 1, "hint: set EDITOR"),
-        ("'unclosed", 2, "cannot be parsed"),
-        ("", 2, "there is no text and no editor"),
+        ("'unclosed", 2, "cannot parse EDITOR"),
+        ("", 2, "no text and no editor"),
     ],
 )
 def test_an_editor_that_changes_nothing_or_fails_is_reported(said, editor, code, told):

@@ -95,7 +95,7 @@ HINTS = [
     (["view", "--all-instances", "-i", "x"], 2, "contradicts -i", "leave -i out"),
     (["view", "--all-partitions", "-p", "x"], 2, "contradicts -p", "leave -p and -i out"),
     (["view", "--id", "1", "--role", "user"], 2, "--id contradicts", "leave them out"),
-    (["view", "-p", ""], 2, "needs a name", "leave the option out"),
+    (["view", "-p", ""], 2, "cannot be empty", "leave the option out"),
     (["--config", "nosuch.toml", "view"], 2, "no settings file", "omit --config"),
     (["config", "--set", "redact=foo"], 2, "redact cannot be 'foo'", "one of off, mark, mask"),
     (["backup", "nosuch/x"], 1, "cannot write nosuch/x", "no folder nosuch: create it"),
@@ -106,7 +106,7 @@ HINTS = [
     (["trim", "nosuch", "--iteration", "1"], 1, "cannot read nosuch", "has no file of that name"),
     (["trim", ".", "--iteration", "1"], 1, "cannot read .", "name a file in it"),
     (["trim", "--iteration", "0"], 2, "0 is less than 1", "trim --help"),
-    (["partitions", "--rename", "a", "a", "-y"], 2, "the same", "its old and its new name"),
+    (["partitions", "--rename", "a", "a", "-y"], 2, "the same", "the old and the new name"),
 ]
 
 

@@ -76,10 +76,10 @@ def test_filters_that_match_nothing_are_named(spread):
     for command in ("export", "view"):
         done = spread(command, "--since", "2030-01-01", "--until", "2031-01-01")
         assert done.out == ""
-        assert done.err == "note: no message in default passes --since and --until\n"
+        assert done.err == "note: no message in default matches --since and --until\n"
     done = spread("view", "--role", "tool", "-i", "chatgpt", "--json")
     assert done.document["messages"] == []
-    assert done.err == "note: no message in default/chatgpt passes --role\n"
+    assert done.err == "note: no message in default/chatgpt matches --role\n"
 
 
 def test_json_is_a_document_and_jsonl_is_a_row_per_line(spread):
@@ -130,7 +130,7 @@ def test_a_failed_export_leaves_the_file_unchanged(spread, tmp_path):
     ("options", "hint"),
     [
         (["-p", "nowhere"], "hint: nothing in nowhere; 2 messages in default (-p default)"),
-        (["--match", "never said"], "hint: no message in default passes --match\n"),
+        (["--match", "never said"], "hint: no message in default matches --match\n"),
         (["-p", "nowhere", "--format", "json"], "hint: nothing in nowhere; "),
         (["-p", "nowhere", "--format", "openai"], "hint: nothing in nowhere; "),
     ],
@@ -141,9 +141,7 @@ def test_an_export_without_messages_does_not_replace_a_file(spread, tmp_path, op
     spread("export", "--all-partitions", "-o", str(target))
     before = target.read_bytes()
     done = spread("export", *options, "-o", str(target), code=1)
-    assert done.err.startswith(
-        f"error: there is nothing to export: {target} stays as it is\n{hint}"
-    )
+    assert done.err.startswith(f"error: nothing to export: {target} is left unchanged\n{hint}")
     assert target.read_bytes() == before
     assert {each.name for each in tmp_path.iterdir()} == {"x.jsonl", "home"}
 

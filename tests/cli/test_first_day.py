@@ -53,7 +53,7 @@ MISTAKES = [
     ("partitions empty work", 2, "partitions cannot empty"),
     ("partitions rename work default --yes", 1, "hint: reservoir partitions merge work default"),
     ("partitions merge work job --yes", 1, "hint: reservoir partitions rename work job"),
-    ("partitions delete wrok --yes", 1, "there are default, work"),
+    ("partitions delete wrok --yes", 1, "partitions are default, work"),
     ("search why did we drop redis -p work", 0, "why did we drop Redis?"),
     ("search redis -p wrok", 0, "(-p work)"),
     ("context why did we drop redis -p work", 0, "user: why did we drop redis"),

@@ -85,14 +85,14 @@ def test_a_pipe_without_yes_is_exit_2(spread, options):
     done = spread("forget", *options, stdin="y\n", code=2)
     count = "0 messages" if "--match" in options else "2 messages"
     question = f"forget {count} in default/default for good?"
-    assert done.err == f"error: there is no terminal to ask at: {question}\nhint: add --yes\n"
+    assert done.err == f"error: cannot ask without a terminal: {question}\nhint: add --yes\n"
     assert left(spread) == ALL
 
 
 WRONG = [
     (["--match", ""], 2, "error: --match needs a text\n"),
     (["--before", "someday"], 2, "error: 'someday' is not a time"),
-    (["--expired"], 0, "note: nothing expires: setting retention_days is unset\n"),
+    (["--expired"], 0, "note: messages never expire: the setting retention_days is unset\n"),
 ]
 
 
@@ -134,7 +134,7 @@ NOTES = [
     (["--match", "absent"], "note: nothing to forget in default/default"),
     (["--conversation", "absent"], "note: nothing to forget in default"),
     (["--scope", "-p", "nowhere"], "warning: nothing in nowhere/nowhere; 2 messages in "),
-    (["--expired"], "note: nothing expires: setting retention_days is unset"),
+    (["--expired"], "note: messages never expire: the setting retention_days is unset"),
 ]
 
 
@@ -217,7 +217,7 @@ def test_expired_uses_the_setting_of_each_partition(spread):
 def test_importing_the_file_again_skips_forgotten_messages_with_a_note(spread):
     spread("forget", "--match", "secret", "--all-partitions", "--yes")
     done = spread("ingest", "--no-embed", "--json", str(spread.home / "rows.jsonl"))
-    assert "note: forgotten once, and left out: 3 messages" in done.err
+    assert "note: forgotten earlier, and not imported: 3 messages" in done.err
     assert (done.document["already_there"], done.document["forgotten"]) == (3, 3)
     spread.say("own secret")
     assert "own secret" in left(spread)
@@ -239,7 +239,7 @@ def test_a_long_reader_is_exit_1_and_the_next_command_finishes(spread):
     reader.execute("BEGIN")
     reader.execute("SELECT COUNT(*) FROM messages").fetchone()
     done = spread("forget", "--match", "three", "-p", "work", "--yes", "--json", code=1)
-    assert "another program is reading it" in done.document["error"]["message"]
+    assert "another program is reading the store" in done.document["error"]["message"]
     assert left(spread) == ALL - {"work three"}
     assert any(b"work three" in each.read_bytes() for each in spread.home.glob("reservoir.db*"))
     reader.close()

@@ -233,7 +233,7 @@ def test_a_file_without_valid_lines_names_each_line_and_has_a_hint(cli, tmp_path
     assert lines[0].endswith("skipped 300")
     assert "line 300: " in lines[300]
     assert lines[301].startswith("error: ")
-    assert lines[302] == "hint: without --format it is found by what the file holds"
+    assert lines[302] == "hint: without --format the format is detected from the content"
     assert len(json.loads(done.out)["reasons"]) == 300
 
 
@@ -265,7 +265,7 @@ def test_json_of_an_unknown_format_is_reported(cli, tmp_path):
     file = tmp_path / "other.json"
     for text in ('{"a": 1}', "[1, 2]", '{"a": 1}\n{"a": \n'):
         file.write_text(text, encoding="utf-8")
-        assert "other.json is of no format that is known\n" in cli("ingest", str(file), code=1).err
+        assert "other.json has an unknown format\n" in cli("ingest", str(file), code=1).err
 
 
 def test_an_unknown_format_lists_the_known_ones(cli):

@@ -36,7 +36,7 @@ def test_an_export_is_stored_in_the_instance_of_its_tool(cli, tmp_path):
     assert (
         len([each for each in others if "export.zip/export/conversations.json, entry" in each]) == 4
     )
-    assert others[-1] == "note: 1 other file passed over"
+    assert others[-1] == "note: 1 other file ignored"
     assert not cli.rows("-i", "default")
     rows = cli.rows("-i", "chatgpt")
     assert len(rows) == 10

@@ -70,7 +70,7 @@ def test_enter_at_every_prompt_imports_everything_and_asks_a_first_question(mach
     # The question comes from these histories, and the shown command gives the shown result.
     question = re.fullmatch(r'reservoir context "(.*)" --budget 1000', command)[1]
     assert question in [row["content"] for row in machine.rows("--all-instances")]
-    agents = "these agents can ask the store themselves: "
+    agents = "let these agents search the store: "
     assert f"{agents}reservoir connect claude, reservoir connect codex\n" in done.out
     again = machine.shell(command)
     assert again.out.strip().endswith(question)
@@ -95,7 +95,7 @@ def test_it_estimates_the_time_of_embedding_and_says_that_it_can_be_interrupted(
     machine.env.pop("RESERVOIR_EMBEDDING_MODEL")
     machine.env["RESERVOIR_MODEL_CACHE"] = str(compiled_models)
     done = machine("init", "--yes")
-    assert "the newest first; Ctrl-C keeps what is done, and reservoir embed goes on" in done.err
+    assert "the newest first; after Ctrl-C, reservoir embed does the rest" in done.err
     assert re.search(r"note: 76 messages to go, about \d+ s\n", done.err)
     assert machine("embed").err.startswith("embedded 0 messages")
 
@@ -137,7 +137,7 @@ def test_messages_of_the_default_partition_are_not_copied_to_another_unasked(mac
         (RUN, "n\n"),
     ]
     done = machine.talk("init", answers=answers)
-    assert "2 messages of them are stored already" in done.out
+    assert "already stored: 2 messages of them" in done.out
     assert {partition for partition, _ in stored(machine)} == {"default"}
 
 
@@ -169,7 +169,7 @@ def test_messages_of_another_partition_are_not_stored_again(machine):
 def test_a_named_partition_gets_a_copy_and_later_messages(machine):
     machine("init", "--yes", "--no-embed", "-p", "agents")
     done = machine("init", "--yes", "--no-embed", "-p", "work")
-    assert "note: llm goes to work from now on; what agents has of it stays there\n" in done.err
+    assert "note: llm goes to work from now on; its messages in agents stay there\n" in done.err
     assert stored(machine) == {**everything("agents"), **everything("work")}
     log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
     say_to_llm(log, "r2", "How heavy is it?", "Ten kilos.")
@@ -257,8 +257,8 @@ def test_nothing_is_opened_before_consent(machine, tmp_path):
 def test_without_a_terminal_the_option_yes_is_needed_and_nothing_is_asked(machine):
     done = machine("init", stdin="y\n", code=2)
     assert "claude-code" in done.err.lower() or "Claude Code" in done.err
-    asked = "Read them, to see what they hold?"
-    assert done.err.endswith(f"error: there is no terminal to ask at: {asked}\nhint: add --yes\n")
+    asked = "Read them to see what they contain?"
+    assert done.err.endswith(f"error: cannot ask without a terminal: {asked}\nhint: add --yes\n")
     assert machine("init", "--json", code=2).document["error"]["kind"] == "usage"
     done = machine("init", "--yes", "--no-embed", "-p", "work")
     assert done.out == ""

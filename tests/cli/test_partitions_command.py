@@ -68,7 +68,7 @@ def test_the_settings_of_a_renamed_partition_are_renamed_too(spread):
     assert "AKIA" not in spread("view", "1").out
     done = spread("partitions", "--rename", "default", "home.2", "--yes")
     assert "reservoir config set partition=home.2" in done.err
-    assert f"[partitions.default] in {file} is [partitions.home.2] now" in done.err
+    assert f"[partitions.default] in {file} is now [partitions.home.2]" in done.err
     assert "AKIA" not in spread("view", "1", "-p", "home.2").out
     assert tomllib.loads(file.read_text()) == {
         "partitions": {"home.2": {"redact": "mask", "recent_context_size": 5}}
@@ -84,8 +84,8 @@ def test_settings_that_are_not_renamed_are_named(spread, option):
         spread("config", "--set", "partitions.other.recent_context_size=7")
     before = (spread.home / "reservoir.toml").read_text()
     done = spread("partitions", option, "default", target, "--yes")
-    assert "[partitions.default] in " in done.err
-    assert " stays, and holds for nothing that moved" in done.err
+    assert "[partitions.default] stays in " in done.err
+    assert ", but does not apply to the moved messages" in done.err
     assert (spread.home / "reservoir.toml").read_text() == before
 
 
@@ -99,7 +99,7 @@ def test_settings_that_will_be_lost_are_named_before_confirmation(spread, option
     )
     refused = spread.talk("partitions", option, "default", new, answers=[("[y/N] ", "\n")])
     assert refused.out.splitlines()[0] == (
-        "note: settings of default that will hold no more: "
+        "note: settings of default that will no longer apply: "
         f"redact=mask (remove in {new}), retention_days=30 (unset in {new})"
     )
     assert (refused.code, places(spread)) == (1, BEFORE)
@@ -108,7 +108,7 @@ def test_settings_that_will_be_lost_are_named_before_confirmation(spread, option
 def test_settings_that_move_or_are_equal_are_not_lost(spread):
     spread("config", "--set", "partitions.default.redact=mask", "--set", "redact=mask")
     for options in (("--rename", "default", "home"), ("--merge", "home", "work")):
-        assert "hold no more" not in spread("partitions", *options, "--yes").err
+        assert "no longer apply" not in spread("partitions", *options, "--yes").err
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_settings_are_renamed_in_any_notation(spread, text):
     file = spread.home / "reservoir.toml"
     file.write_text(text)
     done = spread("partitions", "--rename", "default", "home", "--yes")
-    assert "is [partitions.home] now" in done.err
+    assert "is now [partitions.home]" in done.err
     found = tomllib.loads(file.read_text())["partitions"]
     assert found.pop("default", {}) == {}
     assert found == {"home": {"redact": "mark"}, "x": {"redact": "off"}}
@@ -137,7 +137,7 @@ def test_messages_move_even_if_the_settings_cannot_be_edited(spread):
     done = spread("partitions", "--rename", "default", "home", "--yes")
     assert "renamed default to home: 3 messages" in done.err
     assert f"warning: cannot change {file}" in done.err
-    assert "[partitions.default] in " in done.err
+    assert "[partitions.default] stays in " in done.err
     assert file.read_text() == before
 
 
@@ -160,8 +160,8 @@ def test_two_partitions_are_merged(spread):
             1,
             "hint: reservoir partitions rename work nowhere",
         ),
-        (["--rename", "nowhere", "x", "--yes"], 1, "hint: there are default, work"),
-        (["--delete", "nowhere", "--yes"], 1, "hint: there are default, work"),
+        (["--rename", "nowhere", "x", "--yes"], 1, "hint: partitions are default, work"),
+        (["--delete", "nowhere", "--yes"], 1, "hint: partitions are default, work"),
         (["--rename", "work", "work", "--yes"], 2, "the two names are the same"),
         (["--rename", "work", " ", "--yes"], 2, "a name cannot be empty"),
         (
@@ -171,8 +171,12 @@ def test_two_partitions_are_merged(spread):
         ),
         (["--delete"], 2, "requires an argument\nhint: reservoir partitions --delete P\n"),
         (["--rename", "work", "x", "--delete", "work"], 2, "choose one of"),
-        (["--delete", "work"], 2, "ask at: forget all of work, 1 message, for good?"),
-        (["--rename", "work", "x"], 2, "ask at: rename work to x, with 1 message in 1 instance?"),
+        (["--delete", "work"], 2, "a terminal: forget all of work, 1 message, for good?"),
+        (
+            ["--rename", "work", "x"],
+            2,
+            "a terminal: rename work to x, with 1 message in 1 instance?",
+        ),
         (["delete", "wrok"], 1, "there is no partition wrok"),
         (["rename", "wrok", "x"], 1, "there is no partition wrok"),
         (["--merge", "work", "default"], 2, "add --yes"),
@@ -265,7 +269,7 @@ def test_only_conversations_of_the_scope_are_listed(spread, options, expected):
 
 def test_an_empty_list_of_conversations_has_a_reason(spread):
     done = spread("conversations", "-i", "default")
-    assert done.err == "note: the messages in default/default are in no conversation\n"
+    assert done.err == "note: no message in default/default belongs to a conversation\n"
     assert spread("conversations", "-p", "x").err.startswith("note: nothing in x; ")
 
 
@@ -289,7 +293,7 @@ def test_a_read_only_store_can_be_listed_and_not_changed(spread, as_owner, optio
 def test_projects_of_a_renamed_partition_are_renamed_too(spread, words):
     spread("config", "set", "projects./src/app=work", "mcp.partitions=work,home")
     done = spread("partitions", *words, "--yes")
-    assert f"name {words[2]} now" in done.err
+    assert f"now name {words[2]}" in done.err
     assert spread("config", "get", "projects./src/app").out == f"{words[2]}\n"
     assert spread("config", "get", "mcp.partitions").out == f"{words[2]}, home\n"
 

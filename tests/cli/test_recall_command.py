@@ -31,12 +31,12 @@ def test_the_question_may_come_from_stdin(asked):
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["ok"], "this asks nothing that could be looked for"),
-        (["/compact"], "this asks nothing that could be looked for"),
+        (["ok"], "there is no question to search for"),
+        (["/compact"], "there is no question to search for"),
         (["what is the capital of Mongolia?"], "nothing about this was found"),
-        (["why did we drop Redis?", "--budget", "30"], "nothing of what was found fits the budget"),
-        (["why did we drop Redis?", "--since", "2027-01-01"], "there are no messages to look in"),
-        (["why Redis?", "--exclude-conversation", "c1"], "there are no messages to look in"),
+        (["why did we drop Redis?", "--budget", "30"], "nothing that was found fits the budget"),
+        (["why did we drop Redis?", "--since", "2027-01-01"], "there are no messages to search"),
+        (["why Redis?", "--exclude-conversation", "c1"], "there are no messages to search"),
     ],
 )
 def test_an_empty_result_is_zero_bytes_with_the_reason_on_stderr(asked, arguments, reason):

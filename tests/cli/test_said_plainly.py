@@ -92,7 +92,7 @@ def test_an_interrupted_import_says_that_what_is_stored_stays(cli, tmp_path):
     home.mkdir(parents=True)
     shutil.copy(SESSION, home / "session.jsonl")
     cli.env["HOME"] = str(tmp_path)
-    told = "warning: broken off; what is stored stays, and the same command imports the rest\n"
+    told = "warning: interrupted; stored messages are kept, and the same command imports the rest\n"
     for words in (["ingest", str(file)], ["sync"]):
         program = ("-c", INTERRUPTED_AT_WORK, *words, "--no-embed")
         done = cli(*program, command=(sys.executable,), code=130)
@@ -105,8 +105,8 @@ def test_an_interrupted_embed_says_that_what_is_embedded_stays(cli_with_model):
     for words in (["embed"], ["embed", "--rebuild"]):
         program = ("-c", INTERRUPTED_AT_WORK, *words)
         done = cli_with_model(*program, command=(sys.executable,), code=130)
-        told = "broken off; what is embedded stays, and the same command embeds the rest\n"
-        assert done.err == f"warning: {told}"
+        text = "interrupted; finished embeddings are kept, and the same command embeds the rest\n"
+        assert done.err == f"warning: {text}"
 
 
 @pytest.mark.parametrize(
@@ -163,14 +163,14 @@ def test_variables_without_effect_are_warned_about(cli):
     done = cli(
         "view", env={"RESERVOIR_PARTITON": "x", "RESERVOIR_DEBUG": "0", "RESERVOIR_TEST_X": "1"}
     )
-    warned = "warning: RESERVOIR_PARTITON is no setting; did you mean RESERVOIR_PARTITION?\n"
+    warned = "warning: RESERVOIR_PARTITON is not a setting; did you mean RESERVOIR_PARTITION?\n"
     assert done.err.startswith(warned)
     assert done.err.count("warning") == 1
     done = cli("view", env={"RESERVOIR_NOSUCH": "x"})
-    assert done.err.startswith("warning: RESERVOIR_NOSUCH is no setting\n")
+    assert done.err.startswith("warning: RESERVOIR_NOSUCH is not a setting\n")
     absent = str(cli.home / "absent.toml")
     done = cli("view", env={"RESERVOIR_CONFIG": absent})
-    assert f"warning: RESERVOIR_CONFIG names {absent}, which is not there" in done.err
+    assert f"warning: RESERVOIR_CONFIG names {absent}, which does not exist" in done.err
 
 
 def test_a_settings_file_in_an_unknown_home_is_a_one_line_error(cli):

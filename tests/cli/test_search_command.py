@@ -59,7 +59,7 @@ def test_an_unknown_term_finds_nothing_and_is_not_an_error(notes, typed):
 def test_an_empty_result_is_zero_bytes_and_not_an_error(notes):
     done = notes("search", "--keyword", "zeppelin")
     assert done.out == ""
-    assert done.err.startswith("note: nothing in default has these words (")
+    assert done.err.startswith("note: nothing in default contains these words (")
     assert notes("search", "--keyword", "zeppelin", "--jsonl").out == ""
     assert notes("search", "--keyword", "zeppelin", "--json").document["hits"] == []
 
@@ -152,7 +152,7 @@ def test_a_search_without_words_explains_its_ranking(samples):
 
 @pytest.mark.model
 def test_words_that_no_message_contains_are_reported(samples):
-    note = "note: none of these has any of the words; they are the nearest in meaning\n"
+    note = "note: none of these contains any of the words; they are the nearest in meaning\n"
     for options in ((), ("-p", "work"), ("--role", "user")):
         done = samples("search", "qqzzxxwv", *options, "-n", "2")
         assert done.err == (note if done.out else done.err)
@@ -201,7 +201,7 @@ def test_filters_remove_hits_without_changing_scores(cli, mode):
         hits = cli("search", "amber", *mode, option, value, "--json").document["hits"]
         assert [(hit["id"], hit["score"]) for hit in hits] == [(n, scores[n]) for n in expected]
     told = cli("search", "amber", *mode, "--source", "nowhere").err
-    assert told.endswith("note: no message in default passes --source\n")
+    assert told.endswith("note: no message in default matches --source\n")
 
 
 def test_filters_of_a_context_restrict_its_history_too(cli):
@@ -216,7 +216,7 @@ def test_filters_of_a_context_restrict_its_history_too(cli):
     assert "and birch?" not in shown
     assert "assistant: because of the fjord\n…\nassistant: because of the hill\n" in shown
     told = cli("context", "x", "--role", "tool").err
-    assert "note: no message in default passes --role\n" in told
+    assert "note: no message in default matches --role\n" in told
 
 
 def test_conversations_are_filtered_by_text_project_and_time(cli):
@@ -236,7 +236,7 @@ def test_conversations_are_filtered_by_text_project_and_time(cli):
         found = cli("conversations", *options, "--json").document["conversations"]
         assert [each["id"] for each in found] == expected
     told = cli("conversations", "--project", "none").err
-    assert told == "note: no conversation in default passes --project\n"
+    assert told == "note: no conversation in default matches --project\n"
 
 
 def test_a_context_is_copied_by_the_terminal_or_a_platform_command(cli, tmp_path):

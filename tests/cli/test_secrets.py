@@ -135,7 +135,7 @@ def test_removed_secrets_are_not_in_stored_names_or_ids_and_stay_forgotten(cli):
 def test_remove_masks_stored_secrets_and_reports_how_many(cli):
     bring(cli, "mask")
     changed = cli("config", "--set", "redact=remove")
-    assert "3 stored messages hold secrets" in changed.err
+    assert "3 stored messages contain secrets" in changed.err
     for command in READS:
         shown = cli(*command)
         assert PASSWORD not in shown.out + shown.err, command
@@ -173,7 +173,7 @@ def test_masked_text_is_counted_as_printed(cli):
 def test_an_export_says_that_it_is_masked(cli):
     bring(cli, "mask")
     masked = cli("export", env={"RESERVOIR_REDACT": "mask"})
-    assert "secrets of 3 messages are masked" in masked.err
+    assert "secrets in 3 messages are masked" in masked.err
     whole = cli("export", env={"RESERVOIR_REDACT": "mark"})
     assert KEY in whole.out
     assert "masked" not in whole.err

@@ -64,10 +64,10 @@ def test_without_a_terminal_sources_and_a_summary_are_printed(machine):
 
 
 def test_on_a_terminal_it_asks_and_remembers_the_answer(machine):
-    refused = machine.talk("sync", "--no-embed", answers=[("Import what is new", "n\n")])
+    refused = machine.talk("sync", "--no-embed", answers=[("Import new messages", "n\n")])
     assert refused.code == 1
     assert not machine.db.exists() or machine.rows("--all-instances") == []
-    done = machine.talk("sync", "--no-embed", answers=[("Import what is new", "\n")])
+    done = machine.talk("sync", "--no-embed", answers=[("Import new messages", "\n")])
     assert done.code == 0
     assert "codex: ~/.codex/sessions, to partition default" in done.out
     assert machine("config", "--get", "sources.codex.path").out == "~/.codex/sessions\n"
@@ -97,7 +97,7 @@ def test_a_hook_reads_only_sources_of_the_settings(machine):
         ),
         ('[sources.codex]\ntool = "codex"\n', "has no path"),
         ('[sources.codex]\npath = "/a"\nfolder = "b"\n', "unknown setting 'folder'"),
-        ('[sources.codex]\npath = "/a"\nexclude = 3\n', "must be a list of texts"),
+        ('[sources.codex]\npath = "/a"\nexclude = 3\n', "must be a list of strings"),
     ],
 )
 def test_wrong_sources_are_named(cli, settings, complaint):
@@ -127,7 +127,7 @@ def test_a_concurrent_sync_ends_immediately_with_a_note(machine):
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         done = machine("sync", "--no-embed", "--json")
-    assert "another sync of this store is at work" in done.err
+    assert "another sync of this store is running" in done.err
     assert done.document["busy"] is True
 
 
@@ -166,7 +166,7 @@ def test_timers_are_printed_with_absolute_paths(machine):
 def test_sources_in_the_settings_follow_a_renamed_partition(machine):
     machine("init", "--yes", "--no-embed", "-p", "work")
     done = machine("partitions", "--rename", "work", "job", "--yes")
-    assert "reservoir sync brings claude-code, codex to job from now on" in done.err
+    assert "reservoir sync imports claude-code, codex into job from now on" in done.err
     turn(machine, 1)
     machine("sync", "--no-embed")
     places = machine("partitions", "--json").document["partitions"]

@@ -141,7 +141,7 @@ def test_a_filter_that_matches_nothing_does_not_suggest_other_partitions(cli):
     cli.say("here", "--at", AT)
     cli.say("there", "-i", "other", "--at", AT)
     done = cli("view", "--role", "tool")
-    assert (done.out, done.err) == ("", "note: no message in default passes --role\n")
+    assert (done.out, done.err) == ("", "note: no message in default matches --role\n")
 
 
 def test_a_view_shows_the_whole_partition_by_default(cli):

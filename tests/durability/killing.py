@@ -230,7 +230,7 @@ def compile_model(folder: Path, seed: int, trials: int) -> Tally:
             tally.hit += done.code < 0
             tally.lost += (said,) not in home.rows("content") and bool(done.out)
             finished = models.glob("[!.]*") if models.exists() else ()
-            tally.hold(not any(map(compiled_models.damaged, finished)), f"half a model, {where}")
+            tally.hold(not any(map(compiled_models.is_damaged, finished)), f"half a model, {where}")
             tally.hold(not faults(home.db), f"a fault, {where}")
         home.must("embed")
         tally.hold(home("doctor").code == 0, f"doctor finds a fault, seed {seed}")

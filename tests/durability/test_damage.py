@@ -104,7 +104,7 @@ def test_invalid_text_is_refused_detected_and_repaired(filled: Home) -> None:
     assert "1 message cannot be read: 2" in found.out
     mended = filled("doctor", "--repair")
     assert mended.code == 0
-    assert "became U+FFFD in messages 2" in mended.out
+    assert "replaced by U+FFFD in messages 2" in mended.out
     assert filled.rows("content", "id = 2") == [("message number \ufffd about redis",)]
     assert len(filled.must("view", "0").out.splitlines()) == 3
 
@@ -381,6 +381,6 @@ def test_a_text_of_zeros_is_reported(person: Home) -> None:
     assert person("view", "0").code == 3
     assert person("doctor").code == 1
     mended = person("doctor", "--repair")
-    assert "became U+FFFD in messages 1" in mended.out
+    assert "replaced by U+FFFD in messages 1" in mended.out
     assert person("doctor").code == 0
     assert "\0" not in person.must("view", "0").out

@@ -119,7 +119,7 @@ def test_a_read_is_retried_if_its_connection_is_lost(url: str) -> None:
 
     with closing(open_store(url)) as store:
         say(store, "kept")
-        assert store._seen(read) == ["kept"]
+        assert store._run_read(read) == ["kept"]
 
 
 def test_nothing_is_retried_in_a_transaction_of_the_caller(url: str) -> None:

@@ -14,7 +14,7 @@ from reservoir_cli import Reservoir
 from reservoir_cli.errors import ReservoirError, StoreCorruptError, StoreError
 from reservoir_cli.maintenance import backup as maintenance
 from reservoir_cli.messages import Message
-from reservoir_cli.storage.sqlite.replace_file import check_count, published
+from reservoir_cli.storage.sqlite.replace_file import check_count, publish
 
 COUNT = 200
 NEWER = 300
@@ -81,7 +81,7 @@ def test_a_failed_backup_leaves_the_copy_of_a_killed_program_intact(
 ) -> None:
     target = tmp_path / "copy.db"
     leave_log(target)
-    with pytest.raises(KeyboardInterrupt), published(target):
+    with pytest.raises(KeyboardInterrupt), publish(target):
         raise KeyboardInterrupt
     with closing(sqlite3.connect(target)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -141,7 +141,7 @@ def test_a_file_that_is_not_a_database_is_replaced(source: Path, tmp_path: Path)
 
 def test_a_store_with_data_in_its_log_is_not_published(source: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
-    with pytest.raises(ReservoirError, match="log of another"), published(target) as unfinished:
+    with pytest.raises(ReservoirError, match="log of another"), publish(target) as unfinished:
         leave_log(unfinished)
     assert not target.exists()
 

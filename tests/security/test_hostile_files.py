@@ -301,7 +301,7 @@ def test_only_the_beginning_of_an_endless_message_is_embedded(
 ) -> None:
     monkeypatch.setattr(indexing, "LONGEST", 100)
     texts = {1: "short", 2: "long " * 50, 3: " " * 200 + "behind"}
-    passages = indexing.embedded(
+    passages = indexing.embed_messages(
         [stored(number, text) for number, text in texts.items()], fake_embedder
     )
     spans = {key.id: [(each.start, each.end) for each in some] for key, some in passages.items()}

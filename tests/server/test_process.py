@@ -21,7 +21,7 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server import process, running_servers
-from reservoir_cli.server.running_servers import Running
+from reservoir_cli.server.running_servers import RunningServer
 
 RESERVOIR = str(Path(sys.executable).with_name("reservoir"))
 PATIENCE = 120
@@ -68,12 +68,14 @@ def test_it_prints_its_address_and_ends_on_a_signal(place: Path, home: Path) -> 
             "page": f"{root}/ui/",
         }
         assert token == (home / "serve.token").read_text(encoding="utf-8").strip()
-        assert running_servers.running() == [Running(ready["base_url"], ready["page"], process.pid)]
+        assert running_servers.read_servers() == [
+            RunningServer(ready["base_url"], ready["page"], process.pid)
+        ]
         process.terminate()
         _, log = process.communicate(timeout=PATIENCE)
         if os.name == "posix":
             assert process.returncode == 143
-            assert running_servers.running() == []
+            assert running_servers.read_servers() == []
         assert "Traceback" not in log
 
 
@@ -81,7 +83,7 @@ def test_ending_a_server_keeps_the_record_of_another(place: Path) -> None:
     with started(place) as (_, first), started(place) as (second, _):
         second.terminate()
         second.communicate(timeout=PATIENCE)
-        pages = [server.page for server in running_servers.running() if server.code()]
+        pages = [server.page for server in running_servers.read_servers() if server.request_code()]
     assert pages == [first["page"]]
 
 
@@ -93,9 +95,9 @@ def test_servers_are_ended_by_a_command(place: Path) -> None:
         ended = first.wait(PATIENCE)
         assert ended == 143 or os.name != "posix"
         assert code == 0
-        assert said.startswith("note: ended the server at http://127.0.0.1:")
-        assert running_servers.running() == []
-        assert failed(place, "--stop") == (0, "note: no server runs\n")
+        assert said.startswith("note: stopped the server at http://127.0.0.1:")
+        assert running_servers.read_servers() == []
+        assert failed(place, "--stop") == (0, "note: no server is running\n")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no SIGINT for one process")

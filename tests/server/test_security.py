@@ -56,7 +56,7 @@ def test_own_host_names_are_accepted(served: Served) -> None:
 
 
 def test_a_host_may_be_allowed_by_name_and_any_address_if_bound_to_all() -> None:
-    names = security.names_of("0.0.0.0", ["Host.Docker.Internal"])
+    names = security.host_names("0.0.0.0", ["Host.Docker.Internal"])
     for host in ("host.docker.internal:3017", "192.168.1.5:3017", "[fe80::1]:3017", "localhost"):
         assert security.is_known_host(host, names)
     for host in ("evil.example", "", "*", "192.168.1.5.evil.example", "::", "[::1", "a b"):

@@ -17,7 +17,7 @@ from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.app import build_app
 from reservoir_cli.server.process import Server, close, listen
-from reservoir_cli.server.security import names_of
+from reservoir_cli.server.security import host_names
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.server.store_threads import StoreThread
 from reservoir_cli.settings import config
@@ -105,7 +105,7 @@ def serving(location: str, embedder: Embedder | None = None) -> Iterator[PageSer
         reader=StoreThread(open_reservoir, settings, "questions"),
         writer=StoreThread(open_reservoir, settings, "writes"),
         embedder=StoreThread(open_reservoir, settings, "embedding"),
-        hosts=names_of("127.0.0.1", ()),
+        hosts=host_names("127.0.0.1", ()),
         log=log.append,
     )
     app = build_app(state)

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server import process
 from reservoir_cli.server.app import build_app
-from reservoir_cli.server.security import names_of
+from reservoir_cli.server.security import host_names
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.settings import config
 
@@ -59,7 +59,7 @@ def serving(
     def open_reservoir(*, create: bool, notify: Any, **options: Any) -> Reservoir:
         return Reservoir.open(store, create=create, ready_only=True, notify=notify, **options)
 
-    options = {"hosts": names_of("127.0.0.1", ()), "log": lines.append, **settings}
+    options = {"hosts": host_names("127.0.0.1", ()), "log": lines.append, **settings}
     state = process.new_state(
         known,
         open_reservoir,

@@ -78,7 +78,7 @@ def test_a_server_that_does_not_start_is_an_error() -> None:
     assert ran.returncode == 1
     assert ran.stdout == ""
     assert f"error: the server does not start: cannot listen at 127.0.0.1:{port}" in ran.stderr
-    assert "--port N takes another port" in ran.stderr
+    assert "--port N selects another port" in ran.stderr
 
 
 def test_the_hint_of_a_missing_extra_is_passed_on(

@@ -6,7 +6,7 @@ from page_server import HOSTILE, csrf_of, said
 from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Filter
 from reservoir_cli.server.web.conversations import CONVERSATIONS, MESSAGES
-from reservoir_cli.server.web.markdown import LONGEST, to_html
+from reservoir_cli.server.web.markdown import MAX_RENDERED, to_html
 
 
 @pytest.mark.parametrize(("text", "never", "shown"), HOSTILE)
@@ -84,11 +84,11 @@ def test_a_conversation_shows_tool_calls_and_results_unchanged(client) -> None:
 
 
 def test_a_long_message_is_cut_and_can_be_expanded(client, memory) -> None:
-    memory.ingest([Message("user", "long " * LONGEST)], partition="home", embed=False)
+    memory.ingest([Message("user", "long " * MAX_RENDERED)], partition="home", embed=False)
     number = max(message.id for message in memory.view(memory.scope("home"), 0))
     html = client.get(f"/ui/message?p=home&id={number}").text
-    assert f"{4 * LONGEST:,} more characters" in html
-    assert client.get(f"/ui/message?p=home&id={number}&whole=1").text.count("long ") == LONGEST
+    assert f"{4 * MAX_RENDERED:,} more characters" in html
+    assert client.get(f"/ui/message?p=home&id={number}&whole=1").text.count("long ") == MAX_RENDERED
 
 
 def test_ten_thousand_messages_are_paged(client, memory) -> None:

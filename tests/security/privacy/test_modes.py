@@ -64,10 +64,11 @@ def test_permissions_of_our_files_are_fixed_with_a_note(home: Home) -> None:
         each.chmod(0o664)
     home.home.chmod(0o755)
     done = home("view", "1")
-    assert "others could read reservoir.db, reservoir.log, reservoir.toml" in done.err
+    fixed = "reservoir.db, reservoir.log, reservoir.toml were readable by other users"
+    assert f"fixed permissions: {fixed}" in done.err
     assert [mode(each) for each in ours] == [0o600] * 3
-    assert mode(home.home) == 0o755  # modes of existing folders are the user's choice
-    assert "others could" not in home("view", "1").err
+    assert mode(home.home) == 0o755  # a folder is the user's own business once it is there
+    assert "permissions" not in home("view", "1").err
 
 
 def test_no_permission_is_added(home: Home) -> None:
@@ -82,7 +83,7 @@ def test_permissions_of_a_symlinked_store_are_fixed(home: Home) -> None:
     (home.home / "reservoir.db").rename(home.folder / "real.db")
     (home.home / "reservoir.db").symlink_to(home.folder / "real.db")
     (home.folder / "real.db").chmod(0o644)
-    assert "others could read real.db" in home("view").err
+    assert "fixed permissions: real.db was readable by other users" in home("view").err
     assert mode(home.folder / "real.db") == 0o600
     assert (home.home / "reservoir.db").is_symlink()
     home("ingest", "--no-embed", stdin="more")
@@ -103,7 +104,7 @@ def test_files_of_other_users_are_not_touched(home: Home) -> None:
         ["--config", str(shared), "view"],
         ["ingest", "--no-embed", str(note)],
     ):
-        assert "others could" not in home(*command).err
-    assert "others could" not in home("view", env={"RESERVOIR_CONFIG": str(shared)}).err
+        assert "permissions" not in home(*command).err
+    assert "permissions" not in home("view", env={"RESERVOIR_CONFIG": str(shared)}).err
     home("--db", str(note), "view")
     assert mode(shared) == mode(note) == 0o644

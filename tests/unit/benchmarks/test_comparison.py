@@ -5,7 +5,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 import sets
-from asking import Asker, opened, store
+from asking import Asker, open_reservoir, store
 from hypothesis import given
 from hypothesis import strategies as st
 from rankings import (
@@ -79,7 +79,7 @@ def asked(embedder, tmp_path_factory):
     cached = CachedEmbedder(embedder, folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TZ", "UTC")
-        with opened(folder / "store.db", cached, {}) as reservoir:
+        with open_reservoir(folder / "store.db", cached, {}) as reservoir:
             store(reservoir, "here", messages)
         asker = Asker(folder / "store.db", cached, {})
         yield [asker.rows(Question("here", "here", text, frozenset("1"))) for text in questions]

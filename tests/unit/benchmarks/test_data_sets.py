@@ -81,7 +81,7 @@ def test_much_of_the_evidence_is_deep_inside_messages():
 def test_an_invented_quotation_is_refused():
     messages = sets.read("long-answers", None)[0].messages
     with pytest.raises(ValueError, match="0 messages"):
-        sets._quoting({"question": "?", "evidence": ["never said"]}, messages)
+        sets._question({"question": "?", "evidence": ["never said"]}, messages)
 
 
 def test_a_missing_data_set_needs_the_option_data():

@@ -8,21 +8,21 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import run
-from asking import Asker, opened, store
+from asking import Asker, open_reservoir, store
 from evidence import (
     Recall,
     answering_passage,
     best_first,
-    covered,
     figures,
+    fill_budget,
     interval,
+    is_covered,
     lost_at_larger,
     refusals,
-    taken,
 )
 from hypothesis import given
 from hypothesis import strategies as st
-from run import thinned
+from run import thin_out
 from sets import Collection, Question
 from vectors import CachedEmbedder
 
@@ -53,7 +53,7 @@ costs = st.lists(st.integers(1, 50), min_size=1, max_size=30)
 @given(costs, st.integers(0, 300))
 def test_taken_messages_fit_and_no_other_would(each, budget):
     order = np.arange(len(each))
-    kept = taken(order, np.array(each), budget)
+    kept = fill_budget(order, np.array(each), budget)
     spent = 0
     for place, cost in enumerate(each):
         assert (place in kept) == (cost <= budget - spent)
@@ -114,12 +114,12 @@ def test_questions_and_documents_of_the_same_words_are_kept_apart(fake_embedder,
 
 
 def test_an_answer_counts_if_its_part_of_the_message_is_printed():
-    assert covered((10, 20), None, exact=True)
-    assert covered(None, [(50, 60)], exact=False)
-    assert covered((10, 20), [(0, 15), (15, 30)], exact=True)
-    assert covered((10, 20), [(11, 40)], exact=False)
-    assert not covered((10, 20), [(11, 40)], exact=True)
-    assert not covered((10, 20), [(15, 40)], exact=False)
+    assert is_covered((10, 20), None, exact=True)
+    assert is_covered(None, [(50, 60)], exact=False)
+    assert is_covered((10, 20), [(0, 15), (15, 30)], exact=True)
+    assert is_covered((10, 20), [(11, 40)], exact=False)
+    assert not is_covered((10, 20), [(11, 40)], exact=True)
+    assert not is_covered((10, 20), [(15, 40)], exact=False)
 
 
 def test_the_answering_passage_shares_most_words_with_the_answer():
@@ -156,7 +156,7 @@ def test_an_excerpt_counts_strictly_only_with_its_quotation(
     fake_embedder, tmp_path, monkeypatch, spans, strict
 ):
     cached = CachedEmbedder(fake_embedder, tmp_path)
-    with opened(tmp_path / "store.db", cached, {}) as reservoir:
+    with open_reservoir(tmp_path / "store.db", cached, {}) as reservoir:
         messages = [Message("user", "one two three", source="test", source_id="1")]
         store(reservoir, "here", messages)
     asker = Asker(tmp_path / "store.db", cached, {})
@@ -175,7 +175,7 @@ def test_an_excerpt_counts_strictly_only_with_its_quotation(
 def test_messages_before_a_question_are_stored_for_that_question_only(fake_embedder, tmp_path):
     cached = CachedEmbedder(fake_embedder, tmp_path)
     messages = [Message("user", "one two three", source="test", source_id="1")]
-    with opened(tmp_path / "store.db", cached, {}) as reservoir:
+    with open_reservoir(tmp_path / "store.db", cached, {}) as reservoir:
         store(reservoir, "here", messages)
     asker = Asker(tmp_path / "store.db", cached, {})
     talk = (("user", "hello"), ("assistant", "hi"))
@@ -191,7 +191,7 @@ def test_messages_before_a_question_are_stored_for_that_question_only(fake_embed
 def test_fewer_questions_are_spread_over_all_scopes():
     questions = tuple(Question("p", "p", str(at), frozenset("1")) for at in range(10))
     collections = [Collection(name, (), questions) for name in "ab"]
-    kept = thinned(collections, 4)
+    kept = thin_out(collections, 4)
     assert [[row.text for row in scope.questions] for scope in kept] == [["0", "6"], ["2", "9"]]
 
 

@@ -103,7 +103,7 @@ def recalled_text(recalled: Sequence[Candidate]) -> str:
             same = thread == (before.message.instance, before.message.conversation_id)
             text += (
                 "\n\n"
-                if same and not each.after_gap and each.place == before.place + 1
+                if same and not each.after_gap and each.position == before.position + 1
                 else "\n…\n"
             )
         if message.created_at.date().isoformat() != day:

@@ -16,8 +16,8 @@ from validators import problems
 from reservoir_cli import Message, Reservoir, ToolCall
 from reservoir_cli.chat.turn import Section
 from reservoir_cli.context.layout import Costs
-from reservoir_cli.context.render.recalled import recalled_line
-from reservoir_cli.context.render.window import count_turns, written
+from reservoir_cli.context.render.recalled import quote_line
+from reservoir_cli.context.render.window import count_turns, render
 from reservoir_cli.context.selection import Rules, select
 from reservoir_cli.context.turns import (
     current_turn,
@@ -106,7 +106,7 @@ def _pool(seeds: list[bytes]) -> list[Candidate]:
         age = len(own) - 1 - own.index(message.id) if message.id in own else None
         filler = tier is Tier.OLDER and digits.one_of(True, False)
         if digits.one_of(*range(12)) < 11:
-            pool.append(Candidate(message, tier, filler, scores, age, place=message.id))
+            pool.append(Candidate(message, tier, filler, scores, age, position=message.id))
     return pool
 
 
@@ -141,7 +141,7 @@ requests = st.builds(
 
 
 def _line(each: Candidate) -> int:
-    return len(recalled_line(each.message)) + len("\n…\n")
+    return len(quote_line(each.message)) + len("\n…\n")
 
 
 COSTS = Costs(
@@ -175,7 +175,7 @@ def test_every_body_of_a_small_conversation_is_valid(pool, request_, budget, rul
         said = history_turns(asked_for, selection.recalled, selection.history)
         window = [*fixed_turns(request_), *said, *current_turn(request_)]
         asked = ends_with_a_question(window)
-        found = problems(form, written(window, form, "m", 100))
+        found = problems(form, render(window, form, "m", 100))
         if not asked:
             found = [each for each in found if each not in NOT_WITHOUT_A_QUESTION]
         assert found == [], form
@@ -187,7 +187,7 @@ def test_a_small_conversation_costs_no_more_than_its_budget(pool, request_, budg
     def printed(room: int) -> int:
         selection = choose(pool, request_, room, rule)
         turns = history_turns(request_, selection.recalled, selection.history)
-        return len(written(turns, "text", None, 1))
+        return len(render(turns, "text", None, 1))
 
     assert printed(budget) <= budget
     # One character less than the total would reveal a forgotten cost.

@@ -84,7 +84,7 @@ def recounted(window):
     if isinstance(shown, str):
         count = len(window.turns)
         return window.meter.count(shown, messages=count)
-    return sum(window.meter.count(each, messages=1) for each in request_bodies.words(shown))
+    return sum(window.meter.count(each, messages=1) for each in request_bodies.message_texts(shown))
 
 
 GIVEN = {

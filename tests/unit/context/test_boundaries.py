@@ -37,7 +37,7 @@ def placed(messages: list[StoredMessage], titles: dict[int, str] | None = None) 
     """Return a context whose recalled messages have ordinals in their conversations."""
     shown = window(recalled=messages)
     recalled = tuple(
-        replace(each, place=each.message.id, title=(titles or {}).get(each.message.id))
+        replace(each, position=each.message.id, title=(titles or {}).get(each.message.id))
         for each in shown.selection.recalled
     )
     return replace(shown, selection=shown.selection._replace(recalled=recalled))

@@ -228,7 +228,7 @@ def test_only_an_estimate_is_marked_as_one(counter, mark):
     ("tokens", "scaled"), [(0, 0), (1, 2), (10, 11), (100, 110), (101, 112)], ids=str
 )
 def test_a_scaled_count_is_rounded_up_without_float_noise(tokens, scaled):
-    assert Meter.of(Rough(), 1.0, None).scaled(tokens) == scaled
+    assert Meter.of(Rough(), 1.0, None).scale(tokens) == scaled
 
 
 def test_each_message_costs_four_extra_tokens_before_scaling():

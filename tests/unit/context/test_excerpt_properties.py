@@ -50,10 +50,12 @@ def test_an_excerpt_is_text_in_order_with_all_fences_closed(text, data):
         start = data.draw(st.integers(0, len(text)))
         end = data.draw(st.integers(start, len(text)))
         whole = data.draw(st.booleans())
-        spans = excerpts.joined(text, [*spans, outline.widened((start, end), whole_fences=whole)])
+        spans = excerpts.merge_spans(
+            text, [*spans, outline.widen((start, end), whole_fences=whole)]
+        )
     assert list(spans) == sorted(spans)
     assert all(0 <= start < end <= len(text) for start, end in spans)
-    content = excerpts.written(text, spans, 1_000)
+    content = excerpts.write_excerpt(text, spans, 1_000)
     assert_printed_from(text, {"spans": spans, "content": content})
     if all(fence.tail < fence.end for fence in excerpts.find_fences(text)):
         assert_closed(content)
@@ -120,7 +122,7 @@ def test_excerpts_keep_the_budget_and_follow_their_questions(
 def test_offsets_are_mapped_past_replaced_text():
     changes = [(5, 10, 2), (20, 21, 9)]
     spans = [(0, 5), (0, 7), (7, 12), (10, 20), (12, 30)]
-    assert passages.mapped(spans, changes) == [(0, 5), (0, 7), (5, 9), (7, 17), (9, 35)]
+    assert passages.map_spans(spans, changes) == [(0, 5), (0, 7), (5, 9), (7, 17), (9, 35)]
 
 
 @pytest.fixture(scope="module")

@@ -49,7 +49,7 @@ def test_the_answering_passage_of_a_long_message_is_printed(opened):
     text = window.to("text")
     assert f"assistant #{stored.id}: [… " in text
     assert "reservoir view -p p --id N" in text
-    assert row["excerpt_priority"] == pytest.approx(excerpts.FIRST * row["priority"])
+    assert row["excerpt_priority"] == pytest.approx(excerpts.FIRST_SHARE * row["priority"])
     assert json.loads(json.dumps(window.to("json")))["excerpts"] == 1
 
 
@@ -176,8 +176,8 @@ def test_a_heading_is_printed_with_its_text():
     text = f"{paragraph('amber')}\n\n# Delta\n\n{paragraph('delta')}"
     heading = text.index("# Delta"), text.index("delta0")
     spans = [(0, heading[0]), heading, (heading[1], len(text))]
-    parts = passages.without_crumbs(spans)
-    best, *_ = passages.Nearness("unheard").ranked(text, parts, [0.0, 1.0, 0.0])
+    parts = passages.join_crumbs(spans)
+    best, *_ = passages.Nearness("unheard").rank(text, parts, [0.0, 1.0, 0.0])
     assert best == (heading[0], len(text))
 
 
@@ -201,18 +201,18 @@ def test_no_excerpt_ends_on_a_heading(opened, heading):
 def test_a_comment_in_code_is_no_heading():
     text = "Run this:\n\n```sh\n# one\nls\n# two\n```\n\nDone, and nothing else is to do here."
     outline = excerpts.Outline(text)
-    assert outline.without_bare_heading((0, text.index("\n```\n\nD"))) == (
+    assert outline.strip_bare_heading((0, text.index("\n```\n\nD"))) == (
         0,
         text.index("\n```\n\nD"),
     )
-    assert outline.without_bare_heading((0, len(text))) == (0, len(text))
+    assert outline.strip_bare_heading((0, len(text))) == (0, len(text))
 
 
 @hypothesis.given(st.text("ab .\n#*`-", max_size=200), st.data())
 def test_a_span_without_headings_is_cut_to_its_beginning(text, data):
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, len(text)))
-    left = excerpts.Outline(text).without_bare_heading((start, end))
+    left = excerpts.Outline(text).strip_bare_heading((start, end))
     assert start <= left[0] <= left[1] <= end or left[0] == left[1]
     assert not text[start : left[0]].strip()
 
@@ -242,7 +242,7 @@ def test_a_long_message_without_vectors_is_cut_by_words(tmp_path):
 def test_passages_by_words_cover_a_text_without_breaks():
     text = "x" * 1_990 + " delta"
     spans = passages.cut(text, excerpts.Outline(text).breaks)
-    assert passages.Nearness("deltas").ranked(text, spans, ())[0][1] == len(text)
+    assert passages.Nearness("deltas").rank(text, spans, ())[0][1] == len(text)
     assert "".join(text[start:end] for start, end in spans) == text
 
 
@@ -265,20 +265,20 @@ def test_passages_are_ranked_by_meaning_and_words(question, cosines, best):
     text = "".join(PASSAGES)
     ends = list(itertools.accumulate(map(len, PASSAGES)))
     spans = list(zip([0, *ends], ends, strict=False))
-    ranked = passages.Nearness(question).ranked(text, spans, cosines)
+    ranked = passages.Nearness(question).rank(text, spans, cosines)
     assert ranked[0] == spans[best]
     assert sorted(ranked) == spans
 
 
 def test_of_equal_passages_the_one_next_to_a_relevant_one_comes_first():
     spans = [(0, 1), (1, 2), (2, 3), (3, 4)]
-    assert passages.Nearness("?").ranked("abcd", spans, (0.5, 0.0, 0.4, 0.5))[0] == (3, 4)
+    assert passages.Nearness("?").rank("abcd", spans, (0.5, 0.0, 0.4, 0.5))[0] == (3, 4)
 
 
 @hypothesis.given(st.text(max_size=300), st.text(max_size=40))
 def test_passages_of_any_text_can_be_ranked_by_any_question(text, question):
     spans = passages.cut(text, excerpts.Outline(text).breaks)
-    assert sorted(passages.Nearness(question).ranked(text, spans, ())) == spans
+    assert sorted(passages.Nearness(question).rank(text, spans, ())) == spans
 
 
 def test_a_note_on_excerpts_is_printed_if_there_is_room(opened):
@@ -294,8 +294,8 @@ def test_a_note_on_excerpts_is_printed_if_there_is_room(opened):
 @pytest.mark.parametrize(
     ("query", "budget", "of_reply"),
     [
-        ("delta1 delta2", 800, excerpts.OF_REPLY),
-        ("my delta1 delta2", 600, excerpts.OF_REPLY_ABOUT_ASKER),
+        ("delta1 delta2", 800, excerpts.REPLY_SHARE),
+        ("my delta1 delta2", 600, excerpts.REPLY_SHARE_ABOUT_USER),
     ],
 )
 def test_excerpts_of_replies_have_lower_priority_than_those_of_documents(
@@ -310,5 +310,5 @@ def test_excerpts_of_replies_have_lower_priority_than_those_of_documents(
         )
         rows = stored_rows(ask(reservoir, query, budget=budget))
     shares = [row["excerpt_priority"] / row["priority"] for row in rows if row["spans"]]
-    assert shares == pytest.approx([excerpts.FIRST, of_reply])
-    assert excerpts.OF_REPLY_ABOUT_ASKER < excerpts.OF_REPLY < excerpts.FIRST
+    assert shares == pytest.approx([excerpts.FIRST_SHARE, of_reply])
+    assert excerpts.REPLY_SHARE_ABOUT_USER < excerpts.REPLY_SHARE < excerpts.FIRST_SHARE

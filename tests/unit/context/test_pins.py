@@ -62,7 +62,7 @@ def test_the_newest_pins_take_at_most_a_quarter_with_the_newest_messages(reservo
     assert 0 < len(kept) < len(messages)
     first = built.selection.reasons
     by_rule = [each for each in built.kept if first[each.message.id] in ("pinned", "newest")]
-    tokens = sum(built.meter.scaled(each.message.tokens) for each in by_rule)
+    tokens = sum(built.meter.scale(each.message.tokens) for each in by_rule)
     assert tokens <= built.budget.history / 4
     # The newest pins are chosen, whatever the times of their messages; printed in order of time.
     newest = {message.id for message in messages[-len(kept) :]}

@@ -167,7 +167,7 @@ def test_a_long_tool_result_is_cut_at_a_line_end_with_a_marker_that_names_it(mem
     *lines, marker = result.message.content.split("\n")
     assert LONG.startswith("\n".join(lines) + "\n")
     assert f"--id {number}" in marker
-    assert window.meter.scaled(result.message.tokens) <= 2_000
+    assert window.meter.scale(result.message.tokens) <= 2_000
     assert window.truncated
 
 

@@ -21,7 +21,13 @@ from hypothesis import strategies as st
 
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.layout import Costs, Packing, is_system
-from reservoir_cli.context.selection import Rules, Unit, _exchanges, _tool_units, select
+from reservoir_cli.context.selection import (
+    MessageGroup,
+    Rules,
+    _group_tool_calls,
+    _join_answers,
+    select,
+)
 from reservoir_cli.messages import Role
 
 TURNS = st.lists(
@@ -157,15 +163,15 @@ def test_by_tiers_dropped_units_come_after_printed_ones(candidates, budget, newe
     """Units without room come after every printed unit in the order."""
     found = chosen(candidates, budget, Rules("tiers", newest), costs=FULL)
     printed = {each.message.id for each in (*found.recalled, *found.history)}
-    units, _ = _tool_units([each for each in candidates if not is_system(each)])
-    exchanges = list(_exchanges(units, Exchanges.of([each.message for each in candidates])))
+    units, _ = _group_tool_calls([each for each in candidates if not is_system(each)])
+    exchanges = list(_join_answers(units, Exchanges.of([each.message for each in candidates])))
     no_room = {number for number, reason in reasons(found).items() if reason == "no room"}
     left, kept_keys = [], []
     for exchange in exchanges:
         inside = [unit for unit in exchange if unit.members[0].message.id in printed]
         whole = len(inside) == len(exchange)
         if inside:
-            joined = Unit(tuple(each for unit in exchange for each in unit.members))
+            joined = MessageGroup(tuple(each for unit in exchange for each in unit.members))
             kept_keys += [
                 (joined.by_tier() if whole else unit.by_tier(), unit.members[0].message.id)
                 for unit in inside

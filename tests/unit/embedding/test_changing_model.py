@@ -14,13 +14,13 @@ import pytest
 
 RESERVOIR = Path(sys.executable).with_name("reservoir")
 COUNT = 30
-#: Batches of four messages, the fourth of which is slow, so that the process can be killed.
+#: Batches of four, of which the fourth is slow, so that the process can be killed in it.
 SLOWLY = """
 import time
 import reservoir_cli.retrieval.indexing as indexing
-indexing.GROUP = 4
-embedded, pauses = indexing.embedded, iter((0, 0, 0, 600))
-indexing.embedded = lambda *given: (time.sleep(next(pauses)), embedded(*given))[1]
+indexing.BATCH = 4
+embed, pauses = indexing.embed_messages, iter((0, 0, 0, 600))
+indexing.embed_messages = lambda *given: (time.sleep(next(pauses)), embed(*given))[1]
 """
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -94,7 +94,7 @@ def test_a_model_switch_is_resumed_after_a_kill(
     done = run("embed", "--model", str(new), "--json")
     assert json.loads(done.stdout)["embedded"] == left
     assert json.loads(done.stdout)["model"] == str(new)
-    assert f"setting embedding_model is {new} from here on" in done.stderr
+    assert f"setting embedding_model is {new} from now on" in done.stderr
     assert run("config", "--get", "embedding_model").stdout == f"{new}\n"
     assert run("search", "--semantic", "cat 7").stdout != before
     assert "another model" not in run("doctor").stdout

@@ -178,9 +178,9 @@ def flip(path: Path) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_flipped_bit_is_found_by_a_full_check(kept: Path, name: str) -> None:
-    assert not compiled_models.damaged(kept)
+    assert not compiled_models.is_damaged(kept)
     flip(kept / name)
-    assert compiled_models.damaged(kept)
+    assert compiled_models.is_damaged(kept)
 
 
 @pytest.mark.parametrize(

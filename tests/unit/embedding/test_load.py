@@ -178,7 +178,7 @@ def garble(path: Path) -> None:
 def test_an_invalid_file_is_removed(ready: Path, tiny_model: TinyModel, name: str) -> None:
     garble(ready / name)
     found = ModelSource(tiny_model(), "folder")
-    assert load._opened("tiny", found, ready, lambda *_: None) is None
+    assert load._open_compiled("tiny", found, ready, lambda *_: None) is None
     assert list(ready.parent.iterdir()) == []
 
 

@@ -155,13 +155,13 @@ def test_a_packed_model_gives_the_same_vectors_and_needs_its_file_no_more(
     assert np.abs(found - expected).max() < 1e-5
     assert isinstance(packed, CompiledEmbedder)
     threads = set[int]()
-    embed = packed._run
+    embed = packed._run_model
 
     def run(texts: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
         threads.add(get_ident())
         return embed(texts)
 
-    monkeypatch.setattr(packed, "_run", run)
+    monkeypatch.setattr(packed, "_run_model", run)
     packed.encode_documents([SENTENCE * 20] * 6)
     assert len(threads) == 1  # questions need the other cores
     monkeypatch.setattr(packed, "_model", tmp_path / "gone.onnx")

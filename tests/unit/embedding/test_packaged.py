@@ -158,7 +158,7 @@ def test_without_torch_a_model_in_the_cache_is_used(
     [("1.22", True), ("1.22.0", True), ("1.9.9", False), ("1.31.1", True), ("2.0.0rc1", False)],
 )
 def test_versions_are_compared_as_numbers(version: str, fits: bool) -> None:
-    assert packaged._is_in(version, ">=1.22,<2") == fits
+    assert packaged._is_within(version, ">=1.22,<2") == fits
 
 
 def test_the_manifest_describes_the_package(package: Path) -> None:

@@ -100,7 +100,7 @@ def test_only_questions_are_used(reservoir):
 
 REFUSED = {
     "too few": ((99, TOPICS), "99, and 100 are needed"),
-    "one conversation": ((120, TOPICS[:1]), "all questions are of one session"),
+    "one conversation": ((120, TOPICS[:1]), "all questions are from one session"),
     "none": ((0, TOPICS), "0, and 100 are needed"),
 }
 

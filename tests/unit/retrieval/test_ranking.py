@@ -207,6 +207,6 @@ def test_in_short_messages_questions_rank_below_statements(words, loses):
 
 def test_the_mean_of_neighbours_ends_with_their_session():
     found = replace(talk([0.0] * 7, words=10), thread=np.array([0, 0, 0, 1, 1, 1, 1]))
-    of_threads = ranking.sessions(found, GAP)
+    of_threads = ranking.group_sessions(found, GAP)
     means = ranking.window_mean(np.array([3.0, 0, 0, 8, 0, 0, 0]), of_threads, 2)
     np.testing.assert_allclose(means, [1, 1, 1, 8 / 3, 2, 2, 0])

@@ -9,7 +9,7 @@ from builders import NOW
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.retrieval.respelling import respelling_notes, without_known_words
+from reservoir_cli.retrieval.respelling import drop_known_words, respelling_notes
 from reservoir_cli.retrieval.search import search
 from reservoir_cli.settings import config
 from reservoir_cli.storage.base import Store
@@ -110,7 +110,7 @@ def test_a_correct_unknown_word_is_not_replaced(
     for word, is_known in {"grandpa": True, "strangers": True, "rewrads": False}.items():
         found = asked(store, word)
         assert [each.typed for each in found.respelt] == [word]
-        kept = without_known_words(found, embedder)
+        kept = drop_known_words(found, embedder)
         assert [each.typed for each in kept.respelt] == ([] if is_known else [word])
         assert (len(kept.postings), kept.absent) == ((0, 1) if is_known else (1, 0))
 

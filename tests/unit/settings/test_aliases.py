@@ -31,13 +31,13 @@ def file(home: Path) -> Path:
 def test_every_alias_is_tried_and_none_is_listed() -> None:
     assert {alias for alias, *_ in VALUES} == set(ALIASES)
     assert set(ALIASES.values()) <= set(SETTINGS)
-    listed = {key for key, _, _ in config.listed(config.load())}
+    listed = {key for key, _, _ in config.list_settings(config.load())}
     assert not listed & set(ALIASES)
 
 
 def test_the_defaults_equal_those_of_the_older_names() -> None:
     for alias, value in (("similarity_threshold", 0.85), ("synapse_threshold", 0.85)):
-        assert config.effective(config.load(), alias) == (value, "default")
+        assert config.effective_value(config.load(), alias) == (value, "default")
 
 
 @pytest.mark.parametrize("origin", ["file", "partition", "environment", "flag"])
@@ -54,7 +54,7 @@ def test_an_alias_is_read_everywhere(
     known = config.load(flags={alias: written} if origin == "flag" else None)
     assert known.lookup(setting) == (value, origin)
     assert getattr(known.settings(), setting) == value
-    assert config.effective(known, alias) == (written, origin)
+    assert config.effective_value(known, alias) == (written, origin)
     assert known.warnings == ()
 
 
@@ -177,17 +177,17 @@ def test_commands_of_earlier_documentation_still_work(file: Path) -> None:
     edit_file.edit(file, typed)
     known = config.load()
     for key, text in typed.items():
-        assert str(config.effective(known, key)[0]) == text
+        assert str(config.effective_value(known, key)[0]) == text
 
 
 def test_an_instance_has_no_settings(file: Path) -> None:
     key = "partitions.alice/coding.token_multiplier"
     with pytest.raises(UsageError, match="instances have no settings"):
-        config.effective(config.load(), key)
+        config.effective_value(config.load(), key)
     with pytest.raises(UsageError, match="instances have no settings") as caught:
         edit_file.edit(file, {key: "1.3"})
     assert "partitions.alice.token_multiplier" in str(caught.value.hint)
     assert not file.exists()
     quoted = 'partitions."alice/coding".token_multiplier'  # a partition of that name
     edit_file.edit(file, {quoted: "1.3"})
-    assert [key for key, _, _ in config.listed(config.load())][-1] == quoted
+    assert [key for key, _, _ in config.list_settings(config.load())][-1] == quoted

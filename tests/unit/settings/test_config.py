@@ -19,11 +19,11 @@ def test_without_a_file_every_setting_has_its_default() -> None:
     known = config.load()
     assert not known.path.exists()
     assert known.settings() == Settings()
-    assert {origin for _, _, origin in config.listed(known)} == {"default"}
+    assert {origin for _, _, origin in config.list_settings(known)} == {"default"}
 
 
 def test_every_setting_is_listed_before_those_of_tables(file: Path) -> None:
-    rows = config.listed(config.load(written(file, EVERY_TABLE)))
+    rows = config.list_settings(config.load(written(file, EVERY_TABLE)))
     assert [key for key, _, _ in rows[: len(SETTINGS)]] == list(SETTINGS)
     assert rows[len(SETTINGS) :] == [
         ("partitions.coding.token_multiplier", 1.2, "partition"),
@@ -51,8 +51,8 @@ def test_the_name_of_a_model_keeps_its_dots_in_any_notation(file: Path, header: 
 def test_a_name_and_its_extension_are_two_models(file: Path) -> None:
     text = "[models.gpt-4]\nreserve_tokens = 4\n[models.gpt-4.1]\nreserve_tokens = 41\n"
     known = config.load(written(file, text))
-    assert config.effective(known, "models.gpt-4.reserve_tokens") == (4, "model")
-    assert config.effective(known, "models.gpt-4.1.reserve_tokens") == (41, "model")
+    assert config.effective_value(known, "models.gpt-4.reserve_tokens") == (4, "model")
+    assert config.effective_value(known, "models.gpt-4.1.reserve_tokens") == (41, "model")
 
 
 @pytest.mark.parametrize(
@@ -92,9 +92,9 @@ BROKEN = {
     ),
     "a store at no server": ("database = 'foo://x'", "database: a store at foo:// is not"),
     "a setting of a table": ("[models.'a b']\nnosuch = 1", r"'nosuch' in \[models.a b\]"),
-    "a date": ("model = 2026-05-09", "model must be a text"),
-    "a list": ("model = ['gpt-4']", "model must be a text"),
-    "a table for a value": ("[model]\nname = 'gpt-4'", "model must be a text"),
+    "a date": ("model = 2026-05-09", "model must be a string"),
+    "a list": ("model = ['gpt-4']", "model must be a string"),
+    "a table for a value": ("[model]\nname = 'gpt-4'", "model must be a string"),
 }
 
 
@@ -146,7 +146,7 @@ def test_an_unknown_key_gets_similar_names(file: Path, key: str, near: str) -> N
         edit_file.edit(file, {key: "1"})
     assert near in str(caught.value.hint)
     with pytest.raises(UsageError, match="unknown setting"):
-        config.effective(config.load(), key)
+        config.effective_value(config.load(), key)
 
 
 def test_a_key_without_similar_names_gets_a_general_hint() -> None:

@@ -24,8 +24,8 @@ def test_the_partitions_that_agents_may_use(file) -> None:
     assert written(file, "[mcp]").mcp_partitions == ()
     known = written(file, '[mcp]\npartitions = ["work", "home", "work"]')
     assert known.mcp_partitions == ("work", "home")
-    assert config.effective(known, "mcp.partitions") == ("work, home", "file")
-    assert config.listed(known)[-1] == ("mcp.partitions", "work, home", "file")
+    assert config.effective_value(known, "mcp.partitions") == ("work, home", "file")
+    assert config.list_settings(known)[-1] == ("mcp.partitions", "work, home", "file")
 
 
 @pytest.mark.parametrize(

@@ -53,16 +53,16 @@ def test_a_settings_file_names_projects(file):
     known = written(file, 'partition = "home"\n[projects]\n"/src/a.b" = "work"\n')
     assert known.partition_of("/src/a.b/c") == "work"
     assert known.partition_of("/src") is None
-    assert config.effective(known, "projects./src/a.b/c") == ("work", "file")
-    assert config.effective(known, "projects./src") == ("home", "file")
-    assert ('projects."/src/a.b"', "work", "file") in config.listed(known)
+    assert config.effective_value(known, "projects./src/a.b/c") == ("work", "file")
+    assert config.effective_value(known, "projects./src") == ("home", "file")
+    assert ('projects."/src/a.b"', "work", "file") in config.list_settings(known)
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("projects = 3", "must be a table"),
-        ('[projects]\n"app" = "work"', "'app' is not a whole path"),
+        ('[projects]\n"app" = "work"', "'app' is not an absolute path"),
         ('[projects]\n"/app" = 3', "must be the name of a partition"),
         ('[projects]\n"/app" = " "', "cannot be empty"),
         ('[projects]\n"/app" = "a\\nb"', "control characters"),

@@ -89,10 +89,10 @@ def test_both_are_set_shown_and_removed_like_other_settings(file) -> None:
     edit_file.edit(file, {"upstreams.a.url": "http://x/v1", "proxy.store": "always"})
     known = config.load()
     assert (known.proxy_store, known.upstreams) == ("always", {"a": {"url": "http://x/v1"}})
-    assert config.effective(known, "upstreams.a.url") == ("http://x/v1", "file")
-    assert config.effective(known, "upstreams.b.url") == (None, "default")
-    assert config.effective(known, "proxy.store") == ("always", "file")
-    listed = {key: value for key, value, _ in config.listed(known)}
+    assert config.effective_value(known, "upstreams.a.url") == ("http://x/v1", "file")
+    assert config.effective_value(known, "upstreams.b.url") == (None, "default")
+    assert config.effective_value(known, "proxy.store") == ("always", "file")
+    listed = {key: value for key, value, _ in config.list_settings(known)}
     assert listed["upstreams.a.url"] == "http://x/v1"
     assert listed["proxy.store"] == "always"
     edit_file.edit(file, {"upstreams.a.url": None, "proxy.store": None})

@@ -149,7 +149,7 @@ def test_marks_without_a_message_are_found_and_removed(
         else:
             with closing(sqlite3.connect(location, isolation_level=None)) as file:
                 file.execute(statement)
-    assert [each.detail for each in store.problems()] == ["2 tags and pins are of no message"]
+    assert [each.detail for each in store.problems()] == ["2 tags and pins belong to no message"]
     store.repair(0.5)
     assert store.problems() == []
     assert len(keys) == store.holdings()["messages"]

@@ -50,7 +50,7 @@ def new(fake_embedder: Any) -> Embedder:
 
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexing, "GROUP", 10)
+    monkeypatch.setattr(indexing, "BATCH", 10)
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_messages_without_new_vectors_at_the_switch_are_pending(
     filled.switch_model(kept_as)
     assert filled.count_unembedded(EVERYWHERE) == 26
     assert embed(filled, new, synapse_threshold=0) == 26
-    indexing.clear_away(filled)
+    indexing.clear_former_model(filled)
     check(filled, new, 26)
 
 
@@ -176,7 +176,7 @@ def test_starting_another_switch_discards_the_first(
     third = type(old)("third", "third-4", 4)  # type: ignore[call-arg]
     filled.begin_model(new.model_id, new.name)
     first = filled.unembedded(1, model=new.model_id)
-    filled.add_passages(new.model_id, indexing.embedded(first, new), 0)
+    filled.add_passages(new.model_id, indexing.embed_messages(first, new), 0)
     assert models(filled) == {("fake-8", 25), ("new-12", 1)}
     rebuild(filled, third)
     check(filled, third, 26)
@@ -187,7 +187,7 @@ def test_giving_up_a_switch_keeps_the_old_model(
 ) -> None:
     filled.begin_model(new.model_id, new.name)
     first = filled.unembedded(1, model=new.model_id)
-    filled.add_passages(new.model_id, indexing.embedded(first, new), 0)
+    filled.add_passages(new.model_id, indexing.embed_messages(first, new), 0)
     filled.give_up_model()
     embed(filled, old, synapse_threshold=0)
     check(filled, old, 26)
@@ -207,7 +207,7 @@ def test_a_process_with_the_old_model_cannot_store_its_vectors(
 ) -> None:
     [late] = add(Message("user", "late"))
     assert late
-    passages = indexing.embedded([late], old)
+    passages = indexing.embed_messages([late], old)
     rebuild(filled, new)
     with pytest.raises(ReservoirError, match="changed meanwhile"):
         filled.add_passages(old.model_id, passages, 0)

@@ -168,7 +168,7 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
 
 def test_a_path_below_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(StoreError, match="cannot make the store"):
+    with pytest.raises(StoreError, match="cannot create the store"):
         open_store(str(tmp_path / "file" / "new.db"))
 
 

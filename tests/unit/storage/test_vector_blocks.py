@@ -65,7 +65,7 @@ def seen(store: Store, question: np.ndarray | None = None, scope: Scope = HERE) 
     )
 )
 def test_a_quantised_vector_is_off_by_at_most_half_a_step(given: np.ndarray) -> None:
-    scales, codes = vector_blocks.quantized(given)
+    scales, codes = vector_blocks.quantize(given)
     error = np.abs(given - scales[:, None] * codes)
     assert (error <= 0.5001 * scales[:, None] + 1e-9).all()
 

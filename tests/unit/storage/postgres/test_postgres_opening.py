@@ -98,7 +98,7 @@ def test_a_server_without_pgvector_is_one_clear_error() -> None:
     [
         (140_011, "UTF8", "0.8.0", "is PostgreSQL 14"),
         (160_004, "UTF8", "0.7.4", "has pgvector 0.7.4"),
-        (160_004, "LATIN1", "0.8.0", "keeps text as LATIN1"),
+        (160_004, "LATIN1", "0.8.0", "encoding of the database is LATIN1"),
     ],
 )
 def test_a_server_that_cannot_hold_a_store_is_refused(version, encoding, vector, said) -> None:

@@ -162,7 +162,7 @@ def test_three_servers_with_partitions_routed_by_hash_answer_as_one(
 
 
 def test_the_statements_for_a_cluster_name_every_table_once() -> None:
-    statements = "\n".join(tables.sharding())
+    statements = "\n".join(tables.sharding_statements())
     for table in tables.SPREAD:
         assert statements.count(f"create_distributed_table('reservoir.{table}', 'partition'") == 1
     for table in tables.EVERYWHERE:

@@ -82,12 +82,12 @@ def test_a_member_cannot_change_the_model_and_the_owner_can(url: str, users, fak
         embed(anna, fake_embedder)  # the first user chooses the model
         assert anna.active_model() == (fake_embedder.model_id, fake_embedder.name)
         for embedder in (fake_embedder, other):
-            with pytest.raises(StoreError, match="not for a member to change") as caught:
+            with pytest.raises(StoreError, match="only the owner can change") as caught:
                 rebuild(anna, embedder)
-            assert "its owner does" in str(caught.value.hint)
+            assert "the owner runs" in str(caught.value.hint)
         with closing(open_store(url)) as owner:
             kept_as = owner.begin_model(other.model_id, other.name)
-            with pytest.raises(StoreError, match="not for a member to change"):
+            with pytest.raises(StoreError, match="only the owner can change"):
                 anna.give_up_model()
             say(anna, "meanwhile", scope=Scope("a", "a"))
             embed(anna, fake_embedder)
@@ -190,7 +190,7 @@ def test_a_member_sees_and_writes_the_sources_of_their_partitions_only(url: str,
         mine.put(file("a"))
         assert mine.get("a", "desk", "/s.jsonl") == file("a")
         assert mine.get("b", "desk", "/s.jsonl") is None
-        assert mine.seen("b", "desk", "codex") == {}
+        assert mine.file_states("b", "desk", "codex") == {}
         mine.drop("b", "desk", ["/s.jsonl"])
         with pytest.raises(StoreError):
             mine.put(file("b", 2))

@@ -233,13 +233,13 @@ def test_two_deadlocked_writers_both_succeed(url: str, store: Store) -> None:
             def work() -> None:
                 nonlocal tried
                 tried += 1
-                locks.partitions(own._connection, [first])
+                locks.lock_partitions(own._connection, [first])
                 if tried == 1:
                     both_hold.wait()
                 say(own, f"{first}{second}", scope=Scope(second, "i"))
 
             try:
-                own._written(work)
+                own._run_write(work)
             except BaseException as error:
                 failed.append(error)
 

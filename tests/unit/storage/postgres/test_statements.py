@@ -36,7 +36,7 @@ CITUS = os.environ.get("RESERVOIR_TEST_CITUS")
 #: Functions whose statements may read all partitions, and why.
 ADMINISTRATIVE = {
     "store._next_partition": "db copy walks through the whole store, a partition at a time",
-    "dump._metadata": "db copy reads the whole store",
+    "dump._read_metadata": "db copy reads the whole store",
     "dump._load_metadata": "db copy replaces what belongs to no message",
     "reads.shared_ids": "db copy to a file, where ids are unique in all partitions",
     "mark_rows._orphans": "doctor checks the whole store",
@@ -49,8 +49,8 @@ ADMINISTRATIVE = {
     "model_switch._delete_vectors": "the owner changes the model of every partition",
     "model_switch._delete_batch": "the owner changes the model of every partition",
     "vectors.note_dimensions": "the owner changes the model of every partition",
-    "vectors.await_missing": "the owner changes the model of every partition",
-    "repair.wrong_full_text": "doctor checks the whole store",
+    "vectors.add_missing": "the owner changes the model of every partition",
+    "repair.count_unindexed": "doctor checks the whole store",
     "repair.rebuild": "doctor --repair makes all of it again",
     "repair._link": "doctor --repair makes all of it again",
     "repair._LACKING": "doctor checks the whole store",
@@ -203,7 +203,7 @@ def test_work_in_a_partition_sends_statements_about_that_partition_only(
 
 
 def test_no_policy_has_a_sub_select() -> None:
-    policies = [each for each in admin.guarding() if "CREATE POLICY" in each]
+    policies = [each for each in admin.guard_statements() if "CREATE POLICY" in each]
     assert len(policies) == len(tables.SPREAD) + 3
     assert not [each for each in policies if re.search(r"\bSELECT\b(?! TO)", each)]
 
@@ -235,7 +235,7 @@ def test_settings_of_a_database_and_of_the_environment_change_nothing(
 def test_a_database_without_an_encoding_is_refused_in_a_line(postgres: PostgresServer) -> None:
     postgres.sql("CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0")
     try:
-        with pytest.raises(StoreError, match="keeps text as SQL_ASCII") as caught:
+        with pytest.raises(StoreError, match="encoding of the database is SQL_ASCII") as caught:
             open_store(postgres.url("ascii"))
         assert caught.value.exit_code == 3
         assert "--encoding UTF8" in str(caught.value.hint)
@@ -309,7 +309,7 @@ def round_url(request: pytest.FixtureRequest) -> Iterator[str]:
             pytest.skip("RESERVOIR_TEST_CITUS names no coordinator")
         behind(CITUS, "DROP SCHEMA IF EXISTS reservoir CASCADE")
         open_store(CITUS).close()
-        for statement in tables.sharding():
+        for statement in tables.sharding_statements():
             behind(CITUS, statement)
         yield CITUS
         return
