@@ -1,5 +1,6 @@
 """ChatGPT's data export: conversations as trees, of which the branch last seen is read."""
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -14,6 +15,7 @@ from reservoir_cli.transfer.importers.coerce import (
     moment,
     obj,
     objects,
+    parsed_object,
     text,
     with_neighbours,
 )
@@ -37,6 +39,8 @@ _ROLES = {
 }
 #: What the application adds and nobody said.
 _ADDED = ("reasoning_recap", "user_editable_context", "model_editable_context")
+#: The beginning of the names of the tools that write into a document beside the conversation.
+_CANVAS = "canmore."
 #: A message, and its number in the branch.
 Placed = tuple[int, dict[str, Any]]
 
@@ -168,7 +172,10 @@ class _Branch:
         identity = text(value.get("id")) or ""
         if identity:
             self._open[tool] = identity
-        return Message("assistant", "", created_at, tool_calls=(call(identity, tool, said),))
+        written, arguments = _canvas(said) if tool.startswith(_CANVAS) else ("", said)
+        return Message(
+            "assistant", written, created_at, tool_calls=(call(identity, tool, arguments),)
+        )
 
     def _answered(self, name: str) -> str | None:
         """Return the call that a tool answers, by its name or family; each call only once."""
@@ -176,6 +183,17 @@ class _Branch:
             if each == name or each.split(".")[0] == name.split(".")[0]:
                 return self._open.pop(each)
         return None
+
+
+def _canvas(arguments: str) -> tuple[str, str]:
+    """Return what a call writes into a document, as text, and the rest of its arguments."""
+    value = parsed_object(arguments)
+    if value is None:
+        return "", arguments
+    written = [value.pop("content")] if text(value.get("content")) else []
+    for key, member in (("updates", "replacement"), ("comments", "comment")):
+        written += [each.pop(member) for each in objects(value.get(key)) if text(each.get(member))]
+    return "\n\n".join(written), json.dumps(value, ensure_ascii=False)
 
 
 def _hidden(value: dict[str, Any], metadata: dict[str, Any]) -> bool:
