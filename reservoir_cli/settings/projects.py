@@ -62,6 +62,14 @@ def partition_of(projects: Mapping[str, str], folder: str | Path) -> str | None:
     return holding[max(holding, key=len)] if holding else None
 
 
+def written_as(projects: Mapping[str, str], folder: str) -> str:
+    """Return a folder as a table writes it: ``~/code/app`` and ``~/code/app/`` are the same."""
+    if folder in projects:
+        return folder
+    same = _parts(folder)
+    return next((project for project in projects if _parts(project) == same), folder)
+
+
 def _parts(folder: str | Path) -> tuple[str, ...]:
     """Return the parts of a path by which it is compared: without links, ``..`` and ``~``."""
     path = expand_user(str(folder))
