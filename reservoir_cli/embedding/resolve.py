@@ -94,6 +94,12 @@ def folder(name: str) -> Path | None:
         return None
 
 
+def absolute(name: str) -> str:
+    """Return a model's name; the path of a folder as a whole one, for programs elsewhere."""
+    path = folder(name)
+    return str(path.resolve()) if path else name
+
+
 def _bundled() -> Path | None:
     """Return the model's folder in the bundled package, without importing the package."""
     spec = importlib.util.find_spec(_BUNDLE)

@@ -31,7 +31,7 @@ def embed(
     new ones are complete. Broken off, the same command goes on where it was.
     """
     with open_store.open_reservoir(ctx, create=True) as reservoir:
-        before, name = reservoir.config, _absolute(model)
+        before, name = reservoir.config, resolve.absolute(model) if model else None
         if name:
             reservoir.use(before.with_flags({"embedding_model": name}))
         with explain_interrupt(console.warn, _BROKEN_OFF):
@@ -53,12 +53,6 @@ def embed(
                 "weights": engine.origin if engine else None,
             }
         )
-
-
-def _absolute(model: str | None) -> str | None:
-    """Return a model's name; make the path of a folder absolute."""
-    folder = resolve.folder(model) if model else None
-    return str(folder.resolve()) if folder else model
 
 
 def _say_unfinished(state: EmbeddingState) -> None:
