@@ -118,5 +118,7 @@ def _salvage(given: Globals, target: Path, as_json: bool) -> None:
 _MISSING = {
     "conversations": "not all titles of conversations can be read",
     "forgotten": "not all marks of what was forgotten can be read: imports may bring it back",
+    "pins": "not all pins can be read",
+    "tags": "not all tags can be read",
     "properties": "not all properties can be read: reservoir embed makes all vectors again",
 }
