@@ -1,5 +1,6 @@
 """What imports and exports report when they are done."""
 
+import shlex
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -116,4 +117,8 @@ def report_secrets(
         done = _DONE_ABOUT[min(modes)]
     elif modes:
         done = "found; reservoir config tells of each partition what is done about them"
-    return f"{describe_secrets(secrets)} {done}"
+    note = f"{describe_secrets(secrets)} {done}"
+    if not modes & {Mode.MARK, Mode.MASK}:  # nothing of them is stored
+        return note
+    where = f"-p {shlex.quote(partition)}" if partition else "--all-partitions"
+    return f"{note}; see them with: reservoir view 0 --secrets {where}"
