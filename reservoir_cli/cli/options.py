@@ -85,9 +85,15 @@ Match = Annotated[
     typer.Option(metavar="TEXT", help="Only those that hold this text; case is ignored."),
 ]
 Since = Annotated[
-    str | None, typer.Option(metavar="T", help="From a time on: 2026-05-09, 7d, yesterday.")
+    str | None,
+    typer.Option(metavar="T", help="From a time on: 2026-05-09 (with that day), 7d, yesterday."),
 ]
-Until = Annotated[str | None, typer.Option(metavar="T", help="Up to a time, or an age.")]
+Until = Annotated[
+    str | None,
+    typer.Option(
+        metavar="T", help="Up to a time, or an age; 2026-05-09 means its start: without that day."
+    ),
+]
 RoleFilter = Annotated[
     str | None,
     typer.Option(

@@ -8,7 +8,7 @@ A folder belongs to the partition of the longest folder that holds it.
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,7 @@ def partition_of(projects: Mapping[str, str], folder: str | Path) -> str | None:
     return holding[max(holding, key=len)] if holding else None
 
 
-def written_as(projects: Mapping[str, str], folder: str) -> str:
+def written_as(projects: Collection[str], folder: str) -> str:
     """Return a folder as a table writes it: ``~/code/app`` and ``~/code/app/`` are the same."""
     if folder in projects:
         return folder

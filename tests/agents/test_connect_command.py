@@ -73,13 +73,14 @@ def test_without_a_client_those_on_this_machine_are_listed(
     alone = run("connect")
     assert alone.out == b""
     assert alone.err.startswith("note: none of these is on this machine: claude, codex, ")
-    for name in ("zed", "gemini", "codex"):
+    for name in ("zed", "gemini", "codex", "claude"):
         write_settings(CLIENTS[name])
     run("connect", "gemini", "--hooks")
     CLIENTS["codex"].settings().write_text("= broken")
     assert run("connect").out.decode().splitlines() == [
-        "codex\tsettings are invalid\t-\t~/.codex/config.toml",
-        "gemini\tconnected\thooks\t~/.gemini/settings.json",
+        "claude\tnot connected\tno\t~/.claude.json",
+        "codex\tsettings are invalid\t\t~/.codex/config.toml",
+        "gemini\tconnected\tyes\t~/.gemini/settings.json",
         "zed\tnot connected\t-\t~/.config/zed/settings.json",
     ]
 

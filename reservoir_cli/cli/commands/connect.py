@@ -24,7 +24,7 @@ _VARIABLES = ("RESERVOIR_HOME", "RESERVOIR_CONFIG", "RESERVOIR_DB")
 
 ClientName = typer.Argument(
     metavar="CLIENT",
-    help="claude, codex, gemini, opencode, cursor, vscode, zed or claude-desktop.",
+    help="claude, codex, gemini, opencode, cursor, windsurf, vscode, zed or claude-desktop.",
     autocompletion=completion_values.among(*CLIENTS),
 )
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the change, and write nothing.")]
@@ -154,7 +154,7 @@ def _list(statuses: list[Status], program: list[str], as_json: bool) -> None:
         (
             status.client.name,
             _connection(status, program),
-            {True: "hooks", False: "no hooks", None: "-"}[status.hooks],
+            {True: "yes", False: "no", None: "" if status.error else "-"}[status.hooks],
             abbreviate_home(status.client.settings()),
         )
         for status in present

@@ -104,7 +104,10 @@ def context(
     threshold: Annotated[
         float | None,
         typer.Option(
-            metavar="X", min=0, max=1, help="Least (1 + cosine)/2 that counts as similar, 0 to 1."
+            metavar="X",
+            min=0,
+            max=1,
+            help="Least (1 + cosine)/2 that counts as similar, 0 to 1: 0.5 is unrelated, try 0.65.",
         ),
     ] = None,
     since: options.Since = None,

@@ -5,13 +5,22 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, filters, nothing_found, open_store, options
+from reservoir_cli.cli import (
+    completion_values,
+    console,
+    filters,
+    nothing_found,
+    open_store,
+    options,
+)
 from reservoir_cli.cli.search_results import Form, print_hits
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.retrieval.search_hits import Hit
 
+#: What hits are printed by; the first is the default.
+_ORDERS = ("score", "time")
 #: What the columns of --explain are.
 _LEGEND = (
     "cosine: how close the meaning is, -1 to 1 · bm25: how well the words match, more is better · "
@@ -41,13 +50,22 @@ def search(
     source: options.Source = None,
     project: options.Project = None,
     tag: options.Tag = None,
+    sort: Annotated[
+        str,
+        typer.Option(
+            metavar="ORDER",
+            help="Print the hits by score, the best first, or by time, the newest first.",
+            autocompletion=completion_values.among(*_ORDERS),
+        ),
+    ] = _ORDERS[0],
     threshold: Annotated[
         float | None,
         typer.Option(
             min=0,
             max=1,
             metavar="X",
-            help="Only what is closer in meaning than this: (1 + cosine)/2, 0 to 1.",
+            help="Only what is closer in meaning than this: (1 + cosine)/2, 0 to 1; 0.5 is "
+            "unrelated, try 0.65.",
         ),
     ] = None,
     link: Annotated[
@@ -82,6 +100,8 @@ def search(
         )
     options.one_form(json=as_json, jsonl=as_lines)
     options.one_form(full=full, snippets=snippets, oneline=oneline)
+    if sort not in _ORDERS:
+        raise UsageError(f"cannot sort by {sort!r}", hint=f"choose {' or '.join(_ORDERS)}")
     where = filters.message_filter(
         since=since, until=until, role=role, source=source, project=project, tag=tag
     )
@@ -109,6 +129,8 @@ def search(
             _say_nothing_found(reservoir, scope, where, keyword)
         else:
             _say_how_found(found, term, hybrid=not (semantic or keyword))
+    if sort == "time":
+        found.sort(key=_age)
     if explain:
         console.side_table(
             ("rank", "id", "score", "similarity", "cosine", "bm25", "text"),
@@ -123,6 +145,11 @@ def search(
         console.lines(each.to_row() for each in found)
     else:
         print_hits(found, form)
+
+
+def _age(hit: Hit) -> tuple[float, int]:
+    """Return what sorts hits by time, the newest first."""
+    return -hit.message.created_at.timestamp(), -hit.message.id
 
 
 def _say_how_found(found: Sequence[Hit], term: str, *, hybrid: bool) -> None:

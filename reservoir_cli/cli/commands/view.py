@@ -38,6 +38,7 @@ def view(
     role: options.RoleFilter = None,
     since: options.Since = None,
     until: options.Until = None,
+    source: options.Source = None,
     tag: options.Tag = None,
     pinned: Annotated[bool, typer.Option("--pinned", help="Only pinned messages.")] = False,
     secrets: Annotated[
@@ -55,7 +56,7 @@ def view(
     """
     options.one_form(json=as_json, jsonl=as_lines)
     numbers = [options.message_number(each) for each in (*(ids or ()), around) if each is not None]
-    if numbers and (trace_id or conversation or role or since or until or secrets or tag or pinned):
+    if numbers and any((trace_id, conversation, role, since, until, source, tag, pinned, secrets)):
         raise UsageError(
             f"--{'id' if ids else 'around'} contradicts the other filters",
             hint="leave them out: a number names one message",
@@ -75,6 +76,7 @@ def view(
                 conversation_id=filters.whole_id(reservoir, "conversation_id", conversation, scope),
                 since=since,
                 until=until,
+                source=source,
                 tag=tag,
                 pinned=pinned,
                 secrets=secrets,
