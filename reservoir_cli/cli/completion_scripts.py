@@ -285,7 +285,11 @@ def install() -> str:
             f"cannot write {error.filename}: {error.strerror}",
             hint="reservoir --show-completion prints what belongs there",
         ) from None
-    return f"{shell} completion installed in {path}; it works in the next terminal"
+    loaded = f", which {profile} loads" if profile else ""
+    return (
+        f"{shell} completion installed in {path}{loaded}; it works in the next terminal, "
+        f"or here after: exec {shell}"
+    )
 
 
 def _append_line(profile: Path, line: str) -> None:

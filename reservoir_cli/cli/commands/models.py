@@ -11,7 +11,7 @@ def models(
 ) -> None:
     """List the models that are known, and their limits in tokens.
 
-    Window is what a model reads and writes at once; reserve what is kept for its answer; available
+    Window is what a model reads and writes at once; reserve what is kept for its answer; for context
     what a context may take; recommended what --budget recommended takes. More models:
     reservoir config --set models.NAME.context_window=N
     """
@@ -19,7 +19,7 @@ def models(
     if as_json:
         console.document({"models": rows})
         return
-    columns = ("model", "window", "reserve", "available", "recommended", "from")
+    columns = ("model", "window", "reserve", "for context", "recommended", "from")
     numbers = ("context_window", "reserve", "available", "recommended")
     console.table(
         columns,
