@@ -37,7 +37,7 @@ _HOME = {
     "ContextWindow": "context.render.window",
     "ExportReport": "transfer.reports",
     "Filter": "storage.records",
-    "Hit": "retrieval.hits",
+    "Hit": "retrieval.search_hits",
     "ImportReport": "transfer.reports",
     "Message": "messages",
     "ModelUnavailableError": "errors",

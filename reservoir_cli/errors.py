@@ -11,6 +11,19 @@ The number is the exit code of the command line. An error is raised where it is 
 printed once, in ``cli.app``. No error contains the text of a message.
 """
 
+#: The exit codes of the command line and their meanings, as the man page and the docs list them.
+EXIT_CODES = {
+    0: "Success, also if a read finds nothing.",
+    1: "The operation failed, or doctor found a problem.",
+    2: "Wrong usage: an unknown option, name or value.",
+    3: "The store cannot be opened, read or written: damaged, newer or unreachable.",
+    4: "The store stayed locked by another process.",
+    5: "The model or token counter is not available.",
+    6: "context --strict left out or truncated something; the context is printed.",
+    130: "Interrupted.",
+    143: "Terminated.",
+}
+
 
 class ReservoirError(Exception):
     """An operation failed.

@@ -13,20 +13,9 @@ import typer
 
 from reservoir_cli import __version__
 from reservoir_cli.cli.app import app
+from reservoir_cli.errors import EXIT_CODES
 
 PAGE = Path(__file__).parents[1] / "docs" / "reservoir.1"
-#: Exit codes and their meanings.
-EXIT_CODES = {
-    0: "Success, also if a read finds nothing.",
-    1: "The operation failed, or doctor found a problem.",
-    2: "Wrong usage: an unknown option, name or value.",
-    3: "The store cannot be opened, read or written: damaged, newer or unreachable.",
-    4: "The store stayed locked by another process.",
-    5: "The model or token counter is not available.",
-    6: "context --strict left out or truncated something; the context is printed.",
-    130: "Interrupted.",
-    143: "Terminated.",
-}
 #: Variables that move the histories of other tools.
 TOOLS = {
     "CLAUDE_CONFIG_DIR": "Claude Code",

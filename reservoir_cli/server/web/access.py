@@ -116,7 +116,7 @@ async def _read_body(request: Request) -> bytes:
 
 def problem(request: Request, status: int, message: str, hint: str | None = None) -> Response:
     """Return a page that says what is wrong."""
-    return render(request, "problem.html", status_code=status, message=message, hint=hint)
+    return render(request, "error.html", status_code=status, message=message, hint=hint)
 
 
 def _session_of(request: Request) -> Session | None:
@@ -135,7 +135,7 @@ async def enter(request: Request) -> Response:
     Only the form redeems it: what merely looks at an address, as previews do, uses up nothing.
     """
     if request.method != "POST":
-        return render(request, "enter.html", code=request.query_params.get("code", ""))
+        return render(request, "enter_code.html", code=request.query_params.get("code", ""))
     code, host = (await read_form(request)).get("code", ""), request.headers.get("host", "")
     name = page_of(request).sessions.redeem(code, host)
     if name is None:

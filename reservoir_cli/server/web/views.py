@@ -43,7 +43,7 @@ async def index(request: Request) -> Response:
     part = "part" in request.query_params
     return render(
         request,
-        "list.html" if part else "index.html",
+        "conversation_list.html" if part else "conversations.html",
         wanted=wanted,
         listing=listing,
         places=places,
@@ -72,7 +72,7 @@ async def conversation(request: Request) -> Response:
     talk = await read(
         request, lambda reservoir: conversations.read_thread(reservoir, thread, page, at)
     )
-    template = "messages.html" if "part" in query else "conversation.html"
+    template = "conversation_messages.html" if "part" in query else "conversation.html"
     return render(request, template, talk=talk, at=at, gone=number_of(query, "gone"))
 
 
@@ -85,7 +85,7 @@ async def message(request: Request) -> Response:
     if "text" in request.query_params:
         return PlainTextResponse(found.content or plain_text(found))
     if "whole" in request.query_params:
-        return render(request, "message.html", said=conversations.show(found, whole=True))
+        return render(request, "whole_message.html", said=conversations.show(found, whole=True))
     address = link(
         "/conversation", p=partition, i=found.instance, c=found.conversation_id, at=number
     )
@@ -107,7 +107,7 @@ async def delete(request: Request) -> Response:
     thread = thread_of(request)
     talk = await read(request, lambda reservoir: conversations.read_thread(reservoir, thread, 1))
     if request.method != "POST":
-        return render(request, "delete.html", talk=talk, said=None)
+        return render(request, "confirm_delete.html", talk=talk, said=None)
     gone = await write(request, lambda reservoir: conversations.forget(reservoir, thread))
     return RedirectResponse(link("/", p=thread[0], gone=gone), 303)
 
@@ -118,7 +118,7 @@ async def _delete_message(request: Request) -> Response:
         request, lambda reservoir: conversations.find_message(reservoir, partition, number)
     )
     if request.method != "POST":
-        return render(request, "delete.html", talk=None, said=conversations.show(found))
+        return render(request, "confirm_delete.html", talk=None, said=conversations.show(found))
     await write(request, lambda reservoir: reservoir.forget([Key(partition, number)]))
     thread = (partition, found.instance, found.conversation_id)
     left = await read(request, lambda reservoir: conversations.ids_of(reservoir, thread))
@@ -147,7 +147,7 @@ async def ask(request: Request) -> Response:
     part = "part" in query and shown is not None
     return render(
         request,
-        "chosen.html" if part else "window.html",
+        "window_result.html" if part else "window.html",
         question=question,
         shown=shown,
         sliders=question_form.sliders(
@@ -171,4 +171,4 @@ def fullest(places: list[tuple[str, str, int]], config: Config) -> str:
 
 async def use(request: Request) -> Response:
     """Show what contexts took over time, and what the store holds."""
-    return render(request, "use.html", use=await read(request, usage.summarize))
+    return render(request, "usage.html", use=await read(request, usage.summarize))

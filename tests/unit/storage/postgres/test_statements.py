@@ -128,7 +128,7 @@ def test_every_statement_on_a_spread_table_names_its_partition() -> None:
 def test_no_statement_reads_two_partitions() -> None:
     """A cluster cannot join rows of two; only parts of a UNION are planned one by one."""
     #: These name one partition twice: of a subquery that is planned for itself, and beside it.
-    same = {"prepare._open_question"}
+    same = {"prepare_rows._open_question"}
     two = {
         where
         for where, text in statements()
