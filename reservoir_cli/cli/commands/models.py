@@ -11,8 +11,8 @@ def models(
 ) -> None:
     """List the models that are known, and their limits in tokens.
 
-    Window is what a model reads and writes at once; reserve what is kept for its answer; for context
-    what a context may take; recommended what --budget recommended takes. More models:
+    Window is what a model reads and writes at once; reserve what is kept for its answer; "for
+    context" what a context may take; recommended what --budget recommended takes. More models:
     reservoir config --set models.NAME.context_window=N
     """
     rows = config.model_rows(options.load_config(ctx), partition)
