@@ -199,6 +199,8 @@ def test_ten_thousand_messages_scroll(page: WebDriver, server: PageServer, memor
     ids = "return [...document.querySelectorAll('article')].map((one) => one.id)"
     shown = page.execute_script(ids)
     assert len(shown) == len(set(shown))
+    hidden = "return document.querySelectorAll('[data-copy-from][hidden]').length"
+    assert page.execute_script(hidden) == 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
