@@ -1,12 +1,12 @@
-# Everything a fresh machine needs: Python 3.11, make and git.
+# Requirements: Python 3.11, make and git.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-# The pins of constraints.txt are what was tested; torch's is a CPU build there.
+# constraints.txt pins the tested versions; its torch is a CPU build.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -c constraints.txt
 
-# Real clients, for `make clients` only: 1.3 GB from npm, and from PyPI the older MCP SDK and
-# libraries that ask models. Newest versions may be tried with make clients CLIENTS="…" LIBRARIES="…".
+# Real clients, for `make clients` only: 1.3 GB from npm, and from PyPI the older MCP SDK and client
+# libraries. To try other versions: make clients CLIENTS="…" LIBRARIES="…".
 CLIENTS ?= @anthropic-ai/claude-code@2.1 @openai/codex@0.169 @google/gemini-cli@0.61 \
 	opencode-ai@1.18 @modelcontextprotocol/inspector@2.12 node@22 ai@6 @ai-sdk/openai@3 \
 	@ai-sdk/anthropic@3
@@ -16,25 +16,25 @@ LIBRARIES ?= openai==3.* anthropic==2.* ollama==0.6.* langchain-openai==1.* \
 ENVIRONMENTS = $(BIN)/python tests/packaging/environments.py dist
 MEASURE := HF_HUB_OFFLINE=1 $(BIN)/python
 
-# Tests wait a third of their time, for processes, servers and a browser.
+# Tests spend a third of their time waiting for processes, servers and a browser.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 2) // 2)')
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test clients browser lint dist smoke slim packages bench soak docs clean
 
-help: ## Show what there is
+help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
 
-install: $(VENV)/.installed ## Make .venv with reservoir, all its doors and the embedding model
+install: $(VENV)/.installed ## Create .venv with reservoir, its extras and the embedding model
 
-demo: $(VENV)/.installed ## Ask three questions of the sample conversations
+demo: $(VENV)/.installed ## Ask three questions about the sample conversations
 	@RESERVOIR_HOME=.demo HF_HUB_OFFLINE=1 $(BIN)/python samples/demo.py
 
-test: lint ## Check the code, run every test, and say which share of the code they run
+test: lint ## Check the code, run every test, and report the coverage
 	RESERVOIR_TEST_COVERAGE=$(VENV)/coverage \
 		$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
-clients: $(VENV)/.developed .clients/.installed ## Let real agents and libraries use the store, and the server
+clients: $(VENV)/.developed .clients/.installed ## Test with real agents and client libraries
 	RESERVOIR_TEST_CLIENTS=$(CURDIR)/.clients/node_modules/.bin \
 		RESERVOIR_TEST_MCP_1=$(CURDIR)/.clients/mcp-1/bin/python \
 		RESERVOIR_TEST_LIBRARIES=$(CURDIR)/.clients/libraries/bin/python \
@@ -42,10 +42,10 @@ clients: $(VENV)/.developed .clients/.installed ## Let real agents and libraries
 		PATH="$(CURDIR)/.clients/node_modules/.bin:$$PATH" \
 		$(BIN)/python -m pytest -q -m clients tests/agents
 
-browser: $(VENV)/.developed ## Try the page in a real Chromium
+browser: $(VENV)/.developed ## Test the page in a real Chromium
 	RESERVOIR_TEST_BROWSER=1 $(BIN)/python -m pytest -q -m browser tests/web
 
-lint: $(VENV)/.developed ## Check style, types and the plan of the house
+lint: $(VENV)/.developed ## Check style, types, import layers and generated docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -56,29 +56,29 @@ dist: $(VENV)/.developed ## Build the wheels and the source distribution into di
 	rm -rf dist
 	$(BIN)/python tools/distributions.py dist
 
-smoke: dist ## Install the wheel into a fresh environment and use it there
+smoke: dist ## Install the wheel into a fresh environment and test it there
 	$(ENVIRONMENTS) pinned
 
-slim: dist ## Install the wheels without PyTorch, use them, and compare them with the full ones
+slim: dist ## Install the wheels without PyTorch, test them, and compare them with the full ones
 	$(ENVIRONMENTS) slim
 
-packages: dist ## Try every way to install, other dependencies and other Pythons
+packages: dist ## Test every way to install, with other dependencies and other Pythons
 	$(ENVIRONMENTS)
 
-bench: $(VENV)/.measured ## Measure recall on the samples, and speed at small sizes
+bench: $(VENV)/.measured ## Measure recall on the samples, and speed with small stores
 	$(MEASURE) benchmarks/quality/run.py --set samples --only printed
 	$(MEASURE) benchmarks/speed/loading.py --messages 20000
 	$(MEASURE) benchmarks/speed/cold.py --messages 10000 --runs 5
 	$(MEASURE) benchmarks/speed/scale.py --messages 1000 10000 --runs 3
 
-docs: $(VENV)/.documented ## Build the site of README and docs in site/
+docs: $(VENV)/.documented ## Build the documentation site in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-soak: $(VENV)/.fuzzed ## Try for an hour or two to break the store, and to fool the readers
+soak: $(VENV)/.fuzzed ## Run durability and fuzz tests for an hour or two
 	PYTHONPATH=tests/support $(MEASURE) tests/durability/soak.py
 	PYTHONPATH=tests/support $(MEASURE) tests/security/fuzz.py
 
-clean: ## Remove what make made
+clean: ## Remove everything that make created
 	rm -rf $(VENV) .clients .demo .pytest_cache site dist
 
 .clients/.installed: Makefile

@@ -1,6 +1,6 @@
 """Reservoir: your conversations with every model, and the best context for the next question.
 
-The public names are loaded when they are first used, so that ``import reservoir_cli`` is free.
+Public names are imported when they are first used, so that ``import reservoir_cli`` is cheap.
 """
 
 from importlib import import_module
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     )
     from reservoir_cli.reservoir import Reservoir
 
-_HOME = {
+#: The module of each public name, below this package.
+_MODULES = {
     "ContextOptions": "context.request",
     "ContextWindow": "context.render.window",
     "ExportReport": "transfer.reports",
@@ -80,8 +81,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    if name in _MODULES:
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

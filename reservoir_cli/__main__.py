@@ -1,4 +1,4 @@
-"""The entry point, which also holds while the command line is still loading."""
+"""The program's entry point; it handles Ctrl-C and time limits while modules are imported."""
 
 import gc
 import os
@@ -12,10 +12,10 @@ def _interrupted(_signal: int, _frame: FrameType | None) -> None:
 
 
 def main() -> None:
-    """Load the command line and run it; Ctrl-C meanwhile ends the program without a traceback."""
+    """Import the command line and run it; Ctrl-C exits without a traceback."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupted)
-    # Modules are full of objects that stay: looking for garbage among them takes 5% of a command.
+    # Modules create many objects that stay: collecting garbage among them takes 5% of a command.
     gc.set_threshold(100_000, 20, 100)
     is_hook = "hook" in sys.argv and _limit_hook()
     from reservoir_cli.cli.app import main as run
@@ -24,7 +24,7 @@ def main() -> None:
 
 
 def _limit_hook() -> bool:
-    """Limit the time of a hook; return whether this is one."""
+    """Start the time limit if the command is ``hook``; return whether it is."""
     from reservoir_cli.agents import time_limit
 
     is_hook = time_limit.is_hook(sys.argv[1:])

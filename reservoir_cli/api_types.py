@@ -1,6 +1,6 @@
-"""All public names but ``Reservoir``, and the other types that its annotations name.
+"""All public names except ``Reservoir``, and the other types in its annotations.
 
-A type checker reads this module; a program that runs loads each name from its own module.
+Only type checkers import this module; at run time each name is imported from its own module.
 """
 
 from reservoir_cli.chat.trim import trim_history

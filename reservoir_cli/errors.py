@@ -68,7 +68,7 @@ class StoreCorruptError(StoreError):
 
 
 class StoreLockedError(StoreError):
-    """Another process held the store's lock until our timeout."""
+    """Another process held the store's lock until the timeout."""
 
     exit_code = 4
     kind = "locked"

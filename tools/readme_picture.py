@@ -1,6 +1,6 @@
-"""Draw the picture in the README: a real run on the samples, as a terminal shows it.
+"""Draw the README's picture: the terminal output of a real run on the samples.
 
-Run ``python tools/readme_picture.py`` after a change in the output of ``context --explain``.
+Run ``python tools/readme_picture.py`` when the output of ``context --explain`` has changed.
 """
 
 import os
@@ -29,11 +29,11 @@ COMMAND = (
     *("context", "Why did we drop Redis?", "-p", "work", "--budget", "400"),
     *("--recent", "4", "--similar", "6", "--no-fill", "--explain"),
 )
-#: Dark, with enough contrast on light and dark pages.
+#: Dark colours with enough contrast on light and dark pages.
 _COLOURS = [(22, 27, 34), (255, 123, 114), (126, 231, 135), (242, 204, 96)]
 _COLOURS += [(121, 192, 255), (210, 168, 255), (110, 220, 230), (201, 209, 217)]
 THEME = TerminalTheme((22, 27, 34), (230, 237, 243), _COLOURS, _COLOURS)
-#: Rich's template without the fonts that a viewer would download.
+#: Rich's template without its web fonts, which viewers would download.
 WITHOUT_FONTS = re.sub(r"(?s)    @font-face \{\{.*?\n    \}\}\n", "", CONSOLE_SVG_FORMAT)
 
 
@@ -67,20 +67,20 @@ def on_terminal(command: list[str], environment: dict[str, str], *, columns: int
     """Run a command on a terminal of fixed size, and return its output."""
     master, slave = pty.openpty()
     ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, columns, 0, 0))
-    parts: list[bytes] = []
-    reader = threading.Thread(target=_read, args=(master, parts))
+    chunks: list[bytes] = []
+    reader = threading.Thread(target=_read, args=(master, chunks))
     reader.start()
     subprocess.run(command, env=environment, stdout=slave, stderr=slave, check=True)
     os.close(slave)
     reader.join()
     os.close(master)
-    return b"".join(parts).decode("utf-8").replace("\r\n", "\n")
+    return b"".join(chunks).decode("utf-8").replace("\r\n", "\n")
 
 
-def _read(master: int, parts: list[bytes]) -> None:
+def _read(master: int, chunks: list[bytes]) -> None:
     try:
-        while part := os.read(master, 65_536):
-            parts.append(part)
+        while chunk := os.read(master, 65_536):
+            chunks.append(chunk)
     except OSError:  # Linux raises EIO when the other end is closed
         pass
 

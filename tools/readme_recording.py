@@ -1,7 +1,7 @@
-"""Draw the recording in the README: real commands on the samples, one after the other.
+"""Draw the README's recording: real commands on the samples, one after the other.
 
-Run ``python tools/readme_recording.py`` after a change in what these commands print. It writes one
-SVG whose frames a browser shows in turn; where animations are off, the last frame stands alone.
+Run ``python tools/readme_recording.py`` when the output of these commands has changed. It writes an
+SVG whose frames a browser shows in turn; if animations are off, only the last frame is shown.
 """
 
 import os
@@ -17,20 +17,20 @@ from rich.text import Text
 RECORDING = ROOT / "docs" / "recording.svg"
 COLUMNS, LINES = 96, 26
 SECONDS = 5
-#: What a person types, as the shell takes it, screen by screen.
-TYPED = (
+#: The command lines of each screen.
+SCREENS = (
     ("reservoir ingest samples/*.jsonl", "reservoir conversations -p work --match redis"),
     ("reservoir search skip locked -p work -n 3",),
     ("reservoir context why did we drop redis -p work --budget 500",),
 )
-#: What moves on a terminal, and what only shows and hides the cursor.
+#: Control sequences that move the cursor or clear a line, and those that show or hide the cursor.
 _STEPS = re.compile(r"(\n|\r|\x1b\[1A|\x1b\[2K|\x1b\[\?25[lh])")
 _CURSOR = re.compile(r"\x1b\[\?25[lh]")
 _SIZE = re.compile(r'<svg class="rich-terminal" viewBox="0 0 ([\d.]+) ([\d.]+)"')
 
 
 def main() -> None:
-    """Run the commands in a temporary home, and draw what each prints."""
+    """Run the commands in a temporary home, and draw their output."""
     with tempfile.TemporaryDirectory() as home:
         environment = {
             **os.environ,
@@ -43,14 +43,14 @@ def main() -> None:
         }
         subprocess.run([RESERVOIR, "doctor"], env=environment, check=True, capture_output=True)
         frames = [
-            drawn(number, [(command, shown(command, environment)) for command in commands])
-            for number, commands in enumerate(TYPED, 1)
+            draw(number, [(command, run(command, environment)) for command in commands])
+            for number, commands in enumerate(SCREENS, 1)
         ]
-    RECORDING.write_text(animated(frames), encoding="utf-8", newline="\n")
+    RECORDING.write_text(animate(frames), encoding="utf-8", newline="\n")
 
 
-def shown(command: str, environment: dict[str, str]) -> str:
-    """Return what a command leaves on a terminal, without the bars that it takes away again."""
+def run(command: str, environment: dict[str, str]) -> str:
+    """Run a command, and return its final screen, without progress bars that it has erased."""
     line = f"cd {shlex.quote(str(ROOT))}; {command}"
     output = on_terminal(["bash", "-c", line], environment, columns=COLUMNS)
     screen, row = [""], 0
@@ -67,10 +67,10 @@ def shown(command: str, environment: dict[str, str]) -> str:
     return "\n".join(screen)
 
 
-def drawn(number: int, commands: list[tuple[str, str]]) -> str:
-    """Return one frame as an SVG: commands with as much of their output as the screen holds."""
-    with open(os.devnull, "w", encoding="utf-8") as nowhere:
-        console = Console(record=True, width=COLUMNS, file=nowhere, color_system="truecolor")
+def draw(number: int, commands: list[tuple[str, str]]) -> str:
+    """Return one frame as an SVG: commands with as much of their output as fits the screen."""
+    with open(os.devnull, "w", encoding="utf-8") as null:
+        console = Console(record=True, width=COLUMNS, file=null, color_system="truecolor")
         lines: list[Text] = []
         for command, output in commands:
             lines += [Text(f"$ {command}", "bold")]
@@ -86,8 +86,8 @@ def drawn(number: int, commands: list[tuple[str, str]]) -> str:
         )
 
 
-def animated(frames: list[str]) -> str:
-    """Return one SVG that shows frames of one size in turn, the last one for longer."""
+def animate(frames: list[str]) -> str:
+    """Return one SVG that shows the frames in turn, the last one for longer."""
     sizes = [_SIZE.search(frame) for frame in frames]
     width = max(float(size[1]) for size in sizes if size)
     height = max(float(size[2]) for size in sizes if size)

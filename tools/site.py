@@ -1,4 +1,4 @@
-"""Add pages outside ``docs`` to the site: the README as its first page, and others.
+"""Hooks of MkDocs that add pages outside ``docs`` to the site, with the README as the first page.
 
 MkDocs calls these functions by name.
 """
@@ -9,7 +9,7 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
-#: Files of the top folder, and their names in the site.
+#: Files of the top folder, and their names on the site.
 BESIDE = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",

@@ -1,7 +1,7 @@
-"""Print the options with which pip takes PyTorch without CUDA, if CUDA is of no use here.
+"""Print options for pip that install PyTorch without CUDA on machines that cannot use it.
 
-On Linux, PyPI's PyTorch brings CUDA. Without an NVIDIA device we take PyTorch's index of CPU
-builds, if it answers in time; else pip takes what it is offered. Notes go to stderr.
+On Linux, PyPI's PyTorch includes CUDA. Without an NVIDIA device we use PyTorch's index of CPU
+builds if it answers in time; otherwise pip uses its configured index. Notes go to stderr.
 """
 
 import os
@@ -25,12 +25,12 @@ _CUDA = "about 3 GB to download, 6 GB on disk"
 
 
 def has_nvidia(root: Path = Path("/")) -> bool:
-    """Return whether this machine has an NVIDIA device, itself or through WSL."""
+    """Return whether this machine has an NVIDIA device, natively or through WSL."""
     return any((root / device).exists() for device in _DEVICES)
 
 
 def answers(url: str, seconds: float = _PATIENCE) -> bool:
-    """Return whether a server answers in time, looking up its name included."""
+    """Return whether a server answers in time, name resolution included."""
     answered = threading.Event()
 
     def ask() -> None:
@@ -39,14 +39,14 @@ def answers(url: str, seconds: float = _PATIENCE) -> bool:
             with urllib.request.urlopen(request, timeout=seconds):
                 answered.set()
 
-    asking = threading.Thread(target=ask, daemon=True)
-    asking.start()
-    asking.join(seconds)
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(seconds)
     return answered.is_set()
 
 
 def choose(platform: str, environment: Mapping[str, str], url: str, root: Path) -> tuple[str, str]:
-    """Return options for pip, and a note for users."""
+    """Return options for pip, and a note for the user."""
     if not platform.startswith("linux"):
         return "", f"PyTorch and the embedding model: {_CPU}"
     if has_nvidia(root):
@@ -62,7 +62,7 @@ def main() -> None:
     options, note = choose(sys.platform, os.environ, INDEX, Path("/"))
     print(note, file=sys.stderr, flush=True)
     print(options, flush=True)
-    os._exit(0)  # looking up a name cannot be interrupted
+    os._exit(0)  # name resolution cannot be interrupted
 
 
 if __name__ == "__main__":

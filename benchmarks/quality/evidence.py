@@ -1,4 +1,4 @@
-"""How much of a question's evidence a ranking or a context holds, and how sure that is. Pure."""
+"""Compute how much of a question's evidence a ranking or a context contains, with intervals."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,38 +8,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
+Positions = NDArray[np.intp]
 Span = tuple[int, int]
 
-#: How far down the list recall is counted, in messages.
+#: The numbers of best messages for which recall is reported.
 DEPTHS = (5, 10, 20)
+#: Resamplings of the bootstrap.
 _ROUNDS = 2_000
-#: So much of a passage has to be printed for its answer to count as inside.
+#: The share of a passage that must be printed for its answer to count as printed.
 _INSIDE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Every message of a question's scope, in order of time; all arrays have shape (n,).
+    """Every message of a question's scope in chronological order; arrays have shape (n,).
 
     :param evidence_count: messages that answer the question, in the store or not.
-    :param sessions: the places of each session's messages, oldest first.
+    :param sessions: the positions of each session's messages, oldest first.
     :param created_at: seconds since 1970.
     :param asks: whether a message contains a question mark.
-    :param costs: tokens of a message in :func:`taken`.
+    :param costs: tokens of a message in :func:`fill_budget`.
     :param terms: words of its text.
-    :param passages: how many passages it is embedded in.
-    :param counts: how often each stem of the question stands in it, shape (stems, n).
+    :param passages: number of its passages.
+    :param counts: how often each stem of the question occurs in it, shape (stems, n).
     :param evidence: whether it answers the question.
     :param cosine: raw, of its best passage.
     :param bm25: raw, with the words of its neighbours.
     :param plain_bm25: raw, of its own words, by FTS5.
     :param dates: nearness to a date that the question names, in 0…1.
-    :param similarity: as the program has it, and so are ``recency`` and ``priority``.
+    :param similarity: the program's own, like ``recency`` and ``priority``.
     """
 
     evidence_count: int
-    sessions: tuple[Places, ...]
+    sessions: tuple[Positions, ...]
     created_at: Floats
     asks: NDArray[np.bool_]
     costs: NDArray[np.int64]
@@ -60,8 +61,8 @@ class Rows:
 class Recall:
     """The share of each question's evidence that was found.
 
-    :param by_budget: inside each budget, shape (questions, budgets); NaN where a question has
-        nothing to find.
+    :param by_budget: within each budget, shape (questions, budgets); NaN if a question has nothing
+        to find.
     :param by_depth: among the best messages, shape (questions, depths); empty for contexts.
     """
 
@@ -80,37 +81,37 @@ class Recall:
         )
 
 
-def best_first(priority: Floats) -> Places:
-    """Order places by priority, ties newest first."""
+def best_first(priority: Floats) -> Positions:
+    """Return positions by descending priority, ties newest first."""
     return np.lexsort((-np.arange(len(priority)), -priority))
 
 
-def taken(order: Places, costs: NDArray[np.int64], budget: int) -> list[int]:
-    """Fill a budget with places in this order; what is too large is skipped."""
+def fill_budget(order: Positions, costs: NDArray[np.int64], budget: int) -> list[int]:
+    """Return the positions that fit a budget, in this order, skipping those that are too large."""
     least = int(costs.min(initial=budget + 1))
-    kept = []
-    for place in order:
-        if costs[place] <= budget:
-            kept.append(int(place))
-            budget -= int(costs[place])
+    selected = []
+    for position in order:
+        if costs[position] <= budget:
+            selected.append(int(position))
+            budget -= int(costs[position])
             if budget < least:
                 break
-    return kept
+    return selected
 
 
 def shares(priority: Floats, rows: Rows, budgets: Sequence[int]) -> tuple[list[float], list[float]]:
-    """Return the share of the evidence inside each budget, and among the best few messages."""
-    order, whole = best_first(priority), rows.evidence_count
-    inside = [rows.evidence[taken(order, rows.costs, budget)].sum() / whole for budget in budgets]
-    return inside, [rows.evidence[order[:depth]].sum() / whole for depth in DEPTHS]
+    """Return the share of the evidence within each budget, and among the best few messages."""
+    order, total, evidence = best_first(priority), rows.evidence_count, rows.evidence
+    inside = [evidence[fill_budget(order, rows.costs, budget)].sum() / total for budget in budgets]
+    return inside, [evidence[order[:depth]].sum() / total for depth in DEPTHS]
 
 
-def covered(needed: Span | None, printed: Sequence[Span] | None, exact: bool) -> bool:
-    """Return whether the part of a message that answers is printed.
+def is_covered(needed: Span | None, printed: Sequence[Span] | None, exact: bool) -> bool:
+    """Return whether the answering part of a message is printed.
 
-    :param needed: where the answer stands; ``None`` if any part will do.
+    :param needed: the position of the answer; ``None`` if any part is sufficient.
     :param printed: the printed parts; ``None`` for the whole message.
-    :param exact: every character is needed, not just most of them.
+    :param exact: whether every character is needed, not just most of them.
     """
     if needed is None or printed is None:
         return True
@@ -120,7 +121,7 @@ def covered(needed: Span | None, printed: Sequence[Span] | None, exact: bool) ->
 
 
 def answering_passage(passages: Sequence[frozenset[str]], answer: frozenset[str]) -> int:
-    """Return the number of the passage that shares most words with the answer, the first of equals.
+    """Return the index of the passage that shares most words with the answer; first wins ties.
 
     :param passages: the words of each passage.
     """
@@ -135,8 +136,7 @@ def lost_at_larger(by_budget: Floats) -> float:
 def interval(scores: Floats) -> tuple[float, float]:
     """Return the 95% interval of a mean, by bootstrap over the questions (Efron, 1979).
 
-    For the difference of two rankings, give the differences of their scores: their questions are
-    the same.
+    To compare two rankings of the same questions, pass the differences of their scores.
     """
     random = np.random.default_rng(1)
     picks = random.integers(0, len(scores), (_ROUNDS, len(scores)))
@@ -145,15 +145,15 @@ def interval(scores: Floats) -> tuple[float, float]:
 
 
 def figures(recall: Recall, budgets: Sequence[int]) -> dict[str, Any]:
-    """Return the figures of a ranking or of contexts as JSON values, ``{}`` for no questions."""
-    known = ~np.isnan(recall.by_budget).any(axis=1)
-    if not known.any():
+    """Return the figures of a ranking or of contexts as JSON values; ``{}`` without questions."""
+    is_known = ~np.isnan(recall.by_budget).any(axis=1)
+    if not is_known.any():
         return {}
-    recall = recall.at(known)
+    recall = recall.at(is_known)
     means = zip(map(str, budgets), recall.by_budget.mean(axis=0).tolist(), strict=True)
     depths = recall.by_depth.mean(axis=0).tolist() if recall.by_depth.size else []
     return {
-        "questions": int(known.sum()),
+        "questions": int(is_known.sum()),
         "score": float(recall.scores.mean()),
         "interval": list(interval(recall.scores)),
         "by_budget": dict(means),
@@ -164,18 +164,18 @@ def figures(recall: Recall, budgets: Sequence[int]) -> dict[str, Any]:
 
 
 def refusals(unrelated: Floats, related: Floats, scores: Floats) -> list[Mapping[str, float]]:
-    """Return what each floor refuses and what it loses.
+    """Return the shares of questions that each floor refuses, and the score that it loses.
 
     :param unrelated: relevance of questions that the store cannot answer.
-    :param related: relevance of questions that it can.
-    :param scores: of those; a question that is refused loses all of its score.
-    :returns: for each tenth of unrelated questions refused, the floor and what is lost.
+    :param related: relevance of questions that it can answer.
+    :param scores: scores of the related questions; a refused question loses its whole score.
+    :returns: for each tenth of unrelated questions refused, the floor and its loss.
     """
-    found = []
+    rows = []
     for share in np.arange(0.1, 1.0, 0.1):
         floor = float(np.quantile(unrelated, share, method="higher"))
         lost = np.where(related < floor, scores, 0.0)
-        found.append(
+        rows.append(
             {
                 "floor": floor,
                 "refused": float((unrelated < floor).mean()),
@@ -183,4 +183,4 @@ def refusals(unrelated: Floats, related: Floats, scores: Floats) -> list[Mapping
                 "lost": float(lost.mean()),
             }
         )
-    return found
+    return rows

@@ -1,10 +1,10 @@
-"""How much the packed vectors lose against comparing every float32 vector.
+"""Measure the recall of the quantised vectors against an exact float32 search.
 
     python benchmarks/quality/recall.py STORE [--questions 200] [--json FILE]
 
-Each question is the vector of a random message of the store, turned a little. Recall@50 is the
-share of the fifty nearest messages, by float32, that are among the fifty nearest as ranking sees
-them: compared by int8 codes, the best 200 a second time by their whole vectors.
+Each question is the vector of a random message of the store with a little noise. Recall@50 is the
+share of the fifty nearest messages, by float32, that are among the fifty nearest found by the
+store: compared by int8 codes, and the best 200 again by their float32 vectors.
 """
 
 import argparse
@@ -22,7 +22,7 @@ _NEAREST = 50
 
 
 def exact(path: Path, partition: str) -> tuple[np.ndarray, np.ndarray]:
-    """Ids and vectors of a partition's messages, of each its first passage's."""
+    """Return the ids of a partition's messages and the vectors of their first passages."""
     rows = (
         sqlite3.connect(path)
         .execute(
@@ -40,36 +40,36 @@ def exact(path: Path, partition: str) -> tuple[np.ndarray, np.ndarray]:
 
 def main() -> None:
     """Measure and print."""
-    options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    options.add_argument("store", type=Path)
-    options.add_argument("--questions", type=int, default=200)
-    options.add_argument("--json", type=Path, help="write the figures to this file too")
-    given = options.parse_args()
-    store = open_store(str(given.store), create=False)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("store", type=Path)
+    parser.add_argument("--questions", type=int, default=200)
+    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    options = parser.parse_args()
+    store = open_store(str(options.store), create=False)
     partition = store.places()[0][0]
-    ids, vectors = exact(given.store, partition)
-    chance = np.random.default_rng(1)
+    ids, vectors = exact(options.store, partition)
+    random = np.random.default_rng(1)
     shares, errors = [], []
-    for place in chance.integers(0, len(ids), given.questions):
-        turned = vectors[place] + 0.02 * chance.standard_normal(vectors.shape[1])
-        question = (turned / np.linalg.norm(turned)).astype(np.float32)
-        wanted = vectors @ question
-        found = store.candidates(Scope(partition), None, "", question)
-        seen = found.cosine[found.places(ids)[0]]
-        nearest = [set(np.argsort(-each)[:_NEAREST].tolist()) for each in (wanted, seen)]
+    for position in random.integers(0, len(ids), options.questions):
+        noisy = vectors[position] + 0.02 * random.standard_normal(vectors.shape[1])
+        question = (noisy / np.linalg.norm(noisy)).astype(np.float32)
+        expected = vectors @ question
+        candidates = store.candidates(Scope(partition), None, "", question)
+        actual = candidates.cosine[candidates.places(ids)[0]]
+        nearest = [set(np.argsort(-cosine)[:_NEAREST].tolist()) for cosine in (expected, actual)]
         shares.append(len(nearest[0] & nearest[1]) / _NEAREST)
-        errors.append(float(np.abs(seen - wanted).max()))
+        errors.append(float(np.abs(actual - expected).max()))
     figures = {
         "messages": len(ids),
-        "questions": given.questions,
+        "questions": options.questions,
         "recall_at_50": float(np.mean(shares)),
         "worst_recall_at_50": float(np.min(shares)),
         "worst_error_of_a_cosine": float(np.max(errors)),
     }
     for name, value in figures.items():
         print(f"{name.replace('_', ' '):<26}{value:>12,.5g}")
-    if given.json:
-        given.json.write_text(json.dumps(figures, indent=2), encoding="utf-8")
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=2), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Print a benchmark's figures as tables, write them as JSON, draw them."""
+"""Print a benchmark's figures as tables, write them as JSON, and plot them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,17 +10,17 @@ from evidence import DEPTHS
 Figures = Mapping[str, Any]
 
 
-def print_table(title: str, found: Mapping[str, Figures], budgets: Sequence[int]) -> None:
-    """Print a line a ranking: score, interval, recall by budget, all evidence, and the rest.
+def print_table(title: str, figures: Mapping[str, Figures], budgets: Sequence[int]) -> None:
+    """Print a line per ranking: score, interval, recall by budget, and share with all evidence.
 
     The last columns are the share of questions that lose evidence at a larger budget, and recall
     by depth.
     """
-    wide = max(map(len, [title, *found]))
+    wide = max(map(len, [title, *figures]))
     head = "".join(f"{budget:>7,}" for budget in budgets)
     depths = "".join(f"{f'@{depth}':>6}" for depth in DEPTHS)
     print(f"\n{title:<{wide}}  score  95% interval  {head}    all  loses{depths}")
-    for name, row in found.items():
+    for name, row in figures.items():
         if row:
             low, high = (_share(bound) for bound in row["interval"])
             by_budget = "".join(f"{_share(share):>7}" for share in row["by_budget"].values())
@@ -31,32 +31,32 @@ def print_table(title: str, found: Mapping[str, Figures], budgets: Sequence[int]
             )
 
 
-def print_differences(title: str, found: Mapping[str, Figures]) -> None:
+def print_differences(title: str, figures: Mapping[str, Figures]) -> None:
     """Print the paired differences to another run."""
     print(f"\n{title}")
-    for name, row in found.items():
+    for name, row in figures.items():
         low, high = row["interval"]
         mark = "*" if low > 0 or high < 0 else " "
         print(f"{name:<40} {row['difference']:+.3f} [{low:+.3f}, {high:+.3f}]{mark}")
 
 
-def print_refusals(found: Sequence[Mapping[str, float]]) -> None:
-    """Print what each floor refuses and loses."""
+def print_refusals(figures: Sequence[Mapping[str, float]]) -> None:
+    """Print a line per floor: the shares of questions it refuses, and the score it loses."""
     print("\nfloor  unrelated refused  true refused  lost")
-    for row in found:
+    for row in figures:
         print(
             f"{row['floor']:5.3f}  {row['refused']:17.2f}  {row['true_refused']:12.3f}"
             f"  {row['lost']:.4f}"
         )
 
 
-def write_json(path: Path, found: Mapping[str, Any]) -> None:
+def write_json(path: Path, figures: Mapping[str, Any]) -> None:
     """Write all figures, unrounded."""
-    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 
 
-def draw(path: Path, found: Mapping[str, Figures], title: str) -> None:
-    """Draw recall against budget, a line a ranking.
+def draw(path: Path, figures: Mapping[str, Figures], title: str) -> None:
+    """Plot recall over budget, a line per ranking.
 
     :raises SystemExit: matplotlib is not installed.
     """
@@ -67,7 +67,7 @@ def draw(path: Path, found: Mapping[str, Figures], title: str) -> None:
 
     figure = Figure(figsize=(6.5, 5), layout="constrained")
     axes = figure.subplots()
-    for name, row in found.items():
+    for name, row in figures.items():
         budgets = [int(budget) for budget in row["by_budget"]]
         axes.plot(budgets, list(row["by_budget"].values()), marker="o", label=name)
     axes.set_xscale("log")
@@ -83,5 +83,5 @@ def draw(path: Path, found: Mapping[str, Figures], title: str) -> None:
 
 
 def _share(value: float) -> str:
-    """Format three decimals, without the zero before them."""
+    """Format a share with three decimals and no leading zero."""
     return f"{value:.3f}".replace("0.", ".", 1)

@@ -1,15 +1,15 @@
-"""Measure how much of a question's evidence a context holds, on one data set.
+"""Measure how much of a question's evidence a context contains, on one data set.
 
     python benchmarks/quality/run.py --set NAME --data FILE [--cache FOLDER] [--json FILE]
 
 Sets are locomo, beam, mtrag, memorybank, qmsum, long-answers and samples; the last two are part of
 this repository and need no --data. A score is the mean share of the evidence over the budgets.
 
-rankings   every message with its scores, packed by a ranking of them, skipping what does not fit,
-           at ceil(characters / 4) + 4 tokens a message
-printed    what the contexts of these budgets hold: a message counts if anything of it is printed;
-           strict, if the passage that answers is; and the share of the answer's rare words
-unrelated  how many questions of another set would be refused, and at what loss
+rankings   rank every message by its scores and fill each budget in that order, skipping messages
+           that do not fit, at ceil(characters / 4) + 4 tokens a message
+printed    build contexts of these budgets: a message counts if any part of it is printed (strict:
+           if its answering passage is); also the share of the answer's rare words
+unrelated  count how many questions of another set would be refused, and at what loss
 """
 
 import argparse
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from asking import Asker, by_session, filled, opened, progress, store
+from asking import Asker, by_session, fill_store, open_reservoir, progress, store
 from evidence import Floats, Recall, Rows, figures, interval, refusals, shares
 from rankings import DRAWN, PARTS, RANKINGS
 from report import draw, print_differences, print_refusals, print_table, write_json
@@ -33,23 +33,25 @@ from reservoir_cli.settings.setting_values import parse_value
 
 SETS = ("locomo", "beam", "mtrag", "memorybank", "qmsum", "long-answers", "samples")
 MEASURES = ("rankings", "printed", "unrelated")
-#: How many unrelated questions are asked.
+#: The number of unrelated questions.
 _UNRELATED = 200
 
 Scores = dict[str, Floats]
 
 
-def thinned(collections: Sequence[Collection], limit: int | None) -> list[Collection]:
-    """Keep so many questions, spread evenly over all."""
+def thin_out(collections: Sequence[Collection], limit: int | None) -> list[Collection]:
+    """Reduce the questions to a number of them, evenly spread over all."""
     total = sum(len(collection.questions) for collection in collections)
     if limit is None or limit >= total:
         return list(collections)
-    kept = set(np.linspace(0, total - 1, limit).astype(int).tolist())
+    selected = set(np.linspace(0, total - 1, limit).astype(int).tolist())
     numbers = iter(range(total))
     return [
         replace(
             collection,
-            questions=tuple(question for question in collection.questions if next(numbers) in kept),
+            questions=tuple(
+                question for question in collection.questions if next(numbers) in selected
+            ),
         )
         for collection in collections
     ]
@@ -57,38 +59,38 @@ def thinned(collections: Sequence[Collection], limit: int | None) -> list[Collec
 
 def measure_rankings(rows: Sequence[Rows], budgets: Sequence[int]) -> dict[str, Recall]:
     """Return the recall of every ranking, and of the default without each of its parts."""
-    found = {}
+    recalls = {}
     for name, ranking in progress([*RANKINGS.items(), *PARTS.items()], "ranking"):
         by_budget, by_depth = zip(
-            *(shares(ranking(asked), asked, budgets) for asked in rows), strict=True
+            *(shares(ranking(question), question, budgets) for question in rows), strict=True
         )
-        found[name] = Recall(np.array(by_budget), np.array(by_depth))
-    return found
+        recalls[name] = Recall(np.array(by_budget), np.array(by_depth))
+    return recalls
 
 
 def measure_printed(
     asker: Asker, questions: Sequence[Question], budgets: Sequence[int]
 ) -> tuple[dict[str, Recall], Floats]:
-    """Return what contexts hold, and the relevance of each question."""
-    found = [asker.printed(question, budgets) for question in progress(questions, "printed")]
+    """Return the recall of the contexts, and the relevance of each question."""
+    measures = [asker.printed(question, budgets) for question in progress(questions, "printed")]
     recalls = {
-        name: Recall(np.array([row[name] for row in found]), np.empty(0))
+        name: Recall(np.array([row[name] for row in measures]), np.empty(0))
         for name in ("printed", "strict", "rare words", "tokens")
     }
-    return recalls, np.array([row["relevance"][0] for row in found])
+    return recalls, np.array([row["relevance"][0] for row in measures])
 
 
 def measure_unrelated(
-    asker: Asker, asked: Sequence[Question], others: Sequence[Collection]
+    asker: Asker, questions: Sequence[Question], others: Sequence[Collection]
 ) -> Floats:
     """Return the relevance of another set's questions in the partitions of this one."""
-    scopes = list(dict.fromkeys((question.partition, question.instance) for question in asked))
-    questions = [question for collection in others for question in collection.questions]
-    chosen = np.linspace(0, len(questions) - 1, min(len(questions), _UNRELATED)).astype(int)
+    scopes = list(dict.fromkeys((question.partition, question.instance) for question in questions))
+    unrelated = [question for collection in others for question in collection.questions]
+    sample = np.linspace(0, len(unrelated) - 1, min(len(unrelated), _UNRELATED)).astype(int)
     return np.array(
         [
-            asker.unrelated(questions[number], *scopes[place % len(scopes)])
-            for place, number in progress(list(enumerate(chosen.tolist())), "unrelated")
+            asker.unrelated(unrelated[number], *scopes[index % len(scopes)])
+            for index, number in progress(list(enumerate(sample.tolist())), "unrelated")
         ]
     )
 
@@ -99,9 +101,11 @@ def delayed_rows(
     embedder: CachedEmbedder,
     settings: Mapping[str, Any],
 ) -> list[Rows]:
-    """Ask every question so many sessions after its last evidence, or at the end if that is first.
+    """Ask every question a number of sessions after its last evidence, or after the last session.
 
     Only the messages up to then are stored.
+
+    :param delay: number of sessions.
     """
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -111,7 +115,7 @@ def delayed_rows(
             groups = by_session(collection.messages)
             session_of = {row.source_id: at for at, group in enumerate(groups) for row in group}
             for at, group in enumerate(groups):
-                with opened(path, embedder, settings) as reservoir:
+                with open_reservoir(path, embedder, settings) as reservoir:
                     store(reservoir, collection.name, group)
                 for question in collection.questions:
                     last = max(session_of[name] for name in question.evidence)
@@ -132,25 +136,25 @@ def by_kind(recalls: Mapping[str, Recall], kinds: Sequence[str], budgets: Sequen
     }
 
 
-def compared(scores: Mapping[str, Sequence[float]], path: Path) -> dict[str, Any]:
+def compare(scores: Mapping[str, Sequence[float]], path: Path) -> dict[str, Any]:
     """Return the paired differences to the scores of another run."""
     other = json.loads(path.read_text(encoding="utf-8"))["scores"]
-    found = {}
+    differences = {}
     for name in scores.keys() & other.keys():
-        here, there = np.array(scores[name], float), np.array(other[name], float)
-        if here.shape == there.shape:
-            change = (here - there)[~np.isnan(here - there)]
+        ours, theirs = np.array(scores[name], float), np.array(other[name], float)
+        if ours.shape == theirs.shape:
+            change = (ours - theirs)[~np.isnan(ours - theirs)]
             if len(change):
                 mean = float(change.mean())
-                found[name] = {"difference": mean, "interval": list(interval(change))}
-    return dict(sorted(found.items()))
+                differences[name] = {"difference": mean, "interval": list(interval(change))}
+    return dict(sorted(differences.items()))
 
 
-def measure(given: argparse.Namespace, cache: Path) -> dict[str, Any]:
-    """Measure what was asked for, and print it."""
-    embedder = cached_embedder(given.model, cache)
-    collections = read(given.set, given.data)
-    if given.without_ids:
+def measure(options: argparse.Namespace, cache: Path) -> dict[str, Any]:
+    """Run the selected measurements, print their figures, and return them."""
+    embedder = cached_embedder(options.model, cache)
+    collections = read(options.set, options.data)
+    if options.without_ids:
         collections = [
             replace(
                 collection,
@@ -158,85 +162,93 @@ def measure(given: argparse.Namespace, cache: Path) -> dict[str, Any]:
             )
             for collection in collections
         ]
-    path = filled(collections, embedder, {}, cache)
-    collections = thinned(collections, given.limit)
+    path = fill_store(collections, embedder, {}, cache)
+    collections = thin_out(collections, options.limit)
     questions = [question for collection in collections for question in collection.questions]
-    print(f"{given.set}: {len(questions)} questions, {len(collections)} scopes, {given.model}")
-    asker = Asker(path, embedder, given.setting)
-    found: dict[str, Any] = {"set": given.set, "settings": given.setting, "budgets": given.budgets}
+    print(f"{options.set}: {len(questions)} questions, {len(collections)} scopes, {options.model}")
+    asker = Asker(path, embedder, options.setting)
+    results: dict[str, Any] = {
+        "set": options.set,
+        "settings": options.setting,
+        "budgets": options.budgets,
+    }
     scores: dict[str, list[float]] = {}
 
     def report(title: str, recalls: Mapping[str, Recall]) -> None:
-        found[title] = {name: figures(recall, given.budgets) for name, recall in recalls.items()}
+        results[title] = {
+            name: figures(recall, options.budgets) for name, recall in recalls.items()
+        }
         scores.update({name: recall.scores.tolist() for name, recall in recalls.items()})
-        print_table(title, found[title], given.budgets)
+        print_table(title, results[title], options.budgets)
 
-    if "rankings" in given.only:
-        if given.delay is None:
+    if "rankings" in options.only:
+        if options.delay is None:
             rows = [asker.rows(question) for question in progress(questions, "asking")]
         else:
-            rows = delayed_rows(collections, given.delay, embedder, given.setting)
-        report("rankings", measure_rankings(rows, given.budgets))
+            rows = delayed_rows(collections, options.delay, embedder, options.setting)
+        report("rankings", measure_rankings(rows, options.budgets))
     relevance = np.empty(0)
-    if "printed" in given.only:
-        recalls, relevance = measure_printed(asker, questions, given.budgets)
+    if "printed" in options.only:
+        recalls, relevance = measure_printed(asker, questions, options.budgets)
         used = recalls.pop("tokens").by_budget.mean(axis=0).tolist()
-        found["budget_used"] = dict(zip(map(str, given.budgets), used, strict=True))
+        results["budget_used"] = dict(zip(map(str, options.budgets), used, strict=True))
         report("printed", recalls)
-        for at, budget in enumerate(given.budgets):
+        for at, budget in enumerate(options.budgets):
             scores |= {
                 f"{name} at {budget}": recall.by_budget[:, at].tolist()
                 for name, recall in recalls.items()
                 if name in ("printed", "strict")
             }
-        found["kinds"] = by_kind(recalls, [question.kind for question in questions], given.budgets)
-        print_table("kinds", found["kinds"], given.budgets)
-    if "unrelated" in given.only and given.unrelated and relevance.size:
-        unrelated = measure_unrelated(asker, questions, read(*given.unrelated))
-        found["unrelated"] = unrelated.tolist()
-        found["relevance"] = relevance.tolist()
-        found["refusals"] = refusals(unrelated, relevance, np.array(scores["printed"]))
-        print_refusals(found["refusals"])
-    return {**found, "scores": scores}
+        results["kinds"] = by_kind(
+            recalls, [question.kind for question in questions], options.budgets
+        )
+        print_table("kinds", results["kinds"], options.budgets)
+    if "unrelated" in options.only and options.unrelated and relevance.size:
+        unrelated = measure_unrelated(asker, questions, read(*options.unrelated))
+        results["unrelated"] = unrelated.tolist()
+        results["relevance"] = relevance.tolist()
+        results["refusals"] = refusals(unrelated, relevance, np.array(scores["printed"]))
+        print_refusals(results["refusals"])
+    return {**results, "scores": scores}
 
 
 def main() -> None:
-    """Measure, print, and write what was asked for."""
-    given = _arguments()
+    """Measure, print, and write the requested files."""
+    options = _arguments()
     with tempfile.TemporaryDirectory() as folder:
-        cache = given.cache or Path(folder)
+        cache = options.cache or Path(folder)
         cache.mkdir(parents=True, exist_ok=True)
-        found = measure(given, cache)
-    if given.against:
-        found["differences"] = compared(found["scores"], given.against)
-        print_differences(f"difference to {given.against.name}", found["differences"])
-    if given.json:
-        write_json(given.json, found)
-    if given.plot and "rankings" in found:
-        draw(given.plot, {name: found["rankings"][name] for name in DRAWN}, given.set)
+        results = measure(options, cache)
+    if options.against:
+        results["differences"] = compare(results["scores"], options.against)
+        print_differences(f"difference to {options.against.name}", results["differences"])
+    if options.json:
+        write_json(options.json, results)
+    if options.plot and "rankings" in results:
+        draw(options.plot, {name: results["rankings"][name] for name in DRAWN}, options.set)
 
 
 def _arguments() -> argparse.Namespace:
-    options = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    options.add_argument("--set", required=True, choices=SETS)
-    options.add_argument("--data", type=Path, help="the set as JSON; see sets.py")
-    options.add_argument("--budgets", type=_numbers, default=[250, 500, 1_000, 2_000, 4_000])
-    options.add_argument("--only", nargs="+", choices=MEASURES, default=list(MEASURES))
-    options.add_argument("--limit", type=int, help="ask only so many questions, spread evenly")
-    options.add_argument(
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--set", required=True, choices=SETS)
+    parser.add_argument("--data", type=Path, help="the set as JSON; see sets.py")
+    parser.add_argument("--budgets", type=_numbers, default=[250, 500, 1_000, 2_000, 4_000])
+    parser.add_argument("--only", nargs="+", choices=MEASURES, default=list(MEASURES))
+    parser.add_argument("--limit", type=int, help="ask only this many questions, evenly spread")
+    parser.add_argument(
         "--setting", nargs="+", type=_setting, default=[], help="KEY=VALUE, as in the settings file"
     )
-    options.add_argument("--delay", type=int, help="rank so many sessions after the last evidence")
-    options.add_argument("--without-ids", action="store_true", help="take off conversation ids")
-    options.add_argument("--unrelated", type=_named_set, help="SET=FILE with unrelated questions")
-    options.add_argument("--against", type=Path, help="a --json file to compare with, paired")
-    options.add_argument("--model", default=DEFAULT_MODEL_NAME, help="embedding model or folder")
-    options.add_argument("--cache", type=Path, help="keep vectors and filled stores here")
-    options.add_argument("--json", type=Path, help="write figures and scores to this file")
-    options.add_argument("--plot", type=Path, help="draw recall against budget into this PNG")
-    given = options.parse_args()
-    given.setting = dict(given.setting)
-    return given
+    parser.add_argument("--delay", type=int, help="ask this many sessions after the last evidence")
+    parser.add_argument("--without-ids", action="store_true", help="remove conversation ids")
+    parser.add_argument("--unrelated", type=_named_set, help="SET=FILE with unrelated questions")
+    parser.add_argument("--against", type=Path, help="a --json file to compare with, paired")
+    parser.add_argument("--model", default=DEFAULT_MODEL_NAME, help="embedding model or folder")
+    parser.add_argument("--cache", type=Path, help="keep vectors and filled stores here")
+    parser.add_argument("--json", type=Path, help="write figures and scores to this file")
+    parser.add_argument("--plot", type=Path, help="plot recall over budget in this PNG")
+    options = parser.parse_args()
+    options.setting = dict(options.setting)
+    return options
 
 
 def _numbers(text: str) -> list[int]:

@@ -1,8 +1,8 @@
-"""Read the data sets of the benchmark into one shape: messages, and questions with evidence.
+"""Read the benchmark's data sets into one form: messages, and questions with evidence.
 
 A data file is a JSON list of ``{name, messages, questions}``. A message has ``role``, ``content``,
-``at``, ``conv``, ``trace`` and ``sid``; a question has ``q``, ``ev`` (source ids), and may have
-``kind``, ``answer`` and ``hist``, the turns said just before it. LoCoMo keeps its own format; the
+``at``, ``conv``, ``trace`` and ``sid``; a question has ``q``, ``ev`` (source ids), and optionally
+``kind``, ``answer`` and ``hist``, the turns just before it. LoCoMo is read in its own format; the
 long answers and the samples are part of this repository.
 """
 
@@ -27,9 +27,9 @@ _THIRDS = ("first third", "middle third", "last third")
 class Question:
     """A question and the source ids of the messages that answer it.
 
-    :param instance: where it is asked; ``None`` for the whole partition.
-    :param quotations: exact texts that the answer needs, each inside one evidence message.
-    :param talk: (role, text) of the turns said just before.
+    :param instance: the instance in which it is asked; ``None`` for the whole partition.
+    :param quotations: exact texts that the answer needs, each contained in one evidence message.
+    :param talk: (role, text) of the turns just before it.
     """
 
     partition: str
@@ -46,7 +46,7 @@ class Question:
 class Collection:
     """Messages of one partition with the questions about them.
 
-    :param files: import these instead of ``messages``.
+    :param files: files to import instead of ``messages``.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Collection:
 def read(name: str, path: Path | None) -> list[Collection]:
     """Read a set by its name.
 
-    :param path: its data; the long answers and the samples need none.
+    :param path: its data file; not needed for the long answers and the samples.
     """
     if name == "long-answers":
         return [_long_answers(path or LONG_ANSWERS)]
@@ -133,7 +133,7 @@ def _locomo_messages(talk: Mapping[str, Any]) -> Iterator[Message]:
 
 
 def without_names(question: str, names: Sequence[str]) -> str:
-    """Remove the speakers' first names, which mislead every ranking of LoCoMo."""
+    """Remove the speakers' first names, which mislead every ranking on LoCoMo."""
     firsts = "|".join(re.escape(name.split()[0]) for name in names)
     return " ".join(re.sub(rf"\b(?:{firsts})\b(?:['\u2019]s)?", " ", question).split())
 
@@ -141,8 +141,8 @@ def without_names(question: str, names: Sequence[str]) -> str:
 def _long_answers(folder: Path) -> Collection:
     """Read twelve conversations with long answers, all in one instance.
 
-    A question names its evidence by a quotation; its kind is the third of the message that the
-    deepest quotation begins in.
+    A question identifies its evidence by quotations. Its kind is the third of the message in which
+    the deepest quotation begins.
     """
     messages = tuple(
         message
@@ -150,29 +150,29 @@ def _long_answers(folder: Path) -> Collection:
         for message in conversation(path.read_text(encoding="utf-8"), path.stem)
     )
     lines = (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()
-    questions = tuple(_quoting(json.loads(line), messages) for line in lines)
+    questions = tuple(_question(json.loads(line), messages) for line in lines)
     return Collection("everything", messages, questions)
 
 
 def conversation(text: str, name: str) -> Iterator[Message]:
-    """Yield the messages of a file: a question every six minutes, or where it says so, days."""
+    """Yield the messages of a file: a question every six minutes, or after the stated days."""
     blocks = re.split(r"^(=== .*)\n", text, flags=re.MULTILINE)[1:]
-    moment, count = datetime.min.replace(tzinfo=UTC), 0
+    time, count = datetime.min.replace(tzinfo=UTC), 0
     for head, content in zip(blocks[::2], blocks[1::2], strict=True):
         match = _HEAD.match(head)
         if match is None:
             raise ValueError(f"{name}: {head}")
         kind, start, _, days = match.groups()
         if kind == "conversation":
-            moment = datetime.fromisoformat(start).replace(tzinfo=UTC)
+            time = datetime.fromisoformat(start).replace(tzinfo=UTC)
             continue
         if kind == "user":
-            moment += timedelta(days=int(days)) if days else timedelta(minutes=6)
+            time += timedelta(days=int(days)) if days else timedelta(minutes=6)
         count += 1
         yield Message(
             kind,
             content.strip(),
-            created_at=moment + timedelta(seconds=0 if kind == "user" else 25),
+            created_at=time + timedelta(seconds=0 if kind == "user" else 25),
             trace_id=f"{name}-{(count + 1) // 2}",
             conversation_id=name,
             source="long answers",
@@ -180,14 +180,14 @@ def conversation(text: str, name: str) -> Iterator[Message]:
         )
 
 
-def _quoting(row: Mapping[str, Any], messages: Sequence[Message]) -> Question:
+def _question(row: Mapping[str, Any], messages: Sequence[Message]) -> Question:
     evidence, depths = set(), []
     for quotation in row["evidence"]:
-        holding = [message for message in messages if quotation in message.content]
-        if len(holding) != 1:
-            raise ValueError(f"{len(holding)} messages hold {quotation!r}")
-        evidence.add(str(holding[0].source_id))
-        depths.append(holding[0].content.index(quotation) / len(holding[0].content))
+        matches = [message for message in messages if quotation in message.content]
+        if len(matches) != 1:
+            raise ValueError(f"{len(matches)} messages contain {quotation!r}")
+        evidence.add(str(matches[0].source_id))
+        depths.append(matches[0].content.index(quotation) / len(matches[0].content))
     third = _THIRDS[min(int(3 * max(depths)), 2)]
     return Question(
         "everything",

@@ -1,14 +1,14 @@
-"""How fast many messages are embedded, beside sentence-transformers at its best.
+"""Measure how fast many messages are embedded, compared with sentence-transformers.
 
     python benchmarks/speed/bulk.py [--rounds N] [--json FILE]
 
-Two sets of texts are cut from the samples: short ones of some 30 tokens, and mixed ones of up to
-1,500. Every measurement runs in a process of its own, and the engines take turns; the best round
-of each counts, since whatever else the machine does only ever costs time.
+Two sets of texts are cut from the samples: short ones of about 30 tokens, and mixed ones of up to
+1,500. Every measurement runs in a separate process, and the engines take turns; the best round of
+each counts, since other load on the machine only ever adds time.
 
-sentence-transformers   ``encode_document`` in fp32, the best of several batch sizes
+sentence-transformers   ``encode_document`` in fp32, with the best of several batch sizes
 reservoir, engine       ``encode_documents`` of the same passages
-reservoir, embed        ``Reservoir.embed`` of the messages: cutting, vectors and store
+reservoir, embed        ``Reservoir.embed`` of the messages: passages, vectors and store
 """
 
 import argparse
@@ -31,25 +31,25 @@ ENGINES = ("sentence-transformers", "reservoir, engine", "reservoir, embed")
 
 
 def texts_of(kind: str) -> list[str]:
-    """Return runs of words of the samples, the same in every run."""
+    """Return random sequences of words from the samples, the same in every run."""
     words = [
         word
         for file in sorted(SAMPLES.glob("*.jsonl"))
         for line in file.read_text(encoding="utf-8").splitlines()
         for word in str(json.loads(line).get("content") or "").split()
     ]
-    chance = random.Random(3)
+    rng = random.Random(3)
     texts = []
     for _ in range(SETS[kind]):
         low, high = (9, 22) if kind == "short" else (4, 1_100)
-        length = round(math.exp(chance.uniform(math.log(low), math.log(high))))
-        start = chance.randrange(len(words) - length)
+        length = round(math.exp(rng.uniform(math.log(low), math.log(high))))
+        start = rng.randrange(len(words) - length)
         texts.append(" ".join(words[start : start + length]))
     return texts
 
 
 def passages_of(texts: list[str]) -> list[str]:
-    """Return the passages of texts, which both engines embed."""
+    """Return the passages of the texts, which both engines embed."""
     from reservoir_cli.embedding import load_embedder
 
     embedder = load_embedder(MODEL, offline=True, progress=lambda *_: None)
@@ -57,7 +57,7 @@ def passages_of(texts: list[str]) -> list[str]:
 
 
 def time_reference(passages: list[str], vectors: Path) -> dict[str, Any]:
-    """Seconds of the best batch size, and the vectors."""
+    """Time sentence-transformers with its best batch size, and save the vectors."""
     import numpy as np
     from sentence_transformers import SentenceTransformer
 
@@ -69,17 +69,17 @@ def time_reference(passages: list[str], vectors: Path) -> dict[str, Any]:
     best: dict[str, Any] = {"seconds": math.inf}
     for size in BATCH_SIZES:
         started = time.perf_counter()
-        found = model.encode_document(passages, batch_size=size, normalize_embeddings=True)
+        matrix = model.encode_document(passages, batch_size=size, normalize_embeddings=True)
         seconds = time.perf_counter() - started
         if seconds < best["seconds"]:
             best = {"seconds": seconds, "batch size": size}
-    np.save(vectors, found)
-    tokens = sum(len(each) for each in model.tokenizer(passages, truncation=True)["input_ids"])
+    np.save(vectors, matrix)
+    tokens = sum(map(len, model.tokenizer(passages, truncation=True)["input_ids"]))
     return {**best, "tokens": tokens}
 
 
 def time_engine(passages: list[str], vectors: Path) -> dict[str, Any]:
-    """Seconds of ``encode_documents``, and the vectors."""
+    """Time ``encode_documents``, and save the vectors."""
     import numpy as np
 
     from reservoir_cli.embedding import load_embedder
@@ -87,14 +87,14 @@ def time_engine(passages: list[str], vectors: Path) -> dict[str, Any]:
     embedder = load_embedder(MODEL, offline=True, progress=lambda *_: None)
     embedder.encode_documents(passages[:64])
     started = time.perf_counter()
-    found = embedder.encode_documents(passages)
+    matrix = embedder.encode_documents(passages)
     seconds = time.perf_counter() - started
-    np.save(vectors, found)
+    np.save(vectors, matrix)
     return {"seconds": seconds, "engine": embedder.engine.kind}
 
 
 def time_embed(texts: list[str]) -> dict[str, Any]:
-    """Seconds of ``Reservoir.embed`` for messages that are stored already."""
+    """Time ``Reservoir.embed`` of messages that are already stored."""
     from reservoir_cli import Message, Reservoir
 
     with (
@@ -109,20 +109,20 @@ def time_embed(texts: list[str]) -> dict[str, Any]:
 
 
 def child(engine: str, work: Path) -> None:
-    """Measure one engine in this process and print what was found."""
-    given = json.loads(work.read_text(encoding="utf-8"))
+    """Measure one engine in this process, and print its figures as JSON."""
+    inputs = json.loads(work.read_text(encoding="utf-8"))
     vectors = work.with_name(f"{engine}.npy")
     if engine == "sentence-transformers":
-        found = time_reference(given["passages"], vectors)
+        figures = time_reference(inputs["passages"], vectors)
     elif engine == "reservoir, engine":
-        found = time_engine(given["passages"], vectors)
+        figures = time_engine(inputs["passages"], vectors)
     else:
-        found = time_embed(given["texts"])
-    print(json.dumps(found))
+        figures = time_embed(inputs["texts"])
+    print(json.dumps(figures))
 
 
 def measure(kind: str, rounds: int) -> dict[str, Any]:
-    """Return the best round of each engine on a set of texts, and the agreement of vectors."""
+    """Return the best round of each engine on a set of texts, and how well their vectors agree."""
     import numpy as np
 
     texts = texts_of(kind)
@@ -134,30 +134,30 @@ def measure(kind: str, rounds: int) -> dict[str, Any]:
         work.write_text(json.dumps({"texts": texts, "passages": passages}), encoding="utf-8")
         for engine in ENGINES * rounds:
             command = [sys.executable, "-W", "ignore", __file__, "--child", engine, str(work)]
-            done = subprocess.run(
+            process = subprocess.run(
                 command, env=environment, stdout=subprocess.PIPE, text=True, check=True
             )
-            found = json.loads(done.stdout)
-            if engine not in best or found["seconds"] < best[engine]["seconds"]:
-                best[engine] = found
-        one, two = (np.load(work.with_name(f"{engine}.npy")) for engine in ENGINES[:2])
+            figures = json.loads(process.stdout)
+            if engine not in best or figures["seconds"] < best[engine]["seconds"]:
+                best[engine] = figures
+        theirs, ours = (np.load(work.with_name(f"{engine}.npy")) for engine in ENGINES[:2])
     tokens = best[ENGINES[0]]["tokens"]
-    for each in best.values():
-        each["messages/s"] = len(texts) / each["seconds"]
-        each["tokens/s"] = tokens / each["seconds"]
-        each["times"] = best[ENGINES[0]]["seconds"] / each["seconds"]
+    for figures in best.values():
+        figures["messages/s"] = len(texts) / figures["seconds"]
+        figures["tokens/s"] = tokens / figures["seconds"]
+        figures["times"] = best[ENGINES[0]]["seconds"] / figures["seconds"]
     return {
         "messages": len(texts),
         "passages": len(passages),
         "tokens": tokens,
-        "worst cosine": float(np.sum(one * two, axis=1).min()),
+        "worst cosine": float(np.sum(theirs * ours, axis=1).min()),
         "engines": best,
     }
 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description="How fast many messages are embedded.")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--child", nargs=2, metavar=("ENGINE", "FILE"), help=argparse.SUPPRESS)
@@ -166,14 +166,14 @@ def main() -> None:
         child(arguments.child[0], Path(arguments.child[1]))
         return
     results = {kind: measure(kind, arguments.rounds) for kind in SETS}
-    for kind, found in results.items():
+    for kind, result in results.items():
         print(
-            f"{kind}: {found['messages']} messages, {found['passages']} passages, "
-            f"{found['tokens']:,} tokens, worst cosine {found['worst cosine']:.7f}"
+            f"{kind}: {result['messages']} messages, {result['passages']} passages, "
+            f"{result['tokens']:,} tokens, worst cosine {result['worst cosine']:.7f}"
         )
         print(f"{'':24}{'messages/s':>12}{'tokens/s':>12}{'times':>8}")
-        for engine, each in found["engines"].items():
-            rates = f"{each['messages/s']:12,.0f}{each['tokens/s']:12,.0f}{each['times']:8.2f}"
+        for engine, row in result["engines"].items():
+            rates = f"{row['messages/s']:12,.0f}{row['tokens/s']:12,.0f}{row['times']:8.2f}"
             print(f"{engine:24}{rates}")
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")

@@ -1,9 +1,9 @@
-"""Time the choice among long messages: CPU milliseconds of the choosing step of a context.
+"""Time the selection among long messages: CPU milliseconds of a context's selection step.
 
     python benchmarks/speed/choosing.py [--messages 10000] [--budgets 1000 4000]
 
-Messages have about six passages. Their vectors are drawn from the text's checksum: what is near to
-a question is a matter of chance, and nothing waits for a model.
+Messages have about six passages. Their vectors are random, seeded with a checksum of the text, so
+that no model is needed.
 """
 
 import argparse
@@ -25,11 +25,11 @@ from reservoir_cli.embedding import Engine, split_passages
 _RUNS, _PARAGRAPHS = 5, 6
 
 
-class Drawn:
-    """An embedder whose vectors are drawn by chance, the same for the same text."""
+class RandomEmbedder:
+    """An embedder with random vectors, always the same for the same text."""
 
-    name, model_id, dimensions = "drawn", "drawn-384", 384
-    engine = Engine("reference", "it is made for this benchmark", "folder")
+    name, model_id, dimensions = "random", "random-384", 384
+    engine = Engine("reference", "made for this benchmark", "folder")
 
     def encode_query(self, text: str) -> NDArray[np.float32]:
         """Return the vector of a question."""
@@ -41,18 +41,18 @@ class Drawn:
         return np.stack([self.encode_query(text) for text in texts])
 
     def knows(self, word: str) -> bool:
-        """Return whether a word is a usual one; here none is."""
+        """Return whether a word is a common one; here none is."""
         return False
 
     def passages(self, text: str) -> Sequence[tuple[int, int]]:
-        """Return the passages of a text, by its words."""
+        """Return the passages of a text, counting words as tokens."""
         return split_passages.cut(
             text, [match.span() for match in re.finditer(r"\w+|[^\w\s]", text)]
         )
 
 
 def long_messages(count: int) -> Iterator[Message]:
-    """Yield replies of some paragraphs, each behind its question."""
+    """Yield messages of several paragraphs, questions and replies in turn."""
     writer = synthetic.Writer()
     for message in writer.messages(count):
         texts = [" ".join(writer.text() for _ in range(3)) for _ in range(_PARAGRAPHS)]
@@ -66,16 +66,16 @@ def long_messages(count: int) -> Iterator[Message]:
 
 
 def main() -> None:
-    """Print the least CPU time of the choosing step for each budget."""
+    """Print the CPU times of the selection step for each budget."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=10_000)
     parser.add_argument("--budgets", type=int, nargs="+", default=[1_000, 4_000])
-    given = parser.parse_args()
+    options = parser.parse_args()
     builder.perf_counter = process_time  # type: ignore[attr-defined]
     with tempfile.TemporaryDirectory() as folder:
-        with Reservoir.open(Path(folder) / "a.db", embedder=Drawn()) as reservoir:
-            reservoir.ingest(list(long_messages(given.messages)))
-            for budget in given.budgets:
+        with Reservoir.open(Path(folder) / "a.db", embedder=RandomEmbedder()) as reservoir:
+            reservoir.ingest(list(long_messages(options.messages)))
+            for budget in options.budgets:
                 windows = [
                     reservoir.context(question, budget=budget)
                     for question in synthetic.QUESTIONS

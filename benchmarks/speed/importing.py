@@ -1,9 +1,9 @@
-"""How fast a large export comes in, and how much memory that takes.
+"""Measure how fast a large export is imported, and how much memory that takes.
 
     python benchmarks/speed/importing.py [--mb 1000] [--zip]
 
-writes an export of ChatGPT's form (the text is made up), reads it without a store, imports it into
-a new store without embedding, and imports it again. Each step is a process of its own.
+This writes an export in ChatGPT's format with synthetic text, reads it without a store, imports it
+into a new store without embedding, and imports it again. Each step is a separate process.
 """
 
 import argparse
@@ -29,14 +29,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from reservoir_cli.transfer.importers import Record, find
 with ExitStack() as open_files:
-    found, _ = find(Path(sys.argv[1]), None, open_files)
-    count = sum(isinstance(each, Record) for file in found for each in file.records())
+    files, _ = find(Path(sys.argv[1]), None, open_files)
+    count = sum(isinstance(record, Record) for file in files for record in file.records())
     print(json.dumps({"imported": count, "already_there": 0}))
 """
 
 
 def node(rng: random.Random, name: str, parent: str | None, number: int) -> dict[str, Any]:
-    """Return a node of an export, most of which is not text."""
+    """Return a node of an export, with a realistic share of metadata."""
     at = 1_700_000_000 + number * 37.25
     role = ("user", "assistant")[number % 2]
     text = " ".join(rng.choices(WORDS, k=rng.choice((20, 60, 120, 400))))
@@ -67,12 +67,12 @@ def node(rng: random.Random, name: str, parent: str | None, number: int) -> dict
 
 
 def conversation(rng: random.Random, number: int) -> dict[str, Any]:
-    """Return a conversation of about a dozen messages."""
+    """Return a conversation of 4 to 60 messages."""
     mapping: dict[str, Any] = {}
     parent: str | None = None
-    for place in range(rng.randint(4, 60)):
+    for position in range(rng.randint(4, 60)):
         name = f"{rng.getrandbits(128):032x}"
-        mapping[name] = node(rng, name, parent, number * 60 + place)
+        mapping[name] = node(rng, name, parent, number * 60 + position)
         parent = name
     identity = f"{rng.getrandbits(128):032x}"
     return {
@@ -100,19 +100,19 @@ def export(size: int, seed: int = 7) -> Iterator[bytes]:
 
 
 def write(path: Path, size: int, zipped: bool) -> None:
-    """Write an export to disk."""
+    """Write an export to a file."""
     if not zipped:
         with path.open("wb") as file:
             file.writelines(export(size))
         return
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         with archive.open("conversations.json", "w", force_zip64=True) as member:
-            for part in export(size):
-                member.write(part)
+            for chunk in export(size):
+                member.write(chunk)
 
 
 def run(name: str, *command: str, env: dict[str, str]) -> None:
-    """Run a process, and say how long it took and how much memory it needed at most."""
+    """Run a process, and print its duration and its peak memory."""
     began = time.perf_counter()
     process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE)
     assert process.stdout is not None
@@ -130,14 +130,14 @@ def run(name: str, *command: str, env: dict[str, str]) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Write the export, measure, and print."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--mb", type=int, default=1_000)
     parser.add_argument("--zip", action="store_true")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / ("export.zip" if given.zip else "conversations.json")
-        write(file, given.mb * 1_000_000, given.zip)
+        file = Path(folder) / ("export.zip" if options.zip else "conversations.json")
+        write(file, options.mb * 1_000_000, options.zip)
         print(f"an export of {file.stat().st_size / 1e6:,.0f} MB on disk")
         env = {**os.environ, "RESERVOIR_HOME": f"{folder}/home"}
         ingest = (

@@ -1,9 +1,9 @@
-"""How fast messages are stored, beside bare inserts.
+"""Measure how fast messages are stored, compared with bare inserts.
 
     python benchmarks/speed/loading.py [--messages 100000] [--json FILE]
 
-Nothing is embedded. The bare inserts take rows that are ready, a thousand a transaction: once into
-a table of one column and a full-text index, once into the store's own tables with their indexes.
+Nothing is embedded. The bare inserts write prepared rows, a thousand per transaction: once into a
+table of one column and a full-text index, once into the store's own tables with their indexes.
 """
 
 import argparse
@@ -26,7 +26,7 @@ _BATCH = 1_000
 
 
 def bare(folder: Path, messages: list[Message]) -> float:
-    """Messages a second into a text column and a full-text index."""
+    """Return the messages per second inserted into a text column and a full-text index."""
     connection = sqlite3.connect(folder / "bare.db", isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("CREATE TABLE messages (id INTEGER PRIMARY KEY, content TEXT)")
@@ -36,7 +36,8 @@ def bare(folder: Path, messages: list[Message]) -> float:
     )
     started = time.perf_counter()
     for start in range(0, len(messages), _BATCH):
-        rows = [(start + at, each.content) for at, each in enumerate(messages[start:][:_BATCH])]
+        batch = enumerate(messages[start:][:_BATCH], start)
+        rows = [(number, message.content) for number, message in batch]
         connection.execute("BEGIN IMMEDIATE")
         connection.executemany("INSERT INTO messages VALUES (?, ?)", rows)
         connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", rows)
@@ -47,26 +48,26 @@ def bare(folder: Path, messages: list[Message]) -> float:
 
 
 def bare_same_tables(folder: Path, messages: list[Message]) -> float:
-    """Messages a second into the store's own tables, without counting or checking anything."""
+    """Return the messages per second inserted into the store's tables, without any checks."""
     open_store(str(folder / "tables.db")).close()
     connection = sqlite3.connect(folder / "tables.db", isolation_level=None)
     names = "id, trace_id, conversation_id, partition, instance, role, content, created_at, source"
     rows = [
-        (at, each.trace_id, each.conversation_id, "p", "i", each.role, each.content, at, "s", at)
-        for at, each in enumerate(messages, 1)
+        (n, row.trace_id, row.conversation_id, "p", "i", row.role, row.content, n, "s", n)
+        for n, row in enumerate(messages, 1)
     ]
     started = time.perf_counter()
     for start in range(0, len(rows), _BATCH):
-        some = rows[start : start + _BATCH]
+        batch = rows[start : start + _BATCH]
         connection.execute("BEGIN IMMEDIATE")
         connection.executemany(
             f"INSERT INTO messages ({names}, source_id, tokens, counter, terms, asks) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, 'c', 1, 0)",
-            some,
+            batch,
         )
-        texts = [(row[0], row[6]) for row in some]
+        texts = [(row[0], row[6]) for row in batch]
         connection.executemany("INSERT INTO messages_fts (rowid, text) VALUES (?, ?)", texts)
-        connection.executemany("INSERT INTO pending VALUES (?)", [(row[0],) for row in some])
+        connection.executemany("INSERT INTO pending VALUES (?)", [(row[0],) for row in batch])
         connection.execute("COMMIT")
     rate = len(messages) / (time.perf_counter() - started)
     connection.close()
@@ -74,25 +75,25 @@ def bare_same_tables(folder: Path, messages: list[Message]) -> float:
 
 
 def stored(folder: Path, messages: list[Message]) -> float:
-    """Messages a second through the store."""
+    """Return the messages per second added through the store."""
     store, counter = open_store(str(folder / "store.db")), load_counter("approximate")
     started = time.perf_counter()
     for start in range(0, len(messages), _BATCH):
-        some = messages[start : start + _BATCH]
-        store.add(Scope("p", "i"), some, counter=counter, now=datetime.now(UTC))
+        batch = messages[start : start + _BATCH]
+        store.add(Scope("p", "i"), batch, counter=counter, now=datetime.now(UTC))
     rate = len(messages) / (time.perf_counter() - started)
     store.close()
     return rate
 
 
 def imported(folder: Path, messages: list[Message]) -> float:
-    """Messages a second from a file of JSON Lines, as ``ingest FILE --no-embed`` brings them in."""
+    """Return the messages per second imported from JSON Lines, as by ``ingest FILE --no-embed``."""
     file = folder / "messages.jsonl"
     with file.open("w", encoding="utf-8") as lines:
-        for each in messages:
+        for message in messages:
             fields = ("role", "content", "trace_id", "conversation_id", "source", "source_id")
-            row = {name: getattr(each, name) for name in fields}
-            row["created_at"] = each.created_at.isoformat() if each.created_at else None
+            row = {name: getattr(message, name) for name in fields}
+            row["created_at"] = message.created_at.isoformat() if message.created_at else None
             lines.write(json.dumps(row) + "\n")
     with Reservoir.open(folder / "imported.db") as reservoir:
         started = time.perf_counter()
@@ -102,23 +103,23 @@ def imported(folder: Path, messages: list[Message]) -> float:
 
 
 def main() -> None:
-    """Measure the three in turn and print."""
-    options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    options.add_argument("--messages", type=int, default=100_000)
-    options.add_argument("--json", type=Path, help="write the figures to this file too")
-    given = options.parse_args()
-    messages = list(synthetic.Writer().messages(given.messages))
-    found = {}
+    """Measure each way to store messages, and print the rates."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    options = parser.parse_args()
+    messages = list(synthetic.Writer().messages(options.messages))
+    rates = {}
     with tempfile.TemporaryDirectory() as folder:
         for measure in (bare, bare_same_tables, stored, imported):
-            found[measure.__name__] = measure(Path(folder), messages)
-    print(f"{given.messages:,} messages, nothing embedded")
+            rates[measure.__name__] = measure(Path(folder), messages)
+    print(f"{options.messages:,} messages, nothing embedded")
     print(f"{'':<18}{'a second':>10}{'x of the bare':>16}")
-    for name, rate in found.items():
-        times = f"{rate / found['bare']:6.2f} {rate / found['bare_same_tables']:6.2f}"
+    for name, rate in rates.items():
+        times = f"{rate / rates['bare']:6.2f} {rate / rates['bare_same_tables']:6.2f}"
         print(f"{name:<18}{rate:>10,.0f}{times:>16}")
-    if given.json:
-        given.json.write_text(json.dumps(found, indent=2), encoding="utf-8")
+    if options.json:
+        options.json.write_text(json.dumps(rates, indent=2), encoding="utf-8")
 
 
 if __name__ == "__main__":

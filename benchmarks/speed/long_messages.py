@@ -1,8 +1,8 @@
-"""Time a context from long messages of one instance, and from one turn with many calls.
+"""Time a context from long messages of one instance, and from one turn with many tool calls.
 
-Synthetic messages are short. These are long: most do not fit the budget, and must not be read.
+    python benchmarks/speed/long_messages.py --messages 10000 --words 2000
 
-    python benchmarks/long_messages.py --messages 10000 --words 2000
+Most of these messages do not fit the budget, and their texts must not be read.
 """
 
 import argparse
@@ -22,7 +22,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def long_messages(count: int, words: int) -> Iterator[Message]:
-    """Messages of so many words, each a question and a reply in turn."""
+    """Yield messages with a number of words, questions and replies in turn."""
     writer = synthetic.Writer()
     vocabulary = " ".join(writer.text() for _ in range(200)).split()
     for number in range(count):
@@ -34,7 +34,7 @@ def long_messages(count: int, words: int) -> Iterator[Message]:
 
 
 def calls(count: int) -> Iterator[Message]:
-    """One turn with so many calls, each with its result."""
+    """Yield one turn with a number of tool calls, each with its result."""
     more = {"created_at": START, "trace_id": "t"}
     yield Message("user", "list the files", **more)
     for number in range(count):
@@ -49,8 +49,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=10_000)
     parser.add_argument("--words", type=int, default=2_000)
-    given = parser.parse_args()
-    kinds = {"long": long_messages(given.messages, given.words), "calls": calls(given.messages)}
+    options = parser.parse_args()
+    kinds = {
+        "long": long_messages(options.messages, options.words),
+        "calls": calls(options.messages),
+    }
     for kind, messages in kinds.items():
         with tempfile.TemporaryDirectory() as folder:
             with Reservoir.open(Path(folder) / "a.db", settings=SETTINGS) as reservoir:
@@ -58,8 +61,8 @@ def main() -> None:
                 for budget in (500, 1_000, 8_000, 100_000):
                     started = perf_counter()
                     window = reservoir.context(synthetic.QUESTIONS[0], budget=budget)
-                    took = perf_counter() - started
-                    print(f"{kind:5}  {budget:7,}  {took:6.2f} s  {window.used:7,} tokens")
+                    seconds = perf_counter() - started
+                    print(f"{kind:5}  {budget:7,}  {seconds:6.2f} s  {window.used:7,} tokens")
 
 
 if __name__ == "__main__":

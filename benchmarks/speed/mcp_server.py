@@ -1,11 +1,11 @@
-"""What an agent waits for, and what a server costs: ``reservoir mcp`` as a process of its own.
+"""Measure the response times and the memory of ``reservoir mcp``, and that no process survives.
 
     python benchmarks/speed/mcp_server.py [--messages 10000] [--runs 7] [--sessions 200]
 
 Each run starts a server, opens a session, asks one question while nothing is loaded, and then
-others: four again and again, then forty that differ. Times are by the clock, and of the processor
-where the system tells. Then as many sessions are started and ended at a moment chosen by chance:
-the client closes its pipes or one of them, or the server gets a signal. No process may be left.
+others: four repeatedly, then forty different ones. Times are wall-clock time, and CPU time where
+the system reports it. Then a number of sessions are started and ended at random moments: the client
+closes one or both of its pipes, or the server gets a signal. No process may survive.
 """
 
 import argparse
@@ -36,7 +36,7 @@ OPENING = {
 
 
 class Session:
-    """A server, and one question after another."""
+    """A server process, and a client that sends it requests."""
 
     def __init__(self, store: Path) -> None:
         self.process = subprocess.Popen(
@@ -48,7 +48,7 @@ class Session:
         self._number = 0
 
     def send(self, method: str, params: dict[str, Any]) -> None:
-        """Send a request, and do not wait."""
+        """Send a request without waiting for its answer."""
         self._number += 1
         message = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
         assert self.process.stdin
@@ -66,7 +66,7 @@ class Session:
         return self.ask("tools/call", {"name": "recall", "arguments": {"question": question}})
 
     def end(self) -> None:
-        """Close the pipes, and wait."""
+        """Close the pipes, and wait until the server has ended."""
         for stream in (self.process.stdin, self.process.stdout):
             if stream:
                 stream.close()
@@ -74,7 +74,7 @@ class Session:
 
 
 def megabytes(pid: int) -> float:
-    """Return the memory a process holds now; 0 where the system does not tell."""
+    """Return the current memory of a process; 0 where the system does not report it."""
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     except OSError:
@@ -85,16 +85,16 @@ def megabytes(pid: int) -> float:
 
 
 def processor_ms(pid: int) -> float:
-    """Return what a process has taken of the processor; 0 where the system does not tell."""
+    """Return the CPU time of a process in ms; 0 where the system does not report it."""
     try:
         threads = list(Path(f"/proc/{pid}/task").iterdir())
-        return sum(int((each / "schedstat").read_text().split()[0]) for each in threads) / 1e6
+        return sum(int((path / "schedstat").read_text().split()[0]) for path in threads) / 1e6
     except OSError:
         return 0.0
 
 
 def one_run(store: Path) -> dict[str, float]:
-    """Start a server, and time what a client waits for, in ms; and its memory, in MB."""
+    """Start a server, and return its response times in ms and its memory in MB."""
     figures: dict[str, float] = {}
     started = time.perf_counter()
     session = Session(store)
@@ -134,23 +134,23 @@ def one_run(store: Path) -> dict[str, float]:
     return figures
 
 
-def survivors(store: Path, count: int, chance: random.Random) -> list[int]:
-    """Start sessions and end each at some moment; return the processes that are left.
+def survivors(store: Path, count: int, rng: random.Random) -> list[int]:
+    """Start sessions and end each at a random moment; return the processes that survive.
 
-    Also those that a server started itself: they have the store in their command line or their
-    open files, as the server has.
+    Child processes of a server are included: like the server, they have the store in their command
+    line or among their open files.
     """
     left = []
     for _ in range(count):
         session = Session(store)
-        stage = chance.randrange(4)
+        stage = rng.randrange(4)
         if stage:
             session.ask("initialize", OPENING)
         if stage > 1:
             params = {"name": "recall", "arguments": {"question": synthetic.QUESTIONS[0]}}
             session.send("tools/call", params)
-        time.sleep(chance.uniform(0, 0.2) if stage in (0, 2) else 0)
-        way = chance.choice(["pipes", "SIGTERM", "SIGHUP", "SIGKILL", "stdin"])
+        time.sleep(rng.uniform(0, 0.2) if stage in (0, 2) else 0)
+        way = rng.choice(["pipes", "SIGTERM", "SIGHUP", "SIGKILL", "stdin"])
         if way.startswith("SIG"):
             session.process.send_signal(getattr(signal, way))
         else:
@@ -168,21 +168,21 @@ def survivors(store: Path, count: int, chance: random.Random) -> list[int]:
 
 
 def users_of(store: Path) -> list[int]:
-    """Return the processes that were started with a store or have it open, but for this one."""
+    """Return the other processes that have a store in their command line, or have it open."""
     users = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             words = (process / "cmdline").read_bytes().split(b"\0")
             files = [os.readlink(file) for file in (process / "fd").iterdir()]
-        except OSError:  # it has ended, or is another user's
+        except OSError:  # it has ended, or belongs to another user
             continue
         if os.fsencode(store) in words or any(file.startswith(str(store)) for file in files):
             users.append(int(process.name))
     return [user for user in users if user != os.getpid()]
 
 
-def described(store: Path) -> int:
-    """Return the tokens of the tool list and the instructions, as a client gets them."""
+def count_description_tokens(store: Path) -> int:
+    """Return the tokens of the tool list and the instructions that a client receives."""
     session = Session(store)
     instructions = session.ask("initialize", OPENING)["instructions"]
     tools = json.dumps(session.ask("tools/list", {}))
@@ -191,36 +191,36 @@ def described(store: Path) -> int:
 
 
 def main() -> None:
-    """Build the store, measure, print."""
-    options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    options.add_argument("--messages", type=int, default=10_000)
-    options.add_argument("--runs", type=int, default=7)
-    options.add_argument("--sessions", type=int, default=200, help="started and killed")
-    options.add_argument("--folder", type=Path, default=Path(".benchmarks"), help="keeps stores")
-    options.add_argument("--json", type=Path, help="write the figures to this file too")
-    given = options.parse_args()
-    given.folder.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
+    """Build the store, measure, and print."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--messages", type=int, default=10_000)
+    parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--sessions", type=int, default=200, help="started and killed")
+    parser.add_argument("--folder", type=Path, default=Path(".benchmarks"), help="keeps stores")
+    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    options = parser.parse_args()
+    options.folder.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         os.environ.update(RESERVOIR_HOME=str(folder / "home"), HF_HUB_OFFLINE="1")
         load_embedder(DEFAULT_MODEL_NAME, offline=True, progress=lambda *_: None)  # compiles it
-        built = synthetic.build(given.folder, given.messages)
+        built = synthetic.build(options.folder, options.messages)
         store = Path(shutil.copy(built, folder / "store.db"))
-        one_run(store)  # the page cache is warm from here on
-        runs = [one_run(store) for _ in range(given.runs)]
+        one_run(store)  # warms the page cache
+        runs = [one_run(store) for _ in range(options.runs)]
         figures: dict[str, float] = {
             name: statistics.median(run[name] for run in runs) for name in runs[0]
         }
-        figures["tokens"] = described(store)
-        left = survivors(store, given.sessions, random.Random(1))
-    print(f"\n{given.messages:,} messages, median of {given.runs} runs ({machine()})")
+        figures["tokens"] = count_description_tokens(store)
+        left = survivors(store, options.sessions, random.Random(1))
+    print(f"\n{options.messages:,} messages, median of {options.runs} runs ({machine()})")
     for name, value in figures.items():
         unit = "MB" if name.startswith("memory") else "tokens" if name == "tokens" else "ms"
         print(f"{name:<34}{value:8.0f} {unit}")
-    print(f"{given.sessions} sessions started and ended: {len(left)} processes left")
-    if given.json:
-        report = {"machine": machine(), **figures, "sessions": given.sessions, "left": len(left)}
-        given.json.write_text(json.dumps(report, indent=2), "utf-8")
+    print(f"{options.sessions} sessions started and ended: {len(left)} processes left")
+    if options.json:
+        report = {"machine": machine(), **figures, "sessions": options.sessions, "left": len(left)}
+        options.json.write_text(json.dumps(report, indent=2), "utf-8")
 
 
 if __name__ == "__main__":

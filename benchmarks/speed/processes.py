@@ -1,4 +1,4 @@
-"""Whole processes from a cold prompt: how long they take and how much memory they hold."""
+"""Run commands as whole processes, and measure their time and memory."""
 
 import compileall
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import reservoir_cli
 
-# As pip leaves it; where Python may not write its bytecode, every process would compile anew.
+# Like pip; if Python cannot write bytecode itself, every process would compile the modules again.
 compileall.compile_dir(Path(reservoir_cli.__file__).parent, quiet=1)
 
 RESERVOIR = Path(sys.executable).with_name("reservoir")
@@ -20,22 +20,22 @@ RESERVOIR = Path(sys.executable).with_name("reservoir")
 
 @dataclass(frozen=True)
 class Run:
-    """One process from start to end.
+    """The figures of one process.
 
-    :param seconds: by the wall clock.
-    :param megabytes: the most it held at once.
-    :param computed: seconds of processor time, which other load on the machine changes less.
+    :param seconds: wall-clock time.
+    :param megabytes: peak memory.
+    :param cpu_seconds: CPU time, which other load on the machine affects less.
     """
 
     seconds: float
     megabytes: float
-    computed: float
+    cpu_seconds: float
 
 
 def run(command: Sequence[str], stdin: str = "", env: Mapping[str, str] | None = None) -> Run:
-    """Run a command to its end.
+    """Run a command until it exits.
 
-    :raises RuntimeError: it failed.
+    :raises RuntimeError: the command failed.
     """
     started = time.perf_counter()
     process = subprocess.Popen(
@@ -49,29 +49,29 @@ def run(command: Sequence[str], stdin: str = "", env: Mapping[str, str] | None =
     assert process.stderr is not None
     process.stdin.write(stdin.encode())
     process.stdin.close()
-    said = process.stderr.read()
+    errors = process.stderr.read()
     _, status, usage = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - started
     process.stderr.close()
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise RuntimeError(f"{' '.join(command)}: {said.decode()}")
-    # Linux counts kilobytes, macOS bytes.
+        raise RuntimeError(f"{' '.join(command)}: {errors.decode()}")
+    # Linux reports kilobytes, macOS bytes.
     megabytes = usage.ru_maxrss / (1024 if sys.platform == "linux" else 1024**2)
     return Run(seconds, megabytes, usage.ru_utime + usage.ru_stime)
 
 
 def medians(runs: Sequence[Run]) -> Run:
-    """Return the median of each figure of several runs."""
+    """Return the median of each figure over several runs."""
     return Run(
-        statistics.median(each.seconds for each in runs),
-        statistics.median(each.megabytes for each in runs),
-        statistics.median(each.computed for each in runs),
+        statistics.median(run.seconds for run in runs),
+        statistics.median(run.megabytes for run in runs),
+        statistics.median(run.cpu_seconds for run in runs),
     )
 
 
 def machine() -> str:
-    """Describe the machine, for readers of the figures."""
+    """Return a description of the machine for the report."""
     load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     version = ".".join(map(str, sys.version_info[:3]))
     return f"{os.cpu_count()} cores, Python {version}, {sys.platform}{load}"

@@ -1,13 +1,13 @@
-"""What a client waits for when ``reservoir serve`` stands in front of a model.
+"""Measure the overhead of ``reservoir serve`` in front of a model.
 
     python benchmarks/speed/proxy.py [--messages 100000] [--requests 200] [--pause 0]
                                      [--streams 50] [--seconds 60] [--folder FOLDER]
 
-The provider is a process that answers at once. Requests to it and through the server take turns on
-open connections; the overhead is the time to the first byte through the server, less the median of
-the direct ones. A question that is asked again, as in every later request of a conversation, gets
-what was added to it before. Each run uses a fresh copy of the store. Then the given number of
-streams run at once, and the server's memory is read at the beginning and at the end.
+The provider is a process that answers immediately. The overhead is the time to the first byte of a
+request through the server, minus the median of direct requests; all use open connections. A
+question that is asked again, as in every later request of a conversation, gets the same block as
+before. Each run uses a fresh copy of the store. Then a number of streams run at the same time, and
+the server's memory is read at the beginning and at the end.
 """
 
 import argparse
@@ -71,15 +71,15 @@ class Client:
         self._connection.request("POST", self._path, body, {"Content-Type": "application/json"})
         answer = self._connection.getresponse()
         answer.read(1)
-        took = 1000 * (time.perf_counter() - started)
+        milliseconds = 1000 * (time.perf_counter() - started)
         rest = answer.read()
         assert rest.endswith(b"[DONE]\n\n")
         self.notes[(answer.getheader("x-reservoir") or "").partition(";")[0]] += 1
-        return took
+        return milliseconds
 
 
 def overhead(direct: str, through: str, requests: int, pause: float, pid: int) -> None:
-    """Print how much later the first byte comes through the server, and what it computes.
+    """Print how much later the first byte arrives through the server, and its CPU time.
 
     :param pause: seconds between an answer and the next question.
     """
@@ -106,7 +106,7 @@ def ask_later(client: Client, question: str, pause: float) -> float:
 
 
 def load(through: str, streams: int, seconds: float, pid: int) -> None:
-    """Run many streams at once, and print what got through and what memory it took."""
+    """Run many streams at the same time, and print the answers and the server's memory."""
     end, counts, lock = time.monotonic() + seconds, Counter[str](), threading.Lock()
     numbers = itertools.count()
 
@@ -129,7 +129,7 @@ def load(through: str, streams: int, seconds: float, pid: int) -> None:
 
 
 def megabytes(pid: int) -> float:
-    """Return the memory a process holds now; 0 where the system does not tell."""
+    """Return the current memory of a process; 0 where the system does not report it."""
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     except OSError:
@@ -139,7 +139,7 @@ def megabytes(pid: int) -> float:
 
 
 def cpu_ms(pid: int) -> float:
-    """Return the milliseconds that a process has computed; 0 where the system does not tell."""
+    """Return the CPU time of a process in ms; 0 where the system does not report it."""
     try:
         words = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     except OSError:
@@ -149,7 +149,7 @@ def cpu_ms(pid: int) -> float:
 
 @contextmanager
 def serving(store: Path, provider: str) -> Iterator[tuple[str, str, int]]:
-    """Yield the URL of a provider, that of a server before it, and the server's process id.
+    """Yield the URL of a provider, the URL of a server in front of it, and the server's PID.
 
     :param provider: a program that prints its port.
     """
@@ -166,7 +166,7 @@ def serving(store: Path, provider: str) -> Iterator[tuple[str, str, int]]:
         try:
             assert server.stdout
             base_url = server.stdout.readline().strip()
-            time.sleep(5)  # the model is loaded
+            time.sleep(5)  # while the model is loaded
             yield direct, base_url, server.pid
         finally:
             server.terminate()
@@ -183,18 +183,18 @@ def main() -> None:
     parser.add_argument("--streams", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "scaling")
-    given = parser.parse_args()
-    given.folder.mkdir(parents=True, exist_ok=True)
-    store = synthetic.build(given.folder, given.messages)
-    print(machine(), f"{given.messages:,} messages")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    store = synthetic.build(options.folder, options.messages)
+    print(machine(), f"{options.messages:,} messages")
     with (
-        tempfile.TemporaryDirectory(dir=given.folder) as copies,
+        tempfile.TemporaryDirectory(dir=options.folder) as copies,
         serving(Path(shutil.copy(store, copies)), PROVIDER) as (direct, base_url, pid),
     ):
         through = f"{base_url.removesuffix('/v1')}/part-0/bench/v1"
-        overhead(direct, through, given.requests, given.pause, pid)
-        if given.seconds:
-            load(through, given.streams, given.seconds, pid)
+        overhead(direct, through, options.requests, options.pause, pid)
+        if options.seconds:
+            load(through, options.streams, options.seconds, pid)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
-"""What a memory costs a provider's prefix cache, measured on a real model server.
+"""Measure how recalled messages affect a provider's prefix cache, on a real model server.
 
     python benchmarks/speed/proxy_cache.py URL
 
-URL is a server of llama.cpp, whose replies say how many tokens of a prompt it had computed before.
-A conversation of three questions is asked five times: as it is, with what is recalled in the
-system prompt, with it behind the newest question, through ``reservoir serve`` without its ledger,
-and through ``reservoir serve`` as it is. The last adds to the newest question, and adds to earlier
-questions what it added to them before.
+URL is a llama.cpp server, which reports how many tokens of a prompt came from its cache. A
+conversation of three questions is asked four times: unchanged, with recalled messages in the system
+prompt, with them after the newest question, and through ``reservoir serve``, which adds them after
+the newest question and replays its earlier additions.
 """
 
 import argparse
@@ -27,7 +26,7 @@ from reservoir_cli.context.recall import Recall
 from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Reservoir
 
-#: What was said in earlier conversations.
+#: Questions and replies of earlier conversations.
 EARLIER = (
     ("Which queue do we use for the nightly invoices?", "Redis, since the winter release."),
     ("Redis lost the invoice jobs again last night.", "Postgres keeps its jobs over a restart."),
@@ -66,15 +65,15 @@ def fill(store: Path) -> None:
         reservoir.ingest(messages)
 
 
-def recalled(store: Path, question: str) -> str:
-    """Return what fits a question."""
+def recall(store: Path, question: str) -> str:
+    """Return the text recalled for a question."""
     with Reservoir.open(store) as reservoir:
-        found = reservoir.recall(question, budget=1_000)
-    return found.text.strip() if isinstance(found, Recall) else ""
+        outcome = reservoir.recall(question, budget=1_000)
+    return outcome.text.strip() if isinstance(outcome, Recall) else ""
 
 
 def sender(base_url: str, headers: dict[str, str] | None = None) -> Send:
-    """Return what sends a request to a server."""
+    """Return a function that sends a request to a server."""
 
     def send(messages: Request) -> dict[str, Any]:
         body = {"model": "m", "messages": messages, "max_tokens": 2, "cache_prompt": True}
@@ -91,8 +90,8 @@ def sender(base_url: str, headers: dict[str, str] | None = None) -> Send:
 
 
 def conversation(name: str, turn: int) -> Request:
-    """Return what a client sends in a turn: its own history, and the question."""
-    # The first words differ: no row finds what another one has left in the cache.
+    """Return a client's messages in a turn: its own history and the question."""
+    # The first words differ, so that no measurement uses the cache of another.
     messages = [{"role": "system", "content": f"{name.title()}. {SYSTEM}"}]
     for question, answer in zip(QUESTIONS[:turn], ANSWERS[:turn], strict=True):
         messages += [{"role": "user", "content": question}]
@@ -101,7 +100,7 @@ def conversation(name: str, turn: int) -> Request:
 
 
 def measure(name: str, ask: Send) -> None:
-    """Ask three questions, and print how many tokens were computed before."""
+    """Ask three questions, and print how many tokens came from the cache."""
     counts = [ask(conversation(name, turn))["timings"] for turn in range(len(QUESTIONS))]
     reused = "  ".join(
         f"{count['cache_n']:5} of {count['cache_n'] + count['prompt_n']:5}" for count in counts
@@ -110,24 +109,24 @@ def measure(name: str, ask: Send) -> None:
 
 
 def main() -> None:
-    """Print a table: reused of all tokens in turns 1, 2 and 3."""
+    """Print a table of the tokens reused in turns 1, 2 and 3."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("url")
     url = parser.parse_args().url.rstrip("/") + "/v1"
     print(machine())
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "reservoir.db"
-        os.environ["RESERVOIR_ENOUGH"] = "true"  # so small a store would be quoted whole
+        os.environ["RESERVOIR_ENOUGH"] = "true"  # otherwise so small a store is quoted whole
         fill(store)
         direct = sender(url)
 
         def in_system(messages: Request) -> dict[str, Any]:
-            text = f"{messages[0]['content']}\n\n{recalled(store, messages[-1]['content'])}"
+            text = f"{messages[0]['content']}\n\n{recall(store, messages[-1]['content'])}"
             return direct([{"role": "system", "content": text}, *messages[1:]])
 
         def at_the_end(messages: Request) -> dict[str, Any]:
             question = messages[-1]["content"]
-            text = f"{question}\n\n{recalled(store, question)}"
+            text = f"{question}\n\n{recall(store, question)}"
             return direct([*messages[:-1], {"role": "user", "content": text}])
 
         measure("nothing added", direct)

@@ -1,12 +1,13 @@
-"""Whether long streams pass ``reservoir serve`` whole: silent ones, large ones, and many at once.
+"""Check that ``reservoir serve`` relays silent, large, and many simultaneous streams completely.
 
     python benchmarks/speed/proxy_streams.py [--silence SECONDS] [--bytes N]
                                              [--streams N --seconds SECONDS] [--pause SECONDS]
 
-Nothing is done without an option. The same request goes to the provider directly and through the
-server, and the bytes of both answers are compared. Of many streams each is a question of its own,
-whose answer takes three seconds; at the end the store must hold all questions and answers. Exits
-with 1 if a byte is lost, or if memory grows by more than a tenth after the first minute.
+Without options nothing is tested. The same request is sent to the provider directly and through
+the server, and the bytes of both answers are compared. Each of many streams asks different
+questions, whose answers take three seconds; at the end the store must contain all questions and
+answers. Exits with 1 if a byte is lost, or if memory grows by more than a tenth after the first
+minute.
 """
 
 import argparse
@@ -29,7 +30,7 @@ from urllib.parse import urlsplit
 from processes import RESERVOIR, machine
 from proxy import megabytes, serving
 
-#: Answers as the model's name says: ``silence=600``, ``bytes=1000000``, or ``slow=3``.
+#: The model's name selects the answer: ``silence=600``, ``bytes=1000000``, or ``slow=3``.
 PROVIDER = """
 import asyncio, json
 def event(text):
@@ -38,16 +39,16 @@ def event(text):
 END = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\\n\\ndata: [DONE]\\n\\n'
 HEAD = (b"HTTP/1.1 200 OK\\r\\nContent-Type: text/event-stream\\r\\nTransfer-Encoding: chunked"
         b"\\r\\nConnection: close\\r\\n\\r\\n")
-async def pieces(kind, amount, question):
+async def chunks(kind, amount, question):
     yield event("Gr\\u00fc\\u00dfe, \\u4e16\\u754c: ")
     if kind == "silence":
         await asyncio.sleep(amount)
     elif kind == "bytes":
         sent = 0
         while sent < amount:
-            piece = event("".join(f"{number} \\u4e16 " for number in range(sent, sent + 8_000)))
-            sent += len(piece)
-            yield piece
+            chunk = event("".join(f"{number} \\u4e16 " for number in range(sent, sent + 8_000)))
+            sent += len(chunk)
+            yield chunk
     else:
         for number in range(10):
             await asyncio.sleep(amount / 10)
@@ -62,8 +63,8 @@ async def answer(reader, writer):
         kind, _, amount = body["model"].partition("=")
         question = body["messages"][-1]["content"].split("\\n")[0]
         writer.write(HEAD)
-        async for piece in pieces(kind, float(amount), question):
-            for half in (piece[:17], piece[17:]):  # in the middle of a character
+        async for chunk in chunks(kind, float(amount), question):
+            for half in (chunk[:17], chunk[17:]):  # cut inside a character
                 writer.write(b"%x\\r\\n%b\\r\\n" % (len(half), half))
             await writer.drain()
         writer.write(b"0\\r\\n\\r\\n")
@@ -80,7 +81,7 @@ asyncio.run(main())
 
 
 def ask(base_url: str, model: str, question: str) -> tuple[int, str, int]:
-    """Ask a question; return how many bytes the answer has, a hash of them, and the status."""
+    """Ask a question; return the size of the answer in bytes, its hash, and the status."""
     parts = urlsplit(base_url)
     assert parts.hostname
     with closing(http.client.HTTPConnection(parts.hostname, parts.port)) as connection:
@@ -89,47 +90,47 @@ def ask(base_url: str, model: str, question: str) -> tuple[int, str, int]:
         path = f"{parts.path}/chat/completions"
         connection.request("POST", path, json.dumps(body), headers)
         answer, size, digest = connection.getresponse(), 0, hashlib.sha256()
-        while piece := answer.read1(1 << 20):
-            size += len(piece)
-            digest.update(piece)
+        while chunk := answer.read1(1 << 20):
+            size += len(chunk)
+            digest.update(chunk)
     return size, digest.hexdigest(), answer.status
 
 
 def compare(direct: str, through: str, model: str, pid: int) -> bool:
-    """Print whether an answer has the same bytes with the server and without."""
+    """Print and return whether an answer has the same bytes with and without the server."""
     before, started = megabytes(pid), time.monotonic()
     with ThreadPoolExecutor(2) as pool:
-        asked = [pool.submit(ask, url, model, f"what is {model}?") for url in (direct, through)]
-        (size, wanted, _), (passed, came, _) = (each.result() for each in asked)
-    same = (size, wanted) == (passed, came)
-    took = time.monotonic() - started
-    print(f"{model}: {size:,} bytes, {passed:,} through the server, equal: {same}, {took:.0f} s")
+        futures = [pool.submit(ask, url, model, f"what is {model}?") for url in (direct, through)]
+        expected, relayed = (future.result()[:2] for future in futures)
+    same, seconds = expected == relayed, time.monotonic() - started
+    sizes = f"{expected[0]:,} bytes, {relayed[0]:,} through the server"
+    print(f"{model}: {sizes}, equal: {same}, {seconds:.0f} s")
     print(f"  memory before it {before:.0f} MB, after it {megabytes(pid):.0f} MB", flush=True)
     return same
 
 
-def crowd(through: str, given: argparse.Namespace, store: Path, pid: int) -> bool:
-    """Run many streams at once; print what was stored of them, and the memory of each minute."""
+def crowd(through: str, options: argparse.Namespace, store: Path, pid: int) -> bool:
+    """Run many streams at the same time; print the stored messages and the memory per minute."""
     counts, lock = Counter[str](), threading.Lock()
     started = time.monotonic()
 
     def run(stream: int) -> None:
-        time.sleep(given.pause * stream / given.streams)
+        time.sleep(options.pause * stream / options.streams)
         number = 0
-        while time.monotonic() < started + given.seconds:
+        while time.monotonic() < started + options.seconds:
             question = f"what did stream {stream} say in part {number}?"
             size, _, status = ask(through, "slow=3", question)
             number += 1
             with lock:
                 counts["answers" if status == 200 else "refused"] += 1
                 counts["bytes"] += size
-            time.sleep(given.pause)
+            time.sleep(options.pause)
 
-    threads = [threading.Thread(target=run, args=(stream,)) for stream in range(given.streams)]
+    threads = [threading.Thread(target=run, args=(stream,)) for stream in range(options.streams)]
     for thread in threads:
         thread.start()
     memory = []
-    for minute in range(1, int(given.seconds // 60) + 1):
+    for minute in range(1, int(options.seconds // 60) + 1):
         time.sleep(max(started + 60 * minute - time.monotonic(), 0))
         memory.append(megabytes(pid))
         print(f"  minute {minute}: {memory[-1]:.0f} MB, {counts['answers']} answers", flush=True)
@@ -139,21 +140,23 @@ def crowd(through: str, given: argparse.Namespace, store: Path, pid: int) -> boo
 
 
 def _report(counts: Counter[str], store: Path, memory: list[float]) -> bool:
-    wanted = 2 * counts["answers"]
+    expected = 2 * counts["answers"]
     deadline = time.monotonic() + 60
-    while (stored := _stored(store)) != wanted and time.monotonic() < deadline:
+    while (stored := _count_stored(store)) != expected and time.monotonic() < deadline:
         time.sleep(0.5)
-    print(f"{counts['answers']} answers of {counts['bytes']:,} bytes, {stored} of {wanted} stored")
+    print(
+        f"{counts['answers']} answers of {counts['bytes']:,} bytes, {stored} of {expected} stored"
+    )
     print(f"{counts['refused']} times the provider could not be reached")
     if len(memory) < 2:
-        return stored == wanted
-    grown = memory[-1] / memory[0]
-    print(f"memory at the end / after a minute: {grown:.3f}")
-    return stored == wanted and grown <= 1.1
+        return stored == expected
+    growth = memory[-1] / memory[0]
+    print(f"memory at the end / after a minute: {growth:.3f}")
+    return stored == expected and growth <= 1.1
 
 
-def _stored(store: Path) -> int:
-    """Return how many messages of whole exchanges the proxy has stored."""
+def _count_stored(store: Path) -> int:
+    """Return how many messages of complete exchanges the proxy has stored."""
     with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as connection:
         sql = "SELECT count(*) FROM messages WHERE source = 'proxy' AND content LIKE ?"
         return sum(
@@ -163,14 +166,14 @@ def _stored(store: Path) -> int:
 
 
 def main() -> int:
-    """Try what is asked for, and print."""
+    """Run the selected checks, and print their results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--silence", type=float, default=0, help="seconds within one answer")
-    parser.add_argument("--bytes", type=int, default=0, help="of one answer")
+    parser.add_argument("--silence", type=float, default=0, help="seconds of silence in an answer")
+    parser.add_argument("--bytes", type=int, default=0, help="size of an answer")
     parser.add_argument("--streams", type=int, default=50)
-    parser.add_argument("--seconds", type=float, default=0, help="of many streams at once")
+    parser.add_argument("--seconds", type=float, default=0, help="duration of many streams")
     parser.add_argument("--pause", type=float, default=10, help="seconds between two questions")
-    given = parser.parse_args()
+    options = parser.parse_args()
     print(machine(), flush=True)
     ok = True
     with tempfile.TemporaryDirectory() as folder:
@@ -178,12 +181,12 @@ def main() -> int:
         store = Path(folder) / "reservoir.db"
         subprocess.run([RESERVOIR, "-q", "--db", store, "ingest"], input=b"hello", check=True)
         with serving(store, PROVIDER) as (direct, through, pid):
-            if given.bytes:
-                ok &= compare(direct, through, f"bytes={given.bytes}", pid)
-            if given.silence:
-                ok &= compare(direct, through, f"silence={given.silence}", pid)
-            if given.seconds:
-                ok &= crowd(through, given, store, pid)
+            if options.bytes:
+                ok &= compare(direct, through, f"bytes={options.bytes}", pid)
+            if options.silence:
+                ok &= compare(direct, through, f"silence={options.silence}", pid)
+            if options.seconds:
+                ok &= crowd(through, options, store, pid)
     return 0 if ok else 1
 
 

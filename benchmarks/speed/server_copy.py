@@ -1,11 +1,11 @@
-"""Copy a large store from a file to a PostgreSQL server and back, killed three times on the way.
+"""Copy a large store from a file to a PostgreSQL server and back, killing the copy three times.
 
     python benchmarks/speed/server_copy.py [--messages 1000000] [--partitions 64] [--kills 3]
                                            [--folder F] [--url URL] [--back]
 
-Without a URL a server of its own is started. The commands are ``reservoir db copy``, as whole
-processes that are killed with SIGKILL after a share of the messages, and run again. The last run
-compares both stores row by row. Then what each table takes on the server is printed, a message.
+Without a URL a temporary server is started. Each ``reservoir db copy`` is a whole process; it is
+killed with SIGKILL after a share of the messages, and then run again. The last run compares both
+stores row by row. Then the size of each table on the server is printed, also per message.
 """
 
 import argparse
@@ -35,17 +35,17 @@ _SETTINGS = {
     "max_wal_size": "4GB",
     "maintenance_work_mem": "256MB",
 }
-_MB = 1024 if sys.platform == "linux" else 1024**2  # Linux counts kilobytes, macOS bytes
+_MB = 1024 if sys.platform == "linux" else 1024**2  # Linux reports kilobytes, macOS bytes
 
 
 @dataclass
 class Run:
-    """One process of ``db copy``.
+    """The figures of one process of ``db copy``.
 
-    :param seconds: by the wall clock.
-    :param cpu: seconds of its own.
-    :param megabytes: the most it held at once.
-    :param messages: in the target when it ended.
+    :param seconds: wall-clock time.
+    :param cpu: CPU time in seconds.
+    :param megabytes: peak memory.
+    :param messages: number of messages in the target when it ended.
     """
 
     seconds: float
@@ -55,8 +55,8 @@ class Run:
     messages: int
 
 
-def copied(target: str) -> int:
-    """Return how many messages a store holds; 0 while there is none, or it is being made."""
+def count_messages(target: str) -> int:
+    """Return the number of messages in a store; 0 if it does not exist yet, or is incomplete."""
     try:
         with closing(open_store(target, create=False)) as store:
             return sum(count for *_, count in store.places()) if store.size() else 0
@@ -65,7 +65,7 @@ def copied(target: str) -> int:
 
 
 def copy(source: str, target: str, until: int | None) -> Run:
-    """Run ``db copy``, to the end or until the target holds so many messages."""
+    """Run ``db copy``; kill it when the target has ``until`` messages."""
     begun = time.perf_counter()
     process = subprocess.Popen([str(RESERVOIR), "db", "copy", source, target])
     ended = None
@@ -73,14 +73,14 @@ def copy(source: str, target: str, until: int | None) -> Run:
         waited, status, usage = os.wait4(process.pid, os.WNOHANG)
         if waited:
             ended = time.perf_counter() - begun
-        elif until is not None and copied(target) >= until:
+        elif until is not None and count_messages(target) >= until:
             process.send_signal(signal.SIGKILL)
             until = None
         else:
             time.sleep(5)
     code = process.returncode = os.waitstatus_to_exitcode(status)
     cpu = usage.ru_utime + usage.ru_stime
-    run = Run(ended, cpu, usage.ru_maxrss / _MB, code, copied(target))
+    run = Run(ended, cpu, usage.ru_maxrss / _MB, code, count_messages(target))
     if code not in (0, -signal.SIGKILL):
         raise SystemExit(f"db copy ended with {code}")
     print(f"| {_line(run)} |", flush=True)
@@ -94,7 +94,7 @@ def _line(run: Run) -> str:
 
 
 def copies(source: str, target: str, messages: int, kills: int) -> None:
-    """Copy with some kills, each after a further share of the messages, and print a table."""
+    """Copy a store with a number of kills, evenly spread over the messages, and print a table."""
     print(f"{machine()}\n\n| run | seconds | CPU s | peak MB | messages there |")
     print("|---|---|---|---|---|", flush=True)
     shares = [messages * number // (kills + 1) for number in range(1, kills + 1)]
@@ -107,7 +107,7 @@ def copies(source: str, target: str, messages: int, kills: int) -> None:
 
 
 def sizes(url: str, messages: int) -> None:
-    """Print what each table takes on the server."""
+    """Print the size of each table on the server."""
     import psycopg
 
     with psycopg.connect(url, autocommit=True) as server:
@@ -120,12 +120,12 @@ def sizes(url: str, messages: int) -> None:
         ).fetchall()
     print("| table | MB | its indexes, MB | bytes a message |\n|---|---|---|---|")
     for name, table, indexes in [*rows, ("all", *(sum(row[at] for row in rows) for at in (1, 2)))]:
-        each = (table + indexes) / messages
-        print(f"| {name} | {table / 1e6:,.0f} | {indexes / 1e6:,.0f} | {each:,.0f} |")
+        mean = (table + indexes) / messages
+        print(f"| {name} | {table / 1e6:,.0f} | {indexes / 1e6:,.0f} | {mean:,.0f} |")
 
 
 def main() -> None:
-    """Build the store, copy it, and print what it took."""
+    """Build the store, copy it, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--partitions", type=int, default=64)
@@ -136,7 +136,7 @@ def main() -> None:
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     file = synthetic.build(options.folder, options.messages, partitions=options.partitions)
-    messages = copied(str(file))
+    messages = count_messages(str(file))
     print(f"the file: {messages:,} messages, {file.stat().st_size / 1e6:,.0f} MB", flush=True)
     server = None if options.url else PostgresServer(settings=_SETTINGS)
     back = options.folder / "copied-back.db"

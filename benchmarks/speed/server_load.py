@@ -1,14 +1,14 @@
-"""Load on a PostgreSQL server: writers in 64 partitions, and readers beside them.
+"""Put load on a PostgreSQL server: concurrent writers in 64 partitions, and readers.
 
     python benchmarks/speed/server_load.py [--url URL] [--seconds 300] [--writers 8 32 64]
                                            [--readers 4]
 
-Without a URL a server of its own is started, which waits for the disk at each commit. URL names an
-empty database for each number of writers. Each writer stores one message a transaction, in a
-partition chosen at random, and embeds its last twenty with vectors made by chance. Readers search
-by words, rank by vectors, and read the last messages. At the end each message whose id was
-returned is looked for. ``--seconds 3600`` is the long form. Prints Markdown; exits with 1 if a
-message is lost or doubled, or a command failed.
+Without a URL a temporary server is started, which syncs each commit to disk. URL is an empty
+database. Each writer stores one message per transaction in a random partition, and embeds every
+twenty messages with synthetic vectors. Readers search by words, rank by vectors, and read the last
+messages. At the end every message whose id was returned must be in the store. ``--seconds 3600`` is
+the long form. Prints Markdown; exits with 1 if a message is lost or duplicated, or a command
+failed.
 """
 
 import argparse
@@ -40,7 +40,7 @@ sys.path.append(str(Path(__file__).parents[2] / "tests" / "support"))
 from postgres_server import PostgresServer
 
 PARTITIONS = 64
-_TOGETHER = 20  # messages that are embedded at once
+_TOGETHER = 20  # messages that are embedded in one batch
 _VECTORS = 2_000
 _LINKED = 0.85
 _KINDS = ("write", "embed 20", "search by words", "rank by vectors", "last ten")
@@ -56,11 +56,11 @@ _SETTINGS = {
 
 @dataclass
 class Work:
-    """What one process did.
+    """The results of one process.
 
-    :param times: seconds by the kind of work.
+    :param times: seconds by kind of work.
     :param stored: the text of each acknowledged message.
-    :param failures: errors in one line each.
+    :param failures: one line per error.
     """
 
     times: dict[str, list[float]] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Work:
 
     @contextmanager
     def timed(self, kind: str) -> Iterator[None]:
-        """Record how long a block takes; an error is a failure."""
+        """Record the duration of a block, or its failure."""
         begun = time.perf_counter()
         try:
             yield
@@ -80,13 +80,13 @@ class Work:
 
 
 def write(url: str, number: int, end: float, vectors: Any) -> Work:
-    """Store one message after the other until the end."""
-    work, chance = Work(), random.Random(number)
+    """Store one message after the other until the end time."""
+    work, rng = Work(), random.Random(number)
     writer, counter = synthetic.Writer(number), load_counter("approximate")
     with closing(open_store(url)) as store:
         fresh: list[StoredMessage] = []
         while time.time() < end:
-            scope = Scope(f"part-{chance.randrange(PARTITIONS)}", f"writer-{number}")
+            scope = Scope(f"part-{rng.randrange(PARTITIONS)}", f"writer-{number}")
             message = Message("user", writer.text(), source="load")
             with work.timed("write"):
                 [stored] = store.add(scope, [message], counter=counter, now=datetime.now(UTC))
@@ -95,16 +95,16 @@ def write(url: str, number: int, end: float, vectors: Any) -> Work:
                     fresh.append(stored)
             if len(fresh) == _TOGETHER:
                 with work.timed("embed 20"):
-                    _embed(store, fresh, vectors, chance)
+                    _embed(store, fresh, vectors, rng)
                 fresh.clear()
     return work
 
 
 def _embed(
-    store: Store, messages: Sequence[StoredMessage], vectors: Any, chance: random.Random
+    store: Store, messages: Sequence[StoredMessage], vectors: Any, rng: random.Random
 ) -> None:
     passages = {
-        message.key: [Passage(message.id, 0, 0, len(message.content), chance.choice(vectors))]
+        message.key: [Passage(message.id, 0, 0, len(message.content), rng.choice(vectors))]
         for message in messages
     }
     active = store.active_model()
@@ -113,16 +113,16 @@ def _embed(
 
 
 def read(url: str, number: int, end: float, vectors: Any) -> Work:
-    """Ask one question after the other until the end."""
-    work, chance = Work(), random.Random(-number - 1)
+    """Ask one question after the other until the end time."""
+    work, rng = Work(), random.Random(-number - 1)
     with closing(open_store(url)) as store:
         while time.time() < end:
-            scope = Scope(f"part-{chance.randrange(PARTITIONS)}")
-            question = chance.choice(synthetic.QUESTIONS)
+            scope = Scope(f"part-{rng.randrange(PARTITIONS)}")
+            question = rng.choice(synthetic.QUESTIONS)
             with work.timed("search by words"):
                 store.keyword(question, scope, 10)
             with work.timed("rank by vectors"):
-                store.candidates(scope, None, question, chance.choice(vectors))
+                store.candidates(scope, None, question, rng.choice(vectors))
             with work.timed("last ten"):
                 store.last(scope, 10)
     return work
@@ -140,10 +140,10 @@ def _worker(
 
 
 def load(url: str, writers: int, readers: int, seconds: float) -> list[Work]:
-    """Let processes write and read for some time; return what each did."""
+    """Run processes that write and read for a number of seconds; return the work of each."""
     vectors = synthetic.vectors(_VECTORS)
     with closing(open_store(url)) as store:
-        store.activate_model("made-by-chance", DEFAULT_MODEL_NAME)
+        store.activate_model("synthetic", DEFAULT_MODEL_NAME)
     queue: Any = multiprocessing.Queue()
     end = time.time() + seconds
     processes = [
@@ -153,35 +153,35 @@ def load(url: str, writers: int, readers: int, seconds: float) -> list[Work]:
     ]
     for process in processes:
         process.start()
-    done = [queue.get() for _ in processes]
+    results = [queue.get() for _ in processes]
     for process in processes:
         process.join()
-    return done
+    return results
 
 
-def check(url: str, done: Sequence[Work]) -> tuple[int, int]:
+def check(url: str, results: Sequence[Work]) -> tuple[int, int]:
     """Return how many acknowledged messages are lost, and how many texts are stored twice."""
     lost, texts = 0, Counter[str]()
     acknowledged: dict[str, dict[int, str]] = {}
-    for work in done:
+    for work in results:
         for key, text in work.stored.items():
             acknowledged.setdefault(key.partition, {})[key.id] = text
     with closing(open_store(url)) as store:
         for partition, by_id in acknowledged.items():
-            stored = {each.id: each.content for each in store.last(Scope(partition), 0)}
+            stored = {message.id: message.content for message in store.last(Scope(partition), 0)}
             lost += sum(stored.get(number) != text for number, text in by_id.items())
             texts.update(f"{partition} {text}" for text in stored.values())
             texts.subtract(f"{partition} {text}" for text in by_id.values())
     return lost, sum(count for count in texts.values() if count > 0)
 
 
-def row(writers: int, seconds: float, done: Sequence[Work], lost: int, doubled: int) -> str:
-    """Return a line of the table."""
+def row(writers: int, seconds: float, results: Sequence[Work], lost: int, doubled: int) -> str:
+    """Return a row of the table."""
     times: dict[str, list[float]] = {}
-    for work in done:
-        for kind, some in work.times.items():
-            times.setdefault(kind, []).extend(some)
-    failures = sum(len(work.failures) for work in done)
+    for work in results:
+        for kind, durations in work.times.items():
+            times.setdefault(kind, []).extend(durations)
+    failures = sum(len(work.failures) for work in results)
     count = len(times.get("write", []))
     cells = [writers, f"{seconds:,.0f}", f"{count:,}", f"{count / seconds:,.0f}"]
     cells += [_percentiles(times.get(kind, [])) for kind in _KINDS]
@@ -202,7 +202,7 @@ HEAD = """\
 
 
 def main() -> int:
-    """Run each number of writers on a database of its own, and print a table."""
+    """Run each number of writers on a new database, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--url", help="an empty database; then with one number of writers")
     parser.add_argument("--seconds", type=float, default=300)
@@ -215,10 +215,10 @@ def main() -> int:
         for writers in options.writers:
             url = options.url or server.empty_database()
             print(f"{writers} writers, {options.readers} readers; {machine()}", flush=True)
-            done = load(url, writers, options.readers, options.seconds)
-            lost, doubled = check(url, done)
-            failures = [failure for work in done for failure in work.failures]
-            rows.append(row(writers, options.seconds, done, lost, doubled))
+            results = load(url, writers, options.readers, options.seconds)
+            lost, doubled = check(url, results)
+            failures = [failure for work in results for failure in work.failures]
+            rows.append(row(writers, options.seconds, results, lost, doubled))
             print("\n".join([*failures[:20], rows[-1]]), flush=True)
             clean &= not (lost or doubled or failures)
             with closing(open_store(url)) as store:

@@ -1,9 +1,9 @@
-"""Time ``reservoir sync``: many files of which none changed, and one long session that grew.
+"""Time ``reservoir sync`` with many unchanged files, and with one long session that grew.
 
     python benchmarks/speed/syncing.py [FILES] [MB]
 
-Each time is of a whole process, the median of five: by the clock, and of the processor.
-That of ``reservoir --version`` is start-up.
+Times are medians of five whole processes: wall-clock time and CPU time. The start-up time is that
+of ``reservoir --version``.
 """
 
 import json
@@ -20,7 +20,7 @@ TRIES = 5
 
 
 def lines(session: str, first: int, count: int, length: int = 400) -> str:
-    """Return a part of a session of Claude Code: questions and replies in turn."""
+    """Return lines of a Claude Code session: questions and replies in turn."""
     rows = []
     for number in range(first, first + count):
         role = ("user", "assistant")[number % 2]
@@ -44,8 +44,8 @@ def lines(session: str, first: int, count: int, length: int = 400) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-def timed(env: dict[str, str], *command: str) -> tuple[float, float]:
-    """Return the seconds that a process takes, by the clock and of the processor."""
+def run_timed(env: dict[str, str], *command: str) -> tuple[float, float]:
+    """Run a command; return its wall-clock time and its CPU time in seconds."""
     before, began = os.times(), time.perf_counter()
     subprocess.run([*RESERVOIR, *command], env=env, check=True, capture_output=True)
     after, seconds = os.times(), time.perf_counter() - began
@@ -53,8 +53,8 @@ def timed(env: dict[str, str], *command: str) -> tuple[float, float]:
     return seconds, used - before.children_user - before.children_system
 
 
-def told(runs: list[tuple[float, float]]) -> str:
-    """Return the medians of runs in words."""
+def describe(runs: list[tuple[float, float]]) -> str:
+    """Return the medians of runs as text."""
     clock, processor = (statistics.median(times) for times in zip(*runs, strict=True))
     return f"{clock:.3f} s, of the processor {processor:.3f} s"
 
@@ -71,31 +71,31 @@ def main(files: int = 10_000, megabytes: int = 50) -> None:
             path = sessions / f"project-{number // 100}" / f"s{number}.jsonl"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(lines(f"s{number}", 0, 2), encoding="utf-8")
-        print(f"start-up: {told([timed(env, '--version') for _ in range(TRIES)])}")
-        print(f"first sync of {files:,} files: {told([timed(env, 'sync', '--no-embed')])}")
+        print(f"start-up: {describe([run_timed(env, '--version') for _ in range(TRIES)])}")
+        print(f"first sync of {files:,} files: {describe([run_timed(env, 'sync', '--no-embed')])}")
         sync = ("--config", str(settings), "sync", "--no-embed")
-        unchanged = [timed(env, *sync) for _ in range(TRIES)]
-        print(f"{files:,} unchanged files: {told(unchanged)}")
+        unchanged = [run_timed(env, *sync) for _ in range(TRIES)]
+        print(f"{files:,} unchanged files: {describe(unchanged)}")
         long = sessions / "long" / "long.jsonl"
         long.parent.mkdir()
         count = megabytes * 1_000_000 // len(lines("long", 0, 1))
         long.write_text(lines("long", 0, count), encoding="utf-8")
-        first = [timed(env, *sync)]
-        print(f"first sync of {long.stat().st_size / 1e6:.0f} MB: {told(first)}")
+        first = [run_timed(env, *sync)]
+        print(f"first sync of {long.stat().st_size / 1e6:.0f} MB: {describe(first)}")
         grown = []
         for turn in range(TRIES):
             with long.open("a", encoding="utf-8") as file:
                 file.write(lines("long", count + 10 * turn, 10))
-            grown.append(timed(env, *sync))
-        print(f"ten more lines, beside {files:,} files: {told(grown)}")
+            grown.append(run_timed(env, *sync))
+        print(f"ten more lines, beside {files:,} files: {describe(grown)}")
         alone = home / "alone.toml"
         alone.write_text(f"[sources.claude-code]\npath = '{long.parent}'\n", encoding="utf-8")
         grown = []
         for turn in range(TRIES, 2 * TRIES):
             with long.open("a", encoding="utf-8") as file:
                 file.write(lines("long", count + 10 * turn, 10))
-            grown.append(timed(env, "--config", str(alone), "sync", "--no-embed"))
-        print(f"ten more lines, alone: {told(grown)}")
+            grown.append(run_timed(env, "--config", str(alone), "sync", "--no-embed"))
+        print(f"ten more lines, alone: {describe(grown)}")
 
 
 if __name__ == "__main__":

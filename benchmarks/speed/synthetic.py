@@ -1,8 +1,8 @@
-"""Stores of any size with text that looks real, for measuring what size costs.
+"""Build stores of any size with realistic text, for benchmarks.
 
-Texts are chains of the words of ``samples/`` with names and numbers of their own in between, so
-that words are as unevenly spread as in life and the vocabulary grows with the store. The vector of
-a message is a mix of two sample sentences' vectors and a little noise.
+Texts are Markov chains over the words of ``samples/``, mixed with invented names, so that word
+frequencies are realistic and the vocabulary grows with the store. The vector of a message is a
+mixture of two sample sentences' vectors with a little noise.
 """
 
 import itertools
@@ -27,7 +27,7 @@ from reservoir_cli.tokens import load_counter
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 START = datetime(2019, 1, 1, tzinfo=UTC)
-#: Questions in the words of the samples: what is asked of every store.
+#: The questions asked in every store, in the words of the samples.
 QUESTIONS = (
     "why did we drop Redis for the job queue?",
     "which hotel in Kyoto did I book in October?",
@@ -40,46 +40,46 @@ _TALK = 20  # messages in a conversation
 
 def sentences() -> list[str]:
     """Return the sentences of the samples."""
-    found = []
+    parts = []
     for file in sorted(SAMPLES.glob("*.jsonl")):
         for line in file.read_text(encoding="utf-8").splitlines():
-            found += re.split(r"(?<=[.?!])\s+", json.loads(line)["content"])
-    return [each.strip() for each in found if len(each.split()) > 3]
+            parts += re.split(r"(?<=[.?!])\s+", json.loads(line)["content"])
+    return [part.strip() for part in parts if len(part.split()) > 3]
 
 
 class Writer:
-    """Writes messages without end, the same for the same seed."""
+    """Generate messages, always the same for the same seed."""
 
     def __init__(self, seed: int = 1) -> None:
         self._random = random.Random(seed)
-        self._follow: dict[str, list[str]] = {}
+        self._successors: dict[str, list[str]] = {}
         for sentence in sentences():
             words = ["", *sentence.split(), ""]
-            for one, two in itertools.pairwise(words):
-                self._follow.setdefault(one, []).append(two)
+            for word, successor in itertools.pairwise(words):
+                self._successors.setdefault(word, []).append(successor)
 
     def text(self) -> str:
         """Return a message of about 30 words, rarely of several hundred."""
-        wanted = int(self._random.lognormvariate(3.1, 0.8))
+        length = int(self._random.lognormvariate(3.1, 0.8))
         words: list[str] = []
         last = ""
-        while len(words) < wanted:
-            last = self._random.choice(self._follow[last])
-            words.append(last or f"{self._invented()}.")
+        while len(words) < length:
+            last = self._random.choice(self._successors[last])
+            words.append(last or f"{self._invent_name()}.")
         return " ".join(words)
 
-    def _invented(self) -> str:
-        """Return a name; the n-th is drawn with a frequency of about 1/n."""
+    def _invent_name(self) -> str:
+        """Return a random name; the n-th is drawn with a frequency of about 1/n."""
         number = int(2 ** self._random.uniform(0, 20))
         return f"{'bcdfghklmnprst'[number % 14]}{'aeiou'[number % 5]}{number:x}"
 
     def messages(self, count: int, seed: int = 0) -> Iterator[Message]:
-        """Conversations of twenty messages over the years."""
+        """Yield messages in conversations of twenty, a few minutes apart."""
         for number in range(count):
-            talk, place = divmod(number, _TALK)
+            talk, position = divmod(number, _TALK)
             yield Message(
-                ("user", "assistant")[place % 2],
-                self.text() + ("?" if place % 2 == 0 else ""),
+                ("user", "assistant")[position % 2],
+                self.text() + ("?" if position % 2 == 0 else ""),
                 created_at=START + timedelta(minutes=3 * number + 5 * talk),
                 conversation_id=f"talk-{seed}-{talk}",
                 trace_id=f"trace-{seed}-{number // 2}",
@@ -95,47 +95,46 @@ def _sample_vectors() -> NDArray[np.float32]:
 
 
 def vectors(count: int, seed: int = 1) -> NDArray[np.float32]:
-    """Vectors spread as those of real sentences are, shape (count, dimensions)."""
-    real, chance = _sample_vectors(), np.random.default_rng(seed)
-    shares = chance.uniform(0.3, 0.7, (count, 1)).astype(np.float32)
-    mixed = shares * real[chance.integers(0, len(real), count)]
-    mixed += (1 - shares) * real[chance.integers(0, len(real), count)]
-    mixed += 0.01 * chance.standard_normal(mixed.shape, np.float32)
+    """Return vectors distributed like those of real sentences, shape (count, dimensions)."""
+    real, rng = _sample_vectors(), np.random.default_rng(seed)
+    shares = rng.uniform(0.3, 0.7, (count, 1)).astype(np.float32)
+    mixed = shares * real[rng.integers(0, len(real), count)]
+    mixed += (1 - shares) * real[rng.integers(0, len(real), count)]
+    mixed += 0.01 * rng.standard_normal(mixed.shape, np.float32)
     return np.asarray(mixed / np.linalg.norm(mixed, axis=1, keepdims=True), np.float32)
 
 
 def load(store: Store, count: int, *, partitions: int = 1) -> None:
-    """Store messages, nothing embedded yet."""
+    """Store messages without embedding them."""
     writer, counter, now = Writer(), load_counter("approximate"), datetime.now(UTC)
     for part in range(partitions):
         messages = list(writer.messages(count // partitions, part))
         for start in range(0, len(messages), _BATCH):
-            some = messages[start : start + _BATCH]
+            batch = messages[start : start + _BATCH]
             scope = Scope(f"part-{part}", f"tool-{start // _BATCH % 4}")
             with store.write():
-                talks = dict.fromkeys(each.conversation_id for each in some)
-                store.add_conversations(scope, [Conversation(str(each)) for each in talks])
-                store.add(scope, some, counter=counter, now=now)
+                talks = dict.fromkeys(message.conversation_id for message in batch)
+                store.add_conversations(scope, [Conversation(str(talk)) for talk in talks])
+                store.add(scope, batch, counter=counter, now=now)
 
 
 def embed(store: Store, *, synapse_threshold: float = 0.85) -> None:
-    """Give every pending message a vector."""
+    """Store a synthetic vector for every message that has none."""
     name = DEFAULT_MODEL_NAME
     model = load_embedder(name, offline=True, progress=lambda *_: None).model_id
     store.activate_model(model, name)
     turn = 0
-    while some := store.unembedded(_BATCH, Scope(None)):
+    while batch := store.unembedded(_BATCH, Scope(None)):
         turn += 1
-        fresh = vectors(len(some), turn)
         passages = {
-            each.key: [Passage(each.id, 0, 0, len(each.content), vector)]
-            for each, vector in zip(some, fresh, strict=True)
+            message.key: [Passage(message.id, 0, 0, len(message.content), vector)]
+            for message, vector in zip(batch, vectors(len(batch), turn), strict=True)
         }
         store.add_passages(model, passages, synapse_threshold)
 
 
 def build(folder: Path, count: int, *, partitions: int = 1) -> Path:
-    """Make a store of a size, unless the folder has it.
+    """Build a store of a size, unless the folder already has it; return its path.
 
     Partitions are ``part-0``, ``part-1`` and so on, each with instances ``tool-0`` to ``tool-3``.
     """
@@ -143,8 +142,8 @@ def build(folder: Path, count: int, *, partitions: int = 1) -> Path:
     if path.exists():
         return path
     unfinished = path.with_suffix(".unfinished")
-    for each in folder.glob(unfinished.name + "*"):
-        each.unlink()
+    for leftover in folder.glob(unfinished.name + "*"):
+        leftover.unlink()
     store = open_store(str(unfinished))
     load(store, count, partitions=partitions)
     embed(store)

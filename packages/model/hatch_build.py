@@ -12,7 +12,7 @@ _PACKAGE = "reservoir_model_minilm"
 
 
 class CompiledModel(BuildHookInterface):
-    """Run Reservoir's compiler, and add what it makes."""
+    """Run Reservoir's compiler, and add the compiled model to the wheel."""
 
     _folder: Path | None = None
 

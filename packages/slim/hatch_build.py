@@ -12,7 +12,7 @@ _EXTRAS = ("mcp", "postgres", "serve", "tiktoken", "zed")
 
 
 class Slim(MetadataHookInterface):
-    """Leave out the dependencies that only compile models."""
+    """Copy the project's metadata without the dependencies that are only for compiling models."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         """See :class:`MetadataHookInterface`."""
@@ -21,9 +21,9 @@ class Slim(MetadataHookInterface):
         project, slim = pyproject["project"], pyproject["tool"]["reservoir"]["slim"]
         metadata.update({field: project[field] for field in _SAME})
         metadata["dependencies"] = [
-            wanted
-            for wanted in project["dependencies"]
-            if re.split(r"[^\w.-]", wanted)[0] not in slim["without"]
+            dependency
+            for dependency in project["dependencies"]
+            if re.split(r"[^\w.-]", dependency)[0] not in slim["without"]
         ]
         extras = project["optional-dependencies"]
         metadata["optional-dependencies"] = {

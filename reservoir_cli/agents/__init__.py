@@ -1,1 +1,1 @@
-"""Connections to the programs in which people talk to models."""
+"""Integrations with agents and other programs that talk to models."""

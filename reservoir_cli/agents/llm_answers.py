@@ -1,4 +1,4 @@
-"""What the plugin for ``llm`` answers with; imported when it is first used."""
+"""Answer the calls of the ``llm`` plugin, which imports this module on first use."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -15,8 +15,8 @@ from reservoir_cli.settings import config
 _PATIENCE = 10.0
 
 
-def recalled(question: str) -> str:
-    """Return what is recalled for a question; if that is nothing, stderr says why."""
+def recall(question: str) -> str:
+    """Return the text recalled for a question; if there is none, print the reason to stderr."""
     with _open(create=False, notify=lambda _: None) as reservoir:
         outcome = reservoir.recall(question, partition=_partition())
     if not isinstance(outcome, Skipped):
@@ -25,17 +25,17 @@ def recalled(question: str) -> str:
     return ""
 
 
-def answer(tool: str, given: Mapping[str, Any]) -> str:
-    """Answer a call of a tool, or return the text of a ``fragment`` for a question.
+def answer(tool: str, arguments: Mapping[str, Any]) -> str:
+    """Answer a tool call, or return the text of a ``fragment`` for a question.
 
-    :raises ReservoirError: an argument is wrong, or the tool failed.
+    :raises ReservoirError: an argument is invalid, or the tool failed.
     """
     if tool == "fragment":
-        return recalled(given["question"])
-    arguments = tools()[tool].check(given)
+        return recall(arguments["question"])
+    checked = tools()[tool].check(arguments)
     answers = Answers(_open)
     try:
-        return answers.answer(tool, arguments, _partition())
+        return answers.answer(tool, checked, _partition())
     finally:
         answers.release()
 
@@ -45,6 +45,6 @@ def _open(*, create: bool, notify: Callable[[str], None]) -> Reservoir:
 
 
 def _partition() -> str:
-    """Return the partition of the folder we are in, else the default one."""
-    known = config.load()
-    return known.partition_of(Path.cwd()) or str(known.lookup("partition")[0])
+    """Return the partition of the current folder, else the default one."""
+    settings = config.load()
+    return settings.partition_of(Path.cwd()) or str(settings.lookup("partition")[0])

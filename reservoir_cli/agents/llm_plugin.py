@@ -3,8 +3,8 @@
     llm -f 'reservoir:why did we drop Redis?' "Is the reason still valid?"
     llm -T Reservoir "What did I say about heat pumps?"
 
-``llm`` imports this module whenever it starts, so nothing else of ours is imported before it is
-used.
+``llm`` imports this module whenever it starts, so other modules of ours are imported only when
+they are needed.
 """
 
 from collections.abc import Callable
@@ -47,7 +47,7 @@ class Reservoir(llm.Toolbox):  # type: ignore[misc]
         return _answer("remember", text=text)
 
 
-def _answer(tool: str, **given: Any) -> str:
+def _answer(tool: str, **arguments: Any) -> str:
     from reservoir_cli.agents import llm_answers
 
-    return llm_answers.answer(tool, given)
+    return llm_answers.answer(tool, arguments)

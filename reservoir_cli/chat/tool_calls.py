@@ -1,4 +1,4 @@
-"""Pairing tool calls with their results. Pure."""
+"""Pair tool calls with their results."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -9,39 +9,39 @@ from reservoir_cli.messages import Role, StoredMessage
 def pair_calls(messages: Sequence[StoredMessage]) -> dict[int, tuple[int, int]]:
     """Pair each tool result with the call it answers.
 
-    A call and its result are of one instance and conversation, the call comes first, and only
-    the first result of a call counts. A call id that is used again is another call.
+    A call and its result belong to the same instance and conversation, the call comes first, and
+    only the first result of a call counts. A reused call id is a new call.
 
     :param messages: in order of time.
-    :returns: the index of each result that has a call, with the index of the calling message and
-        the index of the call among those of that message.
+    :returns: for the index of each result that has a call, the index of the calling message and
+        the index of the call within that message.
     """
     open_calls: dict[tuple[str, str | None, str], tuple[int, int]] = {}
     pairs: dict[int, tuple[int, int]] = {}
     for index, message in enumerate(messages):
-        thread = (message.instance, message.conversation_id)
+        conversation = (message.instance, message.conversation_id)
         if message.role is Role.ASSISTANT:
-            for number, call in enumerate(message.tool_calls):
-                open_calls[(*thread, call.id)] = (index, number)
+            for call_index, call in enumerate(message.tool_calls):
+                open_calls[(*conversation, call.id)] = (index, call_index)
         elif message.role is Role.TOOL:
-            call_at = open_calls.pop((*thread, message.tool_call_id or ""), None)
+            call_at = open_calls.pop((*conversation, message.tool_call_id or ""), None)
             if call_at is not None:
                 pairs[index] = call_at
     return pairs
 
 
-def unpaired(messages: Sequence[StoredMessage]) -> Iterator[StoredMessage]:
-    """Find calls without a result, each message with these alone, and results without a call.
+def find_unpaired(messages: Sequence[StoredMessage]) -> Iterator[StoredMessage]:
+    """Yield results without a call, and messages reduced to their calls without a result.
 
     :param messages: in order of time.
     """
     pairs = pair_calls(messages)
-    answered = set(pairs.values())
+    answered_calls = set(pairs.values())
     for index, message in enumerate(messages):
         calls = tuple(
             call
-            for number, call in enumerate(message.tool_calls)
-            if (index, number) not in answered
+            for call_index, call in enumerate(message.tool_calls)
+            if (index, call_index) not in answered_calls
         )
         if message.role is Role.TOOL:
             if index not in pairs and message.tool_call_id:

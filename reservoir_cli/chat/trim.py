@@ -1,7 +1,7 @@
-"""Trimming the message list of a tool loop, which an agent sends again and again. Pure.
+"""Trim the message list of a tool loop, which an agent sends again with each iteration.
 
-Only what lies between the first message and the current turn is ever cut, from its oldest end,
-and no tool result is left without its call.
+Messages are cut only between the first message and the current turn, oldest first, and no tool
+result is left without its call.
 """
 
 import json
@@ -28,39 +28,39 @@ def trim_history(
     """Return the list of messages that an iteration of a tool loop should send.
 
     :param messages: chat messages in OpenAI's or Anthropic's shape; never changed.
-    :param turn_start: place of the current turn's first message; it and all after it stay.
+    :param turn_start: index of the current turn's first message; it and all after it stay.
     :param iteration: 1 for the first request of the turn, which is never trimmed.
-    :param budget: tokens for what lies between the first message and the turn; 0 or less
+    :param budget: tokens for the messages between the first message and the turn; 0 or less
         switches trimming off.
-    :param counter: the approximate one by default.
-    :param multiplier: factor on every count.
-    :returns: the very same list if nothing is cut, else a new one.
+    :param counter: counts the tokens; approximately by default.
+    :param multiplier: factor applied to every count.
+    :returns: the same list object if nothing is cut, else a new one.
     """
     if budget <= 0 or iteration <= 1 or turn_start <= 1:
         return messages
     counter = counter or ApproximateCounter()
     old = messages[1:turn_start]
-    costs = [message_cost(each, counter) for each in old]
+    costs = [message_cost(message, counter) for message in old]
     total, cut = sum(costs), 0
     while cut < len(old) and round(total * multiplier, 6) > budget:
         total -= costs[cut]
         cut += 1
     if cut == 0:
         return messages
-    cut += _legal_start(old[cut:])
+    cut += _count_orphaned(old[cut:])
     return [messages[0], *old[cut:], *messages[turn_start:]]
 
 
 def find_turn_start(messages: Sequence[ChatMessage]) -> int:
-    """Place of the last user message that is not only tool results; 0 if there is none."""
-    for place in range(len(messages) - 1, -1, -1):
-        if messages[place].get("role") == "user" and not _only_results(messages[place]):
-            return place
+    """Return the index of the last user message that is not only tool results; 0 without one."""
+    for index in range(len(messages) - 1, -1, -1):
+        if messages[index].get("role") == "user" and not _has_only_results(messages[index]):
+            return index
     return 0
 
 
 def message_cost(message: ChatMessage, counter: TokenCounter) -> int:
-    """Tokens of a message: its text, its calls and its name, and 4 for the framing.
+    """Count the tokens of a message: its text, its calls, its name, and 4 for the framing.
 
     Text parts count as text, everything else as compact JSON.
     """
@@ -84,41 +84,40 @@ def message_cost(message: ChatMessage, counter: TokenCounter) -> int:
     return (counter.count(text) if text else 0) + PER_MESSAGE
 
 
-def _legal_start(rest: Sequence[ChatMessage]) -> int:
-    """How many messages to drop, so that no tool result stands without its call.
+def _count_orphaned(rest: Sequence[ChatMessage]) -> int:
+    """Return how many leading messages to drop so that no tool result lacks its call.
 
-    A result whose call was not declared before it moves the start to just behind it, and the
-    calls seen until then are forgotten. Results without an id are left alone.
+    A result without an earlier call moves the start to just after it, and drops the calls before
+    it. Results without an id are ignored.
     """
-    start, declared = 0, set[str]()
-    for place, message in enumerate(rest):
-        declared |= _declared(message)
-        answered = _answered(message)
-        if any(each not in declared for each in answered):
-            start, declared = place + 1, set()
+    start, calls = 0, set[str]()
+    for index, message in enumerate(rest):
+        calls |= _call_ids(message)
+        if any(call_id not in calls for call_id in _answered_ids(message)):
+            start, calls = index + 1, set()
     return start
 
 
-def _declared(message: ChatMessage) -> set[str]:
+def _call_ids(message: ChatMessage) -> set[str]:
     if message.get("role") != "assistant":
         return set()
-    calls = message.get("tool_calls")
-    listed = calls if isinstance(calls, list) else []
-    made = [each for each in listed if isinstance(each, dict)] + _blocks(message, "tool_use")
-    return {each["id"] for each in made if isinstance(each.get("id"), str)}
+    listed = message.get("tool_calls")
+    calls = [call for call in listed if isinstance(call, dict)] if isinstance(listed, list) else []
+    calls += _blocks(message, "tool_use")
+    return {call["id"] for call in calls if isinstance(call.get("id"), str)}
 
 
-def _answered(message: ChatMessage) -> list[str]:
+def _answered_ids(message: ChatMessage) -> list[str]:
     if message.get("role") == "tool":
-        number = message.get("tool_call_id")
-        return [number] if isinstance(number, str) and number else []
+        call_id = message.get("tool_call_id")
+        return [call_id] if isinstance(call_id, str) and call_id else []
     if message.get("role") != "user":
         return []
-    found = [each.get("tool_use_id") for each in _blocks(message, "tool_result")]
-    return [each for each in found if isinstance(each, str) and each]
+    call_ids = [block.get("tool_use_id") for block in _blocks(message, "tool_result")]
+    return [call_id for call_id in call_ids if isinstance(call_id, str) and call_id]
 
 
-def _only_results(message: ChatMessage) -> bool:
+def _has_only_results(message: ChatMessage) -> bool:
     content = message.get("content")
     results = _blocks(message, "tool_result")
     return isinstance(content, list) and bool(content) and len(results) == len(content)
@@ -128,7 +127,7 @@ def _blocks(message: ChatMessage, kind: str) -> list[dict[str, Any]]:
     content = message.get("content")
     if not isinstance(content, list):
         return []
-    return [each for each in content if isinstance(each, dict) and each.get("type") == kind]
+    return [block for block in content if isinstance(block, dict) and block.get("type") == kind]
 
 
 def _part_text(part: Any) -> str:

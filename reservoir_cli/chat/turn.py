@@ -1,4 +1,4 @@
-"""One message of a request, before it takes the form of a provider."""
+"""One message of a request, before it is rendered for a provider."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from reservoir_cli.messages import ToolCall
 
 
 class Section(StrEnum):
-    """The parts of a window, in their order."""
+    """The sections of a context window, in order."""
 
     SYSTEM = "system"
     PROCEDURE = "procedure"
@@ -18,13 +18,13 @@ class Section(StrEnum):
     CURRENT = "current"
 
 
-#: ``context`` is material, neither an instruction nor something the user said.
+#: Role of background material, which is neither an instruction nor the user's words.
 CONTEXT = "context"
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message of the window.
+    """One message of the context window.
 
     :param role: one of the four roles, or ``context``.
     """

@@ -1,9 +1,9 @@
-"""The command line: it gathers what was typed, calls one verb, and prints.
+"""The command line: parse arguments, call one function of the library, print its result.
 
-What is set here holds before anything heavy is loaded.
+Environment variables set here take effect before heavy libraries are imported.
 """
 
 import os
 
-# numpy starts a thread for every processor otherwise, which takes longer than its work.
+# Otherwise numpy starts a thread per processor, which takes longer than its work.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -1,4 +1,4 @@
-"""The door: the app, its global options, and the only place that catches errors and exits."""
+"""The command line's entry point: global options, error handling and exit codes."""
 
 import os
 import re
@@ -19,7 +19,7 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings.store_location import check_location
 from reservoir_cli.util.private_files import remove_temporary
 
-#: Variables that are no settings, behind ``RESERVOIR_``.
+#: Names after ``RESERVOIR_`` that are not settings.
 _OWN_VARIABLE = re.compile("HOME|CONFIG|DB|DEBUG|MODEL_CACHE|TEST_.*")
 
 app = typer.Typer(
@@ -27,7 +27,7 @@ app = typer.Typer(
     cls=CommandGroup,
     help="Your conversations with every model in one private file, "
     "and the best context for the next question.",
-    epilog="reservoir COMMAND --help says more of each.",
+    epilog="Run reservoir COMMAND --help for the options of a command.",
     invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -55,7 +55,7 @@ def _show_completion(wanted: bool) -> None:
 
 
 def _choose_color(unwanted: bool) -> None:
-    """Settled before help is asked for, which is shown at once."""
+    """Apply ``--no-color``; eager, because ``--help`` prints and exits at once."""
     console.configure(color=not unwanted)
 
 
@@ -83,7 +83,7 @@ def globals_(
     _quiet: Annotated[
         bool,
         typer.Option(
-            "-q", "--quiet", callback=console.be_quiet, help="Print no notes and no summary."
+            "-q", "--quiet", callback=console.be_quiet, help="Print no notes or summaries."
         ),
     ] = False,
     version: Annotated[
@@ -107,7 +107,7 @@ def globals_(
         ),
     ] = False,
 ) -> None:
-    """Options that stand before the command."""
+    """Handle the options before the command."""
     if db is not None:
         check_location(db, "--db")
     ctx.obj = Globals(config_file, db, offline)
@@ -118,11 +118,11 @@ def globals_(
 
 
 def _check_environment(config_file: Path | None) -> None:
-    """Warn about variables that say something and have no effect."""
+    """Warn about ``RESERVOIR_…`` variables that have no effect."""
     named = os.environ.get("RESERVOIR_CONFIG")
     if named and config_file is None and not os.path.exists(os.path.expanduser(named)):
         console.warn(
-            f"RESERVOIR_CONFIG names {named}, which is not there: all settings are default"
+            f"RESERVOIR_CONFIG names {named}, which does not exist: using default settings"
         )
     variables = [name[10:] for name in os.environ if name.startswith("RESERVOIR_")]
     others = [name for name in variables if not _OWN_VARIABLE.fullmatch(name)]
@@ -133,8 +133,8 @@ def _check_environment(config_file: Path | None) -> None:
         known = [key.upper() for key in (*SETTINGS, *ALIASES)]
         for name in sorted(set(others) - set(known)):
             near = similar_names(name, known)
-            meant = f"; did you mean RESERVOIR_{near[0]}?" if near else ""
-            console.warn(f"RESERVOIR_{name} is no setting{meant}")
+            suggestion = f"; did you mean RESERVOIR_{near[0]}?" if near else ""
+            console.warn(f"RESERVOIR_{name} is not a setting{suggestion}")
 
 
 def main(*, always_succeed: bool = False) -> None:
@@ -142,7 +142,7 @@ def main(*, always_succeed: bool = False) -> None:
 
     :param always_succeed: exit with 0 whatever happens.
     """
-    # What nobody but us may not read either is of no use: files have modes of their own.
+    # Ensure that the owner keeps access to new files; their modes are set where they are created.
     os.umask(os.umask(0o077) & 0o077)
     _take_streams()
     signal.signal(signal.SIGTERM, _terminated)
@@ -155,16 +155,16 @@ def main(*, always_succeed: bool = False) -> None:
         code = leaving.code
     except KeyboardInterrupt:
         code = 130
-    except BaseException as failure:  # a panic in Rust is no Exception
+    except BaseException as failure:  # a panic in Rust is not an Exception
         code = _failed(_as_failure(failure))
     _leave(0 if always_succeed or code is None else code if isinstance(code, int) else 1)
 
 
 def _take_streams() -> None:
-    """UTF-8 for stdout and stderr; take the numbers of those that were closed before we began.
+    """Make stdout and stderr UTF-8, and occupy the descriptors of closed standard streams.
 
-    Otherwise the next file that is opened would get such a number, and be written to. Writing to
-    a closed stdout fails; what is said on a closed stderr goes nowhere.
+    Otherwise the next opened file would get such a descriptor, and output would be written to it.
+    Writing to a closed stdout fails; text for a closed stderr is discarded.
     """
     for number in range(3):
         with suppress(OSError):
@@ -180,12 +180,12 @@ def _take_streams() -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """End at once: everything is written and closed.
+    """Exit immediately: everything is written and closed.
 
-    Taking numpy, the model's runtime and all modules down in good order takes 30 ms.
+    An orderly shutdown of numpy, the model's runtime and all modules would take 30 ms.
     """
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):  # nobody reads it any more
+        with suppress(OSError, ValueError):  # its reader is gone
             stream.flush()
     os._exit(code)
 
@@ -203,7 +203,7 @@ def _run() -> int:
     except console.ClosedPipe:
         return 0
     except SystemExit as leaving:
-        # Typer leaves with 1 when its help meets a closed pipe.
+        # Typer exits with 1 if it prints help to a closed pipe.
         if isinstance(leaving.__context__, BrokenPipeError):
             return 0
         raise
@@ -217,16 +217,16 @@ def _run() -> int:
 
 
 def _as_failure(failure: BaseException) -> ReservoirError:
-    """Turn an unforeseen error into one of ours.
+    """Convert an unexpected exception to a ReservoirError.
 
-    Of the system's own errors the reason is shown, of others only the type: their text might
-    quote a message.
+    It names the reason of an operating system error, but only the type of any other exception,
+    whose text might quote a message.
     """
     hint = "RESERVOIR_DEBUG=1 shows where"
     if isinstance(failure, MemoryError):
-        return ReservoirError("there is not enough memory", hint="see ulimit -v; " + hint)
+        return ReservoirError("out of memory", hint="see ulimit -v; " + hint)
     if isinstance(failure, OSError) and failure.errno:
-        return ReservoirError(f"the system refused: {os.strerror(failure.errno)}", hint=hint)
+        return ReservoirError(f"operating system error: {os.strerror(failure.errno)}", hint=hint)
     return ReservoirError(f"unexpected {type(failure).__name__}", hint=hint)
 
 
@@ -234,7 +234,7 @@ def _failed(failure: ReservoirError) -> int:
     words = sys.argv[1 : sys.argv.index("--") if "--" in sys.argv else None]
     if failure.__cause__:
         _debug(failure)
-    # A value is split off, so that --format json and --format=json are the same.
+    # Split values off, so that --format json and --format=json are the same.
     parts = " ".join(word.replace("=", " ", 1) if word[:2] == "--" else word for word in words)
     as_json = "--json" in words or "--format json" in parts
     console.error(failure, as_json=as_json)
@@ -242,9 +242,9 @@ def _failed(failure: ReservoirError) -> int:
 
 
 def _debug(failure: BaseException) -> None:
-    """With ``RESERVOIR_DEBUG=1`` show where a failure arose.
+    """Print a traceback if ``RESERVOIR_DEBUG=1``.
 
-    Of foreign errors only the type is shown: their text might quote a message.
+    Only the type of foreign exceptions is printed: their text might quote a message.
     """
     if os.environ.get("RESERVOIR_DEBUG") != "1":
         return
@@ -256,12 +256,12 @@ def _debug(failure: BaseException) -> None:
     console.trace("Traceback (most recent call last):")
     for line in "".join(traceback.format_tb(failure.__traceback__)).splitlines():
         console.trace(line)
-    said = str(failure) if isinstance(failure, ReservoirError) else "(its text is not shown)"
-    console.trace(f"{type(failure).__name__}: {said}")
+    text = str(failure) if isinstance(failure, ReservoirError) else "(its text is not shown)"
+    console.trace(f"{type(failure).__name__}: {text}")
 
 
-#: Signals that ended this process, or should have: an exit that is raised in a callback of the
-#: interpreter, such as those of imports, is lost.
+#: Terminating signals received. A SystemExit raised in a callback of the interpreter, such as those
+#: of imports, is lost; commands that start slowly check this list.
 terminated_by: list[int] = []
 
 
@@ -277,7 +277,7 @@ def _terminated(number: int, frame: FrameType | None) -> None:
 
 
 def _end_if_importing(frame: FrameType | None, code: int) -> None:
-    """End at once while a module loads: numpy would make an error of its own of an exception."""
+    """Exit immediately during an import: numpy would turn the exception into one of its own."""
     while frame:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
             if sys.stderr.isatty():

@@ -1,4 +1,4 @@
-"""Change settings for ``reservoir config``, and say what the changes mean for what is stored."""
+"""Change settings for ``reservoir config``, and print notes on how they affect the store."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -22,7 +22,7 @@ _MODEL = "embedding_model"
 
 
 def change(ctx: typer.Context, file: Path, edits: Mapping[str, str | None]) -> None:
-    """Change settings together or not at all, and say what a person should know of it.
+    """Change settings together or not at all, and print notes for the user.
 
     :param edits: the text of each key's new value; ``None`` unsets it.
     :raises UsageError: a wrong key or value.
@@ -30,34 +30,34 @@ def change(ctx: typer.Context, file: Path, edits: Mapping[str, str | None]) -> N
     if model := edits.get(_MODEL):  # a relative path would lead elsewhere from another folder
         edits = {**edits, _MODEL: absolute(model)}
     _edit(globals_of(ctx).config, file, edits)
-    _say_if_empty(ctx, edits.get("partition"))
+    _note_empty_partition(ctx, edits.get("partition"))
     for key in edits:
         if key.rpartition(".")[2] == "redact":
-            _count_stored_secrets(ctx, split_key(key)[1])
+            _note_stored_secrets(ctx, split_key(key)[1])
 
 
-def _edit(given: Path | None, file: Path, changes: Mapping[str, str | None]) -> None:
-    """Change the settings file, and tell of names that are older ones."""
-    if any(text is not None for text in changes.values()):
-        check_changes(config.load(given), changes)
-    edit_file.edit(file, changes)
-    for key, text in changes.items():
-        if text is not None and (note := _note(key, text)):
+def _edit(config_file: Path | None, file: Path, edits: Mapping[str, str | None]) -> None:
+    """Change the settings file, and print a note for each deprecated name."""
+    if any(text is not None for text in edits.values()):
+        check_changes(config.load(config_file), edits)
+    edit_file.edit(file, edits)
+    for key, text in edits.items():
+        if text is not None and (note := _describe_alias(key, text)):
             console.note(note)
 
 
-def _note(key: str, text: str) -> str:
-    """Describe what an older name of a key stands for."""
-    written = split_written_key(key)[2]
-    if (setting := setting_of(written)) == written:
+def _describe_alias(key: str, text: str) -> str:
+    """Return a note on the new name of a deprecated key; empty if the key is current."""
+    name = split_written_key(key)[2]
+    if (setting := setting_of(name)) == name:
         return ""
-    value = from_alias(written, given := parse_value(written, text, key))
-    scale = f", a plain cosine: {value} for {given}" if value != given else ""
-    return f"{written} is now called {setting}{scale}"
+    value = from_alias(name, typed := parse_value(name, text, key))
+    scale = f", a plain cosine: {value} for {typed}" if value != typed else ""
+    return f"{name} is now called {setting}{scale}"
 
 
-def _say_if_empty(ctx: typer.Context, partition: str | None) -> None:
-    """Say that the partition that is used from now on holds nothing, if others hold something."""
+def _note_empty_partition(ctx: typer.Context, partition: str | None) -> None:
+    """Note that the new default partition is empty, if others are not."""
     if partition is None:
         return
     with suppress(ReservoirError), open_store.open_reservoir(ctx) as reservoir:
@@ -65,28 +65,28 @@ def _say_if_empty(ctx: typer.Context, partition: str | None) -> None:
             nothing_found.tell(Scope(partition), places)
 
 
-def _count_stored_secrets(ctx: typer.Context, partition: str | None) -> None:
-    """Say how many messages keep secrets although they are removed from now on."""
+def _note_stored_secrets(ctx: typer.Context, partition: str | None) -> None:
+    """Note how many stored messages still contain secrets, if ``redact`` is now ``remove``."""
     with suppress(ReservoirError), open_store.open_reservoir(ctx) as reservoir:
         if reservoir.config.lookup("redact", partition)[0] != "remove":
             return
         if count := len(reservoir.find(Scope(partition), Filter(secrets=True))):
-            verb = "holds" if count == 1 else "hold"
+            verb = "contains" if count == 1 else "contain"
             console.note(
-                f"{options.counted(count, 'stored message')} {verb} secrets: they are hidden in "
-                "what is printed, and not removed; reservoir view 0 --secrets --all-partitions "
-                "lists them, reservoir forget --id N deletes one"
+                f"{options.counted(count, 'stored message')} {verb} secrets: they are masked in "
+                "output, not removed; reservoir view 0 --secrets --all-partitions lists them, "
+                "reservoir forget --id N deletes one"
             )
 
 
 def parse_edits(changes: list[str], unset: list[str]) -> dict[str, str | None]:
-    """Return what is to change: the text of each key's new value; ``None`` for one to unset.
+    """Return the text of each key's new value; ``None`` for a key to unset.
 
-    :param changes: each ``KEY=VALUE``.
-    :raises UsageError: one of them is not.
+    :param changes: assignments of the form ``KEY=VALUE``.
+    :raises UsageError: an assignment has another form.
     """
-    parsed: dict[str, str | None] = dict.fromkeys(unset)
-    for each in changes:
-        key, value = split_assignment(each)
-        parsed[key] = value
-    return parsed
+    edits: dict[str, str | None] = dict.fromkeys(unset)
+    for assignment in changes:
+        key, value = split_assignment(assignment)
+        edits[key] = value
+    return edits

@@ -1,4 +1,4 @@
-"""Copying a text to the clipboard."""
+"""Copy text to the clipboard."""
 
 import base64
 import os
@@ -9,26 +9,26 @@ from collections.abc import Iterator, Sequence
 
 from reservoir_cli.errors import ReservoirError
 
-#: Terminals drop a longer escape sequence.
+#: Terminals drop longer escape sequences.
 _LONGEST_SEQUENCE = 74_994
-#: What to do without a clipboard.
+#: The hint if copying fails.
 _PIPE = "pipe the context to your own command"
-#: Seconds that a clipboard command may take.
-_PATIENCE = 10
+#: Timeout of a clipboard command, in seconds.
+_TIMEOUT = 10
 
 
 def copy(text: str) -> None:
-    """Copy a text to the clipboard: by the terminal (OSC 52), else by the platform's command.
+    """Copy text to the clipboard: through the terminal (OSC 52), else by the platform's command.
 
-    :raises ReservoirError: there is no terminal and no such command, or it failed.
+    :raises ReservoirError: there is no terminal and no clipboard command, or the command failed.
     """
-    terminal = next((each for each in (sys.stderr, sys.stdout) if each.isatty()), None)
+    terminal = next((stream for stream in (sys.stderr, sys.stdout) if stream.isatty()), None)
     encoded = base64.b64encode(text.encode("utf-8", "replace")).decode("ascii")
     if terminal is not None and len(encoded) <= _LONGEST_SEQUENCE:
         terminal.write(f"\x1b]52;c;{encoded}\a")
         terminal.flush()
         return
-    command = next((each for each in _commands() if shutil.which(each[0])), None)
+    command = next((words for words in _commands() if shutil.which(words[0])), None)
     if command is None:
         raise ReservoirError(
             "--copy found no clipboard",
@@ -38,7 +38,7 @@ def copy(text: str) -> None:
 
 
 def _commands() -> Iterator[Sequence[str]]:
-    """Yield the commands that may fill the clipboard here, the likeliest first."""
+    """Yield the clipboard commands of this platform, the most likely first."""
     if sys.platform == "darwin":
         yield ("pbcopy",)
     elif sys.platform == "win32":
@@ -55,21 +55,21 @@ def _commands() -> Iterator[Sequence[str]]:
 
 
 def _run(command: Sequence[str], text: str) -> None:
-    # clip.exe takes UTF-8 for the code page of the system.
+    # clip.exe would decode UTF-8 by the system's code page.
     encoding = "utf-16" if command[0] == "clip.exe" else "utf-8"
     try:
-        # xclip stays in the background and would keep our streams open.
-        done = subprocess.run(
+        # xclip stays in the background and would keep inherited streams open.
+        process = subprocess.run(
             command,
             input=text.encode(encoding, "replace"),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            timeout=_PATIENCE,
+            timeout=_TIMEOUT,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ReservoirError(f"{command[0]} could not copy the context", hint=_PIPE) from error
-    if done.returncode:
+    if process.returncode:
         raise ReservoirError(
-            f"{command[0]} could not copy the context: exit {done.returncode}", hint=_PIPE
+            f"{command[0]} could not copy the context: exit {process.returncode}", hint=_PIPE
         )

@@ -1,4 +1,4 @@
-"""The commands, each loaded when it is asked for: a run pays for the one it uses."""
+"""The table of commands; each command's module is imported only when it is used."""
 
 from collections.abc import Iterator, MutableMapping
 from importlib import import_module
@@ -8,8 +8,8 @@ import typer
 
 from reservoir_cli.cli.help import HelpfulCommand, HelpfulGroup
 
-#: Each command with an example. It is the function, or the app, of that name in the module of
-#: that name, or in the one that :data:`MODULES` names.
+#: Each command with an example. A command is the function or app of the same name in the module
+#: of the same name, unless :data:`MODULES` names another module.
 EXAMPLES = {
     "init": "reservoir init",
     "ingest": 'echo "why did we drop Redis?" | reservoir ingest -p work',
@@ -45,49 +45,47 @@ EXAMPLES = {
     "serve": "reservoir serve --upstream openai=http://localhost:8080/v1",
 }
 
-#: What each command does: the summary of its function, for a list that loads none of them.
+#: The docstring summary of each command, repeated here so that listing them imports none.
 SUMMARIES = {
-    "init": "Find histories on this machine, and import them.",
+    "init": "Find chat histories on this machine and import them.",
     "ingest": "Store a message from stdin, or import files.",
-    "sync": "Import what is new in the histories on this machine.",
+    "sync": "Import new messages from the chat histories on this machine.",
     "view": "Print the last messages, oldest first.",
-    "search": "Find messages by meaning and words, the best first.",
-    "context": "Print the best context for a question, inside a token budget.",
-    "recall": "Print the messages that an agent should know for a question.",
+    "search": "Find messages by meaning and words, best first.",
+    "context": "Print the best context for a question within a token budget.",
+    "recall": "Print the stored messages that help an agent with a question.",
     "config": "Show or change settings.",
-    "budget": "Show where the tokens of a context go, line by line.",
-    "models": "List the models that are known, and their limits in tokens.",
-    "stats": "Show what contexts took over time, and what the store holds.",
+    "budget": "Show how the tokens of a context are divided, line by line.",
+    "models": "List the known models and their token limits.",
+    "stats": "Show token usage of contexts over time, and what the store holds.",
     "trim": "Trim the message list of a tool loop to a budget.",
     "embed": "Embed messages that have no embedding yet.",
-    "summarize": "Summarise conversations that have no summary yet, or grew since.",
+    "summarize": "Summarise conversations that have no summary, or have grown since.",
     "conversations": "List the conversations of a partition or instance.",
-    "partitions": "List what each partition and instance holds; rename, merge or delete a "
-    "partition.",
+    "partitions": "List partitions and their instances; rename, merge or delete a partition.",
     "backup": "Copy the store to a file, even while other programs write to it.",
     "edit": "Replace the text of a message.",
     "tag": "Give a message one or more tags.",
-    "untag": "Take tags from a message.",
-    "pin": "Put a message into every context of its partition, if it fits.",
-    "unpin": "Take the pin off a message.",
-    "forget": "Delete messages, and every word of them, from all files of the store.",
-    "export": "Print all messages of a partition, or of less or more, by time.",
-    "hook": "Answer an event of Claude Code, Codex or Gemini CLI, whose JSON is read from stdin.",
+    "untag": "Remove tags from a message.",
+    "pin": "Include a message in every context of its partition, if it fits.",
+    "unpin": "Unpin a message.",
+    "forget": "Delete messages and all traces of their text from the files of the store.",
+    "export": "Print the messages of a partition, an instance or the whole store, oldest first.",
+    "hook": "Handle a hook event of Claude Code, Codex or Gemini CLI, read as JSON from stdin.",
     "connect": "Let an agent or an editor search and recall your conversations.",
     "disconnect": "Remove reservoir from the settings of an agent or an editor.",
     "doctor": "Check settings, store, model and speed.",
-    "db": "Look after the database itself, and bring a store from a file to a PostgreSQL server "
-    "or back.",
-    "mcp": "Serve an agent over MCP, on stdin and stdout; its client starts this.",
-    "open": "Open the page: conversations, the window of a question, and use.",
-    "serve": "Serve a memory in front of any model: set a client's base URL to the printed one.",
+    "db": "Manage the database, or copy a store between a file and a PostgreSQL server.",
+    "mcp": "Serve the store to an agent over MCP on stdin and stdout; its client starts this.",
+    "open": "Open the web page: conversations, the context for a question, and usage.",
+    "serve": "Run a proxy that adds memory to any model: clients use the base URL it prints.",
 }
 
 MODULES = dict.fromkeys(("tag", "untag", "pin", "unpin"), "marks")
 
 
 class Commands(MutableMapping[str, Any]):
-    """The commands by name; looking one up loads it."""
+    """The commands by name; looking one up imports it."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, Any] = {}
@@ -106,7 +104,7 @@ class Commands(MutableMapping[str, Any]):
         )
         module = MODULES.get(name, name)
         function = getattr(import_module(f"reservoir_cli.cli.commands.{module}"), name)
-        if isinstance(function, typer.Typer):  # a command with commands of its own
+        if isinstance(function, typer.Typer):  # a command with subcommands
             app.add_typer(function, name=name, epilog=f"Example: {example}")
             group = typer.main.get_group(app)
             return group.commands[name]
@@ -127,13 +125,13 @@ class Commands(MutableMapping[str, Any]):
 
 
 class CommandGroup(HelpfulGroup):
-    """A group of :class:`Commands`."""
+    """The program: a group whose commands are imported on demand."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = Commands()
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List the commands with what each does."""
+        """List the commands with their summaries."""
         with formatter.section("Commands"):
             formatter.write_dl(list(SUMMARIES.items()))

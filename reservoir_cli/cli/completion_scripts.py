@@ -1,6 +1,6 @@
 """Tab completion in bash, zsh, fish and PowerShell.
 
-A stored name may hold anything, so no shell ever evaluates one: our scripts read answers one a
+Stored names are untrusted, so no shell ever evaluates one: the scripts read one completion per
 line, and only names without shell syntax are offered.
 """
 
@@ -18,13 +18,13 @@ from typer.core import TyperArgument, TyperGroup, TyperOption
 from reservoir_cli.cli.command_list import SUMMARIES, CommandGroup
 from reservoir_cli.errors import ReservoirError, UsageError
 
-#: A completion script names its shell in this variable.
+#: The variable in which a completion script names its shell.
 VARIABLE = "_RESERVOIR_COMPLETE"
-#: PowerShell passes its command line in this one: old versions mangle quotes in arguments.
+#: The variable with PowerShell's command line: old versions mangle quotes in arguments.
 _LINE = "_RESERVOIR_LINE"
-#: What a name may hold beside letters, marks and digits, and still be offered.
+#: Characters, besides letters, marks and digits, that names may contain to be offered.
 _HARMLESS = "_ .@:+/-"
-#: Scripts of earlier versions evaluate what they are given; they are answered by a constant.
+#: The answer to scripts of earlier versions, which evaluate it.
 _OLD_ZSH = "_message 'run reservoir --install-completion again'"
 
 _BASH = r"""
@@ -110,135 +110,135 @@ _SCRIPTS = {
 
 
 def is_asking() -> bool:
-    """Whether a completion script runs us; any other value of the variable is dropped."""
-    asking = os.environ.get(VARIABLE, "")
-    if asking in _SCRIPTS or asking.startswith(("complete_", "source_")):
+    """Return whether a completion script runs this process; drop the variable otherwise."""
+    value = os.environ.get(VARIABLE, "")
+    if value in _SCRIPTS or value.startswith(("complete_", "source_")):
         return True
     os.environ.pop(VARIABLE, None)
     return False
 
 
 def answer(group: Any) -> int:
-    """Print what may follow on the command line of the shell that asks; return the exit code.
+    """Print completions for the shell's command line; return the exit code.
 
-    It never complains: an error is an empty answer, for which the shell offers files.
+    An error prints nothing, and the shell then offers files.
     """
     shell = os.environ.pop(VARIABLE)
     if shell not in _SCRIPTS:
         sys.stdout.write(f"{_OLD_ZSH}\n" if shell == "complete_zsh" else "")
-        return int(shell == "complete_fish")  # it asks whether there are answers
+        return int(shell == "complete_fish")  # the old script asks whether there are completions
     lines: list[str] = []
     with suppress(Exception, SystemExit):
-        lines = _answers(group, shell, sys.argv[1:])
+        lines = _completion_lines(group, shell, sys.argv[1:])
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     return 0
 
 
-def _answers(group: Any, shell: str, given: Sequence[str]) -> list[str]:
-    """Format completions for a shell, one a line, some with a tab and a description."""
+def _completion_lines(group: Any, shell: str, arguments: Sequence[str]) -> list[str]:
+    """Format completions for a shell, one per line, some with a tab and a description."""
     if shell == "bash":
-        words, is_quoted = _split(given[0])
-        replaced = given[1].lstrip("\"'").replace("\\", "")
-        return _for_bash(_offered(group, words[1:]), words[-1], replaced, is_quoted)
+        words, is_quoted = _split(arguments[0])
+        replaced = arguments[1].lstrip("\"'").replace("\\", "")
+        return _for_bash(_complete(group, words[1:]), words[-1], replaced, is_quoted)
     if shell == "zsh":
-        return [_described(*item) for item in _offered(group, given)]
+        return [_describe(*item) for item in _complete(group, arguments)]
     if shell == "fish":
-        option = given[-1].partition("=")
-        start = f"{option[0]}=" if option[1] and option[0].startswith("-") else ""
-        words = [*given[:-1], given[-1].lstrip("\"'")]
-        return [_described(start + value, about) for value, about in _offered(group, words)]
+        option = arguments[-1].partition("=")
+        prefix = f"{option[0]}=" if option[1] and option[0].startswith("-") else ""
+        words = [*arguments[:-1], arguments[-1].lstrip("\"'")]
+        return [_describe(prefix + value, about) for value, about in _complete(group, words)]
     words, _ = _split(os.environ.get(_LINE, ""))
     current = _value_of(words[-1])
-    offered = [item for item in _offered(group, words[1:]) if item[0].startswith(current)]
-    return [_described(_quoted(value), about) for value, about in offered]
+    items = [item for item in _complete(group, words[1:]) if item[0].startswith(current)]
+    return [_describe(_quote(value), about) for value, about in items]
 
 
 def _for_bash(
-    offered: Sequence[tuple[str, str]], word: str, replaced: str, is_quoted: bool
+    items: Sequence[tuple[str, str]], word: str, replaced: str, is_quoted: bool
 ) -> list[str]:
-    """Values as bash puts them on the line: in place of a part of the word, and unchanged.
+    """Return values as bash inserts them: literally, in place of the end of the word.
 
-    :param replaced: the end of the word, which bash breaks at signs such as a colon.
+    :param replaced: the part that bash replaces; it breaks words at characters such as a colon.
     """
     typed = _value_of(word)
-    stays = len(typed) - len(replaced) if typed.endswith(replaced) else 0
-    values = [value[stays:] for value, _ in offered if value.startswith(typed)]
+    kept = len(typed) - len(replaced) if typed.endswith(replaced) else 0
+    values = [value[kept:] for value, _ in items if value.startswith(typed)]
     return values if is_quoted else [value.replace(" ", "\\ ") for value in values]
 
 
 def _value_of(word: str) -> str:
-    """Return the part of a word to complete: of ``--option=value`` the value."""
+    """Return the part of a word to complete: the value of ``--option=value``."""
     return word.partition("=")[2] if word.startswith("-") and "=" in word else word
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     """Quote a value for PowerShell."""
     return value if value.replace("-", "").isalnum() else f"'{value}'"
 
 
-def _described(value: str, about: str) -> str:
+def _describe(value: str, about: str) -> str:
     return f"{value}\t{about}" if about else value
 
 
 def _split(line: str) -> tuple[list[str], bool]:
-    """Split a line into words, the unfinished one last, and say if a quote is open in it."""
+    """Split a line into words, the unfinished one last; return also whether a quote is open."""
     lexer = shlex.shlex(line, posix=True)
     lexer.whitespace_split, lexer.commenters = True, ""
     words: list[str] = []
     try:
         words.extend(lexer)
-    except ValueError:  # the line ends within quotes, or behind a backslash
+    except ValueError:  # the line ends within quotes, or after a backslash
         state: str = vars(lexer)["state"]
         return [*words, lexer.token or ""], state in ("'", '"')
     is_between = line[-1:].isspace() and not (words and words[-1][-1:].isspace())
     return [*words, ""] if is_between or not words else words, False
 
 
-def _offered(group: Any, words: Sequence[str]) -> list[tuple[str, str]]:
-    """Return what may replace the last word, each with a description or an empty text."""
+def _complete(group: Any, words: Sequence[str]) -> list[tuple[str, str]]:
+    """Return completions of the last word, each with a description or an empty text."""
     *before, word = words
     ctx, before = _command_at(group, before)
     if word.startswith("-") and "=" in word:
         option, _, word = word.partition("=")
         before.append(option)
-    asked = _awaiting(ctx, before)
-    if asked is None:
-        asked = ctx.command if word.startswith("-") and "--" not in before else _argument(ctx)
-    if isinstance(asked, CommandGroup) and not word.startswith("-"):
+    target = _option_awaiting_value(ctx, before)
+    if target is None:
+        target = ctx.command if word.startswith("-") and "--" not in before else _argument(ctx)
+    if isinstance(target, CommandGroup) and not word.startswith("-"):
         return list(SUMMARIES.items())
-    # The shell, or the caller, keeps what goes with the word; only an option has to begin like it.
-    items = asked.shell_complete(ctx, word[:1] if asked is ctx.command and word[:1] == "-" else "")
-    offered = [(str(item.value), item.help or "") for item in items if item.type == "plain"]
-    is_option = asked is ctx.command
-    return [item for item in offered if _is_harmless(item[0], is_option=is_option)]
+    # The shell or the caller filters by the word; only options must begin with its dash.
+    is_option = target is ctx.command
+    items = target.shell_complete(ctx, word[:1] if is_option and word[:1] == "-" else "")
+    pairs = [(str(item.value), item.help or "") for item in items if item.type == "plain"]
+    return [pair for pair in pairs if _is_harmless(pair[0], is_option=is_option)]
 
 
 def _is_harmless(value: str, *, is_option: bool) -> bool:
-    """Whether no shell finds syntax in a value, and our own parser no option."""
+    """Return whether a value has no shell syntax, and is not taken for an option."""
     if value.startswith("-") and not is_option:
         return False
     value = value.removesuffix("=")
     return bool(value) and all(
-        sign in _HARMLESS or unicodedata.category(sign)[0] in "LMN" for sign in value
+        character in _HARMLESS or unicodedata.category(character)[0] in "LMN" for character in value
     )
 
 
 def _command_at(group: Any, words: Sequence[str]) -> tuple[Any, list[str]]:
-    """Return the innermost command that is named, and the words after its name."""
+    """Return the context of the innermost named command, and the words after its name."""
     command, name, parent = group, "reservoir", None
     rest = list(words)
     while True:
         ctx = command.make_context(name, list(rest), parent=parent, resilient_parsing=True)
-        behind = command.make_parser(ctx).parse_args(list(rest))[1]
-        if not isinstance(command, TyperGroup) or not behind:
+        arguments = command.make_parser(ctx).parse_args(list(rest))[1]
+        if not isinstance(command, TyperGroup) or not arguments:
             return ctx, rest
-        known = command.get_command(ctx, behind[0])
-        if known is None:
-            raise UsageError(f"no command {behind[0]!r}")
-        command, name, parent, rest = known, behind[0], ctx, list(behind[1:])
+        subcommand = command.get_command(ctx, arguments[0])
+        if subcommand is None:
+            raise UsageError(f"no command {arguments[0]!r}")
+        command, name, parent, rest = subcommand, arguments[0], ctx, list(arguments[1:])
 
 
-def _awaiting(ctx: Any, words: Sequence[str]) -> Any:
+def _option_awaiting_value(ctx: Any, words: Sequence[str]) -> Any:
     """Return the option that takes the next word as its value."""
     for option in ctx.command.get_params(ctx):
         if isinstance(option, TyperOption) and not option.is_flag and not option.count:
@@ -259,22 +259,22 @@ def _argument(ctx: Any) -> Any:
 
 
 def script() -> str:
-    """Return the completion script for the shell we run in."""
+    """Return the completion script for the current shell."""
     return _SCRIPTS[_current_shell()].lstrip()
 
 
 def install() -> str:
-    """Install the script for the shell we run in; return what was done, in words.
+    """Install the completion script for the current shell; return a message for the user.
 
     :raises ReservoirError: a file cannot be written.
     """
     shell = _current_shell()
-    if shell not in _PLACES:
+    if shell not in _LOCATIONS:
         raise UsageError(
             f"cannot install completion for {shell}",
             hint="reservoir --show-completion >> $PROFILE",
         )
-    path, profile, line = _PLACES[shell]()
+    path, profile, line = _LOCATIONS[shell]()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(_SCRIPTS[shell].lstrip(), encoding="utf-8")
@@ -287,13 +287,13 @@ def install() -> str:
         ) from None
     loaded = f", which {profile} loads" if profile else ""
     return (
-        f"{shell} completion installed in {path}{loaded}; it works in the next terminal, "
-        f"or here after: exec {shell}"
+        f"{shell} completion installed in {path}{loaded}; open a new terminal to use it, "
+        f"or run: exec {shell}"
     )
 
 
 def _append_line(profile: Path, line: str) -> None:
-    """Add a line to a file unless it is there."""
+    """Append a line to a file unless the file has it."""
     text = profile.read_bytes() if profile.exists() else b""
     if line.encode() not in text.splitlines():
         end = b"" if not text or text.endswith(b"\n") else b"\n"
@@ -317,14 +317,14 @@ def _fish() -> tuple[Path, Path | None, str]:
     return config / "fish" / "completions" / "reservoir.fish", None, ""
 
 
-#: For each shell the script, a file that loads it, and the line that stands there.
-_PLACES = {"bash": _bash, "zsh": _zsh, "fish": _fish}
+#: For each shell, a function that returns the script's path, the profile, and the line to add.
+_LOCATIONS = {"bash": _bash, "zsh": _zsh, "fish": _fish}
 
 
 def _current_shell() -> str:
-    """Find the shell that runs us.
+    """Return the name of the shell that runs this process.
 
-    :raises UsageError: it is none that we know.
+    :raises UsageError: the shell is unknown or unsupported.
     """
     import shellingham  # Typer requires it
 
@@ -333,5 +333,5 @@ def _current_shell() -> str:
         if shell in _SCRIPTS:
             return shell
     raise UsageError(
-        "cannot tell which shell this is", hint="run it in bash, zsh, fish or PowerShell"
+        "cannot detect a supported shell", hint="run it in bash, zsh, fish or PowerShell"
     )

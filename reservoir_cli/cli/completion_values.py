@@ -1,6 +1,6 @@
-"""What the Tab key offers for the value of an option.
+"""Complete option values from the settings and the store.
 
-It answers from the settings and the store, within moments, and says nothing when it cannot.
+Errors give an empty list, and a locked store is not waited for.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,43 +11,44 @@ import typer
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import config
 
-#: What Typer takes: from the command so far to the values it may go on with.
+#: A callback of Typer: it maps the command line so far to possible values.
 Completer = Callable[[typer.Context], Iterable[str]]
-#: Seconds to wait for others; a Tab that hangs is worse than one that offers nothing.
+#: Seconds to wait for a locked store: no completions are better than a hanging shell.
 _PATIENCE = 0.1
 
 
 def among(*values: str) -> Completer:
-    """Offer these."""
+    """Return a completer for a fixed set of values."""
 
-    def offered(ctx: typer.Context) -> list[str]:
+    def complete(ctx: typer.Context) -> list[str]:
         return list(values)
 
-    return offered
+    return complete
 
 
 def models(ctx: typer.Context) -> list[str]:
-    """Offer the models that are known."""
+    """Complete the name of a model."""
     try:
-        return [each.name for each in config.load(_given(ctx, "config_file")).known_models()]
+        known = config.load(_root_option(ctx, "config_file")).known_models()
     except ReservoirError:
         return []
+    return [model.name for model in known]
 
 
 def partitions(ctx: typer.Context) -> list[str]:
-    """Offer the partitions of the store."""
+    """Complete the name of a partition."""
     return sorted({partition for partition, _, _ in _places(ctx)})
 
 
 def partition_words(ctx: typer.Context) -> list[str]:
-    """Offer what can be done with partitions, and then their names."""
+    """Complete the action of ``reservoir partitions``, then partition names."""
     return partitions(ctx) if ctx.params.get("words") else ["list", "rename", "merge", "delete"]
 
 
 def instances(ctx: typer.Context) -> list[str]:
-    """Offer the instances of the partition that is named, or of all."""
-    named = ctx.params.get("partition")
-    return sorted({name for partition, name, _ in _places(ctx) if named in (None, partition)})
+    """Complete the name of an instance, of the partition given with ``-p`` or of any."""
+    wanted = ctx.params.get("partition")
+    return sorted({name for partition, name, _ in _places(ctx) if wanted in (None, partition)})
 
 
 def _places(ctx: typer.Context) -> list[tuple[str, str, int]]:
@@ -55,8 +56,8 @@ def _places(ctx: typer.Context) -> list[tuple[str, str, int]]:
 
     try:
         with Reservoir.open(
-            _given(ctx, "db"),
-            config_file=_given(ctx, "config_file"),
+            _root_option(ctx, "db"),
+            config_file=_root_option(ctx, "config_file"),
             create=False,
             patience=_PATIENCE,
         ) as reservoir:
@@ -65,6 +66,6 @@ def _places(ctx: typer.Context) -> list[tuple[str, str, int]]:
         return []
 
 
-def _given(ctx: typer.Context, name: str) -> Any:
-    """Apply an option before the command; a shell that asks has not run its callback."""
+def _root_option(ctx: typer.Context, name: str) -> Any:
+    """Return a global option; during completion the callback that stores them has not run."""
     return ctx.find_root().params.get(name)

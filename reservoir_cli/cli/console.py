@@ -1,6 +1,6 @@
-"""The only place that prints. Data goes to stdout, everything else to stderr.
+"""The only module that prints: data to stdout, everything else to stderr.
 
-On a terminal Rich dresses it; in a pipe nothing is added to the data.
+Rich formats output for terminals; pipes get plain data.
 """
 
 import errno
@@ -29,15 +29,15 @@ ROLE_STYLES = {
     "system": "magenta",
     "tool": "yellow",
 }
-#: What could command a terminal, or show text in another order than it has: control characters,
-#: and those that embed, override and isolate directions. Tab and line feed may stay.
+#: Characters that could control a terminal or reorder text: control characters except tab and
+#: line feed, and those that embed, override and isolate text directions.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _color = True
 _quiet = False
 
 
 def configure(*, color: bool) -> None:
-    """Use colour on terminals, or never."""
+    """Allow or forbid colour on terminals."""
     global _color
     _color = color
 
@@ -47,25 +47,25 @@ def _uses_color() -> bool:
 
 
 def be_quiet(wanted: bool) -> None:
-    """Print no notes and no summaries any more; warnings and errors stay."""
+    """Suppress notes and summaries from now on, if wanted; warnings and errors stay."""
     global _quiet
     _quiet = _quiet or wanted
 
 
 class ClosedPipe(Exception):
-    """Whoever read our output has seen enough."""
+    """The reader of stdout has closed the pipe."""
 
 
 def is_quiet() -> bool:
-    """Return whether notes and summaries are left out."""
+    """Return whether notes and summaries are suppressed."""
     return _quiet
 
 
 def write(text: str) -> None:
-    """Print data: to the last byte as it is, but for what could command a terminal.
+    """Print data unchanged, except that control characters are escaped on terminals.
 
-    :raises ClosedPipe: nobody reads it any more.
-    :raises ReservoirError: it cannot be written, as on a full disk.
+    :raises ClosedPipe: the reader has closed the pipe.
+    :raises ReservoirError: writing failed, for example because the disk is full.
     """
     progress.stop()
     try:
@@ -78,12 +78,12 @@ def write(text: str) -> None:
         _silence(sys.stdout)
         reason = "stdout is closed" if error.errno == errno.EBADF else error.strerror
         raise ReservoirError(
-            f"cannot write the output: {reason}", hint="send it to a place with room for it"
+            f"cannot write the output: {reason}", hint="write it to a place with enough room"
         ) from None
 
 
 def _silence(stream: TextIO) -> None:
-    """Let what is left in a stream's buffer go nowhere at exit, instead of failing once more."""
+    """Discard what is left in a stream's buffer, so that the flush at exit does not fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
@@ -93,12 +93,12 @@ def document(fields: Mapping[str, Any]) -> None:
 
 
 def write_json(value: Any) -> None:
-    """Print a value as indented JSON; what UTF-8 cannot hold is written as an escape."""
+    """Print a value as indented JSON; see :func:`json_text`."""
     write(json_text(value))
 
 
 def json_text(value: Any) -> str:
-    """Return a value as indented JSON, which ends with a line break."""
+    """Return a value as indented JSON with a final line break; non-UTF-8 text is escaped."""
     text = json.dumps(value, ensure_ascii=False, indent=2)
     try:
         text.encode("utf-8")
@@ -108,44 +108,44 @@ def json_text(value: Any) -> str:
 
 
 def lines(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print JSON Lines: one row a line, no envelope."""
+    """Print JSON Lines: one row per line, no envelope."""
     write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 def note(text: str) -> None:
-    """Print a remark to stderr."""
+    """Print a note to stderr, unless quiet."""
     if not _quiet:
-        _tell("note: ", text, "dim")
+        _print_line("note: ", text, "dim")
 
 
 def warn(text: str) -> None:
-    """Warn the person on stderr."""
-    _tell("warning: ", text, "yellow")
+    """Print a warning to stderr."""
+    _print_line("warning: ", text, "yellow")
 
 
 def aside(text: str) -> None:
-    """Print a line to stderr that needs no word before it, such as a summary."""
+    """Print a line without a label, such as a summary, to stderr, unless quiet."""
     if not _quiet:
-        _tell("", text, "dim")
+        _print_line("", text, "dim")
 
 
 def trace(text: str) -> None:
     """Print a line of a traceback to stderr."""
-    _tell("", text, "dim")
+    _print_line("", text, "dim")
 
 
 def legend(text: str) -> None:
-    """Explain a table on stderr; a terminal breaks it between words."""
+    """Print the legend of a table to stderr; on a terminal it is wrapped between words."""
     if sys.stderr.isatty():
         _console(sys.stderr).print(_dim(text))
     else:
-        _tell("", text, "dim")
+        _print_line("", text, "dim")
 
 
 def ask(question: str, *, usual: bool = False) -> bool:
-    """Put a question on the terminal; anything but y or yes is a no.
+    """Ask a yes-or-no question on the terminal; any answer but y or yes means no.
 
-    :param usual: what Enter alone stands for.
+    :param usual: the meaning of an empty answer.
     """
     answer = read_answer(f"{question} {'[Y/n]' if usual else '[y/N]'}")
     if answer == "":
@@ -154,7 +154,7 @@ def ask(question: str, *, usual: bool = False) -> bool:
 
 
 def read_answer(question: str) -> str | None:
-    """Put a question on the terminal, and read a line; ``None`` where there is none (Ctrl-D)."""
+    """Print a question on the terminal and read a line; ``None`` at end of file (Ctrl-D)."""
     progress.stop()
     sys.stderr.write(f"{_line(question)} ")
     sys.stderr.flush()
@@ -166,10 +166,10 @@ def read_answer(question: str) -> str | None:
 
 
 def error(failure: ReservoirError, *, as_json: bool) -> None:
-    """Show an error: one line, and a hint if there is one."""
-    _tell("error: ", failure.message, "bold red")
+    """Print an error in one line, and its hint if it has one."""
+    _print_line("error: ", failure.message, "bold red")
     if failure.hint:
-        _tell("hint: ", failure.hint, "yellow")
+        _print_line("hint: ", failure.hint, "yellow")
     if as_json:
         document(
             {
@@ -188,35 +188,35 @@ def messages(
 ) -> None:
     """Print messages as ``role: content``.
 
-    A terminal also shows their ids, and where they lie if that is not one instance.
+    A terminal also shows their ids, and their instance and partition if these differ.
 
-    :param focus: id of a message whose id is set off.
+    :param focus: id of the message whose id is highlighted.
     """
     if sys.stdout.isatty():
-        width = max((len(f"#{each.id}") for each in found), default=0)
-        name_of = _place_names(found)
-        for each in found:
-            shown = _dim(f"#{each.id} ".rjust(width + 1))
-            if each.id == focus:
-                shown.stylize("not dim bold reverse", 0, width)
-            shown.append(escaped(name_of(each)), "dim")
-            shown.append_text(_dressed(each, timestamps, oneline))
-            _console(sys.stdout).print(shown, soft_wrap=True)
+        width = max((len(f"#{message.id}") for message in found), default=0)
+        prefix_of = _place_prefix(found)
+        for message in found:
+            line = _dim(f"#{message.id} ".rjust(width + 1))
+            if message.id == focus:
+                line.stylize("not dim bold reverse", 0, width)
+            line.append(escaped(prefix_of(message)), "dim")
+            line.append_text(_styled_message(message, timestamps, oneline))
+            _console(sys.stdout).print(line, soft_wrap=True)
     else:
-        write("".join(f"{message_line(each, timestamps, oneline)}\n" for each in found))
+        write("".join(f"{message_line(message, timestamps, oneline)}\n" for message in found))
 
 
-def _place_names(found: Sequence[StoredMessage]) -> Callable[[StoredMessage], str]:
-    """Return what names the place of a message: nothing if all lie in one instance."""
-    if len({(each.partition, each.instance) for each in found}) < 2:
+def _place_prefix(found: Sequence[StoredMessage]) -> Callable[[StoredMessage], str]:
+    """Return a function that names a message's place, as far as it differs among the messages."""
+    if len({(message.partition, message.instance) for message in found}) < 2:
         return lambda _: ""
-    if len({each.partition for each in found}) < 2:
-        return lambda each: f"{each.instance} · "
-    return lambda each: f"{each.partition}/{each.instance} · "
+    if len({message.partition for message in found}) < 2:
+        return lambda message: f"{message.instance} · "
+    return lambda message: f"{message.partition}/{message.instance} · "
 
 
 def message_line(message: StoredMessage, timestamps: bool, oneline: bool) -> str:
-    """Format a message as it is printed in a pipe."""
+    """Format a message as it is printed to a pipe."""
     text = plain_text(message)
     if oneline:
         text = text.replace("\r\n", "\\n").replace("\n", "\\n").replace("\r", "\\n")
@@ -224,7 +224,7 @@ def message_line(message: StoredMessage, timestamps: bool, oneline: bool) -> str
 
 
 def texts(lines: "Iterable[Text]") -> None:
-    """Print dressed lines to the terminal that stdout is."""
+    """Print styled lines to stdout, a terminal."""
     console = _console(sys.stdout)
     for line in lines:
         console.print(line, soft_wrap=True)
@@ -236,58 +236,58 @@ def is_terminal() -> bool:
 
 
 def columns() -> int:
-    """Return how wide the terminal is."""
+    """Return the width of the terminal."""
     return _console(sys.stdout).width
 
 
 def window_text(text: str) -> None:
-    """Print a context; on a terminal titles and roles are set off."""
+    """Print a context; on a terminal its titles and roles are highlighted."""
     if not sys.stdout.isatty():
         write(text)
         return
     from rich.text import Text
 
-    dressed = Text(escaped(text))
-    dressed.highlight_regex(r"(?m)^\[[^\]\n]+\]$", "bold magenta")
-    dressed.highlight_regex(r"(?m)^\d{4}-\d\d-\d\d$", "dim")
+    styled = Text(escaped(text))
+    styled.highlight_regex(r"(?m)^\[[^\]\n]+\]$", "bold magenta")
+    styled.highlight_regex(r"(?m)^\d{4}-\d\d-\d\d$", "dim")
     for role, style in ROLE_STYLES.items():
-        dressed.highlight_regex(rf"(?m)^(\[#\d+\] )?{role}:", style)
-    _console(sys.stdout).print(dressed, soft_wrap=True, end="")
+        styled.highlight_regex(rf"(?m)^(\[#\d+\] )?{role}:", style)
+    _console(sys.stdout).print(styled, soft_wrap=True, end="")
 
 
-def dressed_help(text: str) -> str:
+def style_help(text: str) -> str:
     """Return a help text; on a terminal, style its headings and options."""
     if not sys.stdout.isatty() or not _uses_color():
         return text
     from rich.text import Text
 
-    dressed = Text(text)
-    dressed.highlight_regex(r"(?m)^(Usage|Arguments|Options|Commands|Example):", "bold")
-    dressed.highlight_regex(r"(?m)^  (\[?[A-Za-z]+\]?(\.\.\.)?)(?=  )", "bold cyan")
-    dressed.highlight_regex(r"(?<![\w-])--?[a-z][\w-]*", "cyan")
-    dressed.highlight_regex(r"\[(default|required)[^]]*\]", "dim")
+    styled = Text(text)
+    styled.highlight_regex(r"(?m)^(Usage|Arguments|Options|Commands|Example):", "bold")
+    styled.highlight_regex(r"(?m)^  (\[?[A-Za-z]+\]?(\.\.\.)?)(?=  )", "bold cyan")
+    styled.highlight_regex(r"(?<![\w-])--?[a-z][\w-]*", "cyan")
+    styled.highlight_regex(r"\[(default|required)[^]]*\]", "dim")
     console = _console(sys.stdout)
-    with console.capture() as shown:
-        console.print(dressed, soft_wrap=True, end="")
-    return shown.get()
+    with console.capture() as output:
+        console.print(styled, soft_wrap=True, end="")
+    return output.get()
 
 
 def table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[str] = ()
 ) -> None:
-    """Print a table; in a pipe its cells are parted by tabs and there is no head.
+    """Print a table; in a pipe its cells are separated by tabs, without a header.
 
-    :param numeric: columns that are set to the right.
+    :param numeric: right-aligned columns.
     """
     if sys.stdout.isatty():
         console = _console(sys.stdout)
-        console.print(tables.fitted(columns, rows, console.width, plain=_plain, numeric=numeric))
+        console.print(tables.fit(columns, rows, console.width, plain=_plain, numeric=numeric))
     else:
         write("".join("\t".join(map(_cell, row)) + "\n" for row in rows))
 
 
 def _cell(text: str) -> str:
-    """Put the text of a table cell on one line."""
+    """Escape tabs and line breaks in a table cell."""
     return text.replace("\t", "\\t").replace("\r", "\\r").replace("\n", "\\n")
 
 
@@ -297,16 +297,16 @@ def side_table(
     numeric: Sequence[str] = (),
     spare: Sequence[str] = (),
 ) -> None:
-    """Print a table to stderr, in columns even where it is no terminal.
+    """Print a table to stderr, aligned even if stderr is not a terminal.
 
-    The last column is a text: it is cut to the room that a terminal has left.
+    The last column is cut to the remaining width of a terminal, and left out elsewhere.
 
-    :param spare: columns that are left out where there is no room, the first of them first.
+    :param spare: columns that a narrow terminal leaves out, the first of them first.
     """
     if sys.stderr.isatty():
         console = _console(sys.stderr)
         console.print(
-            tables.fitted(
+            tables.fit(
                 columns,
                 rows,
                 console.width,
@@ -328,27 +328,25 @@ def side_table(
 
 
 class ProgressBar:
-    """Long work on stderr, if that is a terminal, with its rate and the time that is left.
+    """A progress bar on stderr, if that is a terminal, with the rate and the remaining time.
 
-    It makes way for anything that is printed.
-
-    Call it with what is being done, how much of it is done, and how much there is (0: unknown).
-    Work that is done once, and says so, is told of in a pipe, too: nobody expects it.
+    It is removed when anything else is printed. One-time work, whose description ends in
+    ``, once``, is noted in a pipe, too, as users do not expect it.
     """
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
+        self._noted: set[str] = set()
         self._bar: Progress | None = None
         self._task: TaskID | None = None
-        self._begun: tuple[str, int, float] = ("", 0, 0.0)
+        self._start: tuple[str, int, float] = ("", 0, 0.0)
 
-    def __call__(self, what: str, done: int, total: int) -> None:
-        """Show how far the work has come."""
-        once = what.endswith(", once")
+    def __call__(self, description: str, done: int, total: int) -> None:
+        """Show the progress of the described work; a total of 0 is unknown."""
+        once = description.endswith(", once")
         if not sys.stderr.isatty():
-            if once and what not in self._told:
-                self._told.add(what)
-                note(what)
+            if once and description not in self._noted:
+                self._noted.add(description)
+                note(description)
             return
         if self._bar is None or self._task is None:
             from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
@@ -363,26 +361,26 @@ class ProgressBar:
                 *columns,
                 console=_console(sys.stderr),
                 transient=True,
-                redirect_stdout=False,  # stdout may be a pipe, and it is not the bar's
+                redirect_stdout=False,  # stdout may be a pipe
                 redirect_stderr=False,
             )
-            self._task = self._bar.add_task(what, total=None, share="")
+            self._task = self._bar.add_task(description, total=None, share="")
             self._bar.start()
-        share = self._share(what, done, total) if not once else f"{done}%" if total else ""
+        share = self._pace(description, done, total) if not once else f"{done}%" if total else ""
         self._bar.update(
-            self._task, description=what, completed=done, total=total or None, share=share
+            self._task, description=description, completed=done, total=total or None, share=share
         )
 
-    def _share(self, what: str, done: int, total: int) -> str:
-        """Return how far the work has come, and how fast since its first call."""
+    def _pace(self, description: str, done: int, total: int) -> str:
+        """Format the progress of the work, and its rate since the first call."""
         now = time.monotonic()
-        if what != self._begun[0] or done < self._begun[1]:
-            self._begun = (what, done, now)
-        _, first, since = self._begun
+        if description != self._start[0] or done < self._start[1]:
+            self._start = (description, done, now)
+        _, first, since = self._start
         return pace(done, total, done - first, now - since)
 
     def stop(self) -> None:
-        """Take the bar off the screen."""
+        """Remove the bar from the screen."""
         if self._bar is not None:
             self._bar.stop()
         self._bar = self._task = None
@@ -391,22 +389,22 @@ class ProgressBar:
 progress = ProgressBar()
 
 
-def _tell(prefix: str, text: str, style: str) -> None:
+def _print_line(prefix: str, text: str, style: str) -> None:
     progress.stop()
     line = f"{prefix}{_line(text)}"
     try:
         if sys.stderr.isatty() and _uses_color():
-            # Only the label has a colour, which is legible on any background, as dim text is.
+            # Colour only the label: the text stays legible on any background.
             from rich.text import Text
 
-            shown = Text(line)
-            shown.stylize(style, 0, None if style == "dim" else len(prefix))
-            _console(sys.stderr).print(shown, soft_wrap=True)
+            styled = Text(line)
+            styled.stylize(style, 0, None if style == "dim" else len(prefix))
+            _console(sys.stderr).print(styled, soft_wrap=True)
         else:
             sys.stderr.write(line + "\n")
             sys.stderr.flush()
     except OSError:
-        _silence(sys.stderr)  # nobody listens; the data matters, not the remarks
+        _silence(sys.stderr)  # stderr has no reader; go on for the sake of stdout
 
 
 def _console(file: TextIO) -> "Console":
@@ -423,14 +421,14 @@ def _plain(text: str) -> "Text":
     return Text(escaped(text))
 
 
-def _dressed(message: StoredMessage, timestamps: bool, oneline: bool) -> "Text":
+def _styled_message(message: StoredMessage, timestamps: bool, oneline: bool) -> "Text":
     from rich.text import Text
 
     text = message_line(message, False, oneline)
-    shown = Text()
-    shown.append(escaped(stamp(message)) if timestamps else "", "dim")
-    shown.append(f"{message.role}:", ROLE_STYLES[message.role.value])
-    return shown.append(escaped(text.removeprefix(f"{message.role}:")))
+    styled = Text()
+    styled.append(escaped(stamp(message)) if timestamps else "", "dim")
+    styled.append(f"{message.role}:", ROLE_STYLES[message.role.value])
+    return styled.append(escaped(text.removeprefix(f"{message.role}:")))
 
 
 def _dim(text: str) -> "Text":
@@ -440,7 +438,7 @@ def _dim(text: str) -> "Text":
 
 
 def stamp(message: StoredMessage) -> str:
-    """Return the time of a message, local on a terminal and UTC in a pipe, and its trace."""
+    """Return the time and trace id of a message; the time is local on a terminal, else UTC."""
     moment = message.created_at
     if sys.stdout.isatty():
         moment = to_local(moment)
@@ -448,18 +446,18 @@ def stamp(message: StoredMessage) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text for a terminal: what could command it is written out.
+    """Escape the characters of a text that could control a terminal.
 
-    JSON stays JSON: what it allows raw in its texts is written as it escapes it.
+    JSON stays valid: characters that it allows unescaped become JSON escapes.
     """
-    return text if text.isascii() and text.isprintable() else _CONTROL.sub(_written_out, text)
+    return text if text.isascii() and text.isprintable() else _CONTROL.sub(_escape, text)
 
 
-def _written_out(match: re.Match[str]) -> str:
-    number = ord(match[0])
-    return f"\\x{number:02x}" if number < 0x20 else f"\\u{number:04x}"
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\x{code:02x}" if code < 0x20 else f"\\u{code:04x}"
 
 
 def _line(text: str) -> str:
-    """Text for a terminal on one line."""
+    """Escape a text for one line of a terminal."""
     return escaped(text.replace("\n", "\\n"))

@@ -1,17 +1,17 @@
-"""The table of ``context --explain``: each candidate, its scores, and why it is in or out."""
+"""The table of ``context --explain``: each candidate, its scores, and the reason of its outcome."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from reservoir_cli.cli import console, options
 from reservoir_cli.context.reasons import describe_reason
-from reservoir_cli.context.render.json import explained
+from reservoir_cli.context.render.json import explain_candidates
 from reservoir_cli.context.render.window import ContextWindow
 from reservoir_cli.context.types import Candidate
 from reservoir_cli.messages import plain_text
 
 COLUMNS = ("id", "day", "role", "tier", "sim", "rec", "prio", "tokens", "", "why", "text")
-#: What is left out where a terminal is narrow, the first of them first.
+#: Columns that a narrow terminal leaves out, the first of them first.
 _SPARE = ("text", "day", "tier", "rec", "sim")
 _LEGEND = (
     "sim: how well it fits the question · rec: how new it is · "
@@ -22,16 +22,16 @@ _LEGEND = (
 def print_explanation(window: ContextWindow) -> None:
     """Print the table to stderr."""
     selection = window.selection
-    left_out = [each.candidate for each in (*selection.dropped, *selection.passed_over)]
-    candidates = {each.message.id: each for each in (*window.kept, *left_out)}
-    rows = [_cells(row, candidates[row["id"]]) for row in explained(window)]
+    left_out = [dropped.candidate for dropped in (*selection.dropped, *selection.passed_over)]
+    candidates = {candidate.message.id: candidate for candidate in (*window.kept, *left_out)}
+    rows = [_cells(row, candidates[row["id"]]) for row in explain_candidates(window)]
     console.side_table(COLUMNS, rows, numeric=COLUMNS[4:8], spare=_SPARE)
     console.legend(_LEGEND)
-    if left := window.not_reached:
-        were = "was" if left == 1 else "were"
+    if count := window.not_reached:
+        verb = "was" if count == 1 else "were"
         console.aside(
-            f"{options.counted(left, 'message')} that could only have filled the budget "
-            f"{were} not reached"
+            f"{options.counted(count, 'message')} that could only have filled the budget "
+            f"{verb} not reached"
         )
 
 

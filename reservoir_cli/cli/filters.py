@@ -1,4 +1,4 @@
-"""Read the options that name messages: their scope, filters such as ``--since``, and ids."""
+"""Parse the options that select messages: scope, filters such as ``--since``, and ids."""
 
 from datetime import UTC, datetime
 
@@ -7,7 +7,7 @@ from reservoir_cli.messages import Scope, clean_text, parse_role
 from reservoir_cli.reservoir import Filter, IdField, Reservoir
 from reservoir_cli.util.parse_times import parse_time
 
-#: What a filter is called where it is typed, if that is not its name.
+#: The options of filters that have another name than their field.
 OPTION_NAMES = {"text": "match", "trace_id": "trace-id", "conversation_id": "conversation"}
 
 
@@ -22,8 +22,8 @@ def read_scope(
 ) -> Scope:
     """Return the scope of a read.
 
-    :param one_instance: without ``-i`` take the instance named like the partition.
-    :raises UsageError: options that contradict each other.
+    :param one_instance: without ``-i``, take the instance named after the partition.
+    :raises UsageError: the options contradict each other.
     """
     if all_partitions and (partition or instance):
         raise UsageError(
@@ -56,9 +56,9 @@ def message_filter(
     pinned: bool = False,
     secrets: bool = False,
 ) -> Filter:
-    """Which messages are meant, as it was typed.
+    """Return the filter that the options describe.
 
-    :raises UsageError: an unknown role, what is no time, or an empty text.
+    :raises UsageError: an unknown role, an invalid time, or an empty text.
     """
     if text is not None and not text.strip():
         raise UsageError("--match needs a text", hint='--match "some words"')
@@ -79,9 +79,9 @@ def message_filter(
 
 
 def whole_id(reservoir: Reservoir, field: IdField, typed: str | None, scope: Scope) -> str | None:
-    """Complete the beginning of a trace or conversation id; what is none is returned as typed.
+    """Return the trace or conversation id with this prefix; the text itself if there is none.
 
-    :raises UsageError: several ids of the scope begin so, and none is exactly this.
+    :raises UsageError: several ids of the scope have this prefix, and none equals it.
     """
     if typed is None:
         return None

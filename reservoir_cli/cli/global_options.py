@@ -1,4 +1,4 @@
-"""What stands before the command."""
+"""The values of the options before the command."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -7,7 +7,7 @@ import typer
 
 
 class Globals(NamedTuple):
-    """What was given before the command."""
+    """The options before the command."""
 
     config: Path | None = None
     db: str | None = None
@@ -16,5 +16,4 @@ class Globals(NamedTuple):
 
 def globals_of(ctx: typer.Context) -> Globals:
     """Return the global options of this run."""
-    found = ctx.find_object(Globals)
-    return found if found is not None else Globals()
+    return ctx.find_object(Globals) or Globals()

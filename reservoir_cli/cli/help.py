@@ -1,6 +1,6 @@
-"""The help texts: the same words on a terminal, in a pipe, in the docs and in the man page.
+"""Format help texts identically for terminals, pipes, the docs and the man page.
 
-A terminal gets colour. Ranges are told in words where they matter.
+Terminals get colour. The parser's ranges are left out; help texts mention those that matter.
 """
 
 import re
@@ -20,28 +20,28 @@ _RANGE = re.compile(r"(?:; )?(?:\d+<=)?x[<>]=\d+(?:; )?")
 
 
 class _Helpful(_Base):
-    """What commands and groups have in common."""
+    """The help formatting that commands and groups share."""
 
     def get_help(self, ctx: Any) -> str:
         """Return the whole help text, styled for a terminal."""
-        return console.dressed_help(super().get_help(ctx))
+        return console.style_help(super().get_help(ctx))
 
     def get_short_help_str(self, limit: int = 45) -> str:
-        """Return the first paragraph; wrap it if it is long, do not cut it."""
+        """Return the first paragraph, in full."""
         return " ".join((self.help or "").split("\n\n")[0].split())
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the usage line; required parameters have no braces."""
+        """Return the parts of the usage line, without braces around required parameters."""
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
     def records(self, ctx: Any, kind: str | None = None) -> list[tuple[str, str]]:
-        """Arguments and options as they are written, each with what it does.
+        """Return (syntax, help text) pairs of the arguments and options.
 
         :param kind: only ``argument`` or ``option``.
         """
-        found = [each for each in self.get_params(ctx) if kind in (None, each.param_type_name)]
-        shown = [record for each in found if (record := each.get_help_record(ctx))]
-        return [(words, _RANGE.sub("", about).removesuffix("  []")) for words, about in shown]
+        params = [param for param in self.get_params(ctx) if kind in (None, param.param_type_name)]
+        pairs = [record for param in params if (record := param.get_help_record(ctx))]
+        return [(syntax, _RANGE.sub("", about).removesuffix("  []")) for syntax, about in pairs]
 
 
 def _be_quiet(ctx: Any, option: object, wanted: bool) -> None:
@@ -50,7 +50,7 @@ def _be_quiet(ctx: Any, option: object, wanted: bool) -> None:
 
 
 class HelpfulCommand(_Helpful, TyperCommand):
-    """A command. It takes ``--quiet``, as the program itself does before the command."""
+    """A command; it accepts ``--quiet``, as the program does before the command."""
 
     def __init__(self, *names: Any, params: list[Any] | None = None, **attributes: Any) -> None:
         quiet = TyperOption(
@@ -58,12 +58,12 @@ class HelpfulCommand(_Helpful, TyperCommand):
             is_flag=True,
             expose_value=False,
             callback=_be_quiet,
-            help="Print no notes and no summary.",
+            help="Print no notes or summaries.",
         )
         super().__init__(*names, params=[*(params or ()), quiet], **attributes)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Arguments, then options."""
+        """Write the sections of arguments and of options."""
         for title, kind in (("Arguments", "argument"), ("Options", "option")):
             if records := self.records(ctx, kind):
                 with formatter.section(title):
@@ -71,10 +71,10 @@ class HelpfulCommand(_Helpful, TyperCommand):
 
 
 class HelpfulGroup(_Helpful, TyperGroup):
-    """A group of commands. Without a command it prints its help."""
+    """A group of commands; without a command it prints its help."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Print the help if nothing is typed."""
+        """Print the help if there are no arguments."""
         if not args and self.no_args_is_help and not ctx.resilient_parsing:
             console.write(ctx.get_help() + "\n")
             ctx.exit()

@@ -1,4 +1,4 @@
-"""Say where messages are, when a command found none where it looked."""
+"""Explain empty results: say which filters exclude everything, or where messages are."""
 
 import shlex
 from collections import Counter
@@ -11,9 +11,9 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Filter, Reservoir
 
-#: Said of an empty store.
+#: The note for an empty store.
 NOTHING_STORED = "nothing is stored yet: reservoir init, or reservoir ingest FILE"
-#: So many other places are named when one is empty.
+#: How many other places a note names.
 _MOST_NAMED = 3
 
 
@@ -25,13 +25,13 @@ def tell(
     beyond: str = "",
     say: Callable[[str], object] = console.note,
 ) -> None:
-    """Say where messages are, after a command that found none in its scope."""
-    if said := sentence(scope, places, in_partition=in_partition, beyond=beyond):
-        say(said)
+    """Print where messages are, after a command that found none in its scope."""
+    if text := sentence(scope, places, in_partition=in_partition, beyond=beyond):
+        say(text)
 
 
 def place(scope: Scope) -> str:
-    """Name a scope in a sentence: a partition, or an instance of one."""
+    """Return the name of a scope for a sentence."""
     if scope.partition is None:
         return "the store"
     return scope.partition if scope.instance is None else str(scope)
@@ -44,95 +44,96 @@ def sentence(
     in_partition: str = "",
     beyond: str = "",
 ) -> str:
-    """Say where messages are, if a scope has none; nothing if they are in it.
+    """Return a note on where messages are, if a scope has none; empty if it has some.
 
-    :param in_partition: an option that takes in the whole partition, if that needs one.
-    :param beyond: an option that takes in all partitions, for a command that takes one instance.
+    :param places: partition, instance and number of messages.
+    :param in_partition: the option for the whole partition, if the command needs one.
+    :param beyond: the option for all partitions, if the command takes one instance.
     """
     if not places:
         return NOTHING_STORED
-    if any(_inside(scope, each) for each in places):
+    if any(_contains(scope, entry) for entry in places):
         return ""
-    own = [each for each in places if each[0] == scope.partition]
+    own = [entry for entry in places if entry[0] == scope.partition]
     if own:
-        _, instance, count = max(own, key=lambda each: each[2])
+        _, instance, count = max(own, key=lambda entry: entry[2])
         ways = ", or ".join(filter(None, (f"-i {instance}", in_partition)))
-        there = f"{_messages(count)} in {scope.partition}/{instance} ({ways})"
-    elif beyond and not _nearest(scope, places):
-        partition, instance, count = max(places, key=lambda each: each[2])
+        elsewhere = f"{_messages(count)} in {scope.partition}/{instance} ({ways})"
+    elif beyond and not _similar_names(scope, places):
+        partition, instance, count = max(places, key=lambda entry: entry[2])
         ways = f"-p {partition} -i {instance}, or {beyond}"
-        there = f"{_messages(count)} in {partition}/{instance} ({ways})"
+        elsewhere = f"{_messages(count)} in {partition}/{instance} ({ways})"
     else:
-        near = _nearest(scope, places) or _fullest(places)
-        there = ", ".join(f"{_messages(count)} in {name} (-p {name})" for name, count in near)
-    return f"nothing in {place(scope)}; {there}"
+        totals = _similar_names(scope, places) or _totals(places).most_common(_MOST_NAMED)
+        elsewhere = ", ".join(f"{_messages(count)} in {name} (-p {name})" for name, count in totals)
+    return f"nothing in {place(scope)}; {elsewhere}"
 
 
-def _fullest(places: Sequence[tuple[str, str, int]]) -> list[tuple[str, int]]:
-    """Return the partitions with the most messages, and how many they are."""
-    counts: Counter[str] = Counter()
+def _totals(places: Sequence[tuple[str, str, int]]) -> Counter[str]:
+    """Return the number of messages of each partition."""
+    totals: Counter[str] = Counter()
     for partition, _, count in places:
-        counts[partition] += count
-    return counts.most_common(_MOST_NAMED)
+        totals[partition] += count
+    return totals
 
 
-def _nearest(scope: Scope, places: Sequence[tuple[str, str, int]]) -> list[tuple[str, int]]:
-    """Partitions whose names are almost the one that was typed, if there is none of that name."""
-    counts: Counter[str] = Counter()
-    for partition, _, count in places:
-        counts[partition] += count
-    if scope.partition is None or scope.partition in counts:
+def _similar_names(scope: Scope, places: Sequence[tuple[str, str, int]]) -> list[tuple[str, int]]:
+    """Return partitions with names like that of a scope whose partition does not exist."""
+    totals = _totals(places)
+    if scope.partition is None or scope.partition in totals:
         return []
     from difflib import get_close_matches
 
-    typed = {each.casefold(): each for each in counts}
-    near = get_close_matches(scope.partition.casefold(), typed)
-    return [(typed[each], counts[typed[each]]) for each in near]
+    names = {name.casefold(): name for name in totals}
+    matches = get_close_matches(scope.partition.casefold(), names)
+    return [(names[match], totals[names[match]]) for match in matches]
 
 
 def _messages(count: int) -> str:
     return f"{count:,} {'message' if count == 1 else 'messages'}"
 
 
-def _inside(scope: Scope, place: tuple[str, str, int]) -> bool:
+def _contains(scope: Scope, place: tuple[str, str, int]) -> bool:
     return scope.partition in (None, place[0]) and scope.instance in (None, place[1])
 
 
 def why_nothing(reservoir: Reservoir, scope: Scope, where: Filter) -> str:
-    """Why a read found nothing: the filters that no message passes, or where messages are."""
+    """Explain an empty read: name the filters that no message matches, or where messages are."""
     if not reservoir.view(scope, 1):
         return sentence(scope, reservoir.lookup.places())
-    open_to_all = asdict(type(where)())
-    typed = [
+    defaults = asdict(type(where)())
+    filters = [
         f"--{OPTION_NAMES.get(name, name)}"
         for name, value in asdict(where).items()
-        if value != open_to_all[name]
+        if value != defaults[name]
     ]
-    return describe_no_match("message", scope, typed, where) if typed else ""
+    return describe_no_match("message", scope, filters, where) if filters else ""
 
 
-def describe_no_match(noun: str, scope: Scope, typed: Sequence[str], where: Filter) -> str:
-    """Say that nothing in a scope passes the filters that were typed."""
-    if typed == ["--conversation"]:
+def describe_no_match(noun: str, scope: Scope, filters: Sequence[str], where: Filter) -> str:
+    """Return the note that nothing in a scope matches the options of a filter."""
+    if filters == ["--conversation"]:
         option = f" -p {shlex.quote(scope.partition)}" if scope.partition else ""
         missing = f"no conversation in {place(scope)} has the id {where.conversation_id}"
         return f"{missing}; reservoir conversations{option} lists them"
-    does = f"has the tag {where.tag}" if typed == ["--tag"] else f"passes {' and '.join(typed)}"
-    return f"no {noun} in {place(scope)} {does}"
+    verb = (
+        f"has the tag {where.tag}" if filters == ["--tag"] else f"matches {' and '.join(filters)}"
+    )
+    return f"no {noun} in {place(scope)} {verb}"
 
 
 def no_message(reservoir: Reservoir, number: int, scope: Scope) -> ReservoirError:
-    """Return the error for a message that is not where it was looked for; say where it is."""
+    """Return the error for a message that is not in the scope; the hint says where it is."""
     hint = "on a terminal, reservoir view and reservoir search show the numbers"
-    for each in reservoir.messages([number]):
-        hint = f"it is in partition {each.partition}: -p {each.partition}"
+    for message in reservoir.messages([number]):
+        hint = f"it is in partition {message.partition}: -p {message.partition}"
     return ReservoirError(f"no message {number} in {place(scope)}", hint=hint)
 
 
 def say_elsewhere(
     reservoir: Reservoir, partition: str, instance: str | None, where: Filter
 ) -> None:
-    """Say why a context found no message: its filters, or where messages are."""
+    """Explain why a context has no stored message: name its filters, or where messages are."""
     scope = Scope(partition, instance)
     if not reservoir.view(scope, 1):
         places = reservoir.lookup.places()

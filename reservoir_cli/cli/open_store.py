@@ -13,58 +13,58 @@ from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings.store_location import is_on_a_server
 
-#: Seconds that a program which answers others waits while others write.
+#: Seconds that a server waits for another writer.
 _PATIENCE = 10.0
-#: The store that was opened last. The end of the process frees its model at once, Python in 7 ms.
-_kept: list[Reservoir] = []
+#: Keeps the last store alive until the process exits: freeing its model would take 7 ms.
+_last_opened: list[Reservoir] = []
 
 
 @contextmanager
 def open_reservoir(ctx: typer.Context, *, create: bool = False) -> Iterator[Reservoir]:
-    """Open the store that this run is about, with its settings.
+    """Open the store of this run with its settings.
 
-    :param create: make the store when it is not there.
+    :param create: create the store if it does not exist.
     """
-    given = globals_of(ctx)
-    if given.db and not create and not is_on_a_server(given.db) and not Path(given.db).exists():
-        console.warn(f"there is no store at {given.db}")
+    flags = globals_of(ctx)
+    if flags.db and not create and not is_on_a_server(flags.db) and not Path(flags.db).exists():
+        console.warn(f"there is no store at {flags.db}")
     with Reservoir.open(
-        given.db,
-        config_file=given.config,
+        flags.db,
+        config_file=flags.config,
         create=create,
-        offline=given.offline,
+        offline=flags.offline,
         notify=console.warn,
         progress=console.progress,
     ) as reservoir:
-        _kept[:] = [reservoir]
+        _last_opened[:] = [reservoir]
         try:
             yield reservoir
-        except _ODD as error:
-            _blame_damage(reservoir, error)
+        except _UNEXPECTED as error:
+            _check_damage(reservoir, error)
             raise
         finally:
             console.progress.stop()
 
 
 def opener(ctx: typer.Context) -> Callable[..., Reservoir]:
-    """Return what opens the store for a program that answers others, as ``Reservoir.open``."""
-    given = globals_of(ctx)
+    """Return a function like ``Reservoir.open`` by which a server opens the store of this run."""
+    flags = globals_of(ctx)
 
-    def open_it(**asked: Any) -> Reservoir:
-        usual = {"config_file": given.config, "offline": given.offline, "patience": _PATIENCE}
-        return Reservoir.open(given.db, ready_only=True, **{**usual, **asked})
+    def open_it(**arguments: Any) -> Reservoir:
+        defaults = {"config_file": flags.config, "offline": flags.offline, "patience": _PATIENCE}
+        return Reservoir.open(flags.db, ready_only=True, **{**defaults, **arguments})
 
     return open_it
 
 
-#: What values that no store holds may end in, wherever they come to.
-_ODD = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
+#: Exceptions that invalid values read from a damaged store may cause.
+_UNEXPECTED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 
 
-def _blame_damage(reservoir: Reservoir, error: Exception) -> None:
-    """Call an unforeseen error what it is if the store is damaged.
+def _check_damage(reservoir: Reservoir, error: Exception) -> None:
+    """Replace an unexpected exception if the store is damaged.
 
-    :raises StoreCorruptError: it is.
+    :raises StoreCorruptError: the store is damaged.
     """
     if reservoir.database.is_damaged():
         raise StoreCorruptError(

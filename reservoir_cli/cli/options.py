@@ -1,4 +1,4 @@
-"""Options that several commands share, and what is typed or answered on a terminal."""
+"""Options shared by several commands, and helpers that read and check what the user types."""
 
 import sys
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ from reservoir_cli.util.read_files import LARGEST, decode, read_stream
 
 
 def _name(value: str | None) -> str | None:
-    """Check a name that was typed, and return it.
+    """Return a name from the command line, cleaned.
 
-    :raises UsageError: it is empty.
+    :raises UsageError: the name is empty.
     """
     if value is not None and not value.strip():
         raise UsageError(
-            "a partition, instance, trace or tag needs a name, not an empty text",
+            "the name of a partition, instance, trace or tag cannot be empty",
             hint="leave the option out",
         )
     return clean_text(value) if value else None
@@ -33,7 +33,7 @@ def _partition(about: str) -> Any:
         "-p",
         "--partition",
         metavar="NAME",
-        help=f"A person, a project{about}.",
+        help=f"Workspace, such as a person or a project{about}.",
         autocompletion=completion_values.partitions,
         callback=_name,
     )
@@ -44,54 +44,62 @@ def _instance(about: str) -> Any:
         "-i",
         "--instance",
         metavar="NAME",
-        help=f"A tool, a topic in it{about}.",
+        help=f"Channel in the partition, such as a tool or a topic{about}.",
         autocompletion=completion_values.instances,
         callback=_name,
     )
 
 
 Partition = Annotated[str | None, _partition(' (default: the setting "partition")')]
-#: The partition of a report, which is about everything without it.
-OnlyPartition = Annotated[str | None, _partition(" (default: everything)")]
+#: The partition of a report; without it the report covers all of them.
+OnlyPartition = Annotated[str | None, _partition(" (default: all partitions)")]
 OnePartition = Annotated[str, _partition("")]
-Instance = Annotated[str | None, _instance(" (default: the one named like the partition)")]
+Instance = Annotated[str | None, _instance(" (default: the one named after the partition)")]
 #: The instance of a read.
-ReadInstance = Annotated[str | None, _instance(" (default: all of the partition)")]
+ReadInstance = Annotated[str | None, _instance(" (default: the whole partition)")]
 #: The instance of a context.
 ContextInstance = Annotated[
     str | None,
     _instance(
-        ": take messages of it alone (default: recall from the whole partition; history of the "
-        "instance named like it, else of the newest)"
+        "; only its messages are used (default: recall from the whole partition, and take the "
+        "history of the instance named after it, else of the newest one)"
     ),
 ]
-#: Every read does this without being asked.
+#: The default of every read; still accepted.
 AllInstances = Annotated[bool, typer.Option("--all-instances", hidden=True)]
 EveryInstance = Annotated[
-    bool, typer.Option("--all-instances", help="Take all instances of the partition.")
+    bool, typer.Option("--all-instances", help="Include all instances of the partition.")
 ]
-AllPartitions = Annotated[bool, typer.Option("--all-partitions", help="Take everything there is.")]
+AllPartitions = Annotated[bool, typer.Option("--all-partitions", help="Include all partitions.")]
 TraceId = Annotated[
     str | None,
     typer.Option(
-        "--trace-id", metavar="ID", help="What a question and its replies share.", callback=_name
+        "--trace-id", metavar="ID", help="Id that a question and its replies share.", callback=_name
+    ),
+]
+TraceFilter = Annotated[
+    str | None,
+    typer.Option(
+        "--trace-id", metavar="ID", help="Only a question and its replies.", callback=_name
     ),
 ]
 Conversation = Annotated[str | None, typer.Option(metavar="ID", help="Only this conversation.")]
-#: What completes a role.
+#: Completes a role.
 a_role = completion_values.among("user", "assistant", "system", "tool")
 Match = Annotated[
     str | None,
-    typer.Option(metavar="TEXT", help="Only those that hold this text; case is ignored."),
+    typer.Option(metavar="TEXT", help="Only messages with this text; case is ignored."),
 ]
 Since = Annotated[
     str | None,
-    typer.Option(metavar="T", help="From a time on: 2026-05-09 (with that day), 7d, yesterday."),
+    typer.Option(
+        metavar="T", help="Only from this time on: 2026-05-09 (with that day), 7d, yesterday."
+    ),
 ]
 Until = Annotated[
     str | None,
     typer.Option(
-        metavar="T", help="Up to a time, or an age; 2026-05-09 means its start: without that day."
+        metavar="T", help="Only up to this time: 2026-05-09 (without that day), 7d, yesterday."
     ),
 ]
 RoleFilter = Annotated[
@@ -105,11 +113,11 @@ RoleFilter = Annotated[
 ]
 Source = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Only what came from this tool, such as chatgpt or cli."),
+    typer.Option(metavar="NAME", help="Only messages from this tool, such as chatgpt or cli."),
 ]
 Project = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Only conversations held in a folder of this name."),
+    typer.Option(metavar="NAME", help="Only conversations held in a folder with this name."),
 ]
 Tag = Annotated[
     str | None,
@@ -117,15 +125,19 @@ Tag = Annotated[
 ]
 ConversationTag = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Only conversations that have this tag.", callback=_name),
+    typer.Option(
+        metavar="NAME", help="Only conversations with a message that has this tag.", callback=_name
+    ),
 ]
-Timestamps = Annotated[bool, typer.Option("--timestamps", help="Put time and trace id in front.")]
+Timestamps = Annotated[
+    bool, typer.Option("--timestamps", help="Prefix each message with its time and trace id.")
+]
 OneLine = Annotated[
-    bool, typer.Option("--oneline", help="One message a line; line breaks become \\n.")
+    bool, typer.Option("--oneline", help="Print one message per line; line breaks become \\n.")
 ]
 Reserve = Annotated[
     int | None,
-    typer.Option("--reserve", metavar="N", min=0, help="Tokens kept free for the answer."),
+    typer.Option("--reserve", metavar="N", min=0, help="Tokens reserved for the answer."),
 ]
 #: The older name of --reserve.
 OutputReserve = Annotated[
@@ -139,19 +151,21 @@ Model = Annotated[
         autocompletion=completion_values.models,
     ),
 ]
-NoEmbed = Annotated[bool, typer.Option("--no-embed", help="Store only; `embed` catches up later.")]
+NoEmbed = Annotated[
+    bool, typer.Option("--no-embed", help="Store without embedding; `embed` catches up later.")
+]
 Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-JsonLines = Annotated[bool, typer.Option("--jsonl", help="Print a JSON object a line.")]
+JsonLines = Annotated[bool, typer.Option("--jsonl", help="Print one JSON object per line.")]
 
-#: How many characters of a message are shown in a line.
+#: Characters of a message's one-line preview.
 _SHOWN = 100
-#: The greatest number SQLite can hold.
+#: The largest integer SQLite can hold.
 MOST = 2**63 - 1
 
 
 def load_config(ctx: typer.Context) -> Config:
-    """Read the settings of this run, and warn of what is ignored in them."""
+    """Read the settings of this run, and print their warnings."""
     known = config.load(globals_of(ctx).config)
     for warning in known.warnings:
         console.warn(warning)
@@ -159,7 +173,7 @@ def load_config(ctx: typer.Context) -> Config:
 
 
 def one_reserve(reserve: int | None, output_reserve: int | None) -> int | None:
-    """Return the reserve that was typed, by either name of the option."""
+    """Return the value of ``--reserve`` or of its alias ``--output-reserve``."""
     if reserve is not None and output_reserve is not None:
         console.warn("--output-reserve is ignored: --reserve is given, too")
     return output_reserve if reserve is None else reserve
@@ -172,10 +186,10 @@ def is_number(typed: str) -> bool:
 
 
 def message_number(typed: str, name: str = "--id") -> int:
-    """Read the number of a message, with or without ``#``.
+    """Parse a message number, with or without ``#``.
 
-    :param name: of the option or argument.
-    :raises UsageError: it is no number that a message can have.
+    :param name: the option or argument, for the error.
+    :raises UsageError: the text is not a number, or is out of range.
     """
     digits = typed.strip().removeprefix("#")
     if not is_number(typed):
@@ -186,32 +200,32 @@ def message_number(typed: str, name: str = "--id") -> int:
 
 
 def joined(words: Sequence[str]) -> str:
-    """Join the words of a question that was typed without quotes; ``-`` alone is stdin."""
+    """Join the words of an unquoted question; ``-`` alone reads stdin."""
     return text_or_stdin(" ".join(words))
 
 
 def first_words(message: StoredMessage) -> str:
-    """Return a message in one line: its number, its role, and how it begins."""
+    """Return a one-line preview of a message: its number, role and first words."""
     line = f"#{message.id} {console.message_line(message, False, True)}"
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"
 
 
 def can_ask() -> bool:
-    """Whether somebody sits at a terminal, to answer."""
+    """Return whether stdin is a terminal, so that the user can be asked."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 
 def require_answer(question: str, yes: bool) -> None:
-    """Refuse to go on where a question cannot be asked.
+    """Check that the question can be asked, or that ``--yes`` answers it.
 
-    :raises UsageError: stdin is no terminal, and ``--yes`` was not given.
+    :raises UsageError: stdin is not a terminal, and ``--yes`` was not given.
     """
     if not yes and not can_ask():
-        raise UsageError(f"there is no terminal to ask at: {question}", hint="add --yes")
+        raise UsageError(f"cannot ask without a terminal: {question}", hint="add --yes")
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Ask a person, unless they said yes beforehand; without a yes the run ends with 1."""
+    """Ask for confirmation unless ``--yes`` was given; exit with 1 if the answer is no."""
     require_answer(question, yes)
     if not yes and not console.ask(question):
         console.note("nothing was changed")
@@ -219,34 +233,34 @@ def confirm(question: str, yes: bool) -> None:
 
 
 def counted(count: int, noun: str) -> str:
-    """Count something in words, such as ``1 message`` or ``1,200 messages``."""
+    """Return a count with its noun, such as ``1 message`` or ``1,200 messages``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def one_form(**flags: bool) -> None:
-    """Refuse two options that each choose what is printed.
+    """Check that at most one of several options that choose the output is set.
 
     :raises UsageError: more than one is set.
     """
-    given = [f"--{name}" for name, value in flags.items() if value]
-    if len(given) > 1:
+    names = [f"--{name}" for name, value in flags.items() if value]
+    if len(names) > 1:
         raise UsageError(
-            f"choose one of {' and '.join(given)}", hint=f"leave {' or '.join(given[1:])} out"
+            f"choose one of {' and '.join(names)}", hint=f"leave {' or '.join(names[1:])} out"
         )
 
 
 def text_or_stdin(text: str) -> str:
-    """Return what was typed; for ``-``, the text on stdin."""
+    """Return the text, cleaned; for ``-``, the text on stdin."""
     if text != "-":
         return clean_text(text)
     return decode(read_stdin(), "stdin")[0].strip()
 
 
 def read_stdin(most: int = LARGEST) -> bytes:
-    """All of stdin; nothing when it is closed.
+    """Read all of stdin; a closed stdin is empty.
 
-    :param most: how many bytes it may have.
-    :raises ReservoirError: it has more, or cannot be read.
+    :param most: the largest number of bytes.
+    :raises ReservoirError: stdin is larger, or cannot be read.
     """
     if sys.stdin is None:
         return b""

@@ -1,14 +1,14 @@
-"""Format how far long work has come, how fast it goes, and how long the rest takes."""
+"""Format the progress of long work, its rate and the remaining time."""
 
-#: Before so many seconds a rate says little.
+#: Seconds before a rate is meaningful.
 _MEASURABLE = 1.0
 
 
 def pace(done: int, total: int, measured: int, seconds: float) -> str:
     """Return a text such as ``512 of 12,431 · 260/s · 46 s left``.
 
-    :param total: how much there is; 0 if that is unknown.
-    :param measured: how much was done in ``seconds``, which may be less than ``done``.
+    :param total: the amount of work; 0 if unknown.
+    :param measured: the part of ``done`` that took ``seconds``.
     """
     if not total:
         return ""
@@ -21,7 +21,7 @@ def pace(done: int, total: int, measured: int, seconds: float) -> str:
 
 
 def in_words(seconds: float) -> str:
-    """Return a duration as a person would say it: ``46 s``, ``3 min``, ``1 h 20 min``."""
+    """Format a duration for people: ``46 s``, ``3 min``, ``1 h 20 min``."""
     if seconds < 99.5:
         return f"{max(1, round(seconds))} s"
     minutes = round(seconds / 60)

@@ -1,4 +1,4 @@
-"""What a search prints: its hits in a pipe, and on a terminal."""
+"""Print the hits of a search, to a pipe or a terminal."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-#: Characters of a passage in a pipe.
+#: Characters of a passage printed to a pipe.
 _SNIPPET = 300
 #: Lines of text below the heading of a hit.
 _LINES = 2
@@ -26,7 +26,7 @@ _WORD = "bold red"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How hits are printed."""
+    """The format of hits."""
 
     full: bool = False
     snippets: bool = False
@@ -35,22 +35,22 @@ class Form:
 
     @property
     def cuts(self) -> bool:
-        """Whether passages are printed instead of whole messages."""
+        """Passages are printed instead of whole messages."""
         if self.full or self.oneline:
             return False
         return self.snippets or sys.stdout.isatty()
 
 
 def print_hits(hits: Sequence[Hit], form: Form) -> None:
-    """Print hits: in a pipe a message each, on a terminal its best passage."""
+    """Print hits; by default whole messages to a pipe, and best passages to a terminal."""
     if not sys.stdout.isatty():
-        console.write("".join(_piped(hit, form) for hit in hits))
+        console.write("".join(_plain_lines(hit, form) for hit in hits))
         return
     for hit in hits:
-        console.texts(_dressed(hit, form))
+        console.texts(_styled_lines(hit, form))
 
 
-def _piped(hit: Hit, form: Form) -> str:
+def _plain_lines(hit: Hit, form: Form) -> str:
     lines = [f"{hit.rank}. {_line(hit.message, hit, form)}\n"]
     lines += [f"{_INDENT}{_line(message, None, form)}\n" for message in hit.linked]
     return "".join(lines)
@@ -64,18 +64,18 @@ def _line(message: StoredMessage, hit: Hit | None, form: Form) -> str:
     return f"{console.stamp(message) if form.timestamps else ''}{message.role}: {part}"
 
 
-def _dressed(hit: Hit, form: Form) -> "Iterator[Text]":
+def _styled_lines(hit: Hit, form: Form) -> "Iterator[Text]":
     """Yield the lines of a hit on a terminal."""
     from rich.text import Text
 
     if form.oneline:
-        yield _on_one_line(hit, form)
+        yield _styled_line(hit, form)
         return
     width = console.columns()
     yield _heading(hit.message, f"{hit.rank}. ", hit.title, form, width)
     text = plain_text(hit.message)
     if form.full:
-        yield Text(_INDENT).append_text(_marked(text, hit.words, f"\n{_INDENT}"))
+        yield Text(_INDENT).append_text(_highlight(text, hit.words, f"\n{_INDENT}"))
     else:
         yield from _passage(hit, text, width - len(_INDENT))
     for message in hit.linked:
@@ -87,7 +87,7 @@ def _dressed(hit: Hit, form: Form) -> "Iterator[Text]":
 def _heading(
     message: StoredMessage, start: str, title: str | None, form: Form, width: int
 ) -> "Text":
-    """Return the line above a hit: role, day, number, place and title, as far as there is room."""
+    """Return the line above a hit: role, day, number, place and title, cut to the width."""
     from rich.text import Text
 
     day = f"{to_local(message.created_at):%Y-%m-%d}"
@@ -112,7 +112,7 @@ def _passage(hit: Hit, text: str, width: int) -> "Iterator[Text]":
     if (cells := cell_len(console.escaped(part))) > room:
         size = max(8, room * len(part) // cells)
         part, words = choose_part(text, hit.words, hit.passage, size)
-    lines = _wrapped(_marked(part, words, " "), max(8, width))
+    lines = _wrap(_highlight(part, words, " "), max(8, width))
     if len(lines) > _LINES:
         lines[_LINES - 1].truncate(max(8, width) - 1)
         lines[_LINES - 1].append("…")
@@ -120,7 +120,7 @@ def _passage(hit: Hit, text: str, width: int) -> "Iterator[Text]":
         yield type(line)(_INDENT).append_text(line)
 
 
-def _wrapped(text: "Text", width: int) -> "list[Text]":
+def _wrap(text: "Text", width: int) -> "list[Text]":
     from rich.console import Console
 
     lines = list(text.wrap(Console(width=width), width))
@@ -129,29 +129,30 @@ def _wrapped(text: "Text", width: int) -> "list[Text]":
     return [line for line in lines if line.plain]
 
 
-def _on_one_line(hit: Hit, form: Form) -> "Text":
+def _styled_line(hit: Hit, form: Form) -> "Text":
     from rich.text import Text
 
     message = hit.message
     line = Text(f"{hit.rank}. ", "bold").append(f"#{message.id} ", "dim")
     line.append(console.stamp(message) if form.timestamps else "", "dim")
     line.append(f"{message.role}: ", console.ROLE_STYLES[message.role.value])
-    return line.append_text(_marked(plain_text(message), hit.words, "\\n"))
+    return line.append_text(_highlight(plain_text(message), hit.words, "\\n"))
 
 
-def _marked(text: str, words: Sequence[tuple[int, int]], newline: str) -> "Text":
-    """Return a text for a terminal with some words set off.
+def _highlight(text: str, words: Sequence[tuple[int, int]], newline: str) -> "Text":
+    """Return a text for a terminal with highlighted words.
 
-    :param newline: what stands for a line break.
+    :param words: start and end of each word in the text.
+    :param newline: replaces line breaks.
     """
     from rich.text import Text
 
-    def plain(part: str) -> str:
+    def escape(part: str) -> str:
         return console.escaped(part.replace("\r\n", "\n")).replace("\n", newline)
 
-    marked, at = Text(), 0
+    styled, position = Text(), 0
     for start, end in words:
-        if start >= at:
-            marked.append(plain(text[at:start])).append(plain(text[start:end]), _WORD)
-            at = end
-    return marked.append(plain(text[at:]))
+        if start >= position:
+            styled.append(escape(text[position:start])).append(escape(text[start:end]), _WORD)
+            position = end
+    return styled.append(escape(text[position:]))

@@ -1,4 +1,4 @@
-"""Tables on a terminal: where there is no room, the least needed gives way."""
+"""Fit tables into a terminal: narrow terminals lose the least important columns."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-#: A column of text that is narrower says nothing.
+#: Minimum width of a text column.
 LEGIBLE = 24
-#: Columns whose cells may be folded, or cut; all others are shown whole.
+#: Columns whose cells may be wrapped or cut; all others are shown whole.
 _LONG = {"title", "value", "found", "to do", "message", "text"}
-#: Columns that are left out where there is no room, the first of them first.
+#: Columns that a narrow terminal leaves out, the first of them first.
 SPARE = ("bytes", "source", "first", "messages", "reserve", "recommended", "available", "last")
-#: What a store holds, in words where these are not the names of the fields.
+#: Labels of the fields of a store's contents, if other than the field's name.
 HELD = {"pending": "not embedded yet", "synapses": "links between messages"}
 _MOMENT = re.compile(r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00\Z")
 _MINUTE = re.compile(r"\A(\d{4}-\d\d-\d\d) \d\d:\d\d\Z")
 
 
-def fitted(
+def fit(
     columns: Sequence[str],
     rows: Sequence[Sequence[str]],
     room: int,
@@ -35,12 +35,13 @@ def fitted(
 ) -> "Table":
     """Lay out a table without a frame, within the width of a terminal if possible.
 
-    Moments are shown in local time, to the minute or the day.
+    Times are shown in local time, to the minute or the day.
 
-    :param plain: a cell as it may be shown.
-    :param numeric: columns that are set to the right.
+    :param room: the width of the terminal.
+    :param plain: makes a cell's text safe to print.
+    :param numeric: right-aligned columns.
     :param spare: columns that may be left out, the first of them first.
-    :param cut: a column whose cells are cut rather than folded.
+    :param cut: the column whose cells are cut rather than wrapped.
     """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -52,36 +53,36 @@ def fitted(
         if name in columns and _width(columns, rows) > room:
             columns, rows = _without(columns.index(name), columns, rows)
     if cut in columns:
-        at = columns.index(cut)
-        left = room - _width(*_without(at, columns, rows)) - 2
-        rows = [[*row[:at], _shortened(row[at], left), *row[at + 1 :]] for row in rows]
-    shown = Table(box=SIMPLE_HEAD, show_header=any(columns), show_edge=False, padding=(0, 1, 0, 0))
+        index = columns.index(cut)
+        left = room - _width(*_without(index, columns, rows)) - 2
+        rows = [[*row[:index], _shorten(row[index], left), *row[index + 1 :]] for row in rows]
+    table = Table(box=SIMPLE_HEAD, show_header=any(columns), show_edge=False, padding=(0, 1, 0, 0))
     for name in columns:
-        shown.add_column(
+        table.add_column(
             name,
             justify="right" if name in numeric else "left",
             overflow="fold",
             no_wrap=any(columns) and name not in _LONG,
         )
     for row in rows:
-        shown.add_row(*(plain(cell) for cell in row))
-    return shown
+        table.add_row(*(plain(cell) for cell in row))
+    return table
 
 
 def _local_minute(match: re.Match[str]) -> str:
-    """Write a moment in local time, to the minute."""
+    """Format a time as local time, to the minute."""
     return f"{to_local(datetime.fromisoformat(match[0])):%Y-%m-%d %H:%M}"
 
 
 def _without(
-    at: int, columns: Sequence[str], rows: Sequence[Sequence[str]]
+    index: int, columns: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> tuple[list[str], list[list[str]]]:
-    """Return a table without one of its columns."""
-    first, *others = ([*row[:at], *row[at + 1 :]] for row in (columns, *rows))
-    return first, others
+    """Return the header and rows without one column."""
+    header, *others = ([*row[:index], *row[index + 1 :]] for row in (columns, *rows))
+    return header, others
 
 
-def _shortened(text: str, width: int) -> str:
+def _shorten(text: str, width: int) -> str:
     """Cut a text to a width; an ellipsis marks the cut."""
     from rich.cells import cell_len, set_cell_size
 
@@ -89,11 +90,11 @@ def _shortened(text: str, width: int) -> str:
 
 
 def _width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    """How wide a table is at least: its columns, and two spaces behind each."""
+    """Return the minimum width of a table: its columns, with two spaces between them."""
     from rich.cells import cell_len
 
     widths = [max(map(cell_len, cells)) for cells in zip(columns, *rows, strict=True)]
-    for at, name in enumerate(columns):
+    for index, name in enumerate(columns):
         if name in _LONG:
-            widths[at] = min(widths[at], LEGIBLE)
+            widths[index] = min(widths[index], LEGIBLE)
     return sum(widths) + 2 * len(widths) - 1

@@ -1,1 +1,1 @@
-"""From a question to a context window."""
+"""Build a context window from a question."""

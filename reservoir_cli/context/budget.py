@@ -1,4 +1,4 @@
-"""The arithmetic of a context's tokens. Pure.
+"""Compute how a context's tokens are distributed. Pure.
 
 available = min(max_context_tokens, window - reserve), or the budget given by hand;
 history = available - system - procedure - knowledge - episodes - current.
@@ -19,7 +19,7 @@ APPROXIMATE_SAFETY = 1.10
 
 
 class Meter(NamedTuple):
-    """A token counter with the factors that every count of a context has.
+    """A token counter with the factors applied to every count of a context.
 
     :param factor: multiplier times safety.
     """
@@ -41,17 +41,17 @@ class Meter(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """What stands before a printed count: ``≈`` unless it is exact."""
+        """The prefix of a printed count: ``≈`` unless the count is exact."""
         return "" if self.counter.exact else "≈"
 
-    def scaled(self, tokens: int) -> int:
+    def scale(self, tokens: int) -> int:
         """Multiply a raw count by the factors, and round up."""
-        # Rounded before it is rounded up: 10 * 1.1 is 11.000000000000002.
+        # First round off floating-point error: 10 * 1.1 is 11.000000000000002.
         return math.ceil(round(tokens * self.factor, 6))
 
     def count(self, text: str, messages: int = 0) -> int:
-        """Tokens of a text that makes up so many messages of the request."""
-        return self.scaled(self.counter.count(text) + PER_MESSAGE * messages)
+        """Count the tokens of a text that fills this many messages of the request."""
+        return self.scale(self.counter.count(text) + PER_MESSAGE * messages)
 
 
 def plan(
@@ -64,13 +64,14 @@ def plan(
     sections: Mapping[Section, int],
     min_history: int,
 ) -> TokenBudget:
-    """Spread a window's tokens.
+    """Divide the tokens of a context window.
 
-    :param limit: setting ``max_context_tokens``, which nothing but a budget exceeds.
-    :param budget: tokens asked for by hand; hard, nothing is taken off it.
-    :param sections: tokens of what is never pruned.
-    :param min_history: under a model's limit history gets this much, at most half of it, if the
-        sections leave anything; what they do not leave comes from the reserve, at most half of it.
+    :param limit: setting ``max_context_tokens``; only an explicit budget may exceed it.
+    :param budget: tokens requested by the user; a hard limit, nothing is subtracted from it.
+    :param sections: tokens of the sections that are never pruned.
+    :param min_history: under a model's limit, history gets this many tokens, but at most half of
+        the available ones, unless the sections leave nothing. At most half of the reserve is
+        borrowed for it.
     :raises UsageError: the budget exceeds the model's window, or leaves nothing.
     """
     notes = []
@@ -92,24 +93,24 @@ def plan(
             hint="lower the reserve, or give a positive --budget",
         )
     fixed = sum(sections.values())
-    left = available - fixed
+    remaining = available - fixed
     borrowed = 0
-    if budget is None and 0 < left < (least := min(min_history, available // 2)):
-        most = room + reserve // 2
-        most = most if limit is None else min(limit, most)
-        borrowed = min(least - left, max(0, most - available))
+    if budget is None and 0 < remaining < (minimum := min(min_history, available // 2)):
+        maximum = room + reserve // 2
+        maximum = maximum if limit is None else min(limit, maximum)
+        borrowed = min(minimum - remaining, max(0, maximum - available))
     if borrowed:
         notes.append(
-            f"the sections leave {left:,} tokens; history may take {left + borrowed:,}, "
+            f"the sections leave {remaining:,} tokens; history may take {remaining + borrowed:,}, "
             f"{borrowed:,} of them from the reserve"
         )
-    planned = TokenBudget(
-        window, reserve, available, dict(sections), max(0, left) + borrowed, borrowed
+    token_budget = TokenBudget(
+        window, reserve, available, dict(sections), max(0, remaining) + borrowed, borrowed
     )
-    if planned.overfull:
+    if token_budget.overfull:
         hint = "" if budget is None else f"; --budget {fixed:,} holds them"
         notes.append(
             f"the question and the sections alone take {fixed:,} of {available:,} tokens; "
             f"they are printed whole{hint}"
         )
-    return planned._replace(notes=tuple(notes))
+    return token_budget._replace(notes=tuple(notes))

@@ -1,4 +1,4 @@
-"""The core verb: from a question to a context window."""
+"""Build a context window: the core operation of Reservoir."""
 
 from collections.abc import Collection
 from datetime import UTC
@@ -10,23 +10,23 @@ from numpy.typing import NDArray
 from reservoir_cli.context import budget as budgets
 from reservoir_cli.context import passages
 from reservoir_cli.context.budget import Meter
-from reservoir_cli.context.fit_budget import Chooser, best_left_out
-from reservoir_cli.context.pool import masked, passages_of, pool_of, recounted, titles_of
+from reservoir_cli.context.fit_budget import Chooser, note_best_left_out
+from reservoir_cli.context.pool import build_pool, read_passages, read_titles, recount, redact
 from reservoir_cli.context.render.window import ContextWindow
-from reservoir_cli.context.sections import cap_notes, capped, section_tokens
+from reservoir_cli.context.sections import cap_notes, cap_sections, count_sections
 from reservoir_cli.context.selection import Rules
-from reservoir_cli.context.summaries import select_beside
-from reservoir_cli.context.tiers import fillers, not_printable, tiers_of, unread
+from reservoir_cli.context.summaries import select_with_summaries
+from reservoir_cli.context.tiers import assign_tiers, find_fillers, find_too_large, find_unprintable
 from reservoir_cli.context.types import ContextRequest, Tier
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope, to_epoch_ms
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval import filtered_scores, ranking, sessions
 from reservoir_cli.retrieval.dates import date_scores, find_dates
-from reservoir_cli.retrieval.follow_up_questions import running_talk
+from reservoir_cli.retrieval.follow_up_questions import read_running_talk
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
-from reservoir_cli.retrieval.respelling import respelling_notes, without_known_words
+from reservoir_cli.retrieval.respelling import drop_known_words, respelling_notes
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.candidates import Candidates, Talk
@@ -35,7 +35,7 @@ from reservoir_cli.storage.records import Filter
 from reservoir_cli.tokens import AnthropicCounter
 from reservoir_cli.util.languages import is_about_speaker
 
-#: With ``enough``, messages of less similarity are not recalled.
+#: With ``enough``, messages of lower similarity are not recalled.
 _ENOUGH = 0.4
 
 
@@ -48,101 +48,116 @@ def build_context(
     *,
     window: int,
     reserve: int,
-    mask: Redactor,
+    redactor: Redactor,
     where: Filter = Filter(),  # noqa: B008 - it is frozen
     explain: bool = False,
     without: Collection[int] = (),
 ) -> ContextWindow:
     """Choose the best context that a token budget can buy.
 
-    :param embedder: ``None`` to go by full text and recency alone.
-    :param window: tokens the model reads and writes at once.
+    :param embedder: ``None`` to rank by full text and recency only.
+    :param window: tokens of the model's context window.
     :param reserve: tokens kept for the answer.
-    :param where: consider only stored messages that pass.
-    :param mask: hides the secrets of messages before they are weighed and printed.
-    :param explain: tell what each similarity is made of.
-    :param without: ids of messages that are left out; scores stay as they are.
+    :param where: consider only stored messages that match.
+    :param redactor: redacts secrets in messages before they are ranked and printed.
+    :param explain: report the components of each similarity.
+    :param without: ids of messages to leave out; the other scores do not change.
     :raises UsageError: the budget does not fit the model.
     """
-    started = perf_counter()
-    asked, request = request, capped(request, settings, meter)
-    left_out = len(asked.knowledge + asked.episodes) - len(request.knowledge + request.episodes)
+    started_at = perf_counter()
+    pieces = len(request.knowledge + request.episodes)
+    request = cap_sections(request, settings, meter)
+    left_out = pieces - len(request.knowledge + request.episodes)
     budget = budgets.plan(
         window=window,
         reserve=reserve,
         limit=settings.max_context_tokens,
         budget=request.budget,
         model=request.model,
-        sections=section_tokens(request, meter),
+        sections=count_sections(request, meter),
         min_history=settings.min_history_tokens,
     )
-    vector = _vector(embedder, request.query, store)
-    embedded = perf_counter()
+    vector = _embed_query(embedder, request.query, store)
+    embedded_at = perf_counter()
     fill = settings.fill if settings.fill is not None else request.budget is not None
     with store.snapshot():
         instance = None if request.recall_only else _history_instance(request, store)
         scope = _recall_scope(request, settings, instance)
-        talk = _talk(request, settings, store, instance, vector)
-        found = store.candidates(scope, instance, request.query, vector, where, talk)
-        found = without_known_words(found, embedder)
+        talk = _preceding_talk(request, settings, store, instance, vector)
+        candidates = store.candidates(scope, instance, request.query, vector, where, talk)
+        candidates = drop_known_words(candidates, embedder)
         if request.exclude_conversation:
             session = Filter(session=request.exclude_conversation)
-            found = found.without(store.find(scope, session))
+            candidates = candidates.without(store.find(scope, session))
         if without:
-            found = found.without(Keys((request.partition, number) for number in without))
+            candidates = candidates.without(Keys((request.partition, number) for number in without))
         scored = ranking.score(
-            found,
+            candidates,
             settings,
-            _time_of_asking(request, found),
-            _date_scores(request, found),
+            _reference_time(request, candidates),
+            _score_dates(request, candidates),
             parts=explain,
         )
-        passing = filtered_scores.passing(found)
-        in_threads = sessions.places_in_threads(found)[passing]
+        passing = filtered_scores.matching_positions(candidates)
+        thread_positions = sessions.thread_positions(candidates)[passing]
         scored = filtered_scores.keep(scored, passing)
-        respelt = respelling_notes(found, store, scope, mask)
-        found = scored.candidates
+        respelt = respelling_notes(candidates, store, scope, redactor)
+        candidates = scored.candidates
         floor = floor_in_force(settings, store, embedder)
         silent = _is_silent(scored, request, floor)
         fill = fill and not silent
         room = int(budget.history / meter.factor) if fill else 0
-        rules = _rules(settings, meter, silent=silent)
-        hidden, unasked = not_printable(scored, request.query, settings, rules, store, scope)
-        tiers = tiers_of(scored, bool(request.query.strip()), settings, store, scope, hidden)
+        rules = _selection_rules(settings, meter, silent=silent)
+        hidden, repeated = find_unprintable(scored, request.query, settings, rules, store, scope)
+        tiers = assign_tiers(scored, bool(request.query.strip()), settings, store, scope, hidden)
         if silent:
-            tiers = {place: tier for place, tier in tiers.items() if tier is Tier.RECENT}
+            tiers = {position: tier for position, tier in tiers.items() if tier is Tier.RECENT}
         excerpt_over = settings.excerpt_over if settings.excerpts == "auto" else None
-        chosen = {*tiers, *unasked, *fillers(scored, room, excerpt_over)}
+        positions = {*tiers, *repeated, *find_fillers(scored, room, excerpt_over)}
         if settings.enough:
-            chosen = {place for place in chosen if _is_enough(scored, tiers, place)}
-        pins = set() if silent or request.recall_only else _pins(found, store, scope)
-        chosen |= pins
-        stored = store.with_partners([int(each) for each in found.ids[sorted(chosen)]], scope)
-        _, known = found.places(np.array([row.id for row in stored], np.int64))
-        stored = [row for row, passes in zip(stored, known, strict=True) if passes]
-        parts, cosines = passages_of(stored, excerpt_over, store, vector)
-        titles = titles_of(stored, scope, store, mask)
-    rows = masked(recounted(stored, store, meter), mask, meter)
-    parts = passages.as_printed(parts, stored, rows)
-    read = perf_counter()
+            positions = {position for position in positions if _is_enough(scored, tiers, position)}
+        pins = set() if silent or request.recall_only else _find_pins(candidates, store, scope)
+        positions |= pins
+        stored = store.with_partners(
+            [int(number) for number in candidates.ids[sorted(positions)]], scope
+        )
+        _, is_candidate = candidates.places(np.array([row.id for row in stored], np.int64))
+        stored = [row for row, matches in zip(stored, is_candidate, strict=True) if matches]
+        parts, cosines = read_passages(stored, excerpt_over, store, vector)
+        titles = read_titles(stored, scope, store, redactor)
+    rows = redact(recount(stored, store, meter), redactor, meter)
+    parts = passages.map_to_printed(parts, stored, rows)
+    read_at = perf_counter()
     limit = settings.max_tool_result_tokens
-    of_asker = is_about_speaker(request.query)
-    pool = pool_of(
-        rows, scored, in_threads, tiers, pins, limit, meter, titles, parts, cosines, of_asker
+    about_asker = is_about_speaker(request.query)
+    pool = build_pool(
+        rows,
+        scored,
+        thread_positions,
+        tiers,
+        pins,
+        limit,
+        meter,
+        titles,
+        parts,
+        cosines,
+        about_asker,
     )
-    not_reached = len(found.ids) - len(pool) if fill else 0
-    too_large = unread(scored, pool, room)
+    not_reached = len(candidates.ids) - len(pool) if fill else 0
+    too_large = find_too_large(scored, pool, room)
     chooser = Chooser(request, pool, budget, rules, meter, not_reached, too_large, silent)
-    selection, used, counting = chooser.choose()
+    selection, used, count_notes = chooser.choose()
     if settings.episodes == "auto" and embedder and vector is not None and not silent:
-        beside = select_beside(chooser, store, scope, (embedder, vector), settings, mask)
-        if beside:
-            request, selection, used, counting = beside
-    request, used = chooser.explaining(request, selection, used)
+        with_summaries = select_with_summaries(
+            chooser, store, scope, (embedder, vector), settings, redactor
+        )
+        if with_summaries:
+            request, selection, used, count_notes = with_summaries
+    request, used = chooser.add_excerpt_note(request, selection, used)
     timings = {
-        "embed": embedded - started,
-        "read": read - embedded,
-        "select": perf_counter() - read,
+        "embed": embedded_at - started_at,
+        "read": read_at - embedded_at,
+        "select": perf_counter() - read_at,
     }
     return ContextWindow(
         request,
@@ -152,35 +167,37 @@ def build_context(
         {"partition": request.partition, "instance": instance, "recall": str(scope)},
         used,
         left_out,
-        (*cap_notes(request, left_out, settings, meter), *budget.notes, *counting),
+        (*cap_notes(request, left_out, settings, meter), *budget.notes, *count_notes),
         {name: 1000 * seconds for name, seconds in timings.items()},
         scored.relevance,
         silent,
-        (*respelt, *best_left_out(selection, request, budget, meter)),
+        (*respelt, *note_best_left_out(selection, request, budget, meter)),
         floor,
     )
 
 
-def _vector(embedder: Embedder | None, question: str, store: Store) -> NDArray[np.float32] | None:
+def _embed_query(
+    embedder: Embedder | None, question: str, store: Store
+) -> NDArray[np.float32] | None:
     if embedder is None or not question.strip():
         return None
     return store.beside(question, lambda: embedder.encode_query(question))
 
 
-def _rules(settings: Settings, meter: Meter, *, silent: bool) -> Rules:
+def _selection_rules(settings: Settings, meter: Meter, *, silent: bool) -> Rules:
     return Rules(
         "tiers" if silent else settings.order,
         settings.min_history_messages,
         settings.min_cosine,
         settings.include_system,
         settings.standing_instructions,
-        # Three requests come near to the budget only if all of it can be used.
+        # Three requests only come close to the budget if all of it can be used.
         to_the_last=isinstance(meter.counter, AnthropicCounter),
     )
 
 
 def _history_instance(request: ContextRequest, store: Store) -> str:
-    """Return the instance of history: the one named, the partition's own, or its newest."""
+    """Return history's instance: the requested one, the partition's own, or its newest."""
     if request.instance is not None:
         return request.instance
     if store.last(Scope(request.partition, request.partition), 1, Filter(documents=False)):
@@ -188,19 +205,19 @@ def _history_instance(request: ContextRequest, store: Store) -> str:
     return store.newest_instance(request.partition) or request.partition
 
 
-def _talk(
+def _preceding_talk(
     request: ContextRequest,
     settings: Settings,
     store: Store,
     instance: str | None,
     vector: NDArray[np.float32] | None,
 ) -> Talk | None:
-    """Return what was said just before the question; in ``recall``, in the reader's session."""
+    """Return the messages just before the question; in ``recall``, of the reader's session."""
     if not settings.follow or not request.query.strip():
         return None
     if request.recall_only and not request.exclude_conversation:
         return None
-    return running_talk(
+    return read_running_talk(
         store,
         Scope(request.partition, instance),
         request.query,
@@ -211,26 +228,26 @@ def _talk(
     )
 
 
-def _time_of_asking(request: ContextRequest, found: Candidates) -> int:
-    """Return what ages are counted from; in ``recall`` that is no clock but the newest message."""
-    if request.recall_only and len(found.created_at):
-        return int(found.created_at[-1])
+def _reference_time(request: ContextRequest, candidates: Candidates) -> int:
+    """Return the time that ages are relative to: in ``recall`` that of the newest message."""
+    if request.recall_only and len(candidates.created_at):
+        return int(candidates.created_at[-1])
     return to_epoch_ms(request.now)
 
 
 def _recall_scope(request: ContextRequest, settings: Settings, instance: str | None) -> Scope:
-    """Where messages are looked for beyond the recent ones."""
+    """Return the scope that messages other than recent ones are recalled from."""
     narrow = settings.recall_scope == "instance"
     if settings.recall_scope == "auto":
         narrow = request.instance is not None
     return Scope(request.partition, instance if narrow else None)
 
 
-def _date_scores(request: ContextRequest, found: Candidates) -> ranking.Floats:
-    """How near each message is to a date that the question names, in local time."""
+def _score_dates(request: ContextRequest, candidates: Candidates) -> ranking.Floats:
+    """Score how near each message is to a date in the question, in local time."""
     local = request.now.astimezone()
     spans = find_dates(request.query, local)
-    return date_scores(spans, found.created_at, local.tzinfo or UTC)
+    return date_scores(spans, candidates.created_at, local.tzinfo or UTC)
 
 
 def floor_in_force(settings: Settings, store: Store, embedder: Embedder | None) -> float:
@@ -240,19 +257,19 @@ def floor_in_force(settings: Settings, store: Store, embedder: Embedder | None) 
 
 
 def _is_silent(scored: Scored, request: ContextRequest, floor: float) -> bool:
-    """Return whether no message fits the question well enough for any to be recalled."""
+    """Return whether no message fits the question well enough to recall anything."""
     if not request.query.strip() or not len(scored.candidates.ids):
         return False
     return scored.relevance < floor
 
 
-def _is_enough(scored: Scored, tiers: dict[int, Tier], place: int) -> bool:
-    """Return whether a message is recent or similar enough to be recalled."""
-    return tiers.get(place) is Tier.RECENT or bool(scored.similarity[place] >= _ENOUGH)
+def _is_enough(scored: Scored, tiers: dict[int, Tier], position: int) -> bool:
+    """Return whether a message is recent, or similar enough to be recalled."""
+    return tiers.get(position) is Tier.RECENT or bool(scored.similarity[position] >= _ENOUGH)
 
 
-def _pins(found: Candidates, store: Store, scope: Scope) -> set[int]:
+def _find_pins(candidates: Candidates, store: Store, scope: Scope) -> set[int]:
     """Return the positions of pinned messages."""
     numbers = [key.id for key in store.find(scope, Filter(pinned=True))]
-    places, _ = found.places(np.array(numbers, np.int64))
-    return set(places.tolist())
+    positions, _ = candidates.places(np.array(numbers, np.int64))
+    return set(positions.tolist())

@@ -1,4 +1,4 @@
-"""What a message costs of the budget, and what a selection takes as it is printed."""
+"""Count the tokens of single messages, and of a selection as it is printed."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -13,59 +13,59 @@ from reservoir_cli.context.types import PROVIDERS, Candidate, ContextRequest, Sp
 from reservoir_cli.messages import StoredMessage, plain_text
 
 
-def costs_of(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
-    """Return upper bounds of a message's tokens, as a recalled line and as a turn."""
+def build_costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
+    """Return upper bounds of a message's tokens as a recalled line and as a turn."""
     count = cache(meter.counter.count)
-    quote = quoted.quote_once(numbered=request.recall_only)
+    quote = quoted.cache_quotes(numbered=request.recall_only)
 
-    def said(message: StoredMessage, shown: str) -> int:
-        """Tokens of a message's text, counted once more if it is not printed as it was stored."""
-        return message.tokens if shown == plain_text(message) else count(shown)
+    def count_text(message: StoredMessage, text: str) -> int:
+        """Return a message's tokens, counting again if it is not printed as it was stored."""
+        return message.tokens if text == plain_text(message) else count(text)
 
-    def recalled(each: Candidate) -> int:
-        line = quoted.recalled_line(each.message, each.spans, numbered=request.recall_only)
-        role, shown = line.split(": ", 1)
-        framing = f"\n{quoted.GAP}\n{role}: \n{quoted.title_line(each)}"
-        return meter.scaled(said(each.message, shown) + count(framing))
+    def recalled_tokens(candidate: Candidate) -> int:
+        line = quoted.quote_line(candidate.message, candidate.spans, numbered=request.recall_only)
+        role, text = line.split(": ", 1)
+        framing = f"\n{quoted.GAP}\n{role}: \n{quoted.title_line(candidate)}"
+        return meter.scale(count_text(candidate.message, text) + count(framing))
 
-    def history(each: Candidate) -> int:
-        message = each.message
+    def history_tokens(candidate: Candidate) -> int:
+        message = candidate.message
         framing = f"{message.role}: \n\n" + " ".join(call.id for call in message.tool_calls)
         framing += message.tool_call_id or ""
-        tokens = said(message, quoted.defused(plain_text(message))) + count(framing)
-        return meter.scaled(tokens + PER_MESSAGE)
+        tokens = count_text(message, quoted.defuse(plain_text(message))) + count(framing)
+        return meter.scale(tokens + PER_MESSAGE)
 
     return Costs(
-        recalled=_once(recalled),
-        history=_once(history),
+        recalled=_cache_cost(recalled_tokens),
+        history=_cache_cost(history_tokens),
         day=meter.count("2026-01-01\n"),
         recalled_title=meter.count(
             f"{quoted.RECALLED_TITLE}\n{quoted.RECALLED_NOTE}\n{request.recall_note}\n---\n",
             messages=1,
         ),
-        printed=lambda recalled, run, limit: printed_tokens(
+        printed=lambda recalled, run, limit: count_printed(
             request, recalled, run, budget, meter, quote, limit
         ),
-        left_out=lambda answer: meter.count(f"{quoted.answer_left_out(answer)}\n"),
-        # Of a recall trials take a tenth of the time, and fill one more token in a thousand.
+        left_out=lambda answer: meter.count(f"{quoted.left_out_line(answer)}\n"),
+        # In a recall, trials take a tenth of the time and fill one more token in a thousand.
         trials=1 if request.recall_only else 32,
     )
 
 
-def _once(cost: Callable[[Candidate], int]) -> Callable[[Candidate], int]:
-    """Return the same function, which is asked once for each form of a message."""
-    known: dict[tuple[int, tuple[Span, ...] | None], int] = {}
+def _cache_cost(cost: Callable[[Candidate], int]) -> Callable[[Candidate], int]:
+    """Cache the cost of each printed form of a message."""
+    known_costs: dict[tuple[int, tuple[Span, ...] | None], int] = {}
 
     def cost_once(candidate: Candidate) -> int:
         form = candidate.message.id, candidate.spans
-        if form not in known:
-            known[form] = cost(candidate)
-        return known[form]
+        if form not in known_costs:
+            known_costs[form] = cost(candidate)
+        return known_costs[form]
 
     return cost_once
 
 
-def printed_tokens(
+def count_printed(
     request: ContextRequest,
     recalled: Sequence[Candidate],
     history: Sequence[Candidate],
@@ -74,16 +74,16 @@ def printed_tokens(
     quote: quoted.Quote | None = None,
     limit: float = math.inf,
 ) -> int:
-    """Tokens of recalled messages and history, as they are printed.
+    """Count the tokens of recalled messages and history as they are printed.
 
-    A text is counted whole as well: its sections are rounded one by one, which may come to less.
+    A text is also counted as a whole: rounding its sections one by one may give less.
 
-    :param limit: a count above it may be too low, but is above it, too.
+    :param limit: a count above it may be too low, but never falls below the limit.
     """
-    shown = turns.history_turns(request, recalled, history, quote)
-    alone = count_turns(shown, request.format, meter)
-    if request.format in PROVIDERS or alone > limit:
-        return alone
-    window = [*turns.fixed_turns(request), *shown, *turns.current_turn(request)]
-    whole = count_framed(window, request.format, meter)
-    return max(alone, whole - sum(budget.sections.values()))
+    printed_turns = turns.history_turns(request, recalled, history, quote)
+    tokens = count_turns(printed_turns, request.format, meter)
+    if request.format in PROVIDERS or tokens > limit:
+        return tokens
+    all_turns = [*turns.fixed_turns(request), *printed_turns, *turns.current_turn(request)]
+    framed_tokens = count_framed(all_turns, request.format, meter)
+    return max(tokens, framed_tokens - sum(budget.sections.values()))

@@ -1,9 +1,9 @@
-"""The best parts of a long message. Pure.
+"""Cut excerpts from long messages. Pure.
 
-A long message is offered by its passages, the best first. An excerpt is the text between some
-offsets; a mark stands for what is left out. It is cut between paragraphs, list items or
-sentences. A fenced block is cut only if it does not fit as a whole: then at a line, and the fence
-is closed and opened again.
+Passages of a long message are added one by one, the best first. An excerpt is the text between two
+offsets; a mark replaces what is left out. Cuts are made between paragraphs, list items or
+sentences. A fenced block is cut only if it does not fit whole: at a line end, with the fence
+closed and opened again.
 """
 
 import re
@@ -17,23 +17,23 @@ from reservoir_cli.context.passages import CRUMB, Nearness
 from reservoir_cli.context.types import Candidate, Span
 from reservoir_cli.messages import Role, StoredMessage, plain_text
 
-#: The first excerpt of a message has this share of its priority; that of a reply has less, since
-#: what a model said is longer and more alike than what it was told. It has the least when the
-#: question is about the one who asks, who has mostly said the answer.
-FIRST, OF_REPLY, OF_REPLY_ABOUT_ASKER = 0.85, 0.8, 0.6
-#: Each further excerpt has this share of that, and that of a reply the second one.
-FURTHER, FURTHER_OF_REPLY = 0.92, 0.9
+#: The first excerpt of a message has this share of the message's priority. A reply's has less:
+#: replies are longer and more alike than what users write. It has least when the question is about
+#: the user, whose own messages mostly hold the answer.
+FIRST_SHARE, REPLY_SHARE, REPLY_SHARE_ABOUT_USER = 0.85, 0.8, 0.6
+#: Each further excerpt has this share of the previous one's priority, a reply's the second one.
+NEXT_FACTOR, NEXT_REPLY_FACTOR = 0.92, 0.9
 #: Parts are added one by one up to this number, then in steps that grow with it.
 _SINGLE_STEPS = 8
-#: How far a cut may move to the next good place, in characters.
+#: How far a cut may move to reach a better place, in characters.
 _REACH = 400
-#: A gap with fewer characters than its mark is printed.
+#: A gap with fewer characters than its mark is printed instead of the mark.
 _SHORT_GAP = 24
-#: What frames an excerpt takes about so many tokens; fewer of its text than these are not worth it.
-_AROUND, _LEAST = 36, 30
-#: No part of a text is taken to have fewer tokens a character than this share of the whole's.
+#: Approximate tokens that frame an excerpt, and the fewest tokens of text worth an excerpt.
+_FRAME_TOKENS, _FEWEST_TOKENS = 36, 30
+#: The lowest density of tokens assumed for a part of a text, relative to the whole text.
 _DENSITY = 0.6
-#: Patterns are compiled when they are first needed: few contexts hold an excerpt.
+#: Compiled on first use: few contexts hold an excerpt.
 _BREAK = (
     r"\n[ \t\r]*\n\s*"  # a paragraph
     r"|\n(?=[ \t]*(?:[-*+•]|\d{1,3}[.)]|#{1,6}|\|)[ \t])"  # a list item, a heading, a table row
@@ -47,12 +47,12 @@ _FENCE_LINE = r"(?m)^[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(`{3,}|~{3,})([^\n]*)
 
 
 class Fence(NamedTuple):
-    """A fenced block.
+    """A fenced block of Markdown, by offsets in its text.
 
-    :param body: where its first line begins.
-    :param tail: where its closing line begins; the end of the text if it is not closed.
-    :param end: where it ends.
-    :param sign: what closes it.
+    :param body: the start of its first line.
+    :param tail: the start of its closing line; the end of the text if the block is not closed.
+    :param end: the end of the block.
+    :param sign: the fence that closes it.
     """
 
     start: int
@@ -61,36 +61,36 @@ class Fence(NamedTuple):
     end: int
     sign: str
 
-    def holds(self, place: int) -> bool:
-        """Return whether a place lies inside, not at its edges."""
-        return self.start < place < self.end
+    def holds(self, offset: int) -> bool:
+        """Return whether an offset lies inside the block, not at its edges."""
+        return self.start < offset < self.end
 
 
 class Outline:
-    """The places of a text where it can be cut."""
+    """The offsets at which a text can be cut."""
 
     def __init__(self, text: str) -> None:
         self.text = text
 
     @cached_property
     def breaks(self) -> list[int]:
-        """Where paragraphs, list items and sentences begin, and where the text ends."""
+        """The starts of paragraphs, list items and sentences, and the end of the text."""
         return [0, *(match.end() for match in re.finditer(_BREAK, self.text)), len(self.text)]
 
     @cached_property
     def whole(self) -> Span:
-        """All of the text but white space around it."""
-        return _stripped(self.text, 0, len(self.text))
+        """The span of the text without surrounding white space."""
+        return _strip(self.text, 0, len(self.text))
 
     @cached_property
     def fences(self) -> list[Fence]:
         """The fenced blocks in order."""
         return find_fences(self.text)
 
-    def widened(self, span: Span, *, whole_fences: bool) -> Span:
+    def widen(self, span: Span, *, whole_fences: bool) -> Span:
         """Return a span with its ends moved to good places to cut.
 
-        :param whole_fences: take in a fenced block that one of the ends lies in.
+        :param whole_fences: include all of a fenced block that one of the ends lies in.
         """
         start, end = self._start(span[0], span[1]), self._end(span[1], span[0])
         for fence in self.fences:
@@ -98,53 +98,54 @@ class Outline:
                 start = fence.start if whole_fences else self._line_start(fence, start)
             if fence.holds(end):
                 end = fence.end if whole_fences else self._line_end(fence, end)
-        return _stripped(self.text, start, max(start, end))
+        return _strip(self.text, start, max(start, end))
 
-    def without_bare_heading(self, span: Span) -> Span:
-        """Return a span without headings at its end: nothing of what they stand above is in it."""
+    def strip_bare_heading(self, span: Span) -> Span:
+        """Return a span without trailing headings whose text is not part of it."""
         start, end = span
         while start < end < self.whole[1]:
             line = max(start, self.text.rfind("\n", start, end) + 1)
             inside = any(fence.holds(line) for fence in self.fences)
             if inside or not re.fullmatch(_TITLE, self.text[line:end]):
                 break
-            start, end = _stripped(self.text, start, line)
+            start, end = _strip(self.text, start, line)
         return start, end
 
-    def lined(self, span: Span) -> Span:
-        """Return a span that ends, if inside a fenced block, with a line of it."""
+    def end_at_line(self, span: Span) -> Span:
+        """Return a span that, if it ends inside a fenced block, ends there at a line's end."""
         start, end = span
         for fence in self.fences:
             if fence.holds(end):
                 end = self._line_end(fence, end)
-        return _stripped(self.text, start, max(start, end))
+        return _strip(self.text, start, max(start, end))
 
-    def _start(self, place: int, end: int) -> int:
-        at = bisect_right(self.breaks, place)
-        before, after = self.breaks[at - 1], self.breaks[min(at, len(self.breaks) - 1)]
-        if place - before <= _REACH:
+    def _start(self, offset: int, end: int) -> int:
+        index = bisect_right(self.breaks, offset)
+        before, after = self.breaks[index - 1], self.breaks[min(index, len(self.breaks) - 1)]
+        if offset - before <= _REACH:
             return before
-        return after if after - place <= _REACH and after < end else place
+        return after if after - offset <= _REACH and after < end else offset
 
-    def _end(self, place: int, start: int) -> int:
-        at = bisect_left(self.breaks, place)
-        before, after = self.breaks[max(0, at - 1)], self.breaks[min(at, len(self.breaks) - 1)]
-        if after - place <= _REACH:
+    def _end(self, offset: int, start: int) -> int:
+        index = bisect_left(self.breaks, offset)
+        before = self.breaks[max(0, index - 1)]
+        after = self.breaks[min(index, len(self.breaks) - 1)]
+        if after - offset <= _REACH:
             return after
-        return before if place - before <= _REACH and before > start else place
+        return before if offset - before <= _REACH and before > start else offset
 
-    def _line_start(self, fence: Fence, place: int) -> int:
-        line = self.text.rfind("\n", 0, place) + 1
+    def _line_start(self, fence: Fence, offset: int) -> int:
+        line = self.text.rfind("\n", 0, offset) + 1
         if line < fence.body:
             return fence.start
         return line if line < fence.tail else fence.end
 
-    def _line_end(self, fence: Fence, place: int) -> int:
-        if place < fence.body:
+    def _line_end(self, fence: Fence, offset: int) -> int:
+        if offset < fence.body:
             return fence.start
-        if self.text[place - 1] == "\n":
-            return min(place, fence.tail)
-        line = self.text.find("\n", place) + 1
+        if self.text[offset - 1] == "\n":
+            return min(offset, fence.tail)
+        line = self.text.find("\n", offset) + 1
         return fence.end if not line or line >= fence.tail else line
 
 
@@ -153,50 +154,50 @@ def find_fences(text: str) -> list[Fence]:
     fences: list[Fence] = []
     if "```" not in text and "~~~" not in text:
         return fences
-    opened: re.Match[str] | None = None
+    opening: re.Match[str] | None = None
     for match in re.finditer(_FENCE_LINE, text):
         sign, info = match[1], match[2]
-        if opened is None:
+        if opening is None:
             if sign[0] == "~" or "`" not in info:
-                opened = match
-        elif sign.startswith(opened[1]) and not info.strip():
-            body = min(opened.end() + 1, match.start())
-            fences.append(Fence(opened.start(), body, match.start(), match.end(), opened[1]))
-            opened = None
-    if opened is not None:
-        body = min(opened.end() + 1, len(text))
-        fences.append(Fence(opened.start(), body, len(text), len(text), opened[1]))
+                opening = match
+        elif sign.startswith(opening[1]) and not info.strip():
+            body = min(opening.end() + 1, match.start())
+            fences.append(Fence(opening.start(), body, match.start(), match.end(), opening[1]))
+            opening = None
+    if opening is not None:
+        body = min(opening.end() + 1, len(text))
+        fences.append(Fence(opening.start(), body, len(text), len(text), opening[1]))
     return fences
 
 
 def is_long(message: StoredMessage, limit: int) -> bool:
-    """Return whether a message may be excerpted: tool calls and results never are."""
+    """Return whether a message may be excerpted; tool calls and results never are."""
     return message.tokens > limit and message.role is not Role.TOOL and not message.tool_calls
 
 
 def step_size(part: int) -> int:
-    """Return how many parts are added at once from this one on."""
+    """Return how many parts are added at once, starting with this one."""
     return 1 if part < _SINGLE_STEPS else part // 4
 
 
 def least_tokens(message: StoredMessage, parts: Sequence[Span]) -> float:
-    """Return what parts of a message cost at least, about: what costs more is not even tried."""
+    """Estimate the fewest tokens that parts of a message need; larger parts are not tried."""
     share = sum(end - start for start, end in parts) / max(1, len(message.content))
     return _DENSITY * share * message.tokens
 
 
 def discount(candidate: Candidate, part: int) -> float:
-    """Return the share of a message's priority that its parts have from this one on."""
+    """Return the share of a message's priority that its parts have, starting with this one."""
     if not candidate.replies:
-        return FIRST * FURTHER**part
-    first = OF_REPLY_ABOUT_ASKER if candidate.about_asker else OF_REPLY
-    return first * FURTHER_OF_REPLY**part
+        return FIRST_SHARE * NEXT_FACTOR**part
+    first = REPLY_SHARE_ABOUT_USER if candidate.about_asker else REPLY_SHARE
+    return first * NEXT_REPLY_FACTOR**part
 
 
 class Excerpter:
-    """Grows excerpts; the outline of each text is made once, and its passages are ranked once.
+    """Grows excerpts, caching the outline of each text and the ranking of its passages.
 
-    :param query: the question that passages are ranked by.
+    :param query: the question that ranks passages.
     """
 
     def __init__(self, query: str) -> None:
@@ -205,10 +206,10 @@ class Excerpter:
         self._parts: dict[int, tuple[Span, ...]] = {}
 
     def parts(self, candidate: Candidate) -> tuple[Span, ...]:
-        """Return the passages of a long message, the best first."""
+        """Return the passages of a long message, best first."""
         message = candidate.message
         if message.id not in self._parts:
-            ranked = self._nearness.ranked(message.content, candidate.parts, candidate.cosines)
+            ranked = self._nearness.rank(message.content, candidate.parts, candidate.cosines)
             self._parts[message.id] = ranked
         return self._parts[message.id]
 
@@ -217,84 +218,84 @@ class Excerpter:
             self._outlines[message.id] = Outline(plain_text(message))
         return self._outlines[message.id]
 
-    def ways(self, candidate: Candidate, parts: Sequence[Span]) -> Iterator[Candidate]:
-        """Yield a candidate that prints more of its message, the largest first.
+    def grow(self, candidate: Candidate, parts: Sequence[Span]) -> Iterator[Candidate]:
+        """Yield candidates that print more of their message, the largest first.
 
-        The first takes in a fenced block whole, the second, if it is another, only to a line.
+        The first includes fenced blocks whole; the second, if different, cuts them at a line.
 
-        :param candidate: with the spans that are printed so far; ``None`` for none of them.
+        :param candidate: with the spans printed so far; ``None`` if there are none.
         :param parts: passages to add.
         """
         outline = self._outline(candidate.message)
         tried: list[tuple[Span, ...]] = []
         for whole_fences in (True, False):
-            more = [outline.widened(part, whole_fences=whole_fences) for part in parts]
-            spans = joined(outline.text, [*(candidate.spans or ()), *more])
+            widened = [outline.widen(part, whole_fences=whole_fences) for part in parts]
+            spans = merge_spans(outline.text, [*(candidate.spans or ()), *widened])
             if spans not in tried:
                 tried.append(spans)
-                yield from _printing(candidate, outline, spans)
+                yield from _with_spans(candidate, outline, spans)
 
-    def shortened(self, candidate: Candidate, part: Span, room: int) -> Iterator[Candidate]:
-        """Yield a candidate that prints the beginning of a part, as much as may fit.
+    def shorten(self, candidate: Candidate, part: Span, room: int) -> Iterator[Candidate]:
+        """Yield candidates that print as much of the beginning of a part as may fit.
 
-        :param room: tokens that are left.
+        :param room: tokens left.
         """
         outline = self._outline(candidate.message)
-        start, end = outline.widened(part, whole_fences=False)
+        start, end = outline.widen(part, whole_fences=False)
         for share in (1.0, 0.75):
-            tokens = share * (room - _AROUND)
-            if tokens < _LEAST:
+            tokens = share * (room - _FRAME_TOKENS)
+            if tokens < _FEWEST_TOKENS:
                 return
             stop = start + int(tokens * len(outline.text) / candidate.message.tokens)
             stop = outline.breaks[bisect_right(outline.breaks, min(stop, end)) - 1]
             if stop - start >= CRUMB:
-                spans = joined(outline.text, [outline.lined((start, stop))])
-                yield from _printing(candidate, outline, spans)
+                spans = merge_spans(outline.text, [outline.end_at_line((start, stop))])
+                yield from _with_spans(candidate, outline, spans)
 
 
-def _printing(candidate: Candidate, outline: Outline, spans: tuple[Span, ...]) -> list[Candidate]:
-    """Return a candidate with what is printed of it; none if that is headings alone."""
+def _with_spans(candidate: Candidate, outline: Outline, spans: tuple[Span, ...]) -> list[Candidate]:
+    """Return a candidate that prints these spans; nothing if only headings are left."""
     if spans == (outline.whole,):
         return [replace(candidate, spans=None)]
-    ended = (outline.without_bare_heading(span) for span in spans)
-    spans = tuple(span for span in ended if span[0] < span[1])
+    trimmed = (outline.strip_bare_heading(span) for span in spans)
+    spans = tuple(span for span in trimmed if span[0] < span[1])
     return [replace(candidate, spans=spans)] if spans else []
 
 
-def joined(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Return spans in order; those with only a short gap or headings between become one."""
-    result: list[Span] = []
+def merge_spans(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Return spans in order, merging those separated only by a short gap or headings."""
+    merged: list[Span] = []
     for start, end in sorted(span for span in spans if span[0] < span[1]):
-        if result and _is_short(text, result[-1][1], start):
-            result[-1] = (result[-1][0], max(end, result[-1][1]))
+        if merged and _is_short_gap(text, merged[-1][1], start):
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
-            result.append((start, end))
-    if result:
-        first, last = result[0], result[-1]
-        if _is_short(text, 0, first[0]):
-            result[0] = _stripped(text, 0, first[1])
-        if _is_short(text, last[1], len(text)):
-            result[-1] = _stripped(text, result[-1][0], len(text))
-    return tuple(result)
+            merged.append((start, end))
+    if merged:
+        first, last = merged[0], merged[-1]
+        if _is_short_gap(text, 0, first[0]):
+            merged[0] = _strip(text, 0, first[1])
+        if _is_short_gap(text, last[1], len(text)):
+            merged[-1] = _strip(text, merged[-1][0], len(text))
+    return tuple(merged)
 
 
-def _is_short(text: str, start: int, end: int) -> bool:
+def _is_short_gap(text: str, start: int, end: int) -> bool:
     gap = text[start:end]
     return len(gap) < _SHORT_GAP or not gap.strip() or bool(re.fullmatch(_HEADINGS, gap))
 
 
-def written(text: str, spans: Sequence[Span], tokens: int) -> str:
-    """Write an excerpt: its parts in order, and a mark for everything between.
+def write_excerpt(text: str, spans: Sequence[Span], tokens: int) -> str:
+    """Write an excerpt: its parts in order, and a mark for each gap.
 
     :param tokens: of the whole text.
     """
     fences = find_fences(text)
-    lines, done = [], 0
+    lines, printed_to = [], 0
     for start, end in spans:
-        lines += _mark(text, done, start, tokens)
-        lines.append(_fenced(text, start, end, fences))
-        done = end
-    return "\n".join([*lines, *_mark(text, done, len(text), tokens)])
+        lines += _mark(text, printed_to, start, tokens)
+        lines.append(_close_fences(text, start, end, fences))
+        printed_to = end
+    return "\n".join([*lines, *_mark(text, printed_to, len(text), tokens)])
 
 
 def _mark(text: str, start: int, end: int, tokens: int) -> list[str]:
@@ -304,8 +305,8 @@ def _mark(text: str, start: int, end: int, tokens: int) -> list[str]:
     return [f"[… {missing:,} tokens]"]
 
 
-def _fenced(text: str, start: int, end: int, fences: Sequence[Fence]) -> str:
-    """Return a part of a text; a fence it is cut out of is opened before and closed behind it."""
+def _close_fences(text: str, start: int, end: int, fences: Sequence[Fence]) -> str:
+    """Return a part of a text; a fence that is cut is opened before it and closed after it."""
     shown = text[start:end]
     for fence in fences:
         if fence.body <= start < fence.tail:
@@ -316,8 +317,8 @@ def _fenced(text: str, start: int, end: int, fences: Sequence[Fence]) -> str:
     return shown
 
 
-def _stripped(text: str, start: int, end: int) -> Span:
-    """Return a span without white space at its ends; the first line keeps its indent."""
+def _strip(text: str, start: int, end: int) -> Span:
+    """Return a span without white space at its ends, keeping the first line's indent."""
     inside = text[start:end]
     stop = start + len(inside.rstrip())
     first = start + len(inside) - len(inside.lstrip())

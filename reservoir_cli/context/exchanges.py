@@ -1,4 +1,4 @@
-"""Which question a message belongs to, and which exchanges say the same. Pure."""
+"""Group messages into questions and their replies, and find repeated exchanges. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -8,14 +8,14 @@ from reservoir_cli.messages import Role, StoredMessage
 
 
 class Exchanges(NamedTuple):
-    """Questions with everything that was said in reply, by the ids of messages.
+    """Questions with all messages in reply to them, by message id.
 
-    An exchange is named by its question; a reply to no question is an exchange of its own.
+    An exchange has the id of its question; a reply to no question is an exchange by itself.
 
     :param exchange_of: the exchange of each message.
-    :param answer_of: of a question, its last reply that calls no tool.
-    :param call_of: of a tool result, the message that called and the index of its call.
-    :param copy_of: of an exchange, the first one that says the same, question and replies.
+    :param answer_of: for a question, its last reply that calls no tool.
+    :param call_of: for a tool result, the message that called the tool and the index of the call.
+    :param copy_of: for an exchange, the first one with the same question and replies.
     """
 
     exchange_of: Mapping[int, int]
@@ -25,22 +25,22 @@ class Exchanges(NamedTuple):
 
     @classmethod
     def of(cls, messages: Sequence[StoredMessage]) -> "Exchanges":
-        """Find the exchanges of messages.
+        """Find the exchanges among messages.
 
         :param messages: in order of time.
         """
         calls = pair_calls(messages)
         callers = {caller for caller, _ in calls.values()}
-        asked: dict[tuple[str, str], int] = {}
+        questions: dict[tuple[str, str], int] = {}
         exchange_of: dict[int, int] = {}
         answer_of: dict[int, int] = {}
         for index, message in enumerate(messages):
             trace = (message.instance, message.trace_id)
             exchange = message.id
             if message.role is Role.USER:
-                asked[trace] = message.id
-            elif message.role is Role.ASSISTANT and trace in asked:
-                exchange = asked[trace]
+                questions[trace] = message.id
+            elif message.role is Role.ASSISTANT and trace in questions:
+                exchange = questions[trace]
                 if index not in callers and message.content.strip():
                     answer_of[exchange] = message.id
             elif index in calls:
@@ -51,19 +51,19 @@ class Exchanges(NamedTuple):
             for index, (caller, number) in calls.items()
         }
         with_tools = {exchange_of[messages[index].id] for index in (*calls, *callers)}
-        return cls(exchange_of, answer_of, call_of, _copies(messages, exchange_of, with_tools))
+        return cls(exchange_of, answer_of, call_of, _find_copies(messages, exchange_of, with_tools))
 
 
-def _copies(
+def _find_copies(
     messages: Iterable[StoredMessage], exchange_of: Mapping[int, int], with_tools: set[int]
 ) -> dict[int, int]:
-    """Map each exchange to the first that says the same; one with tool calls equals no other."""
-    said: dict[int, list[tuple[str, str]]] = {}
+    """Map each exchange to the first with equal texts; one with tool calls equals only itself."""
+    texts_of: dict[int, list[tuple[str, str]]] = {}
     for message in messages:
         if text := message.content.strip():
-            said.setdefault(exchange_of[message.id], []).append((message.role.value, text))
+            texts_of.setdefault(exchange_of[message.id], []).append((message.role.value, text))
     first: dict[tuple[tuple[str, str], ...], int] = {}
     return {
         exchange: exchange if exchange in with_tools else first.setdefault(tuple(texts), exchange)
-        for exchange, texts in said.items()
+        for exchange, texts in texts_of.items()
     }

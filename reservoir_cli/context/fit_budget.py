@@ -1,4 +1,4 @@
-"""Select from the pool until the selection fits the budget as it is printed."""
+"""Select messages from the pool until the printed selection fits the budget."""
 
 import math
 from collections.abc import Sequence
@@ -7,8 +7,8 @@ from typing import Any
 
 from reservoir_cli.context import turns
 from reservoir_cli.context.budget import Meter
-from reservoir_cli.context.costs import costs_of, printed_tokens
-from reservoir_cli.context.render.window import written
+from reservoir_cli.context.costs import build_costs, count_printed
+from reservoir_cli.context.render.window import render
 from reservoir_cli.context.selection import NEWEST_SHARE, Rules, select
 from reservoir_cli.context.types import (
     Candidate,
@@ -20,14 +20,14 @@ from reservoir_cli.context.types import (
 from reservoir_cli.messages import Role
 from reservoir_cli.tokens import AnthropicCounter
 
-#: A counter that asks its provider is asked so often, aims at this share of the budget, and is
-#: content with this one.
-_REQUESTS, _AIM, _CLOSE = 3, 0.98, 0.95
+#: Limits for a counter that asks its provider: the number of requests, the share of the budget to
+#: aim at, and the share that is close enough.
+_MOST_REQUESTS, _TARGET_SHARE, _ENOUGH_SHARE = 3, 0.98, 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class Chooser:
-    """Selections from one pool, counted as they are printed."""
+    """Selects from one pool, counting tokens as they are printed."""
 
     request: ContextRequest
     pool: Sequence[Candidate]
@@ -41,110 +41,112 @@ class Chooser:
     def choose(self) -> tuple[Selection, int, tuple[str, ...]]:
         """Return the selection, the tokens of the printed window, and notes for the user."""
         if isinstance(self.meter.counter, AnthropicCounter):
-            return self._by_requests(self.meter.counter)
-        return (*self._by_sums(self.budget.history), ())
+            return self._select_by_requests(self.meter.counter)
+        return (*self._select_by_sums(self.budget.history), ())
 
-    def explaining(
+    def add_excerpt_note(
         self, request: ContextRequest, selection: Selection, used: int
     ) -> tuple[ContextRequest, int]:
-        """Add the line that explains excerpts if there is room left for it, and count again."""
+        """Add the line that explains excerpts if it fits, and count again."""
         counted_here = not isinstance(self.meter.counter, AnthropicCounter)
         if not counted_here or all(message.spans is None for message in selection.recalled):
             return request, used
-        explained = replace(request, excerpts_explained=True)
-        more = self.printed(explained, selection)
-        return (explained, more) if more <= self.budget.history else (request, used)
+        with_note = replace(request, excerpts_explained=True)
+        tokens = self.count_printed(with_note, selection)
+        return (with_note, tokens) if tokens <= self.budget.history else (request, used)
 
-    def _by_sums(self, room: int) -> tuple[Selection, int]:
-        """Select by this machine's counts.
+    def _select_by_sums(self, room: int) -> tuple[Selection, int]:
+        """Select by local counts.
 
-        The account while packing adds up single messages; what is printed is counted as a whole,
-        and should that ever be more, the account gets so much less.
+        While packing, tokens of single messages are added up. If the selection as printed exceeds
+        the room, select again with that much less.
         """
         target = room
         while True:
-            selection = self._within(room)
-            used = self.printed(self.request, selection)
+            selection = self._select_within(room)
+            used = self.count_printed(self.request, selection)
             if used <= target or room <= 0:
                 return selection, used
             room = max(0, room - (used - target))
 
-    def printed(self, request: ContextRequest, selection: Selection) -> int:
+    def count_printed(self, request: ContextRequest, selection: Selection) -> int:
         """Count the tokens of a selection as it is printed."""
         recalled, history = selection.recalled, selection.history
-        return printed_tokens(request, recalled, history, self.budget, self.meter)
+        return count_printed(request, recalled, history, self.budget, self.meter)
 
-    def _within(self, room: int) -> Selection:
+    def _select_within(self, room: int) -> Selection:
         selection = select(
             self.pool,
             query=self.request.query,
             budget=room,
-            costs=costs_of(self.request, self.budget, self.meter),
+            costs=build_costs(self.request, self.budget, self.meter),
             rules=self.rules,
             not_reached=self.not_reached,
             unread=self.unread,
         )
         if not self.silent:
             return selection
-        # A recent reply without its question is printed among the recalled, and stays.
-        recent = (each for each in selection.recalled if each.tier is Tier.RECENT)
+        # A recent reply without its question is printed among the recalled messages: keep it.
+        recent = (candidate for candidate in selection.recalled if candidate.tier is Tier.RECENT)
         return selection._replace(recalled=tuple(recent))
 
-    def _by_requests(self, counter: AnthropicCounter) -> tuple[Selection, int, tuple[str, ...]]:
-        """Select by the provider's counts: each one tells how far this machine's are off."""
+    def _select_by_requests(
+        self, counter: AnthropicCounter
+    ) -> tuple[Selection, int, tuple[str, ...]]:
+        """Select by the provider's counts; each one corrects the local estimate."""
         fixed = sum(self.budget.sections.values())
         limit = fixed + self.budget.history
-        selection, estimate = self._by_sums(self.budget.history)
-        tried: list[tuple[int, Selection]] = []
+        selection, estimate = self._select_by_sums(self.budget.history)
+        attempts: list[tuple[int, Selection]] = []
         points = [(0.0, 0.0)]
         while True:
-            counted = counter.count_request(self._body(selection))
-            tried.append((counted, selection))
-            if len(tried) == _REQUESTS or self._is_enough(counted, limit, selection):
+            counted = counter.count_request(self._request_body(selection))
+            attempts.append((counted, selection))
+            if len(attempts) == _MOST_REQUESTS or self._is_close_enough(counted, limit, selection):
                 break
             points.append((float(counted), float(fixed + estimate)))
-            room = round(_interpolated(points, _AIM * limit)) - fixed
-            selection, estimate = self._by_sums(max(0, room))
-        fitting = [each for each in tried if each[0] <= limit]
+            room = round(_interpolate(points, _TARGET_SHARE * limit)) - fixed
+            selection, estimate = self._select_by_sums(max(0, room))
+        fitting = [attempt for attempt in attempts if attempt[0] <= limit]
         best = max if fitting else min
-        counted, selection = best(fitting or tried, key=lambda each: each[0])
-        return selection, max(0, counted - fixed), _exceeded(counted, limit)
+        counted, selection = best(fitting or attempts, key=lambda attempt: attempt[0])
+        return selection, max(0, counted - fixed), _note_excess(counted, limit)
 
-    def _is_enough(self, counted: int, limit: int, selection: Selection) -> bool:
-        """Whether another request could only make it worse."""
+    def _is_close_enough(self, counted: int, limit: int, selection: Selection) -> bool:
+        """Return whether another request could not improve the selection."""
         if counted > limit:
             return not (selection.recalled or selection.history)
         left_out = (*selection.dropped, *selection.passed_over)
-        everything = not self.not_reached and not any(each.for_room for each in left_out)
-        return everything or counted >= _CLOSE * limit
+        everything = not self.not_reached and not any(drop.for_room for drop in left_out)
+        return everything or counted >= _ENOUGH_SHARE * limit
 
-    def _body(self, selection: Selection) -> dict[str, Any]:
-        """Count the whole request, for a counter that can count nothing smaller."""
-        said = turns.history_turns(self.request, selection.recalled, selection.history)
-        window = [*turns.fixed_turns(self.request), *said, *turns.current_turn(self.request)]
-        body = written(window, "anthropic", None, 1)
+    def _request_body(self, selection: Selection) -> dict[str, Any]:
+        """Return the whole request, since the provider cannot count anything smaller."""
+        history = turns.history_turns(self.request, selection.recalled, selection.history)
+        all_turns = [*turns.fixed_turns(self.request), *history, *turns.current_turn(self.request)]
+        body = render(all_turns, "anthropic", None, 1)
         assert isinstance(body, dict)
         return body
 
 
-def best_left_out(
+def note_best_left_out(
     selection: Selection, request: ContextRequest, budget: TokenBudget, meter: Meter
 ) -> tuple[str, ...]:
-    """Name the best match if nothing of it fits, and a budget that holds it."""
-    lost = [
+    """Return a note on the best match if none of it fits, with a budget that would hold it."""
+    missing = [
         drop.candidate for drop in (*selection.dropped, *selection.passed_over) if drop.for_room
     ]
-    best = max(lost, key=_rank, default=None)
-    kept = max(map(_rank, (*selection.recalled, *selection.history)), default=(0.0, 0))
-    if best is None or best.scores.similarity <= 0 or _rank(best) < kept:
+    best = max(missing, key=_rank, default=None)
+    best_kept = max(map(_rank, (*selection.recalled, *selection.history)), default=(0.0, 0))
+    if best is None or best.scores.similarity <= 0 or _rank(best) < best_kept:
         return ()
-    if best.message.tool_calls or best.message.role is Role.TOOL:  # its results need room, too
+    if best.message.tool_calls or best.message.role is Role.TOOL:  # its results need room too
         return ()
-    costs = costs_of(request, budget, meter)
-    alone = costs.recalled(best) + costs.recalled_title + costs.day
-    alone += costs.left_out(best.message.id)
-    needed = sum(budget.sections.values()) + math.ceil(alone / (1 - NEWEST_SHARE))
-    size = f"#{best.message.id} ({meter.scaled(best.message.tokens):,} tokens)"
+    costs = build_costs(request, budget, meter)
+    cost = costs.recalled(best) + costs.recalled_title + costs.day
+    cost += costs.left_out(best.message.id)
+    needed = sum(budget.sections.values()) + math.ceil(cost / (1 - NEWEST_SHARE))
+    size = f"#{best.message.id} ({meter.scale(best.message.tokens):,} tokens)"
     budget_hint = f"--budget {math.ceil(needed / 100) * 100:,}"
     return (f"the best match, {size}, does not fit; {budget_hint} holds it",)
 
@@ -153,20 +155,20 @@ def _rank(candidate: Candidate) -> tuple[float, int]:
     return candidate.scores.priority, candidate.message.id
 
 
-def _interpolated(points: Sequence[tuple[float, float]], aim: float) -> float:
-    """Return the estimate at which the provider would count this many tokens.
+def _interpolate(points: Sequence[tuple[float, float]], aim: float) -> float:
+    """Return the local estimate at which the provider would count this many tokens.
 
-    :param points: the provider's count and this machine's estimate of each window, from (0, 0).
+    :param points: the provider's count and the local estimate of each window, starting at (0, 0).
     """
-    below = max(each for each in points if each[0] <= aim)
-    above = min((each for each in points if each[0] > aim), default=None)
+    below = max(point for point in points if point[0] <= aim)
+    above = min((point for point in points if point[0] > aim), default=None)
     if above is None:
         return below[1] * aim / below[0] if below[0] else aim
     share = (aim - below[0]) / (above[0] - below[0])
     return below[1] + share * (above[1] - below[1])
 
 
-def _exceeded(counted: int, limit: int) -> tuple[str, ...]:
+def _note_excess(counted: int, limit: int) -> tuple[str, ...]:
     if counted <= limit:
         return ()
     return (f"the provider counts {counted:,} tokens, {counted - limit:,} more than the budget",)

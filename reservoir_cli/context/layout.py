@@ -1,13 +1,13 @@
-"""The account of a window that is being filled: what is kept, and what it costs. Pure.
+"""Lay out a window while it is being filled, and track its tokens. Pure.
 
-A kept message is printed in one of two places: as a turn of history, in the unbroken run of the
-newest messages, else as a recalled line. The run grows as gaps in it are filled, so that a
-message may change its place after it was kept.
+A kept message is printed either as a turn of history, if it belongs to the unbroken run of the
+newest messages, or as a recalled line. The run grows when gaps in it are filled, so a message may
+move from one to the other after it was kept.
 
-No answer is printed under a question that is not its own. History holds whole exchanges only,
-each reply behind its own question with no other question between; what is not whole is recalled.
-Above a recalled reply stands its own question or ``…``, and below a recalled question its answer
-or the number of the answer that was left out.
+No answer is printed under another question. History holds whole exchanges only, each reply after
+its own question with no other question between; incomplete exchanges are recalled. A recalled
+reply follows its own question or ``…``, and a recalled question is followed by its answer or by
+the number of the answer that was left out.
 """
 
 import math
@@ -21,22 +21,22 @@ from reservoir_cli.context.types import Candidate
 from reservoir_cli.messages import Role
 from reservoir_cli.util.clock import local_day
 
-#: Returns the tokens of recalled messages and history, exact up to a limit.
+#: Counts the tokens of recalled messages and history; exact up to a limit.
 Printed = Callable[[Sequence[Candidate], Sequence[Candidate], float], int]
 
 
 class Costs(NamedTuple):
-    """Tokens of a message by the place it is printed in, all factors included.
+    """Functions and constants that give tokens as printed, all factors included.
 
-    :param recalled: of a message as a recalled line, with the ``…`` that a reply may need.
-    :param history: of a message as a turn.
-    :param day: of a line with a date above the recalled messages of that day.
-    :param recalled_title: paid once, when anything is recalled.
-    :param printed: of recalled messages and history together, as they are printed; exact up to
-        the limit given. The others add up to at least this, and are cheaper to ask for; without
-        it they decide alone.
-    :param left_out: of the line that names an answer that was left out, by its id.
-    :param trials: how many windows in a row are counted as they are printed, and found too large.
+    :param recalled: tokens of a message as a recalled line, with the ``…`` that a reply may need.
+    :param history: tokens of a message as a turn.
+    :param day: tokens of the date line above the recalled messages of a day.
+    :param recalled_title: tokens paid once if anything is recalled.
+    :param printed: counts recalled messages and history together as they are printed; exact up to
+        the given limit. The other counts add up to at least this and are cheaper; without it they
+        decide alone.
+    :param left_out: tokens of the line that names an answer that was left out, by its id.
+    :param trials: how many windows in a row may be counted as printed and found too large.
     """
 
     recalled: Callable[[Candidate], int]
@@ -48,17 +48,17 @@ class Costs(NamedTuple):
     trials: int = 32
 
 
-#: By how much the sum may exceed the printed count for each message, at the most.
+#: The most by which the sum may exceed the printed count, for each message.
 _EXCESS = 40
-#: When the sums leave fewer tokens than this, what is printed is counted.
-_LITTLE = 200
-#: How many messages the windows may hold together that are found too large: counting a large
-#: window takes long.
-_TRIED = 20_000
+#: If the sums leave fewer tokens than this, count the window as printed.
+_RECOUNT_BELOW = 200
+#: No more windows are tried once those found too large had this many messages in total: counting a
+#: large window is slow.
+_MOST_TRIED = 20_000
 
 
 class Layout(NamedTuple):
-    """Where kept messages are printed: recalled, or as turns, or not at all."""
+    """How kept messages are printed: as recalled lines, as turns, or not at all."""
 
     recalled: tuple[Candidate, ...]
     history: tuple[Candidate, ...]
@@ -66,35 +66,35 @@ class Layout(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """What changes when messages are kept.
+    """The changes that keeping some messages makes.
 
-    :param run: what the run of the newest gains, newest first.
-    :param turned: what becomes history.
-    :param lines: what becomes a recalled line.
-    :param gone: what is a recalled line no longer.
-    :param shown: of copies the exchange that is printed, by what they say.
-    :param told: questions that name the answer that was left out.
-    :param untold: questions that do so no longer.
-    :param days: by how many lines each day changes.
+    :param run: messages added to the run of the newest, newest first.
+    :param new_turns: messages that become history.
+    :param new_lines: messages that become a recalled line.
+    :param old_lines: recalled lines to remove.
+    :param printed_copies: for exchanges with equal texts, the one that is printed.
+    :param noted: questions that now name the answer that was left out.
+    :param unnoted: questions that no longer do.
+    :param days: the change in the number of lines of each day.
     """
 
-    fresh: Mapping[int, Candidate]
+    added: Mapping[int, Candidate]
     run: Sequence[Candidate]
     reached: int
-    turned: Sequence[Candidate]
-    lines: Sequence[Candidate]
-    gone: Sequence[Candidate]
-    shown: Mapping[int, int]
-    told: set[int]
-    untold: set[int]
+    new_turns: Sequence[Candidate]
+    new_lines: Sequence[Candidate]
+    old_lines: Sequence[Candidate]
+    printed_copies: Mapping[int, int]
+    noted: set[int]
+    unnoted: set[int]
     days: Mapping[str, int]
 
 
 @dataclass(slots=True)
 class Packing:
-    """What is kept so far, and an upper bound of its tokens.
+    """The messages kept so far, and an upper bound of their tokens.
 
-    :param by_age: everything of history's instance that may be kept, by age.
+    :param by_age: all messages of history's instance that may be kept, by age.
     :param passed: ages of messages that do not end the run although they are not printed.
     :ivar reasons: why each message was kept.
     """
@@ -105,141 +105,166 @@ class Packing:
     passed: set[int]
     reasons: dict[int, str] = field(default_factory=dict)
     _kept: dict[int, Candidate] = field(default_factory=dict)
-    #: The age the run reaches to, and its questions.
+    #: The age that the run reaches, and the number of its questions.
     _reached: int = 0
     _questions: int = 0
-    #: Messages of the run whose question it has not reached, with the questions before them.
+    #: Messages of the run whose question it has not reached, with the number of questions so far.
     _waiting: dict[int, list[tuple[Candidate, int]]] = field(default_factory=dict)
     _in_history: set[int] = field(default_factory=set)
-    #: Recalled messages that are printed, by exchange; how many, and how many of each day.
+    #: Recalled messages that are printed, by exchange; their number, in total and by day.
     _lines: dict[int, dict[int, Candidate]] = field(default_factory=dict)
     _line_count: int = 0
     _days: Counter[str] = field(default_factory=Counter)
-    #: Of exchanges that say the same, the one that is printed.
-    _shown: dict[int, int] = field(default_factory=dict)
+    #: For exchanges with equal texts, the one that is printed.
+    _printed_copies: dict[int, int] = field(default_factory=dict)
     #: Recalled questions that name the answer that was left out.
-    _told: set[int] = field(default_factory=set)
-    #: Tokens of single messages, and by how much the sum may be too high.
+    _noted: set[int] = field(default_factory=set)
+    #: Tokens of single messages, and by how much their sum may be too high.
     _spent: int = 0
     _excess: int = 0
     _failed: int = 0
 
     def has(self, candidate: Candidate) -> bool:
-        """Whether a message is kept."""
+        """Return whether a message is kept."""
         return candidate.message.id in self._kept
 
-    def kept(self, candidate: Candidate) -> Candidate | None:
-        """Return a message as it is kept."""
+    def get(self, candidate: Candidate) -> Candidate | None:
+        """Return a message in the form in which it is kept."""
         return self._kept.get(candidate.message.id)
 
     def room(self, budget: int) -> int:
-        """Return an upper bound of the tokens that are left; exact when that may be little."""
-        if self.costs.printed and budget - self._spent < _LITTLE:
+        """Return an upper bound of the tokens left; exact when few may be left."""
+        if self.costs.printed and budget - self._spent < _RECOUNT_BELOW:
             self._recount(self.costs.printed)
         framing = self._framing(len(self._days), self._line_count)
         return budget - self._spent - framing + self._excess
 
     def could_add(self, members: Sequence[Candidate], budget: int) -> bool:
-        """Whether messages would fit if nothing else were kept."""
-        if self._at_most(members) <= budget:
+        """Return whether messages would fit if nothing else were kept."""
+        if self._upper_bound(members) <= budget:
             return True
         empty = Packing(self.costs, self.exchanges, self.by_age, self.passed)
         return empty.add(members, budget, "")
 
     def add(self, members: Sequence[Candidate], budget: int, reason: str) -> bool:
-        """Keep messages if all of them fit; otherwise nothing changes."""
+        """Keep messages if all of them fit; otherwise change nothing."""
         if self._is_hopeless(members, budget):
             return False
-        step = self._step({each.message.id: each for each in members})
+        step = self._plan_step({candidate.message.id: candidate for candidate in members})
         if not self._fits(step, budget):
             return False
-        self._take(step)
-        self.reasons.update((number, reason) for number in step.fresh)
+        self._apply(step)
+        self.reasons.update((number, reason) for number in step.added)
         return True
 
     def _is_hopeless(self, members: Sequence[Candidate], budget: int) -> bool:
-        """Return whether messages that are new lines, and nothing else, are too large for certain.
+        """Return whether messages that only add recalled lines are certainly too large.
 
-        When little room is left that is most of them, and it takes a tenth of the time to see.
+        When little room is left, most are, and this check is ten times as fast as a trial.
         """
         if any(message.age is not None for message in members):
             return False
-        exchanges = {self._exchange(message) for message in members}
-        saying = self._saying(members[0])
-        if len(exchanges) > 1 or saying in self._shown or exchanges & self._lines.keys():
+        exchanges = {self._exchange_of(message) for message in members}
+        first_copy = self._first_copy(members[0])
+        if (
+            len(exchanges) > 1
+            or first_copy in self._printed_copies
+            or exchanges & self._lines.keys()
+        ):
             return False
         least = sum(map(self.costs.recalled, members)) - _EXCESS * len(members) - self._excess
         spent = self._spent + self._framing(len(self._days), self._line_count)
         return spent + least > budget
 
     def lay_out(self) -> Layout:
-        """Return the printed window, with lines that keep answers apart from other questions."""
-        return _laid_out(self._kept, self._in_history, self.exchanges)
+        """Return the layout of the window, with answers marked off from other questions."""
+        return _lay_out(self._kept, self._in_history, self.exchanges)
 
-    def _step(self, fresh: Mapping[int, Candidate]) -> _Step:
-        run, reached = self._run_grown_by(fresh)
-        turned = self._turned_by(run)
-        shown = {self._saying(each): self._exchange(each) for each in turned}
-        gone = [
+    def _plan_step(self, added: Mapping[int, Candidate]) -> _Step:
+        run, reached = self._extend_run(added)
+        new_turns = self._find_new_turns(run)
+        printed_copies = {
+            self._first_copy(candidate): self._exchange_of(candidate) for candidate in new_turns
+        }
+        old_lines = [
             line
-            for exchange in {*shown.values(), *(self._shown.get(saying) for saying in shown)}
+            for exchange in {
+                *printed_copies.values(),
+                *map(self._printed_copies.get, printed_copies),
+            }
             for line in self._lines.get(exchange or 0, {}).values()
         ]
-        turns = ids(turned)
-        lines = []
-        for number, each in fresh.items():
-            saying, exchange = self._saying(each), self._exchange(each)
-            printed = shown.setdefault(saying, self._shown.get(saying, exchange))
-            if number not in turns and printed == exchange:
-                lines.append(each)
-            # An excerpt that grows, or becomes whole, takes the place of what was printed of it.
-            before = self._lines.get(exchange, {}).get(number)
-            if before and before not in gone:
-                gone.append(before)
-        days = Counter(map(_day, lines))
-        days.subtract(map(_day, gone))
-        told, untold = self._answers_left_out(fresh, lines, gone)
-        return _Step(fresh, run, reached, turned, lines, gone, shown, told, untold, days)
+        turn_ids = ids(new_turns)
+        new_lines = []
+        for number, candidate in added.items():
+            first_copy, exchange = self._first_copy(candidate), self._exchange_of(candidate)
+            printed_exchange = printed_copies.setdefault(
+                first_copy, self._printed_copies.get(first_copy, exchange)
+            )
+            if number not in turn_ids and printed_exchange == exchange:
+                new_lines.append(candidate)
+            # An excerpt that grows or becomes whole replaces its earlier line.
+            earlier = self._lines.get(exchange, {}).get(number)
+            if earlier and earlier not in old_lines:
+                old_lines.append(earlier)
+        days = Counter(map(_day, new_lines))
+        days.subtract(map(_day, old_lines))
+        noted, unnoted = self._answers_left_out(added, new_lines, old_lines)
+        return _Step(
+            added,
+            run,
+            reached,
+            new_turns,
+            new_lines,
+            old_lines,
+            printed_copies,
+            noted,
+            unnoted,
+            days,
+        )
 
     def _answers_left_out(
-        self, fresh: Mapping[int, Candidate], lines: Iterable[Candidate], gone: Iterable[Candidate]
+        self,
+        added: Mapping[int, Candidate],
+        new_lines: Iterable[Candidate],
+        old_lines: Iterable[Candidate],
     ) -> tuple[set[int], set[int]]:
-        """Questions that need a line about their answer, and those that no longer do."""
+        """Return the questions that now need a line on their answer, and those that do not."""
         answer_of = self.exchanges.answer_of
-        told = {
+        noted = {
             number
-            for number in ids(lines)
+            for number in ids(new_lines)
             if number in answer_of
-            and answer_of[number] not in fresh
+            and answer_of[number] not in added
             and answer_of[number] not in self._kept
         }
-        answered = {self.exchanges.exchange_of[number] for number in fresh}
-        answered = {each for each in answered if answer_of.get(each) in fresh}
-        return told, self._told & (answered | ids(gone))
+        answered = {self.exchanges.exchange_of[number] for number in added}
+        answered = {question for question in answered if answer_of.get(question) in added}
+        return noted, self._noted & (answered | ids(old_lines))
 
     def _fits(self, step: _Step, budget: int) -> bool:
-        """Whether the window with a step is within the budget, by sums as long as they tell."""
-        unsure = _EXCESS * len(step.fresh)
+        """Return whether the window fits the budget after a step, by sums while they suffice."""
+        slack = _EXCESS * len(step.added)
         total = self._total(step)
         if total <= budget:
             return True
-        if self.costs.printed is None or total - self._excess - unsure > budget:
+        if self.costs.printed is None or total - self._excess - slack > budget:
             return False
         self._recount(self.costs.printed)
         total = self._total(step)
         if total <= budget:
             return True
         tried = self._failed * len(self._kept)
-        if total - unsure > budget or self._failed >= self.costs.trials or tried >= _TRIED:
+        if total - slack > budget or self._failed >= self.costs.trials or tried >= _MOST_TRIED:
             return False
-        kept = {**self._kept, **step.fresh}
-        layout = _laid_out(kept, self._in_history | ids(step.turned), self.exchanges)
+        kept = {**self._kept, **step.added}
+        layout = _lay_out(kept, self._in_history | ids(step.new_turns), self.exchanges)
         fits = self.costs.printed(layout.recalled, layout.history, budget) <= budget
         self._failed += not fits
         return fits
 
     def _recount(self, printed: Printed) -> None:
-        """Set the account right by one exact count of what is kept."""
+        """Replace the running sum by an exact count of the messages kept."""
         if self._excess:
             layout = self.lay_out()
             counted = printed(layout.recalled, layout.history, math.inf)
@@ -247,100 +272,100 @@ class Packing:
             self._excess = 0
 
     def _total(self, step: _Step) -> int:
-        """Return an upper bound of the tokens of the window after a step."""
+        """Return an upper bound of the window's tokens after a step."""
         days = len(self._days) + sum(
             (self._days[day] + more > 0) - (self._days[day] > 0) for day, more in step.days.items()
         )
-        lines = self._line_count + len(step.lines) - len(step.gone)
+        lines = self._line_count + len(step.new_lines) - len(step.old_lines)
         return self._spent + self._cost(step) + self._framing(days, lines)
 
     def _framing(self, days: int, lines: int) -> int:
         return days * self.costs.day + (self.costs.recalled_title if lines else 0)
 
-    def _at_most(self, members: Sequence[Candidate]) -> int:
-        """Return what messages may cost in an empty window, wherever they are printed."""
+    def _upper_bound(self, members: Sequence[Candidate]) -> int:
+        """Return the most tokens that messages may take in an empty window, however printed."""
         costs, answers = self.costs, self.exchanges.answer_of
         return costs.recalled_title + sum(
             costs.day
-            + self._at_most_alone(message)
+            + self._upper_bound_of(message)
             + (costs.left_out(answers[number]) if number in answers else 0)
             for message in members
             for number in (message.message.id,)
         )
 
-    def _at_most_alone(self, message: Candidate) -> int:
-        """Return what a message may cost in either place; one without an age is never a turn."""
+    def _upper_bound_of(self, message: Candidate) -> int:
+        """Return the most tokens a message may take; without an age it is never a turn."""
         recalled = self.costs.recalled(message)
         return recalled if message.age is None else max(recalled, self.costs.history(message))
 
     def _cost(self, step: _Step) -> int:
         answers = self.exchanges.answer_of
         return (
-            sum(map(self.costs.history, step.turned))
-            + sum(map(self.costs.recalled, step.lines))
-            - sum(map(self.costs.recalled, step.gone))
-            + sum(self.costs.left_out(answers[each]) for each in step.told)
-            - sum(self.costs.left_out(answers[each]) for each in step.untold)
+            sum(map(self.costs.history, step.new_turns))
+            + sum(map(self.costs.recalled, step.new_lines))
+            - sum(map(self.costs.recalled, step.old_lines))
+            + sum(self.costs.left_out(answers[question]) for question in step.noted)
+            - sum(self.costs.left_out(answers[question]) for question in step.unnoted)
         )
 
-    def _take(self, step: _Step) -> None:
+    def _apply(self, step: _Step) -> None:
         self._spent += self._cost(step)
-        self._excess += _EXCESS * len(step.fresh)
+        self._excess += _EXCESS * len(step.added)
         self._failed = 0
-        self._kept |= step.fresh
+        self._kept |= step.added
         self._grow_run(step.run, step.reached)
-        self._in_history |= ids(step.turned)
-        for line in step.gone:
-            del self._lines[self._exchange(line)][line.message.id]
-        for line in step.lines:
-            self._lines.setdefault(self._exchange(line), {})[line.message.id] = line
-        self._line_count += len(step.lines) - len(step.gone)
+        self._in_history |= ids(step.new_turns)
+        for line in step.old_lines:
+            del self._lines[self._exchange_of(line)][line.message.id]
+        for line in step.new_lines:
+            self._lines.setdefault(self._exchange_of(line), {})[line.message.id] = line
+        self._line_count += len(step.new_lines) - len(step.old_lines)
         for day, more in step.days.items():
             self._days[day] += more
             if not self._days[day]:
                 del self._days[day]
-        self._shown |= step.shown
-        self._told -= step.untold
-        self._told |= step.told
+        self._printed_copies |= step.printed_copies
+        self._noted -= step.unnoted
+        self._noted |= step.noted
 
-    def _run_grown_by(self, fresh: Mapping[int, Candidate]) -> tuple[list[Candidate], int]:
-        """Return the messages that the run gains, newest first, and how far back it reaches."""
-        more: list[Candidate] = []
+    def _extend_run(self, added: Mapping[int, Candidate]) -> tuple[list[Candidate], int]:
+        """Return the messages added to the run, newest first, and the age it then reaches."""
+        gained: list[Candidate] = []
         age = self._reached
         while True:
             candidate = self.by_age.get(age)
             number = candidate.message.id if candidate else 0
-            kept = fresh.get(number) or self._kept.get(number)
+            kept = added.get(number) or self._kept.get(number)
             if kept and kept.spans is not None:
-                return more, age
+                return gained, age
             if kept and not is_system(kept):
-                more.append(kept)
+                gained.append(kept)
             elif not kept and age not in self.passed:
-                return more, age
+                return gained, age
             age += 1
 
-    def _turned_by(self, run: Sequence[Candidate]) -> list[Candidate]:
-        """Return the exchanges that become history when the run grows to hold them whole."""
-        turned: list[Candidate] = []
+    def _find_new_turns(self, run: Sequence[Candidate]) -> list[Candidate]:
+        """Return the exchanges that become history because the grown run holds them whole."""
+        new_turns: list[Candidate] = []
         questions = self._questions
         waiting: dict[int, list[tuple[Candidate, int]]] = {}
-        for each in run:
-            exchange = self._exchange(each)
-            if not _asks(each):
-                waiting.setdefault(exchange, []).append((each, questions))
+        for candidate in run:
+            exchange = self._exchange_of(candidate)
+            if not _is_question(candidate):
+                waiting.setdefault(exchange, []).append((candidate, questions))
                 continue
             replies = [*self._waiting.get(exchange, ()), *waiting.get(exchange, ())]
             if self._is_whole(exchange, replies, questions):
-                turned += [each, *(reply for reply, _ in replies)]
+                new_turns += [candidate, *(reply for reply, _ in replies)]
             questions += 1
-        return turned
+        return new_turns
 
     def _is_whole(
         self, question: int, replies: Sequence[tuple[Candidate, int]], questions: int
     ) -> bool:
-        """Whether an exchange has its answer, and no other question stands within it.
+        """Return whether an exchange has its answer and no other question in between.
 
-        A tool result is printed behind its call, wherever it was stored.
+        A tool result is printed after its call, wherever it was stored.
         """
         answer = self.exchanges.answer_of.get(question)
         if answer is not None and answer not in {reply.message.id for reply, _ in replies}:
@@ -350,26 +375,26 @@ class Packing:
         )
 
     def _grow_run(self, run: Sequence[Candidate], reached: int) -> None:
-        for each in run:
-            if _asks(each):
+        for candidate in run:
+            if _is_question(candidate):
                 self._questions += 1
-                self._waiting.pop(self._exchange(each), None)
+                self._waiting.pop(self._exchange_of(candidate), None)
             else:
-                waiting = self._waiting.setdefault(self._exchange(each), [])
-                waiting.append((each, self._questions))
+                waiting = self._waiting.setdefault(self._exchange_of(candidate), [])
+                waiting.append((candidate, self._questions))
         self._reached = reached
 
-    def _exchange(self, candidate: Candidate) -> int:
+    def _exchange_of(self, candidate: Candidate) -> int:
         return self.exchanges.exchange_of[candidate.message.id]
 
-    def _saying(self, candidate: Candidate) -> int:
-        """Return the first exchange that says the same as the candidate's."""
-        exchange = self._exchange(candidate)
+    def _first_copy(self, candidate: Candidate) -> int:
+        """Return the first exchange with the same texts as the candidate's."""
+        exchange = self._exchange_of(candidate)
         return self.exchanges.copy_of.get(exchange, exchange)
 
 
-def _laid_out(kept: Mapping[int, Candidate], in_history: set[int], exchanges: Exchanges) -> Layout:
-    """Where kept messages are printed; of copies, the first exchange that was kept."""
+def _lay_out(kept: Mapping[int, Candidate], in_history: set[int], exchanges: Exchanges) -> Layout:
+    """Lay out kept messages; of exchanges with equal texts, only the first kept is printed."""
 
     def order(candidate: Candidate) -> tuple[float, int, int]:
         number = candidate.message.id
@@ -378,57 +403,57 @@ def _laid_out(kept: Mapping[int, Candidate], in_history: set[int], exchanges: Ex
 
     history = sorted((kept[number] for number in in_history), key=order)
     copies = exchanges.copy_of
-    shown = {}
+    printed_exchanges = {}
     for number in in_history:
         exchange = exchanges.exchange_of[number]
-        shown[copies.get(exchange, exchange)] = 0
+        printed_exchanges[copies.get(exchange, exchange)] = 0
     recalled: list[Candidate] = []
     duplicates: list[Candidate] = []
-    for number, each in kept.items():
+    for number, candidate in kept.items():
         if number in in_history:
             continue
         exchange = exchanges.exchange_of[number]
-        first = shown.setdefault(copies.get(exchange, exchange), exchange)
-        (recalled if first == exchange else duplicates).append(each)
+        first = printed_exchanges.setdefault(copies.get(exchange, exchange), exchange)
+        (recalled if first == exchange else duplicates).append(candidate)
     recalled.sort(key=by_time)
-    return Layout(_told_apart(recalled, exchanges), tuple(history), tuple(duplicates))
+    return Layout(_mark_gaps(recalled, exchanges), tuple(history), tuple(duplicates))
 
 
-def _told_apart(recalled: Sequence[Candidate], exchanges: Exchanges) -> tuple[Candidate, ...]:
-    """Recalled messages with what keeps each answer apart from other questions."""
-    printed = ids(recalled)
+def _mark_gaps(recalled: Sequence[Candidate], exchanges: Exchanges) -> tuple[Candidate, ...]:
+    """Mark recalled messages so that no answer appears under another question."""
+    printed_ids = ids(recalled)
     question: int | None = None
     marked = []
-    for each in recalled:
-        number = each.message.id
+    for candidate in recalled:
+        number = candidate.message.id
         exchange = exchanges.exchange_of[number]
-        if _asks(each):
+        if _is_question(candidate):
             question = exchange
             answer = exchanges.answer_of.get(number)
-            if answer is not None and answer not in printed:
-                each = replace(each, left_out=answer)
-        elif not is_system(each) and question not in (None, exchange):
-            each, question = replace(each, after_gap=True), None
-        marked.append(each)
+            if answer is not None and answer not in printed_ids:
+                candidate = replace(candidate, left_out=answer)
+        elif not is_system(candidate) and question not in (None, exchange):
+            candidate, question = replace(candidate, after_gap=True), None
+        marked.append(candidate)
     return tuple(marked)
 
 
 def by_time(candidate: Candidate) -> tuple[float, int]:
-    """Sorts candidates by time, then id."""
+    """Return a key that sorts candidates by time, then id."""
     return candidate.message.created_at.timestamp(), candidate.message.id
 
 
 def ids(candidates: Iterable[Candidate]) -> set[int]:
     """Return the ids of candidates."""
-    return {each.message.id for each in candidates}
+    return {candidate.message.id for candidate in candidates}
 
 
 def is_system(candidate: Candidate) -> bool:
-    """Whether it is an old system prompt: never an instruction again."""
+    """Return whether a message is an old system prompt, which is never used as an instruction."""
     return candidate.message.role is Role.SYSTEM
 
 
-def _asks(candidate: Candidate) -> bool:
+def _is_question(candidate: Candidate) -> bool:
     return candidate.message.role is Role.USER
 
 

@@ -1,26 +1,26 @@
-"""Pinned messages: they are kept before all but the newest, in a part of the budget. Pure."""
+"""Pinned messages: kept before all but the newest, within a share of the budget. Pure."""
 
 from collections.abc import Iterable, Set
 from dataclasses import replace
 
 from reservoir_cli.context.types import Candidate, Tier
 
-#: The reason for which they are kept.
+#: The reason given for keeping them.
 PINNED = "pinned"
-#: The part of the budget that they have together with the newest.
+#: The share of the budget for pinned and newest messages together.
 PINNED_SHARE = 1 / 4
 
 
-def latest_pins(members: Iterable[Candidate]) -> list[tuple[float, int]]:
-    """Return what groups with pinned messages are sorted by; nothing for a group without one."""
-    pinned = (each.message for each in members if each.pinned)
-    return sorted((-each.pinned_at.timestamp(), -each.id) for each in pinned if each.pinned_at)
+def pin_sort_key(members: Iterable[Candidate]) -> list[tuple[float, int]]:
+    """Return the sort key of a group with pinned messages; empty for a group without any."""
+    pins = (candidate.message for candidate in members if candidate.pinned)
+    return sorted((-pin.pinned_at.timestamp(), -pin.id) for pin in pins if pin.pinned_at)
 
 
-def as_pin(candidate: Candidate, numbers: Set[int] | None = None) -> Candidate:
-    """Return a pinned message with that tier.
+def mark_pin(candidate: Candidate, numbers: Set[int] | None = None) -> Candidate:
+    """Return a pinned message with the tier for pins, any other message unchanged.
 
-    :param numbers: only those that were kept as pins.
+    :param numbers: ids of the messages that were kept as pins; ``None`` for all.
     """
     is_pin = candidate.pinned and (numbers is None or candidate.message.id in numbers)
     return replace(candidate, tier=Tier.PINNED) if is_pin else candidate

@@ -1,4 +1,4 @@
-"""The pool that a context is selected from: messages as they may be printed, with their scores."""
+"""Prepare the pool that a context is selected from: printable messages with their scores."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from reservoir_cli.context import excerpts, passages, turns
 from reservoir_cli.context.budget import Meter
-from reservoir_cli.context.tiers import ages
+from reservoir_cli.context.tiers import compute_ages
 from reservoir_cli.context.types import Candidate, Scores, Span, Tier
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Role, Scope, StoredMessage, plain_text
@@ -20,77 +20,80 @@ from reservoir_cli.storage.base import Store
 from reservoir_cli.tokens import counter_id
 
 
-def titles_of(
-    rows: Sequence[StoredMessage], scope: Scope, store: Store, mask: Redactor
+def read_titles(
+    rows: Sequence[StoredMessage], scope: Scope, store: Store, redactor: Redactor
 ) -> dict[tuple[str, str | None], str]:
-    """Titles of the conversations that messages are of, as they may be printed."""
+    """Return the redacted titles of the messages' conversations."""
     assert scope.partition is not None
     threads = {
         (scope.partition, row.instance, row.conversation_id) for row in rows if row.conversation_id
     }
+    conversations = store.known_conversations(threads)
     return {
-        (instance, number): mask.text(partition, about.title)
-        for (partition, instance, number), about in store.known_conversations(threads).items()
-        if about.title
+        (instance, number): redactor.text(partition, conversation.title)
+        for (partition, instance, number), conversation in conversations.items()
+        if conversation.title
     }
 
 
-def recounted(rows: list[StoredMessage], store: Store, meter: Meter) -> list[StoredMessage]:
-    """Rows with counts by the counter in use; what another one counted is counted once more."""
+def recount(rows: list[StoredMessage], store: Store, meter: Meter) -> list[StoredMessage]:
+    """Return messages with tokens by the current counter, counting again if another was used."""
     name = counter_id(meter.counter)
-    stale = {each.id for each in rows if each.counter != name}
+    stale = {row.id for row in rows if row.counter != name}
     if not stale:
         return rows
     rows = [
-        replace(each, tokens=meter.counter.count(plain_text(each)), counter=name)
-        if each.id in stale
-        else each
-        for each in rows
+        replace(row, tokens=meter.counter.count(plain_text(row)), counter=name)
+        if row.id in stale
+        else row
+        for row in rows
     ]
-    # Kept for the next time if nobody else writes just now; never waited for.
+    # Store the counts only if no other process is writing: never wait for it.
     with suppress(StoreError), store.write(wait=0):
-        store.update_counts({each.key: each.tokens for each in rows if each.id in stale}, name)
+        store.update_counts({row.key: row.tokens for row in rows if row.id in stale}, name)
     return rows
 
 
-def masked(rows: list[StoredMessage], mask: Redactor, meter: Meter) -> list[StoredMessage]:
-    """Rows as they may be printed, counted as they then are."""
-    shown = mask.messages(rows)
+def redact(rows: list[StoredMessage], redactor: Redactor, meter: Meter) -> list[StoredMessage]:
+    """Redact secrets in messages, and count those that changed."""
+    redacted_rows = redactor.messages(rows)
     return [
-        each if each is row else replace(each, tokens=meter.counter.count(plain_text(each)))
-        for row, each in zip(rows, shown, strict=True)
+        redacted
+        if redacted is row
+        else replace(redacted, tokens=meter.counter.count(plain_text(redacted)))
+        for row, redacted in zip(rows, redacted_rows, strict=True)
     ]
 
 
-def passages_of(
+def read_passages(
     rows: Sequence[StoredMessage],
     excerpt_over: int | None,
     store: Store,
     vector: NDArray[np.float32] | None,
 ) -> tuple[dict[int, list[Span]], dict[int, tuple[float, ...]]]:
-    """Return the passages of each long message, and the cosines of those that have vectors.
+    """Return the passages of each long message, and their cosines if they have vectors.
 
-    :param excerpt_over: only of messages with more tokens; ``None`` for none at all.
-    :param vector: of the question; ``None`` to go by words alone.
+    :param excerpt_over: messages with more tokens are long; ``None`` if none is.
+    :param vector: the question's embedding; ``None`` to rank passages by words only.
     """
     if excerpt_over is None:
         return {}, {}
-    long = [row for row in rows if excerpts.is_long(row, excerpt_over)]
+    long_rows = [row for row in rows if excerpts.is_long(row, excerpt_over)]
     parts: dict[int, list[Span]] = {}
     cosines: dict[int, tuple[float, ...]] = {}
     if vector is not None:
-        for key, stored in store.passages([row.key for row in long]).items():
-            parts[key.id], cosines[key.id] = passages.cosines(stored, vector)
-    for row in long:
+        for key, stored in store.passages([row.key for row in long_rows]).items():
+            parts[key.id], cosines[key.id] = passages.compute_cosines(stored, vector)
+    for row in long_rows:
         if row.id not in parts:
             parts[row.id] = passages.cut(row.content, excerpts.Outline(row.content).breaks)
     return parts, cosines
 
 
-def pool_of(
+def build_pool(
     rows: list[StoredMessage],
     scored: Scored,
-    in_threads: ranking.Places,
+    thread_positions: ranking.Positions,
     tiers: dict[int, Tier],
     pins: set[int],
     max_result_tokens: int,
@@ -100,46 +103,49 @@ def pool_of(
     cosines: Mapping[int, tuple[float, ...]],
     about_asker: bool,
 ) -> list[Candidate]:
-    """Rows with their scores; long tool results are cut."""
-    found = scored.candidates
-    places, _ = found.places(np.array([row.id for row in rows], np.int64))
+    """Return messages as candidates with their scores; long tool results are cut."""
+    candidates = scored.candidates
+    positions, _ = candidates.places(np.array([row.id for row in rows], np.int64))
     limit = int(max_result_tokens / meter.factor)
-    asked = {(row.instance, row.trace_id) for row in rows if row.role is Role.USER}
+    question_traces = {(row.instance, row.trace_id) for row in rows if row.role is Role.USER}
     pool = []
-    for row, place, age in zip(rows, places.tolist(), ages(found, places), strict=True):
-        cosine = float(found.cosine[place])
+    for row, position, age in zip(
+        rows, positions.tolist(), compute_ages(candidates, positions), strict=True
+    ):
+        cosine = float(candidates.cosine[position])
         scores = Scores(
-            float(scored.similarity[place]),
+            float(scored.similarity[position]),
             0.0 if np.isnan(cosine) else cosine,
-            float(scored.bm25[place]),
-            float(scored.recency[place]),
-            float(scored.priority[place]),
+            float(scored.bm25[position]),
+            float(scored.recency[position]),
+            float(scored.priority[position]),
             not np.isnan(cosine),
-            _parts_of(scored, place),
+            _similarity_parts(scored, position),
         )
-        cut = max_result_tokens > 0 and row.role is Role.TOOL and row.tokens > limit
+        is_cut = max_result_tokens > 0 and row.role is Role.TOOL and row.tokens > limit
         pool.append(
             Candidate(
-                turns.shorten_result(row, limit, meter.counter) if cut else row,
-                tiers.get(place, Tier.OLDER),
-                place not in tiers and place not in pins,
+                turns.shorten_result(row, limit, meter.counter) if is_cut else row,
+                tiers.get(position, Tier.OLDER),
+                position not in tiers and position not in pins,
                 scores,
                 age,
-                cut,
-                place=int(in_threads[place]),
+                is_cut,
+                position=int(thread_positions[position]),
                 title=titles.get((row.instance, row.conversation_id)),
-                replies=row.role is Role.ASSISTANT and (row.instance, row.trace_id) in asked,
+                replies=row.role is Role.ASSISTANT
+                and (row.instance, row.trace_id) in question_traces,
                 about_asker=about_asker,
                 parts=tuple(parts.get(row.id, ())),
                 cosines=cosines.get(row.id, ()),
-                pinned=place in pins,
+                pinned=position in pins,
             )
         )
     return pool
 
 
-def _parts_of(scored: Scored, place: int) -> dict[str, float]:
-    """Return what the similarity of a message is made of, if that was asked for."""
+def _similarity_parts(scored: Scored, position: int) -> dict[str, float]:
+    """Return the components of a message's similarity if they were requested."""
     if scored.parts is None:
         return {}
-    return dict(zip(ranking.PARTS, scored.parts[:, place].tolist(), strict=True))
+    return dict(zip(ranking.PARTS, scored.parts[:, position].tolist(), strict=True))

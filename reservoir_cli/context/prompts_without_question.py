@@ -1,4 +1,4 @@
-"""Tell a question from what asks nothing: consent, thanks, a command of the client. Pure."""
+"""Recognise prompts with no question in them: consent, thanks, client commands. Pure."""
 
 import re
 
@@ -7,9 +7,9 @@ from reservoir_cli.util.languages import are_function_words
 
 #: A command of a client, such as ``/compact``. A path has a second slash.
 _COMMAND = re.compile(r"/[^\W\d][\w:.-]*(?=\s|$)")
-#: A word of two characters or more: letters and numbers alone choose an option.
+#: A word of two or more characters: a single letter or digit picks an option.
 _WORD = re.compile(r"[^\W_]{2,}")
-#: Single words of consent, refusal, thanks, greeting, and of going on.
+#: Words of consent, refusal, thanks, greeting and continuation.
 _SAYS_NOTHING = frozenset(
     # English
     "ok okay kk yes yeah yep yup sure right correct no nope nah thanks thank thx ty please pls "
@@ -33,13 +33,13 @@ _SAYS_NOTHING = frozenset(
     "точно привет так ні дякую далі продовжуй добре 네 아니요 감사합니다 고마워 고마워요 계속 "
     "계속해줘 좋아 좋아요 알겠습니다".split()
 )
-#: Words that say nothing beside others: one of them alone may be a name.
+#: Words that say nothing beside others; one of them alone may be a name.
 _BESIDE_OTHERS = frozenset(
     "dir euch ihnen alles sehr schön sieht aus jetzt es funktioniert klappt läuft "
     "très me tout marche fonctionne".split()
 )
-#: The same in scripts without spaces, where several make one run of letters.
-_RUN = re.compile(
+#: The same in scripts without spaces, where several words form one run of letters.
+_WORD_RUN = re.compile(
     "(?:好的?|是的?|对的?|對的?|嗯|不是?|没有|谢谢你?|謝謝|多谢|感谢|继续吧?|繼續|请|請|可以|行|没问题|你好|"
     "明白了?|知道了?|下一步|はい|ええ|うん|いいえ|ありがとう|ございます|ございました|続けて|ください|下さい|"
     "お願いします|了解|です|わかりました|次へ?)+"
@@ -47,16 +47,16 @@ _RUN = re.compile(
 
 
 def asks_nothing(text: str) -> bool:
-    """Return whether a text has nothing to look for, such as ``ok``, ``yes, do it`` or ``/clear``.
+    """Return whether a text contains nothing to search for: ``ok``, ``yes, do it``, ``/clear``.
 
-    Without a question mark the same is true of several function words, such as ``do that``; one
-    alone may be a name: CI, OS.
+    Without a question mark, the same holds for several function words, such as ``do that``. A
+    single one may be a name: CI, OS.
     """
     text = text.strip().casefold()
     words = _WORD.findall(text)
     if _COMMAND.match(text):
         return True
-    left = [word for word in words if word not in _SAYS_NOTHING and not _RUN.fullmatch(word)]
+    left = [word for word in words if word not in _SAYS_NOTHING and not _WORD_RUN.fullmatch(word)]
     if not left:
         return True
     if asks(text) or len(words) == 1:

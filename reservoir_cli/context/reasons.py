@@ -1,4 +1,4 @@
-"""Why a message is in a window or not, in words for people."""
+"""Describe to users why a message is in a window or not."""
 
 from reservoir_cli.messages import Role, StoredMessage
 
@@ -18,7 +18,7 @@ _WHY = {
 
 
 def describe_reason(reason: str, message: StoredMessage) -> str:
-    """Describe a reason of a selection; a call and its results are too large together."""
+    """Describe why a message was kept or left out; a call includes its results in its size."""
     if reason == "too large" and (message.role is Role.TOOL or message.tool_calls):
         return "too large with its call" if message.role is Role.TOOL else "too large with results"
     return _WHY.get(reason, reason)

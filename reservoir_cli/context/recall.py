@@ -1,6 +1,6 @@
-"""What agents get: messages recalled for a question, or the reason why there are none.
+"""Recall messages for an agent's question, or give the reason why there are none.
 
-Every way in calls :func:`recall`: the command line, the MCP server, hooks and the ``llm`` plugin.
+The command line, the MCP server, hooks and the ``llm`` plugin all call :func:`recall`.
 """
 
 from collections.abc import Callable
@@ -20,16 +20,16 @@ from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Filter
 
-#: Tokens of what is recalled, if nothing else is asked for.
+#: Default budget for recalled messages, in tokens.
 BUDGET = 1_500
-#: Of a longer question, such as a pasted log, the beginning and the end are looked for.
+#: A longer question, such as a pasted log, is searched for by its beginning and its end.
 _LONGEST_QUESTION = 8_000
-#: Stands above what was found without a model.
+#: Printed above messages that were found without a model.
 BY_WORDS = "Found by words alone: no embedding model is ready."
 
 
 class Reason(StrEnum):
-    """Why nothing is recalled."""
+    """The reason why nothing is recalled."""
 
     NO_QUESTION = "no question"
     EMPTY = "no messages"
@@ -38,10 +38,10 @@ class Reason(StrEnum):
 
 
 _EXPLANATIONS = {
-    Reason.NO_QUESTION: "this asks nothing that could be looked for",
-    Reason.EMPTY: "there are no messages to look in",
+    Reason.NO_QUESTION: "there is no question to search for",
+    Reason.EMPTY: "there are no messages to search",
     Reason.NOTHING_FOUND: "nothing about this was found",
-    Reason.NO_ROOM: "nothing of what was found fits the budget",
+    Reason.NO_ROOM: "nothing that was found fits the budget",
 }
 
 
@@ -49,10 +49,10 @@ _EXPLANATIONS = {
 class Recall:
     """Messages recalled for a question.
 
-    :param text: all of them, quoted and framed: what a model is to read.
+    :param text: all messages, quoted and framed for a model.
     :param tokens: of the text.
-    :param messages: in the order of the text; ``content`` is what is printed of each.
-    :param notes: what a person should know about it.
+    :param messages: in the order of the text; ``content`` is the printed part of each.
+    :param notes: user-facing notes.
     """
 
     question: str
@@ -74,9 +74,9 @@ class Recall:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Nothing is recalled, for a reason.
+    """The outcome when nothing is recalled.
 
-    :param notes: what a person should know about it.
+    :param notes: user-facing notes.
     """
 
     question: str
@@ -115,7 +115,7 @@ def prepare_recall(
     """
     prepared = prepare(
         config.with_flags({"episodes": "off"}),
-        _shortened(clean_text(question)),
+        _shorten_question(clean_text(question)),
         partition=partition,
         instance=None,
         model=None,
@@ -133,7 +133,7 @@ def prepare_recall(
     return prepared._replace(request=request)
 
 
-def _shortened(question: str) -> str:
+def _shorten_question(question: str) -> str:
     if len(question) <= _LONGEST_QUESTION:
         return question
     half = _LONGEST_QUESTION // 2
@@ -148,12 +148,12 @@ def recall(
     redactor: Redactor,
     where: Filter = Filter(),  # noqa: B008 - it is frozen
 ) -> tuple[Recall | Skipped, ContextWindow | None]:
-    """Recall messages for a question, unless it is none or nothing fits it.
+    """Recall messages for a question, unless it asks nothing or nothing fits it.
 
     :param prepared: a request for recalled messages only, with its settings.
-    :param load_embedder: gives the model; ``None`` to go by words alone.
-    :param redactor: hides the secrets of messages before they are weighed and printed.
-    :param where: recall only messages that pass.
+    :param load_embedder: returns the model; ``None`` to rank by words only.
+    :param redactor: redacts secrets in messages before they are ranked and printed.
+    :param where: recall only messages that match.
     :returns: the outcome, and the window it was taken from if one was built.
     """
     question, meter = prepared.request.query, storing_meter(prepared.settings)
@@ -170,7 +170,7 @@ def recall(
         meter,
         window=prepared.window,
         reserve=prepared.reserve,
-        mask=redactor,
+        redactor=redactor,
         where=where,
     )
     notes = (*window.notes, *window.hints)
@@ -178,10 +178,10 @@ def recall(
         text = window.to("text")
         assert isinstance(text, str)
         return Recall(question, text, window.used, window.messages, notes), window
-    return Skipped(question, _reason(window), notes), window
+    return Skipped(question, _find_reason(window), notes), window
 
 
-def _reason(window: ContextWindow) -> Reason:
+def _find_reason(window: ContextWindow) -> Reason:
     if window.nothing_found:
         return Reason.NOTHING_FOUND
     left_out = (*window.selection.dropped, *window.selection.passed_over)
@@ -195,7 +195,7 @@ def _row(message: WindowMessage) -> dict[str, Any]:
     return {name: row[name] for name in names}
 
 
-#: Values of a window's message that a recalled one has no use for.
+#: Fields of a window's message that a recalled message does not need.
 _OF_A_WINDOW = frozenset(
     ("section", "tier", "cosine", "bm25", "recency", "priority", "excerpt_priority")
 )

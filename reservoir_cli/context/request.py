@@ -1,4 +1,4 @@
-"""What a caller asks for, and the request and the limits that come of it with the settings."""
+"""Resolve a caller's options and the settings into a request with its limits."""
 
 import uuid
 import warnings
@@ -22,22 +22,22 @@ Pieces = Mapping[str, str] | Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextOptions:
-    """Settings for one context, by their names; ``None`` leaves a setting as it is.
+    """Settings for one context, by name; ``None`` leaves a setting unchanged.
 
     :param reserve_tokens: tokens kept for the answer.
     :param recent_context_size: how many of the newest messages to consider.
     :param semantic_context_size: how many of the most similar messages to consider.
-    :param similar_cosine: the least cosine that counts as similar, -1 to 1.
+    :param similar_cosine: the lowest cosine that counts as similar, -1 to 1.
     :param recall_scope: ``instance``, ``partition`` or ``auto``.
     :param fill: add older messages until the budget is spent.
-    :param order: choose by ``score``, or by ``tiers``.
+    :param order: choose by ``score`` or by ``tiers``.
     :param excerpts: whether long messages are cut to their best parts.
-    :param profile: how many to consider, for a ``small`` or a ``large`` model.
-    :param follow: let the question follow up on a running session.
+    :param profile: how many messages to consider, for a ``small`` or a ``large`` model.
+    :param follow: rank with the messages just before the question while a session is running.
     :param recall_floor: recall nothing when no message fits the question this well; 0 is off.
-    :param enough: recall only what is similar enough, even if there is room.
-    :param similarity_weight: weight of similarity in the priority, 0 to 1; ``recency_weight``, of
-        recency.
+    :param enough: recall only messages that are similar enough, even if there is room.
+    :param similarity_weight: weight of similarity in the priority, 0 to 1.
+    :param recency_weight: weight of recency in the priority, 0 to 1.
     :param excerpt_over: messages with more tokens are recalled by their best parts.
     """
 
@@ -62,7 +62,7 @@ class ContextOptions:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-#: What was typed for options of a context before they had the names of the settings.
+#: Keyword arguments from before options of a context had the names of the settings.
 _OLDER = {
     "reserve": "reserve_tokens",
     "output_reserve": "output_reserve",
@@ -72,18 +72,20 @@ _OLDER = {
 }
 
 
-def older_flags(named: Mapping[str, Value]) -> dict[str, Value]:
-    """Return settings by the names of older keyword arguments, or by their own.
+def older_flags(arguments: Mapping[str, Value]) -> dict[str, Value]:
+    """Return settings from older keyword arguments, or from those with the settings' names.
 
-    :raises TypeError: there is no such argument.
+    :raises TypeError: the argument is unknown.
     """
     flags = {}
-    for name, value in named.items():
+    for name, value in arguments.items():
         if name in _OLDER:
-            instead = "similar_cosine = 2 * threshold - 1" if name == "threshold" else _OLDER[name]
-            instead = "reserve_tokens" if name == "output_reserve" else instead
+            replacement = (
+                "similar_cosine = 2 * threshold - 1" if name == "threshold" else _OLDER[name]
+            )
+            replacement = "reserve_tokens" if name == "output_reserve" else replacement
             warnings.warn(
-                f"{name}= is deprecated: use options=ContextOptions({instead})",
+                f"{name}= is deprecated: use options=ContextOptions({replacement})",
                 DeprecationWarning,
                 stacklevel=3,
             )
@@ -94,9 +96,9 @@ def older_flags(named: Mapping[str, Value]) -> dict[str, Value]:
 
 
 class Prepared(NamedTuple):
-    """A request with the settings that hold for it.
+    """A request with its resolved settings.
 
-    :param window: tokens the model reads and writes at once.
+    :param window: tokens of the model's context window.
     :param reserve: tokens kept for the answer.
     """
 
@@ -106,7 +108,7 @@ class Prepared(NamedTuple):
     reserve: int
 
     def meter(self, *, offline: bool) -> Meter:
-        """Return the meter of the counter that is set.
+        """Return the meter with the configured counter.
 
         :param offline: refuse counters that need the network.
         """
@@ -114,7 +116,7 @@ class Prepared(NamedTuple):
 
 
 def storing_meter(settings: Settings) -> Meter:
-    """Return the meter for those who may not use the network."""
+    """Return the meter for callers that may not use the network."""
     return _meter(storing_counter(settings.token_counter), settings)
 
 
@@ -170,9 +172,9 @@ def prepare(
 
 
 class BudgetPlan(NamedTuple):
-    """Where the tokens of a context go.
+    """A plan of a context's tokens.
 
-    :param recommended: what ``--budget recommended`` takes; ``None`` without a model.
+    :param recommended: tokens that ``--budget recommended`` uses; ``None`` without a model.
     """
 
     model: str | None
@@ -195,8 +197,8 @@ def plan_budget(
 ) -> BudgetPlan:
     """Plan the tokens of a context, without any message.
 
-    :param maximum: a window to plan for, instead of the model's.
-    :param system: tokens of the system prompt; ``None`` for those of the setting.
+    :param maximum: tokens of a context window to plan for, instead of the model's.
+    :param system: tokens of the system prompt; ``None`` to count the configured one.
     :raises UsageError: the reserve leaves nothing, or the model is unknown.
     """
     settings = config.settings(partition, model)
@@ -208,7 +210,7 @@ def plan_budget(
             f"the reserve of {reserve:,} leaves nothing of {window:,} tokens",
             hint="lower --reserve",
         )
-    planned = plan(
+    token_budget = plan(
         window=window,
         reserve=reserve,
         limit=settings.max_context_tokens,
@@ -223,12 +225,12 @@ def plan_budget(
         },
         min_history=settings.min_history_tokens,
     )
-    recommended = recommended_budget(name, "recommended", planned.available) if name else None
-    return BudgetPlan(name, planned, recommended)
+    recommended = recommended_budget(name, "recommended", token_budget.available) if name else None
+    return BudgetPlan(name, token_budget, recommended)
 
 
 def _system_tokens(settings: Settings) -> int:
-    """Count the tokens of the system prompt that is set, as ``context`` counts it."""
+    """Count the tokens of the configured system prompt as ``context`` counts them."""
     if not (settings.system_prompt or "").strip():
         return 0
     prompt = Turn(Section.SYSTEM, "system", str(settings.system_prompt))

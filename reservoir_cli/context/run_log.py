@@ -1,6 +1,6 @@
-"""Record each run: how many tokens a context took, and how long it was built.
+"""Record each run: the tokens of its context and the time it took to build.
 
-Records hold numbers and names; no text of a question or a message is in them or in the log.
+Records hold numbers and names; neither they nor the log contain text of questions or messages.
 """
 
 import json
@@ -17,15 +17,15 @@ from reservoir_cli.messages import Scope, to_epoch_ms
 from reservoir_cli.settings import log_file
 from reservoir_cli.storage.base import Store
 
-#: Seconds a run record waits for other writers before it is given up.
+#: Seconds to wait for other writers before a run is left unrecorded.
 _PATIENCE = 0.1
-#: More tokens than any provider reports, and as many as a record holds.
+#: More tokens than any provider reports, and the most that a record can hold.
 _MOST_TOKENS = 2**31 - 1
 _NUMBERS = ("context_window", "reserve", "reserve_used", "kept", "dropped", "truncations", "ms")
 
 
 class Runs:
-    """The records of one store. A run that cannot be recorded is only reported."""
+    """The run records of one store. Failing to record a run is reported, not raised."""
 
     def __init__(self, store: Store, notify: Callable[[str], None]) -> None:
         self._store, self._notify = store, notify
@@ -33,61 +33,61 @@ class Runs:
         self._puts_off = False
 
     def put_off_recalls(self) -> None:
-        """Keep records of recalls until :meth:`write_recalls`, so that nobody waits for them."""
+        """Keep records of recalls until :meth:`write_recalls`, so that recalls return sooner."""
         self._puts_off = True
 
     @property
     def has_put_off(self) -> bool:
-        """Whether records of recalls are waiting."""
+        """Whether any records of recalls are pending."""
         return bool(self._recalls)
 
     def take_recalls(self) -> list[dict[str, Any]]:
-        """Return the records of recalls that are waiting, for another thread to add."""
+        """Remove and return the pending records of recalls, for another thread to add."""
         records, self._recalls = self._recalls, []
         return records
 
     def add_recalls(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Store records of recalls."""
-        with self._reported():
+        with self._report_errors():
             self._add(*records)
 
     def write_recalls(self) -> None:
-        """Store the records of recalls."""
+        """Store the pending records of recalls."""
         self.add_recalls(self.take_recalls())
 
     def record(self, window: ContextWindow) -> None:
-        """Keep a record of a window that was printed; log what was left out for lack of room."""
-        with self._reported():
+        """Record a printed window; log any truncation."""
+        with self._report_errors():
             _log_truncation(window)
-            self._add(_run_of(window))
+            self._add(_window_record(window))
 
     def record_recall(self, request: ContextRequest, window: ContextWindow | None) -> None:
-        """Keep a record of the decision of a recall.
+        """Record the outcome of a recall.
 
-        :param window: ``None`` if the question was none.
+        :param window: ``None`` if the question asked nothing.
         """
-        run = _run_of(window) if window else _no_run(request)
+        run = _window_record(window) if window else _empty_record(request)
         tokens = {} if window and window.kept else {"input_tokens": 0, "utilisation": 0.0}
         self._recalls.append({**run, **tokens, "format": RECALL})
         if not self._puts_off:
             self.write_recalls()
 
     def record_answer(self, scope: Scope, model: str | None, tokens: int, cached: int) -> None:
-        """Keep a record of the tokens that a provider reports of a request.
+        """Record the tokens that a provider reports for a request.
 
-        :param cached: those that it had in its cache.
+        :param cached: tokens that it read from its cache.
         """
         tokens = min(max(tokens, 0), _MOST_TOKENS)
         names = {"partition": scope.partition, "instance": scope.instance, "model": model}
-        given = {"format": ANSWER, "input_tokens": tokens, "utilisation": 0.0, "counter": ""}
+        fields = {"format": ANSWER, "input_tokens": tokens, "utilisation": 0.0, "counter": ""}
         sections = json.dumps({CACHED: min(max(cached, 0), tokens)})
         numbers = dict.fromkeys((*_NUMBERS, "available"), 0)
-        at = to_epoch_ms(datetime.now(UTC))
-        with self._reported():
-            self._add({**numbers, **names, **given, "at": at, "sections": sections})
+        recorded_at = to_epoch_ms(datetime.now(UTC))
+        with self._report_errors():
+            self._add({**numbers, **names, **fields, "at": recorded_at, "sections": sections})
 
     def summary(self, since: datetime | None, partition: str | None) -> dict[str, Any]:
-        """Return what contexts took over time, and what the store holds."""
+        """Return statistics of runs over time, and of the store's contents."""
         return summarize(self._store.runs(since, partition), self._store.holdings(partition))
 
     def _add(self, *runs: Mapping[str, Any]) -> None:
@@ -97,8 +97,8 @@ class Runs:
                     self._store.add_run(run)
 
     @contextmanager
-    def _reported(self) -> Iterator[None]:
-        """Report an error instead of raising it."""
+    def _report_errors(self) -> Iterator[None]:
+        """Report an error to the user instead of raising it."""
         try:
             yield
         except (ReservoirError, OSError) as error:
@@ -106,8 +106,8 @@ class Runs:
             self._notify(f"this run is not recorded: {why}")
 
 
-def _no_run(request: ContextRequest) -> dict[str, Any]:
-    """Return the record of a question that was not looked for."""
+def _empty_record(request: ContextRequest) -> dict[str, Any]:
+    """Return the record of a question that was not searched for."""
     return {
         **dict.fromkeys(_NUMBERS, 0),
         "at": to_epoch_ms(request.now),
@@ -120,7 +120,7 @@ def _no_run(request: ContextRequest) -> dict[str, Any]:
     }
 
 
-def _run_of(window: ContextWindow) -> dict[str, Any]:
+def _window_record(window: ContextWindow) -> dict[str, Any]:
     """Return the record of a window."""
     budget, request = window.budget, window.request
     return {
@@ -145,7 +145,7 @@ def _run_of(window: ContextWindow) -> dict[str, Any]:
 
 
 def _log_truncation(window: ContextWindow) -> None:
-    """Write a line to the log if something was left out for lack of room.
+    """Write a line to the log if the window was truncated.
 
     :raises OSError: the log cannot be written.
     """
@@ -156,6 +156,6 @@ def _log_truncation(window: ContextWindow) -> None:
         f"context truncated: {window.truncations} left out or cut, {window.used} of "
         f"{window.budget.available} tokens, "
         f"{f'{window.budget.overflow} too many, ' if window.budget.overfull else ''}"
-        # As JSON: a name may hold what would begin another line.
+        # As JSON, because a name may hold line breaks.
         f"{json.dumps(window.scope['partition'])}/{json.dumps(window.scope['instance'])}",
     )

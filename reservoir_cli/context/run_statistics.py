@@ -1,4 +1,4 @@
-"""Summarise the records of runs: counts, medians, 95th percentiles, by model and by day. Pure."""
+"""Summarise run records: counts, medians and 95th percentiles, by model and by day. Pure."""
 
 import json
 from collections import Counter
@@ -8,9 +8,9 @@ from typing import Any
 
 from reservoir_cli.messages import from_epoch_ms
 
-#: The format in the record of a recall.
+#: The format in a recall's record.
 RECALL = "recall"
-#: The format in the record of an answer that passed the proxy.
+#: The format in the record of an answer that went through the proxy.
 ANSWER = "answer"
 #: The section of such a record that counts tokens from the provider's cache.
 CACHED = "cached"
@@ -19,7 +19,7 @@ CACHED = "cached"
 def summarize(runs: Sequence[Mapping[str, Any]], holdings: Mapping[str, int]) -> dict[str, Any]:
     """Return counts, medians and 95th percentiles of runs, by model and by day.
 
-    Recalls are apart, and so are answers that passed the proxy.
+    Recalls and answers that went through the proxy are counted separately.
     """
     recalls = [run for run in runs if run["format"] == RECALL]
     answers = [run for run in runs if run["format"] == ANSWER]
@@ -30,15 +30,15 @@ def summarize(runs: Sequence[Mapping[str, Any]], holdings: Mapping[str, int]) ->
         "truncated_runs": sum(run["truncations"] > 0 for run in runs),
         "truncation_events": sum(run["truncations"] for run in runs),
         **{
-            name: {"median": _middle(values), "p95": _high(values)}
+            name: {"median": _median(values), "p95": _percentile_95(values)}
             for name, values in {
                 key: [float(run[key]) for run in runs]
                 for key in ("input_tokens", "reserve_used", "utilisation", "ms")
             }.items()
         },
         "window_utilisation": {
-            "median": _middle(shares),
-            "p95": _high(shares),
+            "median": _median(shares),
+            "p95": _percentile_95(shares),
         },
         "models": dict(Counter(run["model"] or "" for run in runs).most_common()),
         "days": _by_day([from_epoch_ms(run["at"]) for run in runs]),
@@ -47,20 +47,20 @@ def summarize(runs: Sequence[Mapping[str, Any]], holdings: Mapping[str, int]) ->
             "runs": len(recalls),
             "skipped": sum(not run["kept"] for run in recalls),
             **{
-                name: {"median": _middle(values), "p95": _high(values)}
+                name: {"median": _median(values), "p95": _percentile_95(values)}
                 for name, values in {
                     "input_tokens": [float(run["input_tokens"]) for run in recalls if run["kept"]],
                     "ms": [float(run["ms"]) for run in recalls if run["ms"]],
                 }.items()
             },
         },
-        "answers": {"count": len(answers), **_reuse(answers)},
+        "answers": {"count": len(answers), **_cache_use(answers)},
         "store": dict(holdings),
     }
 
 
-def _reuse(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what providers had to read for some answers, and had in their caches."""
+def _cache_use(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the tokens that providers read for some answers, and how many came from caches."""
     tokens = sum(run["input_tokens"] for run in answers)
     cached = sum(json.loads(run["sections"]).get(CACHED, 0) for run in answers)
     share = round(cached / tokens, 3) if tokens else None
@@ -75,7 +75,7 @@ def _by_day(moments: Sequence[datetime]) -> dict[str, int]:
 def _rows_by_day(
     *kinds: Sequence[Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Return a row for each day on which something was asked, in order.
+    """Return a row for each day with at least one record, in order.
 
     :param kinds: contexts, recalls, and answers.
     """
@@ -87,25 +87,25 @@ def _rows_by_day(
     return [
         {
             "day": day,
-            "runs": len(built),
-            "truncated_runs": sum(run["truncations"] > 0 for run in built),
-            "input_tokens": sum(run["input_tokens"] for run in built),
-            "utilisation": _middle([float(run["utilisation"]) for run in built]),
-            "recalls": len(recalled),
+            "runs": len(contexts),
+            "truncated_runs": sum(run["truncations"] > 0 for run in contexts),
+            "input_tokens": sum(run["input_tokens"] for run in contexts),
+            "utilisation": _median([float(run["utilisation"]) for run in contexts]),
+            "recalls": len(recalls),
             "answers": len(answers),
-            **_reuse(answers),
+            **_cache_use(answers),
         }
-        for day, (built, recalled, answers) in sorted(by_day.items())
+        for day, (contexts, recalls, answers) in sorted(by_day.items())
     ]
 
 
-def _middle(values: Sequence[float]) -> float | None:
+def _median(values: Sequence[float]) -> float | None:
     from statistics import median  # only `stats` needs it
 
     return round(median(values), 3) if values else None
 
 
-def _high(values: Sequence[float]) -> float | None:
+def _percentile_95(values: Sequence[float]) -> float | None:
     """Return the 95th percentile: a value that occurred, not one in between."""
     rank = -(-95 * len(values) // 100)
     return round(sorted(values)[rank - 1], 3) if values else None

@@ -1,4 +1,4 @@
-"""The sections of a context that its budget does not prune: their tokens and their caps."""
+"""Count and cap the sections of a context that its budget does not prune."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,22 +11,22 @@ from reservoir_cli.context.types import ContextRequest
 from reservoir_cli.settings.schema import Settings
 
 
-def section_tokens(request: ContextRequest, meter: Meter) -> dict[Section, int]:
-    """Tokens of each part that the budget does not prune; the frame goes with the question."""
-    given = [*turns.fixed_turns(request), *turns.current_turn(request)]
+def count_sections(request: ContextRequest, meter: Meter) -> dict[Section, int]:
+    """Count the tokens of each section that is not pruned; the question's include the frame."""
+    fixed = [*turns.fixed_turns(request), *turns.current_turn(request)]
     sections = {
         section: count_turns(
-            [each for each in given if each.section is section], request.format, meter
+            [turn for turn in fixed if turn.section is section], request.format, meter
         )
-        for section in dict.fromkeys(each.section for each in given)
+        for section in dict.fromkeys(turn.section for turn in fixed)
     }
     if frame := count_frame(request.format, meter):
         sections[Section.CURRENT] = sections.get(Section.CURRENT, 0) + frame
     return sections
 
 
-def capped(request: ContextRequest, settings: Settings, meter: Meter) -> ContextRequest:
-    """Return the request without the pieces that exceed the cap of their section."""
+def cap_sections(request: ContextRequest, settings: Settings, meter: Meter) -> ContextRequest:
+    """Return the request without the pieces that exceed their section's cap."""
 
     def count(pieces: Sequence[Turn]) -> int:
         return count_turns(pieces, request.format, meter)
@@ -43,7 +43,7 @@ def capped(request: ContextRequest, settings: Settings, meter: Meter) -> Context
 def cap_notes(
     request: ContextRequest, left_out: int, settings: Settings, meter: Meter
 ) -> tuple[str, ...]:
-    """Return notes on what the caps left out, and on a first piece that exceeds its own.
+    """Return notes on pieces left out by the caps, and on a first piece that exceeds its cap.
 
     :param left_out: how many pieces were left out.
     """

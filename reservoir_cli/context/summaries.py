@@ -1,4 +1,4 @@
-"""Summaries in a context: those of conversations of which nothing else is printed."""
+"""Add summaries of conversations that are not printed otherwise."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -21,29 +21,29 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: A request, what is selected for it, the tokens of that as it is printed, and notes for the user.
+#: A request, its selection, the tokens of that as printed, and notes for the user.
 Chosen = tuple[ContextRequest, Selection, int, tuple[str, ...]]
-#: The part of the history budget that summaries may take at most.
+#: Summaries may take at most one part in this many of the history budget.
 _SHARE = 4
 
 
-def select_beside(
+def select_with_summaries(
     chooser: Chooser,
     store: Store,
     scope: Scope,
     question: tuple[Embedder, "NDArray[np.float32]"],
     settings: Settings,
-    mask: Redactor,
+    redactor: Redactor,
 ) -> Chosen | None:
-    """Select messages beside summaries of other conversations; ``None`` if there are none.
+    """Select messages and summaries of other conversations; ``None`` if there are none.
 
     :param question: the embedder, and the question's vector.
     """
     room = min(settings.max_episode_tokens, chooser.budget.history // _SHARE)
     smaller = chooser.budget._replace(history=chooser.budget.history - room)
-    first, _, _ = replace(chooser, budget=smaller).choose()
-    summaries = _choose(chooser, first, store, scope, question, room, mask)
-    return _beside(chooser, summaries) if summaries else None
+    without_summaries, _, _ = replace(chooser, budget=smaller).choose()
+    summaries = _choose(chooser, without_summaries, store, scope, question, room, redactor)
+    return _select_again(chooser, summaries) if summaries else None
 
 
 def _choose(
@@ -53,11 +53,11 @@ def _choose(
     scope: Scope,
     question: tuple[Embedder, "NDArray[np.float32]"],
     room: int,
-    mask: Redactor,
+    redactor: Redactor,
 ) -> dict[tuple[str, str | None], Piece]:
-    """Return the summaries that a question is given, by instance and conversation.
+    """Return the summaries that fit a question best, by instance and conversation.
 
-    :param selection: what is printed beside them.
+    :param selection: the messages printed beside them.
     """
     embedder, vector = question
     request = chooser.request
@@ -66,35 +66,37 @@ def _choose(
     best = best_summaries(Summaries(store).read(scope), embedder.model_id, vector, printed)
     for summary in best:
         key = (summary.instance, summary.conversation_id)
-        wider = {**chosen, key: Piece(_line(summary, mask))}
-        shown = turns.history_turns(replace(request, summaries=_in_order(wider)), (), ())
-        if count_turns(shown, request.format, chooser.meter) <= room:
-            chosen = wider
+        extended = {**chosen, key: Piece(_line(summary, redactor))}
+        summary_turns = turns.history_turns(replace(request, summaries=_in_order(extended)), (), ())
+        if count_turns(summary_turns, request.format, chooser.meter) <= room:
+            chosen = extended
     return chosen
 
 
-def _beside(chooser: Chooser, summaries: dict[tuple[str, str | None], Piece]) -> Chosen:
-    """Select once more beside summaries; those of what is printed then are taken out."""
+def _select_again(chooser: Chooser, summaries: dict[tuple[str, str | None], Piece]) -> Chosen:
+    """Select again beside summaries, then drop summaries of conversations that are printed."""
     request = replace(chooser.request, summaries=_in_order(summaries))
     selection, used, notes = replace(chooser, request=request).choose()
     printed = _conversations([*selection.recalled, *selection.history])
-    left = {key: piece for key, piece in summaries.items() if key not in printed}
-    if len(left) < len(summaries):
-        request = replace(request, summaries=_in_order(left))
-        used = chooser.printed(request, selection)
+    remaining = {key: piece for key, piece in summaries.items() if key not in printed}
+    if len(remaining) < len(summaries):
+        request = replace(request, summaries=_in_order(remaining))
+        used = chooser.count_printed(request, selection)
     return request, selection, used, notes
 
 
 def _conversations(printed: Iterable[Candidate]) -> set[tuple[str, str | None]]:
     """Return the instances and conversations of candidates."""
-    return {(each.message.instance, each.message.conversation_id) for each in printed}
+    return {
+        (candidate.message.instance, candidate.message.conversation_id) for candidate in printed
+    }
 
 
 def _in_order(chosen: dict[tuple[str, str | None], Piece]) -> tuple[Piece, ...]:
-    """Return summaries in order of their days."""
+    """Return summaries in order of their dates."""
     return tuple(sorted(chosen.values(), key=lambda piece: piece.text))
 
 
-def _line(summary: Summary, mask: Redactor) -> str:
+def _line(summary: Summary, redactor: Redactor) -> str:
     day = datetime.fromtimestamp(summary.first_at / 1000, UTC).astimezone()
-    return f"{day:%Y-%m-%d}: {mask.text(summary.partition, summary.text)}"
+    return f"{day:%Y-%m-%d}: {redactor.text(summary.partition, summary.text)}"

@@ -1,12 +1,12 @@
-"""Candidates by tier: which messages of a scope are worth reading for a context."""
+"""Assign tiers to candidates, and choose the messages worth reading for a context."""
 
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.context.excerpts import FIRST
-from reservoir_cli.context.selection import Rules, printable
+from reservoir_cli.context.excerpts import FIRST_SHARE
+from reservoir_cli.context.selection import Rules, is_printable
 from reservoir_cli.context.types import Candidate, Tier
 from reservoir_cli.messages import Role, Scope
 from reservoir_cli.retrieval import ranking
@@ -15,154 +15,167 @@ from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.candidates import Candidates
 
-#: When filling, messages are read until they could fill the budget so many times.
+#: When filling, messages are read until they could fill the budget this many times.
 _READ_AHEAD = 4
-#: Tokens of a passage, about; of the longest message that is read for excerpts of it; and of all
-#: messages that are read for a small budget.
-_PASSAGE, _LONGEST_READ, _MOST_READ = 100, 50_000, 200_000
-#: A message with at most so many tokens is small.
+#: Approximate tokens of a passage; the longest message that is read for excerpts; and the most
+#: tokens that are read for a small budget.
+_PASSAGE_TOKENS, _LONGEST_MESSAGE, _MOST_TOKENS = 100, 50_000, 200_000
+#: A message with at most this many tokens is small.
 _SMALL = 256
 
 
-def not_printable(
+def find_unprintable(
     scored: Scored, query: str, settings: Settings, rules: Rules, store: Store, scope: Scope
 ) -> tuple[NDArray[np.bool_], list[int]]:
-    """Find the messages that would take a place among recent and similar but are never printed.
+    """Find messages that would count as recent or similar but are never printed.
 
-    Roles and texts are read only of those that might take a place, and of more of them the more
-    had to be passed over.
+    Only roles and texts of messages that may count are read, and more of them the more were
+    skipped.
 
-    :returns: shape (n,), whether a message is one of these; and positions of those that say what
-        the question says, whose replies count.
+    :returns: shape (n,), whether a message is never printed; and the positions of messages that
+        repeat the question, whose replies count.
     """
-    found = scored.candidates
-    hidden, checked = np.zeros(len(found.ids), bool), np.zeros(len(found.ids), bool)
-    same: list[int] = []
+    candidates = scored.candidates
+    hidden, checked = np.zeros(len(candidates.ids), bool), np.zeros(len(candidates.ids), bool)
+    repeated: list[int] = []
     while True:
-        more = 2 * int(hidden.sum())
+        extra = 2 * int(hidden.sum())
         similar = settings.semantic_context_size if query.strip() else 0
-        places = {
-            *_best(scored.similarity, hidden, similar + more if similar else 0),
-            *_newest(found.own & ~hidden, settings.recent_context_size + more),
+        positions = {
+            *_best(scored.similarity, hidden, similar + extra if similar else 0),
+            *_newest(candidates.own & ~hidden, settings.recent_context_size + extra),
         }
-        fresh = np.array([place for place in sorted(places) if not checked[place]], np.intp)
-        checked[fresh] = True
-        rows = store.by_id(found.ids[fresh].tolist(), scope)
-        out = [row for row in rows if not printable(row, query, rules)]
-        if not out:
-            return hidden, same
-        places_out, _ = found.places(np.array([row.id for row in out], np.int64))
-        hidden[places_out] = True
-        same += [
-            int(place)
-            for place, row in zip(places_out, out, strict=True)
+        unchecked = np.array(
+            [position for position in sorted(positions) if not checked[position]], np.intp
+        )
+        checked[unchecked] = True
+        rows = store.by_id(candidates.ids[unchecked].tolist(), scope)
+        unprintable = [row for row in rows if not is_printable(row, query, rules)]
+        if not unprintable:
+            return hidden, repeated
+        unprintable_positions, _ = candidates.places(
+            np.array([row.id for row in unprintable], np.int64)
+        )
+        hidden[unprintable_positions] = True
+        repeated += [
+            int(position)
+            for position, row in zip(unprintable_positions, unprintable, strict=True)
             if row.role is not Role.SYSTEM
         ]
 
 
 def _best(scores: ranking.Floats, hidden: NDArray[np.bool_], count: int) -> list[int]:
-    """Positions of the best scores among what is not hidden, the best first."""
+    """Return the positions of the best scores that are not hidden, the best first."""
     best = ranking.best(scores, count + int(hidden.sum()) if count else 0)
-    return [int(each) for each in best[~hidden[best]][:count]]
+    return [int(position) for position in best[~hidden[best]][:count]]
 
 
 def _newest(wanted: NDArray[np.bool_], count: int) -> list[int]:
-    """Positions of the newest messages that are wanted."""
-    places = np.flatnonzero(wanted)
-    return [int(each) for each in places[max(0, len(places) - count) :]]
+    """Return the positions of the newest messages that are wanted."""
+    positions = np.flatnonzero(wanted)
+    return [int(position) for position in positions[max(0, len(positions) - count) :]]
 
 
-def tiers_of(
+def assign_tiers(
     scored: Scored,
-    asked: bool,
+    has_question: bool,
     settings: Settings,
     store: Store,
     scope: Scope,
     hidden: NDArray[np.bool_],
 ) -> dict[int, Tier]:
-    """Order the candidates by position, each with the first tier that applies.
+    """Map the positions of candidates to the first tier that applies.
 
-    :param asked: there is a question; to none, nothing is similar.
+    :param has_question: whether there is a question; without one no message is similar.
     :param hidden: shape (n,), whether a message is never printed.
     """
-    found = scored.candidates
-    best = _best(scored.similarity, hidden, settings.semantic_context_size if asked else 0)
-    alike = np.nan_to_num(found.cosine[best], nan=-1) > settings.similar_cosine
-    similar = {int(place): bool(passes) for place, passes in zip(best, alike, strict=True)}
-    recent = set(_newest(found.own & ~hidden, settings.recent_context_size))
-    seeds = sorted(int(found.ids[place]) for place in recent | similar.keys())
-    tied = store.linked(seeds, settings.synapse_depth, scope)
+    candidates = scored.candidates
+    best = _best(scored.similarity, hidden, settings.semantic_context_size if has_question else 0)
+    is_similar = np.nan_to_num(candidates.cosine[best], nan=-1) > settings.similar_cosine
+    similar = {
+        int(position): bool(passes) for position, passes in zip(best, is_similar, strict=True)
+    }
+    recent = set(_newest(candidates.own & ~hidden, settings.recent_context_size))
+    seeds = sorted(int(candidates.ids[position]) for position in recent | similar.keys())
+    linked_ids = store.linked(seeds, settings.synapse_depth, scope)
     tiers = dict.fromkeys(similar, Tier.OLDER)
-    linked, _ = found.places(np.array(tied, np.int64))
-    tiers |= dict.fromkeys((int(each) for each in linked if not hidden[each]), Tier.SYNAPSE)
-    tiers |= dict.fromkeys((place for place, passes in similar.items() if passes), Tier.SIMILAR)
+    linked, _ = candidates.places(np.array(linked_ids, np.int64))
+    tiers |= dict.fromkeys(
+        (int(position) for position in linked if not hidden[position]), Tier.SYNAPSE
+    )
+    tiers |= dict.fromkeys(
+        (position for position, passes in similar.items() if passes), Tier.SIMILAR
+    )
     return tiers | dict.fromkeys(recent, Tier.RECENT)
 
 
-def fillers(scored: Scored, room: int, excerpt_over: int | None) -> list[int]:
-    """Positions of what could fill the room some times over, by priority within each size.
+def find_fillers(scored: Scored, room: int, excerpt_over: int | None) -> list[int]:
+    """Return positions of messages that could fill the room several times, by priority per size.
 
-    Large messages do not take the places of small ones, so that more room never finds less; but in
-    very little room only what fits is read.
+    Large messages do not displace small ones, so that more room never finds less; in very little
+    room, only messages that fit are read.
 
-    :param room: tokens as messages are counted, without the factors of what is printed.
-    :param excerpt_over: longer messages count with their first excerpt; ``None`` to count whole
+    :param room: tokens as messages are counted, without the factors of the printed count.
+    :param excerpt_over: longer messages count as their first excerpt; ``None`` to count whole
         messages only.
     """
-    tokens, priority, limit = scored.candidates.tokens, scored.priority, max(room, _LONGEST_READ)
+    tokens, priority, limit = scored.candidates.tokens, scored.priority, max(room, _LONGEST_MESSAGE)
     long = np.zeros(len(tokens), bool)
     if excerpt_over is not None:
         long = (tokens > excerpt_over) & (tokens <= limit)
     if long.any():
         priority = priority.copy()
-        priority[long] *= FIRST
+        priority[long] *= FIRST_SHARE
     total, count = len(tokens), 1_000
     while room > 0:
         by_priority = ranking.best(priority, count)
         whole = tokens[by_priority].astype(np.int64)
-        sizes = np.where(long[by_priority], np.minimum(whole, _PASSAGE), whole)
+        sizes = np.where(long[by_priority], np.minimum(whole, _PASSAGE_TOKENS), whole)
         if room < _SMALL:
             small = sizes <= room
             by_priority, whole, sizes = by_priority[small], whole[small], sizes[small]
-        kinds = _kinds(sizes)
+        size_classes = _size_classes(sizes)
         chosen: list[int] = []
         full = False
-        for kind in range(_kinds(np.array([room]))[0] + 1):
-            of_kind = kinds == kind
-            enough = np.cumsum(sizes[of_kind]) <= _READ_AHEAD * room
-            enough &= np.cumsum(whole[of_kind]) <= max(_MOST_READ, 2 * _READ_AHEAD * room)
-            chosen += by_priority[of_kind][enough].tolist()
-            full = full or (kind == 0 and not enough.all())
+        for size_class in range(_size_classes(np.array([room]))[0] + 1):
+            in_class = size_classes == size_class
+            enough = np.cumsum(sizes[in_class]) <= _READ_AHEAD * room
+            enough &= np.cumsum(whole[in_class]) <= max(_MOST_TOKENS, 2 * _READ_AHEAD * room)
+            chosen += by_priority[in_class][enough].tolist()
+            full = full or (size_class == 0 and not enough.all())
         if count >= total or full:
             return chosen
         count *= 10
     return []
 
 
-def _kinds(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def _size_classes(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return 0 for small messages, 1 for those up to twice as large, 2 for the next doubling."""
     doubled = np.log2(np.maximum(sizes, _SMALL) / _SMALL)
     return np.ceil(doubled).astype(np.int64)
 
 
-def unread(scored: Scored, pool: Sequence[Candidate], room: int) -> set[int]:
-    """Ages of messages that were not read because they are too large, when filling.
+def find_too_large(scored: Scored, pool: Sequence[Candidate], room: int) -> set[int]:
+    """Return the ages of messages that were not read for filling because they are too large.
 
-    They are not printed, but history may go on behind them.
+    They are not printed, but history may continue past them.
     """
     if not room:
         return set()
     own = np.flatnonzero(scored.candidates.own)
     large = np.flatnonzero(scored.candidates.tokens[own] > room)
-    return set((len(own) - 1 - large).tolist()) - {each.age for each in pool}
+    return set((len(own) - 1 - large).tolist()) - {candidate.age for candidate in pool}
 
 
-def ages(found: Candidates, places: NDArray[np.intp]) -> list[int | None]:
-    """Return how many newer messages of history's instance follow some messages.
+def compute_ages(candidates: Candidates, positions: NDArray[np.intp]) -> list[int | None]:
+    """Return how many messages of history's instance are newer than each given one.
 
     :returns: ``None`` for messages of other instances.
     """
-    own = np.flatnonzero(found.own)
-    older = own.searchsorted(places).tolist()
-    is_own = found.own[places].tolist()
-    return [len(own) - 1 - spot if here else None for spot, here in zip(older, is_own, strict=True)]
+    own = np.flatnonzero(candidates.own)
+    older = own.searchsorted(positions).tolist()
+    is_own = candidates.own[positions].tolist()
+    return [
+        len(own) - 1 - older_count if is_own_message else None
+        for older_count, is_own_message in zip(older, is_own, strict=True)
+    ]

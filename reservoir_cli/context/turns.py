@@ -1,6 +1,6 @@
-"""The window as a list of turns, before a provider's form is chosen. Pure.
+"""List the window's turns, before they are rendered for a provider. Pure.
 
-Control tokens of chat templates are broken up in everything that was stored.
+Control tokens of chat templates are broken up in all stored text.
 """
 
 import shlex
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from reservoir_cli.chat.turn import CONTEXT, Section, Turn
-from reservoir_cli.context.render.recalled import Quote, defused, quote_once, recalled_turn
+from reservoir_cli.context.render.recalled import Quote, cache_quotes, defuse, recalled_turn
 from reservoir_cli.context.types import PROVIDERS, Candidate, ContextRequest, Piece
 from reservoir_cli.messages import Role, StoredMessage, ToolCall
 from reservoir_cli.tokens import TokenCounter
@@ -23,8 +23,8 @@ def fixed_turns(request: ContextRequest) -> list[Turn]:
     turns = []
     if request.system and request.system.strip():
         turns.append(Turn(Section.SYSTEM, Role.SYSTEM.value, request.system))
-    for each in request.procedures:
-        text = f"[Procedure: {each.name}]\n{each.text}"
+    for procedure in request.procedures:
+        text = f"[Procedure: {procedure.name}]\n{procedure.text}"
         turns.append(Turn(Section.PROCEDURE, Role.SYSTEM.value, text))
     return turns + knowledge_turn(request.knowledge) + episodes_turn(request.episodes)
 
@@ -33,20 +33,20 @@ def knowledge_turn(pieces: Sequence[Piece]) -> list[Turn]:
     """Render retrieved knowledge, each piece under its source."""
     if not pieces:
         return []
-    text = "\n---\n".join(f"Source: {each.name}\n{each.text}" for each in pieces)
+    text = "\n---\n".join(f"Source: {piece.name}\n{piece.text}" for piece in pieces)
     return [Turn(Section.KNOWLEDGE, CONTEXT, f"{KNOWLEDGE_TITLE}\n{text}")]
 
 
 def episodes_turn(pieces: Sequence[Piece]) -> list[Turn]:
-    """Snippets of past conversations, each as it was given."""
+    """Render snippets of past conversations unchanged."""
     if not pieces:
         return []
-    text = "\n".join(each.text for each in pieces)
+    text = "\n".join(piece.text for piece in pieces)
     return [Turn(Section.EPISODE, CONTEXT, f"{EPISODES_TITLE}\n{text}")]
 
 
 def current_turn(request: ContextRequest) -> list[Turn]:
-    """Return the question as a turn; nothing if it is empty, or only what is recalled counts."""
+    """Return the question as a turn; nothing if it is empty or the request is a recall."""
     if request.recall_only or not request.query.strip():
         return []
     return [Turn(Section.CURRENT, Role.USER.value, request.query)]
@@ -58,84 +58,84 @@ def history_turns(
     history: Sequence[Candidate],
     quote: Quote | None = None,
 ) -> list[Turn]:
-    """Return what the budget prunes: recalled messages, then history.
+    """Return the turns that the budget prunes: recalled messages, then history.
 
-    A request to a provider ends with the user's message, if not with the question then with the
-    last of history.
+    A request to a provider ends with a user message: without a question, with the last one of
+    history.
 
-    :param quote: see :func:`quote_once`.
+    :param quote: see :func:`cache_quotes`.
     """
     role = Role.USER.value if request.recalled_role == "user" else CONTEXT
     quoted = recalled_turn(
         recalled,
         role,
-        quote or quote_once(numbered=request.recall_only),
+        quote or cache_quotes(numbered=request.recall_only),
         numbered=request.recall_only,
         note=request.recall_note,
         explained=request.excerpts_explained,
     )
-    found = [*_with_summaries(request, quoted, role), *_run_turns(history)]
+    turns = [*_add_summaries(request, quoted, role), *_message_turns(history)]
     if request.format in PROVIDERS and not request.query.strip():
-        return until_last_user(found)
-    return found
+        return cut_after_last_user(turns)
+    return turns
 
 
-def _with_summaries(request: ContextRequest, recalled: list[Turn], role: str) -> list[Turn]:
-    """Put summaries of other conversations above the recalled messages, in the same turn."""
+def _add_summaries(request: ContextRequest, recalled: list[Turn], role: str) -> list[Turn]:
+    """Put summaries of other conversations above the recalled messages in the same turn."""
     if not request.summaries:
         return recalled
-    lines = "\n".join(recalled_summary(piece.text) for piece in request.summaries)
+    lines = "\n".join(quote_summary(piece.text) for piece in request.summaries)
     below = [turn.content for turn in recalled]
     return [Turn(Section.RECALLED, role, "\n\n".join([f"{SUMMARIES_TITLE}\n{lines}", *below]))]
 
 
-def recalled_summary(text: str) -> str:
-    """Quote a summary on one line: its day, and what was said."""
-    return defused(" ".join(text.split()))
+def quote_summary(text: str) -> str:
+    """Quote a summary on one line."""
+    return defuse(" ".join(text.split()))
 
 
-def _run_turns(history: Iterable[Candidate]) -> list[Turn]:
+def _message_turns(history: Iterable[Candidate]) -> list[Turn]:
     return [
         Turn(
             Section.HISTORY,
-            each.message.role.value,
-            defused(each.message.content),
-            tuple(map(_defused_call, each.message.tool_calls)),
-            each.message.tool_call_id,
-            each.message.name,
+            candidate.message.role.value,
+            defuse(candidate.message.content),
+            tuple(map(_defuse_call, candidate.message.tool_calls)),
+            candidate.message.tool_call_id,
+            candidate.message.name,
         )
-        for each in history
+        for candidate in history
     ]
 
 
-def _defused_call(call: ToolCall) -> ToolCall:
-    return ToolCall(call.id, defused(call.name), defused(call.arguments))
+def _defuse_call(call: ToolCall) -> ToolCall:
+    return ToolCall(call.id, defuse(call.name), defuse(call.arguments))
 
 
-def until_last_user(turns: Sequence[Turn]) -> list[Turn]:
-    """History up to its last question: without a new one, a request ends with that."""
-    users = [place for place, each in enumerate(turns) if _asks(each)]
-    end = users[-1] + 1 if users else 0
+def cut_after_last_user(turns: Sequence[Turn]) -> list[Turn]:
+    """Cut history after its last question, so that a request without a question ends with it."""
+    user_indexes = [index for index, turn in enumerate(turns) if _is_user_message(turn)]
+    end = user_indexes[-1] + 1 if user_indexes else 0
     return [
-        each
-        for place, each in enumerate(turns)
-        if place < end or each.section is not Section.HISTORY
+        turn
+        for index, turn in enumerate(turns)
+        if index < end or turn.section is not Section.HISTORY
     ]
 
 
 def ends_with_a_question(turns: Iterable[Turn]) -> bool:
-    """Whether there is a message of the user to answer: the question, or one of history."""
-    return any(map(_asks, turns))
+    """Return whether there is a user message to answer: the question, or one of history."""
+    return any(map(_is_user_message, turns))
 
 
-def _asks(turn: Turn) -> bool:
+def _is_user_message(turn: Turn) -> bool:
     return turn.role == Role.USER and turn.section in (Section.HISTORY, Section.CURRENT)
 
 
 def shorten_result(message: StoredMessage, limit: int, counter: TokenCounter) -> StoredMessage:
-    """Cut a tool result at a line end, with a marker that names the message and what is missing.
+    """Cut a tool result at a line end, adding a marker that names the message and what is missing.
 
-    A text that has no line end where it must be cut is cut inside the line.
+    If there is no line end to cut at, the line is cut.
 
     :param limit: tokens of the cut text with its marker, by the counter.
     """
@@ -152,13 +152,13 @@ def shorten_result(message: StoredMessage, limit: int, counter: TokenCounter) ->
     if "\n" in head:
         head = head[: head.rindex("\n")]
     marker = _marker(message, message.tokens - counter.count(head))
-    shown = f"{head}\n{marker}" if head else marker
-    return replace(message, content=shown, tokens=counter.count(shown))
+    shortened = f"{head}\n{marker}" if head else marker
+    return replace(message, content=shortened, tokens=counter.count(shortened))
 
 
 def _marker(message: StoredMessage, missing: int) -> str:
-    place = shlex.quote(message.partition)
+    partition = shlex.quote(message.partition)
     return (
         f"[… {missing:,} of {message.tokens:,} tokens left out: "
-        f"reservoir view -p {place} --id {message.id}]"
+        f"reservoir view -p {partition} --id {message.id}]"
     )

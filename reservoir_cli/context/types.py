@@ -1,4 +1,4 @@
-"""The values that pass from a question to a context window. Each is made once and not changed."""
+"""The immutable values used to build a context window."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,23 +15,23 @@ FORMATS: tuple[str, ...] = get_args(Format)
 PROVIDERS = ("openai", "azure", "ollama", "anthropic")
 
 
-#: Characters from the first offset up to, and not with, the second.
+#: The offsets of a text's characters; the second is exclusive.
 Span = tuple[int, int]
 
 
 class Tier(StrEnum):
-    """Why a message is a candidate: the first of these that holds."""
+    """The reason why a message is a candidate: the first that applies."""
 
     RECENT = "recent"
     SIMILAR = "similar"
     SYNAPSE = "synapse"
     OLDER = "older"
-    #: A person pinned it, and it is kept for that.
+    #: A user pinned it, and it is kept for that reason.
     PINNED = "pinned"
 
 
 class Piece(NamedTuple):
-    """A text given by hand for a section.
+    """A text for a section, given by the caller.
 
     :param name: of the procedure or the source; an episode has none.
     """
@@ -42,19 +42,19 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRequest:
-    """What is asked for.
+    """A request for a context.
 
-    :param query: the question; it becomes the current message. Empty: none.
-    :param instance: ``None`` when the user named none.
-    :param budget: tokens for all that is printed; ``None`` to go by the model's limit.
-    :param trace_id: the one the current message has, or will have when it is stored.
-    :param now: the moment of asking, aware.
+    :param query: the question, which becomes the current message; may be empty.
+    :param instance: ``None`` if the user named none.
+    :param budget: tokens for everything printed; ``None`` to use the model's limit.
+    :param trace_id: of the current message, also if it is stored later.
+    :param now: the time of the request, aware.
     :param system: the system prompt.
-    :param recalled_role: who recalled messages are sent by: ``user`` or ``system``.
-    :param excerpts_explained: say how to read a message whole of which an excerpt is printed.
-    :param recall_only: print recalled messages alone, each with its number.
-    :param exclude_conversation: the running session of the reader, which is not recalled.
-    :param recall_note: a line about the recalled messages.
+    :param recalled_role: the role that sends recalled messages: ``user`` or ``system``.
+    :param excerpts_explained: add a line on how to read the whole message of an excerpt.
+    :param recall_only: print only recalled messages, each with its number.
+    :param exclude_conversation: the reader's running session, which is not recalled.
+    :param recall_note: a line above the recalled messages.
     """
 
     query: str
@@ -85,9 +85,9 @@ class ContextRequest:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The scores of one message; ``cosine`` is 0 where it is not embedded.
+    """The scores of one message; ``cosine`` is 0 if it is not embedded.
 
-    :param parts: what the similarity is made of, by name; empty unless it was asked for.
+    :param parts: the components of the similarity, by name; empty unless requested.
     """
 
     similarity: float
@@ -101,24 +101,24 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One message that may go into the window.
+    """A message that may go into the window.
 
-    :param filler: not a candidate by itself, but there is room to fill.
-    :param cut: the text is not whole: a long tool result.
-    :param age: its place among the messages of its instance, 0 for the newest; ``None`` for
-        one of another instance than history comes from.
-    :param after_gap: a recalled reply that ``…`` stands above: the question above it is not its
-        own.
-    :param left_out: of a recalled question, the id of its answer that was left out.
-    :param place: its place when every conversation is brought together; the next message of its
+    :param filler: included only if there is room to fill.
+    :param cut: whether it is a long tool result whose text was cut.
+    :param age: how many messages of history's instance are newer, 0 for the newest; ``None`` for
+        messages of other instances.
+    :param after_gap: whether ``…`` is printed above a recalled reply because the question above it
+        is not its own.
+    :param left_out: for a recalled question, the id of its answer that was left out.
+    :param position: its index among all messages sorted by conversation; the next message of its
         conversation has the next one.
-    :param title: of its conversation, as an import gave it.
-    :param replies: it is the reply to a question that is stored, too.
-    :param about_asker: the question speaks of the one who asks.
-    :param parts: the passages that a long message may be printed by, in order.
-    :param cosines: how near each of them is to the question; empty without vectors.
-    :param spans: what is printed of its text; ``None`` for all of it.
-    :param pinned: a person pinned it, and pins count for this question.
+    :param title: of its conversation, as imported.
+    :param replies: whether it replies to a stored question.
+    :param about_asker: whether the question is about the user.
+    :param parts: the passages of a long message, in order.
+    :param cosines: the cosine of each passage with the question; empty without vectors.
+    :param spans: the printed parts of its text; ``None`` for all of it.
+    :param pinned: whether a user pinned it and pins count for this question.
     """
 
     message: StoredMessage
@@ -129,7 +129,7 @@ class Candidate:
     cut: bool = False
     after_gap: bool = False
     left_out: int | None = None
-    place: int | None = None
+    position: int | None = None
     title: str | None = None
     replies: bool = False
     about_asker: bool = True
@@ -140,26 +140,26 @@ class Candidate:
 
 
 class Dropped(NamedTuple):
-    """A candidate that was left out, and why."""
+    """A candidate that was left out, with the reason."""
 
     candidate: Candidate
     reason: str
 
     @property
     def for_room(self) -> bool:
-        """Whether it would be in the window if there were room."""
+        """Whether it was left out for lack of room."""
         return self.reason in ("no room", "too large")
 
 
 class Selection(NamedTuple):
-    """What goes into the window.
+    """The messages chosen for the window.
 
-    :param recalled: kept messages outside the unbroken newest run, oldest first.
+    :param recalled: kept messages outside the unbroken run of the newest, oldest first.
     :param history: the unbroken run of the newest messages, oldest first.
     :param dropped: candidates that were left out.
-    :param passed_over: what filling read but did not take.
+    :param passed_over: fillers that were read but left out.
     :param reasons: why a message was kept, by its id.
-    :param not_reached: messages of the scope that are in none of these: the budget was spent.
+    :param not_reached: how many messages of the scope were not read because the budget was spent.
     """
 
     recalled: tuple[Candidate, ...]
@@ -171,15 +171,15 @@ class Selection(NamedTuple):
 
 
 class TokenBudget(NamedTuple):
-    """How many tokens there are, and who has them.
+    """The tokens of a context window and their distribution.
 
-    :param window: what the model reads and writes at once.
-    :param reserve: kept for the answer.
-    :param available: for everything that is printed.
-    :param sections: tokens of the parts that are never pruned.
-    :param history: what is left for recalled messages and history.
+    :param window: tokens of the model's context window.
+    :param reserve: tokens kept for the answer.
+    :param available: tokens for everything printed.
+    :param sections: tokens of the sections that are never pruned.
+    :param history: tokens left for recalled messages and history.
     :param borrowed: tokens of the reserve that history may take.
-    :param notes: what a person should know about it.
+    :param notes: user-facing notes.
     """
 
     window: int

@@ -1,4 +1,4 @@
-"""The finished window: what is in it, what it takes, and what was left out. Pure."""
+"""The finished window: its messages, its tokens, and the messages left out. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,16 +9,16 @@ from reservoir_cli.context.types import Candidate, ContextRequest, Selection, Ti
 
 @dataclass(frozen=True, slots=True)
 class FinishedWindow:
-    """What was chosen for a model, inside a budget, before it is written in a format.
+    """The messages chosen for a model, within a budget, before they are rendered.
 
-    :param scope: where history came from, and where messages were looked for.
-    :param history_used: tokens of the recalled messages and the history, as they are printed.
-    :param pieces_left_out: knowledge and episodes beyond their caps.
-    :param notes: what a person should know about this window.
+    :param scope: where history comes from, and where messages are recalled from.
+    :param history_used: tokens of the recalled messages and the history as printed.
+    :param pieces_left_out: how many pieces of knowledge and episodes exceeded their caps.
+    :param notes: user-facing notes about this window.
     :param relevance: how well the question fits the best message of the scope.
     :param floor: the relevance below which nothing is recalled.
-    :param nothing_found: that is below the floor, so nothing is recalled.
-    :param hints: what a person may want to do about it.
+    :param nothing_found: whether the relevance is below the floor.
+    :param hints: user-facing suggestions.
     """
 
     request: ContextRequest
@@ -47,45 +47,45 @@ class FinishedWindow:
 
     @property
     def not_reached(self) -> int:
-        """How many messages of the scope filling left out, for the budget was spent."""
+        """How many messages of the scope filling left out because the budget was spent."""
         passed_over = sum(drop.for_room for drop in self.selection.passed_over)
         return self.selection.not_reached + passed_over
 
     @property
     def truncations(self) -> int:
-        """How many things were left out or cut for lack of room.
+        """How many messages and pieces were left out or cut for lack of room.
 
         A window whose sections and question alone exceed the budget counts as one more.
         """
-        dropped = sum(each.for_room for each in self.selection.dropped)
-        cut = sum(each.cut for each in self.kept)
+        dropped = sum(drop.for_room for drop in self.selection.dropped)
+        cut = sum(candidate.cut for candidate in self.kept)
         return dropped + self.pieces_left_out + cut + self.budget.overfull
 
     @property
     def excerpts(self) -> int:
-        """How many messages an excerpt is printed of."""
+        """How many messages are printed as excerpts."""
         return sum(candidate.spans is not None for candidate in self.kept)
 
     @property
     def truncated(self) -> bool:
-        """Whether there was not room for everything."""
+        """Whether anything was left out or cut for lack of room."""
         return self.truncations > 0
 
     @property
-    def _from(self) -> str:
-        """Where history came from, if that was neither named nor the partition's own instance."""
+    def _history_source(self) -> str:
+        """The instance of history, if it is neither the requested nor the partition's own."""
         instance = self.scope["instance"]
         usual = (self.request.instance, self.request.partition)
         return "" if instance in usual else f" (of {self.scope['partition']}/{instance})"
 
     def summary(self) -> str:
-        """One line about the run, for people."""
+        """Return a one-line summary of the run for users."""
         share = 100 * self.used / self.budget.available
         pinned = sum(candidate.tier is Tier.PINNED for candidate in self.kept)
         history = sum(candidate.tier is not Tier.PINNED for candidate in self.selection.history)
         parts = [
             f"{self.meter.mark}{self.used:,} of {self.budget.available:,} tokens ({share:.0f}%)",
-            f"{history} recent{self._from}",
+            f"{history} recent{self._history_source}",
             *([f"{pinned} pinned"] if pinned else []),
             f"{len(self.kept) - history - pinned} recalled",
             *([f"{self.excerpts} by excerpts"] if self.excerpts else []),

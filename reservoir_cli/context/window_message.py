@@ -1,4 +1,4 @@
-"""One message of a context window, as the public API gives it."""
+"""A message of a context window in the public API."""
 
 import warnings
 from collections.abc import Mapping
@@ -14,16 +14,17 @@ from reservoir_cli.context.window import FinishedWindow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowMessage:
-    """A message of a context window, or a section that was given by hand.
+    """A message of a context window, or a section given by the caller.
 
     :param id: ``None`` for a section; a section has no scores either.
-    :param section: the part of the window it stands in.
+    :param section: the part of the window that holds it.
     :param role: ``user``, ``assistant``, ``system`` or ``tool``; ``context`` for given material.
-    :param tokens: as they are counted for this window.
+    :param tokens: as counted for this window.
     :param tier: why it is a candidate.
-    :param similarity: 0 to 1, how well it fits the question; ``recency``, 0 to 1, how new it is.
-    :param priority: the two together, which the best are chosen by.
-    :param row: the same as plain JSON values: a row of format ``json``.
+    :param similarity: 0 to 1, how well it fits the question.
+    :param recency: 0 to 1, how new it is.
+    :param priority: similarity and recency combined; the highest are chosen.
+    :param row: the message as plain JSON values: a row of format ``json``.
     """
 
     id: int | None
@@ -50,12 +51,12 @@ class WindowMessage:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> "WindowMessage":
-        """Return the message that a row of format ``json`` describes."""
+        """Return the message described by a row of format ``json``."""
         values = {name: row[name] for name in cls.__slots__ if name != "row"}
         values["section"] = Section(row["section"])
         values["tier"] = Tier(row["tier"]) if row["tier"] else None
-        said = row["created_at"]
-        values["created_at"] = datetime.fromisoformat(said) if said else None
+        created_at = row["created_at"]
+        values["created_at"] = datetime.fromisoformat(created_at) if created_at else None
         return cls(**values, row=row)
 
     def to_row(self) -> dict[str, Any]:
@@ -63,7 +64,7 @@ class WindowMessage:
         return dict(self.row)
 
     def __getitem__(self, name: str) -> Any:
-        """Return a value of the row; the way before messages had attributes."""
+        """Return a value of the row: deprecated, from before messages had attributes."""
         warnings.warn(
             f'message["{name}"] is deprecated: use message.{name}, or message.to_row()',
             DeprecationWarning,

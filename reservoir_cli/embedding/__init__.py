@@ -29,9 +29,9 @@ def load_embedder(
     :param offline: never use the network.
     :param notify: called with a message if the slower engine is used.
     :param ready_only: neither download nor compile a model.
-    :param serving: prepare for many questions.
-    :raises ModelUnavailableError: it is not on this machine and cannot be downloaded, or is
-        damaged.
+    :param serving: prepare the model for many questions.
+    :raises ModelUnavailableError: the model is damaged, or is not on this machine and cannot be
+        downloaded.
     """
     from reservoir_cli.embedding.load import load
 

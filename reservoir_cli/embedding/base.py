@@ -1,4 +1,4 @@
-"""What an embedder is: the protocol, and the engine that runs it."""
+"""The protocol of embedding models, and the engine that runs one."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -41,7 +41,7 @@ class Embedder(Protocol):
         """Return the embeddings of passages, in order, shape (len(texts), dimensions)."""
 
     def passages(self, text: str) -> Sequence[tuple[int, int]]:
-        """Return the character spans a text is embedded as; a short text is one span."""
+        """Return the character spans that a text is embedded as; a short text is one span."""
 
     def knows(self, word: str) -> bool:
         """Return whether a word is in the model's vocabulary; misspelt words are not."""

@@ -1,13 +1,13 @@
 """The cache of compiled models on disk.
 
-A folder of ``models`` in the cache holds one model compiled by one set of library versions, or a
-note that they cannot compile it. The folder's name is a hash of everything the result depends on,
-so a lookup compares nothing, an upgrade uses another folder, and all homes and environments of a
-user with the same weights and versions share one. A rename publishes a folder.
+Each folder of ``models`` in the cache holds a model compiled by one set of library versions, or a
+note that they cannot compile it. The folder's name is a hash of everything the result depends on.
+So a lookup needs no comparisons, an upgrade uses another folder, and all homes and environments of
+a user with the same weights and versions share one. Folders are published by renaming them.
 
-Sizes and times of the files are checked whenever a model is opened, their contents once a day,
-since that takes a fifth of the time of a question. The manifest's modification time records the
-last full check, and so when the model was last used.
+Sizes and times of the files are checked whenever a model is opened. Their contents are checked once
+a day, as this takes a fifth of the time of a question. The manifest's modification time records the
+last full check, and thereby the last use of the model.
 """
 
 import errno
@@ -36,9 +36,9 @@ _RULE = "onnx, dynamo, eager attention, basic, external weights; 2"
 #: Seconds after which an unfinished folder is considered abandoned.
 _ABANDONED = 3_600
 _DAY = 24 * 3_600
-#: Seconds for which models of other versions are kept, in case another installation uses them.
+#: Seconds to keep unused models of other versions, in case another installation uses them.
 _OUTDATED = 7 * _DAY
-#: Seconds after which a note of a model's hash is written again, if it is still needed.
+#: Seconds after which a cached hash of a model is deleted; it is written again if needed.
 _FORGOTTEN = 90 * _DAY
 
 
@@ -54,7 +54,7 @@ class CacheUnusableError(Exception):
 
 
 class FileFingerprint(NamedTuple):
-    """The size, time and hash of a file when it was written."""
+    """The size, time and hash of a file, recorded when it was written."""
 
     size: int
     modified: int
@@ -63,13 +63,13 @@ class FileFingerprint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What is needed to run a compiled model, besides its files.
+    """The data needed to run a compiled model, besides its files.
 
     :param refused: why the model cannot be compiled; empty if it was.
     :param tools: versions of the libraries that compiled it, or failed to.
     :param max_length: the most word pieces the model reads; 0 if unlimited.
     :param passage_pieces: the most word pieces of a passage.
-    :param pads_left: shorter texts of a batch are padded on the left.
+    :param pads_left: whether shorter texts of a batch are padded on the left.
     """
 
     model_id: str
@@ -87,7 +87,7 @@ class Manifest:
 def place_of(source: Path, prompts: Prompts = Prompts()) -> Path:  # noqa: B008 - it is frozen
     """Return the cache folder for a model's compiled form; it need not exist.
 
-    Copies of a model have one place, so environments share what one of them compiled.
+    Copies of a model share one folder, so environments share a compiled model.
 
     :param source: the folder of the published model.
     :raises CacheUnusableError: ONNX Runtime is not available.
@@ -100,13 +100,13 @@ def place_of(source: Path, prompts: Prompts = Prompts()) -> Path:  # noqa: B008 
 def contents_of(folder: Path, files: Sequence[Path]) -> str:
     """Return the hash of some files of a folder; see :func:`contents_hash`.
 
-    It is kept in a note that is named after their sizes and times, because reading the weights
+    The hash is cached in a file named after their sizes and times, because reading the weights
     takes a fifth of the time of a question.
     """
     names = {path.relative_to(folder).as_posix(): path for path in files}
     states = {name: path.stat() for name, path in names.items()}
-    known = {name: (state.st_size, state.st_mtime_ns) for name, state in states.items()}
-    key = json.dumps([str(folder.resolve()), known])
+    sizes_and_times = {name: (state.st_size, state.st_mtime_ns) for name, state in states.items()}
+    key = json.dumps([str(folder.resolve()), sizes_and_times])
     note = paths.cache_dir() / "weights" / hashlib.sha256(key.encode()).hexdigest()[:32]
     with suppress(OSError, ValueError):
         digest = note.read_text(encoding="ascii")
@@ -127,7 +127,7 @@ def contents_hash(hashes: Mapping[str, str]) -> str:
 
 
 def _rules() -> list[str]:
-    """Return what a compiled model must have been made with to be usable by this version.
+    """Return the rules and versions that a compiled model must match to be usable.
 
     :raises CacheUnusableError: ONNX Runtime is not available.
     """
@@ -138,7 +138,7 @@ def _rules() -> list[str]:
 
 
 def portable_rules() -> list[str]:
-    """Return what matters of :func:`_rules` if the runtimes differ."""
+    """Return the part of :func:`_rules` that does not depend on the runtimes."""
     return [_RULE, split_passages.RULE]
 
 
@@ -150,33 +150,33 @@ def runtimes() -> dict[str, str]:
     return {"onnxruntime": runtime, "tokenizers": tokenizers}
 
 
-def read(place: Path) -> Manifest | None:
+def read(folder: Path) -> Manifest | None:
     """Read a compiled model's manifest; a damaged or outdated model is removed.
 
-    :raises CacheUnusableError: other users could have written it.
+    :raises CacheUnusableError: other users could have modified it.
     """
-    if not place.is_dir():
+    if not folder.is_dir():
         return None
-    _require_own(place.parent, place)
-    path = place / MANIFEST
+    _require_own(folder.parent, folder)
+    path = folder / MANIFEST
     try:
         age = unix_time() - path.stat().st_mtime
         fingerprints, manifest = read_manifest(path)
         thorough = not 0 <= age < _DAY
         intact = all(
-            _is_intact(place / name, fingerprint, thorough)
+            _is_intact(folder / name, fingerprint, thorough)
             for name, fingerprint in fingerprints.items()
         )
     except DAMAGE as error:
         require_resources(error)
         intact = False
     if not intact or (manifest.refused and manifest.tools != tool_versions()):
-        remove(place)
+        remove(folder)
         return None
     if thorough:
         with suppress(OSError):
             os.utime(path)
-        _sweep(place.parent)
+        _sweep(folder.parent)
     return manifest
 
 
@@ -184,17 +184,17 @@ def read(place: Path) -> Manifest | None:
 DAMAGE = (OSError, ValueError, TypeError, KeyError, AttributeError)
 
 
-def damaged(place: Path) -> bool:
+def is_damaged(folder: Path) -> bool:
     """Return whether any file of a compiled model has changed since it was written."""
     try:
-        fingerprints, _ = read_manifest(place / MANIFEST)
+        fingerprints, _ = read_manifest(folder / MANIFEST)
         return not all(
-            _is_intact(place / name, fingerprint, True)
+            _is_intact(folder / name, fingerprint, True)
             for name, fingerprint in fingerprints.items()
         )
     except DAMAGE as error:
         require_resources(error)
-        return place.is_dir()
+        return folder.is_dir()
 
 
 #: Messages with which libraries report a lack of memory or file handles.
@@ -223,8 +223,8 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
         with path.open("rb+") as file:
             os.fsync(file.fileno())
         state = path.stat()
-        written = FileFingerprint(state.st_size, state.st_mtime_ns, sha256(path))
-        files[path.name] = written._asdict()
+        fingerprint = FileFingerprint(state.st_size, state.st_mtime_ns, sha256(path))
+        files[path.name] = fingerprint._asdict()
     stored = {**asdict(manifest), "files": files, "rules": _rules()}
     sealed = {**stored, "seal": _seal(stored)}
     write_private(folder / MANIFEST, json.dumps(sealed))
@@ -233,7 +233,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 def read_manifest(path: Path) -> tuple[dict[str, FileFingerprint], Manifest]:
     """Return the fingerprints of a folder's files, and its manifest.
 
-    :raises ValueError: the manifest is damaged; so are all errors of ``DAMAGE``.
+    :raises ValueError: the manifest is damaged; other errors in ``DAMAGE`` mean the same.
     """
     stored = json.loads(path.read_text(encoding="utf-8"))
     if stored.pop("seal") != _seal(stored):
@@ -249,35 +249,35 @@ def _seal(stored: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def building(place: Path) -> Iterator[Path]:
+def building(target: Path) -> Iterator[Path]:
     """Yield a folder to compile into, which is published if the block succeeds.
 
-    If another process published first, its result is kept and ours is discarded.
+    If another process has published first, its result is kept and this one discarded.
 
     :raises CacheUnusableError: the cache cannot be written, or is full.
     """
     try:
-        make_private_dir(place.parent)
-        _require_own(place.parent)
-        _sweep(place.parent)
-        with temporary_folder(place.parent, ".building-") as folder:
+        make_private_dir(target.parent)
+        _require_own(target.parent)
+        _sweep(target.parent)
+        with temporary_folder(target.parent, ".building-") as folder:
             yield folder
-            _publish(folder, place)
+            _publish(folder, target)
     except OSError as error:
         raise CacheUnusableError("the cache folder cannot be written") from error
 
 
-def remove(place: Path) -> None:
+def remove(folder: Path) -> None:
     """Remove a folder by renaming and then deleting it; processes that use it can continue.
 
     :raises CacheUnusableError: the folder cannot be renamed.
     """
     try:
         with (
-            temporary_folder(place.parent, ".building-") as trash,
+            temporary_folder(folder.parent, ".building-") as trash,
             suppress(FileNotFoundError),  # another process removed it
         ):
-            place.rename(trash / place.name)
+            folder.rename(trash / folder.name)
     except OSError as error:
         raise CacheUnusableError("a damaged compiled model cannot be removed") from error
 
@@ -295,19 +295,19 @@ def tool_versions() -> dict[str, str]:
     return versions
 
 
-def _is_intact(path: Path, known: FileFingerprint, thorough: bool) -> bool:
-    """Return whether a file is unchanged; its content is read if its time changed.
+def _is_intact(path: Path, recorded: FileFingerprint, thorough: bool) -> bool:
+    """Return whether a file is unchanged; its content is read only if its time changed.
 
-    :param thorough: read the content in any case.
+    :param thorough: always read the content.
     """
     state = path.stat()
-    if state.st_size != known.size:
+    if state.st_size != recorded.size:
         return False
-    if thorough or state.st_mtime_ns != known.modified:
-        if sha256(path) != known.sha256:
+    if thorough or state.st_mtime_ns != recorded.modified:
+        if sha256(path) != recorded.sha256:
             return False
         with suppress(OSError):
-            os.utime(path, ns=(known.modified, known.modified))
+            os.utime(path, ns=(recorded.modified, recorded.modified))
     return True
 
 
@@ -325,11 +325,11 @@ def _is_own(path: Path) -> bool:
     return state.st_uid == os.geteuid() and not state.st_mode & 0o022
 
 
-def _publish(folder: Path, place: Path) -> None:
+def _publish(folder: Path, target: Path) -> None:
     try:
-        folder.rename(place)
+        folder.rename(target)
     except OSError:
-        if not place.is_dir():
+        if not target.is_dir():
             raise
 
 
@@ -347,7 +347,7 @@ def _sweep(models: Path) -> None:
 
 
 def _is_outdated(folder: Path) -> bool:
-    """Return whether a model was compiled by another version and not used for a week."""
+    """Return whether a model is of another version and has not been used for a week."""
     manifest = folder / MANIFEST
     state = (manifest if manifest.exists() else folder).stat()
     if not folder.is_dir() or unix_time() - state.st_mtime < _OUTDATED:

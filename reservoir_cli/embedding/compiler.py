@@ -1,6 +1,6 @@
 """Compile a model: export it from torch, optimise it, and compare it with the reference.
 
-This happens at the first use of a model; it takes about ten seconds and 600 MB of libraries.
+This happens on the first use of a model and takes about ten seconds and 600 MB of libraries.
 """
 
 import errno
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch.nn import Module
 
-#: The least cosine between vectors of a compiled model and of the reference.
+#: The lowest accepted cosine between vectors of a compiled model and of the reference.
 _AGREEMENT = 0.9999
 #: The kinds of modules that the compiled graph can contain.
 _MODULES = {"Transformer", "Pooling", "Dense", "LayerNorm", "Normalize"}
@@ -32,7 +32,7 @@ _EXPORTED = "exported.onnx"
 #: How many samples the reference embeds at once.
 _FEW = 4
 
-#: Texts whose vectors are compared: short and long, in many scripts, code and symbols.
+#: Texts whose vectors are compared: short and long, in many scripts, with code and symbols.
 SAMPLES = (
     "a",
     "?",
@@ -70,7 +70,7 @@ SAMPLES = (
 
 
 class NotCompilableError(Exception):
-    """The model cannot be compiled, or the result differs from the reference.
+    """Raised when a model cannot be compiled, or the result differs from the reference.
 
     :param reason: a message for users.
     """
@@ -85,14 +85,14 @@ def compile_into(
 ) -> str:
     """Compile a model, or record why that is not possible.
 
-    :param folder: an empty folder, which receives the model and its manifest.
-    :param report: called with the share of the work that is done, in percent; loading the
-        reference counts as the first part of it.
+    :param folder: an empty folder for the model and its manifest.
+    :param report: called with the completed share of the work, in percent; loading the reference
+        counts as the first part.
     :returns: why the model cannot be compiled, or an empty string.
     :raises OSError: the folder cannot be written.
     """
     try:
-        manifest = _compiled(folder, reference, report)
+        manifest = _compile(folder, reference, report)
     except NotCompilableError as error:
         for path in folder.iterdir():
             path.unlink()
@@ -101,16 +101,14 @@ def compile_into(
     return manifest.refused
 
 
-def _compiled(
-    folder: Path, reference: ReferenceEmbedder, report: Callable[[int], None]
-) -> Manifest:
-    if reason := _obstacle(reference):
+def _compile(folder: Path, reference: ReferenceEmbedder, report: Callable[[int], None]) -> Manifest:
+    if reason := _find_obstacle(reference):
         raise NotCompilableError(reason)
     report(35)
     # Run the reference first: tokenizing in parallel before torch's first run slows torch down.
-    expected = _expected(reference)
+    expected = _embed_with_reference(reference)
     report(40)
-    with _quiet():
+    with _suppress_logs():
         _export(reference.model, folder / _EXPORTED)
         report(90)
         _optimise(folder)
@@ -118,14 +116,14 @@ def _compiled(
         path.unlink()
     assert reference.tokenizer is not None
     reference.tokenizer.save(str(folder / TOKENIZER), pretty=False)
-    manifest = _manifest(reference)
+    manifest = _build_manifest(reference)
     report(95)
     _require_agreement(folder, manifest, expected)
     return manifest
 
 
-def _obstacle(reference: ReferenceEmbedder) -> str:
-    """Return the feature of a model that the compiled engine does not support, if any."""
+def _find_obstacle(reference: ReferenceEmbedder) -> str:
+    """Return the feature of a model that the compiled engine does not support; empty if none."""
     model, first = reference.model, next(iter(reference.model))
     kinds = [type(module).__name__ for module in model]
     foreign = [kind for kind in kinds if kind not in _MODULES]
@@ -145,10 +143,10 @@ def _obstacle(reference: ReferenceEmbedder) -> str:
     return next((reason for reason, holds in obstacles.items() if holds), "")
 
 
-def _expected(reference: ReferenceEmbedder) -> "NDArray[np.float32]":
-    """Embed the samples with the reference; see :func:`_sampled`.
+def _embed_with_reference(reference: ReferenceEmbedder) -> "NDArray[np.float32]":
+    """Embed the samples with the reference; see :func:`_embed_samples`.
 
-    One thread and small batches: padding every sample to the longest one takes ten times longer.
+    Uses one thread and small batches: padding all samples to the longest takes ten times longer.
     """
     import numpy as np
     import torch
@@ -170,7 +168,7 @@ def _expected(reference: ReferenceEmbedder) -> "NDArray[np.float32]":
         torch.set_num_threads(threads)
 
 
-def _sampled(embedder: CompiledEmbedder) -> "NDArray[np.float32]":
+def _embed_samples(embedder: CompiledEmbedder) -> "NDArray[np.float32]":
     """Embed the samples as questions and as messages, shape (2 · samples, dimensions)."""
     import numpy as np
 
@@ -214,9 +212,9 @@ def _export(model: Any, target: Path) -> None:
 
 
 def _as_one_module(model: Any, names: Sequence[str]) -> "Module":
-    """Return all modules of a ``SentenceTransformer``, followed by normalisation, as one.
+    """Return all modules of a ``SentenceTransformer``, plus normalisation, as one module.
 
-    Its inputs have the shape (batch, pieces), its result (batch, dimensions).
+    Its inputs have shape (batch, pieces), its result (batch, dimensions).
 
     :param names: the names of the inputs, in order.
     """
@@ -241,7 +239,7 @@ def _optimise(folder: Path) -> None:
     """Optimise an exported graph, and store its weights in a separate file that can be mapped.
 
     :raises NotCompilableError: ONNX Runtime fails.
-    :raises OSError: the disk has no room for the weights, which the runtime would not report.
+    :raises OSError: the disk has no space for the weights, which the runtime would not report.
     """
     import onnxruntime
 
@@ -264,7 +262,7 @@ def _optimise(folder: Path) -> None:
         raise NotCompilableError(f"ONNX Runtime refuses it: {type(error).__name__}") from error
 
 
-def _manifest(reference: ReferenceEmbedder) -> Manifest:
+def _build_manifest(reference: ReferenceEmbedder) -> Manifest:
     tokenizer, prompts = reference.model.tokenizer, reference.prompts
     return Manifest(
         model_id=reference.model_id,
@@ -284,16 +282,16 @@ def _require_agreement(folder: Path, manifest: Manifest, expected: "NDArray[np.f
     import numpy as np
 
     try:
-        vectors = _sampled(CompiledEmbedder("", folder, manifest, Engine("compiled", "", "")))
+        vectors = _embed_samples(CompiledEmbedder("", folder, manifest, Engine("compiled", "", "")))
     except Exception as error:  # as above
         raise NotCompilableError(f"ONNX Runtime cannot run it: {type(error).__name__}") from error
     cosines = np.sum(vectors * expected, axis=1)
-    if not np.all(cosines >= _AGREEMENT):  # False for NaN, too
+    if not np.all(cosines >= _AGREEMENT):  # also False for NaN
         raise NotCompilableError("its compiled form computes different vectors")
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _suppress_logs() -> Iterator[None]:
     """Suppress the logs and warnings of exporters."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)

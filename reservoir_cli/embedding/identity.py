@@ -1,4 +1,4 @@
-"""The identity of a model, which decides whether vectors are comparable; engines share it."""
+"""Compute a model's identity, which decides whether vectors are comparable; engines share it."""
 
 import hashlib
 import json
@@ -42,7 +42,7 @@ def model_identity(folder: Path, prompts: Prompts = Prompts()) -> str:  # noqa: 
             continue
         digest.update(path.relative_to(folder).as_posix().encode())
         if path.name == CONFIG:
-            # Its version numbers do not affect vectors; its prompts do.
+            # The version numbers in it do not affect vectors; the prompts do.
             settings = json.loads(path.read_text(encoding="utf-8"))
             published = {key: settings.get(key) for key in ("prompts", "default_prompt_name")}
             digest.update(json.dumps(published, sort_keys=True).encode())

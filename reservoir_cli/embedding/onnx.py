@@ -22,7 +22,7 @@ MODEL, WEIGHTS, TOKENIZER = "model.onnx", "model.bin", "tokenizer.json"
 BATCH_PIECES = 500
 #: How many texts are tokenized at once.
 _TEXTS_AT_ONCE = 1_024
-#: Each thread uses about 50 MB.
+#: Limits memory: each thread uses about 50 MB.
 _MOST_THREADS = 8
 
 
@@ -30,11 +30,11 @@ class CompiledEmbedder:
     """An :class:`~reservoir_cli.embedding.Embedder` on ONNX Runtime.
 
     One session serves single questions and many messages: it computes in the calling thread, and
-    many messages are embedded by one thread per processor.
+    messages are embedded in one thread per processor.
     """
 
     def __init__(self, name: str, folder: Path, manifest: Manifest, engine: Engine) -> None:
-        """Open a compiled model; any error of the libraries means that it is damaged."""
+        """Open a compiled model; any error of the libraries means that the model is damaged."""
         from tokenizers import Tokenizer
 
         opening = _Opening(folder / MODEL)
@@ -52,19 +52,19 @@ class CompiledEmbedder:
 
     def encode_query(self, text: str) -> "NDArray[np.float32]":
         """See :class:`~reservoir_cli.embedding.Embedder`."""
-        return self._encoded([self._manifest.query_prompt + text[:QUESTION]]).reshape(-1)
+        return self._encode([self._manifest.query_prompt + text[:QUESTION]]).reshape(-1)
 
     def encode_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """See :class:`~reservoir_cli.embedding.Embedder`."""
-        return self._encoded([self._manifest.document_prompt + text for text in texts])
+        return self._encode([self._manifest.document_prompt + text for text in texts])
 
     def pack(self) -> None:
-        """Prepare for many questions: each takes half the time, and this as long as ten of them.
+        """Prepare for many questions: halves the time of each, and takes as long as ten of them.
 
-        Messages are embedded in one thread from then on, beside questions.
+        From then on messages are embedded in one thread, in parallel with questions.
         """
         self._threads = 1
-        with suppress(Exception):  # if the file is gone, this session goes on without it
+        with suppress(Exception):  # if the file is gone, keep the present session
             self._session = _session(self._model, packed=True)
 
     def passages(self, text: str) -> list[Span]:
@@ -75,7 +75,7 @@ class CompiledEmbedder:
         """See :class:`~reservoir_cli.embedding.Embedder`."""
         return len(pieces(self._tokenizer, word)) == 1
 
-    def _encoded(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+    def _encode(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         import numpy as np
 
         tokenized = [
@@ -88,12 +88,12 @@ class CompiledEmbedder:
         vectors = np.empty((len(texts), self.dimensions), np.float32)
 
         def embed(batch: list[int]) -> None:
-            vectors[batch] = self._run([tokenized[index] for index in batch])
+            vectors[batch] = self._run_model([tokenized[index] for index in batch])
 
         _run_batches(embed, batches([len(ids) for ids in tokenized]), self._threads)
         return vectors
 
-    def _run(self, texts: Sequence["NDArray[np.int64]"]) -> "NDArray[np.float32]":
+    def _run_model(self, texts: Sequence["NDArray[np.int64]"]) -> "NDArray[np.float32]":
         """Embed one padded batch of texts, shape (len(texts), dimensions)."""
         import numpy as np
 
@@ -150,26 +150,26 @@ def _threads() -> int:
 
 
 class _Opening(Thread):
-    """Opens a model while this thread loads its tokenizer: the runtime does not need Python."""
+    """Opens a model in parallel with loading its tokenizer: the runtime releases Python's lock."""
 
     def __init__(self, model: Path) -> None:
         super().__init__()
         self._model = model
         self._error: Exception | None = None
         self._session: Any = None
-        import onnxruntime  # noqa: F401 - imported here, as imports wait for each other
+        import onnxruntime  # noqa: F401 - imported here, since imports block each other
 
         self.start()
 
     def run(self) -> None:
-        """Open it."""
+        """Open the model."""
         try:
             self._session = _session(self._model)
         except Exception as error:
             self._error = error
 
     def result(self) -> Any:
-        """Return the session, or raise what went wrong."""
+        """Return the session, or raise the error that occurred."""
         self.join()
         if self._error:
             raise self._error
@@ -179,9 +179,9 @@ class _Opening(Thread):
 def _session(model: Path, *, packed: bool = False) -> Any:
     """Open an optimised model; its weights are mapped into memory.
 
-    :param packed: copy them into the order in which the processor reads them: for many single
-        questions. They are computed in two threads if there are more than two processors: else
-        messages that are embedded meanwhile would take both.
+    :param packed: reorder the weights in memory for many single questions. These are computed in
+        two threads if there are more than two processors; with two, messages that are embedded
+        in the meantime would be left without one.
     """
     import onnxruntime
 

@@ -1,7 +1,7 @@
-"""The default model as an installed package, ``reservoir-model-minilm``.
+"""Open the default model from an installed package, ``reservoir-model-minilm``.
 
-It holds what the compiler made from the bundled weights when the package was built, so that nothing
-is compiled here. Its manifest says which runtimes it is for; for others it is ignored.
+The package holds a model that was compiled from the bundled weights when it was built, so nothing
+is compiled here. Its manifest names the runtimes it supports; with others it is ignored.
 """
 
 import json
@@ -24,9 +24,9 @@ _ENGINE = Engine(
 
 
 def open_package(name: str) -> CompiledEmbedder | None:
-    """Open the packaged model if this name means it, and it is for these runtimes.
+    """Open the packaged model if it has this name and supports these runtimes.
 
-    :raises ModelUnavailableError: it is damaged.
+    :raises ModelUnavailableError: the package is damaged.
     """
     folder = _folder(name)
     if folder is None:
@@ -35,34 +35,34 @@ def open_package(name: str) -> CompiledEmbedder | None:
         stored = _read(folder)
         if not _is_usable(stored):
             return None
-        if compiled_models.contents_of(folder, _files(folder, stored)) != _expected(stored):
+        if compiled_models.contents_of(folder, _files(folder, stored)) != _expected_hash(stored):
             raise ValueError("a file has changed")
         return CompiledEmbedder(name, folder, compiled_models.Manifest(**stored["model"]), _ENGINE)
-    except Exception as error:  # whatever the error is, the package cannot be used
+    except Exception as error:  # the package cannot be used, whatever the error
         compiled_models.require_resources(error)
-        raise _damage() from error
+        raise _damage_error() from error
 
 
 def verify_package(name: str) -> bool:
-    """Read all of the packaged model, and return whether there is one for these runtimes.
+    """Read the whole packaged model, and return whether there is one for these runtimes.
 
-    :raises ModelUnavailableError: it is damaged.
+    :raises ModelUnavailableError: the package is damaged.
     """
     folder = _folder(name)
     if folder is None:
         return False
     try:
         stored = _read(folder)
-        found = {path.name: sha256(path) for path in _files(folder, stored)}
+        hashes = {path.name: sha256(path) for path in _files(folder, stored)}
     except (*compiled_models.DAMAGE, UnicodeError) as error:
-        raise _damage() from error
-    if found != stored["files"]:
-        raise _damage()
+        raise _damage_error() from error
+    if hashes != stored["files"]:
+        raise _damage_error()
     return _is_usable(stored)
 
 
 def _folder(name: str) -> Path | None:
-    """Return the folder of the package, without importing it, if a name means its model."""
+    """Return the package's folder, without importing it, if the name is that of its model."""
     spec = find_spec(PACKAGE) if is_default(name) else None
     locations = spec.submodule_search_locations if spec else None
     return Path(next(iter(locations))) if locations else None
@@ -79,18 +79,18 @@ def _files(folder: Path, stored: Mapping[str, Any]) -> list[Path]:
     return [folder / name for name in stored["files"]]
 
 
-def _expected(stored: Mapping[str, Any]) -> str:
+def _expected_hash(stored: Mapping[str, Any]) -> str:
     return compiled_models.contents_hash(stored["files"])
 
 
 def _is_usable(stored: Mapping[str, Any]) -> bool:
-    """Return whether the package was made for the installed runtimes and by today's rules."""
-    wanted, installed = stored["runtimes"], compiled_models.runtimes()
-    fits = all(_is_in(installed[name], wanted[name]) for name in installed)
-    return fits and stored["rules"] == compiled_models.portable_rules()
+    """Return whether the package supports the installed runtimes and follows the current rules."""
+    supported, installed = stored["runtimes"], compiled_models.runtimes()
+    matches = all(_is_within(installed[name], supported[name]) for name in installed)
+    return matches and stored["rules"] == compiled_models.portable_rules()
 
 
-def _is_in(version: str, bounds: str) -> bool:
+def _is_within(version: str, bounds: str) -> bool:
     """Return whether a version is within bounds such as ``>=1.22,<2``."""
     low, high = bounds.split(",<")
     return _release(low) <= _release(version) < _release(high)
@@ -100,7 +100,7 @@ def _release(version: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", version)[:3]]
 
 
-def _damage() -> ModelUnavailableError:
+def _damage_error() -> ModelUnavailableError:
     return ModelUnavailableError(
         "the installed embedding model is damaged", f"pip install --force-reinstall {DISTRIBUTION}"
     )

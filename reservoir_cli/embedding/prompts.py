@@ -1,4 +1,4 @@
-"""The prompts that a model wants before a question and before a stored text."""
+"""The prompts that a model expects before a question and before a stored text."""
 
 import json
 import re
@@ -9,20 +9,20 @@ from typing import NamedTuple
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.util.read_files import read_bounded
 
-#: Where a model publishes its prompts.
+#: The file in which a model publishes its prompts.
 CONFIG = "config_sentence_transformers.json"
-#: The names under which the prompt of stored texts is published.
+#: The names used for the prompt of stored texts.
 _DOCUMENT_NAMES = ("document", "passage", "corpus")
-#: Models that were trained with prompts, which their cards describe and their files lack.
+#: Models trained with prompts that their cards describe but their files lack.
 _E5 = re.compile(r"(multilingual-)?e5-(small|base|large)(-v2)?", re.IGNORECASE)
 _E5_PROMPTS = ("query: ", "passage: ")
 
 
 class Prompts(NamedTuple):
-    """What stands before a text when it is embedded.
+    """The texts put before a question or a stored text when it is embedded.
 
-    :param inferred: they are not simply those published as ``query`` and ``document``, so they
-        are part of the identity of the vectors.
+    :param inferred: whether they differ from those published as ``query`` and ``document``; if so
+        they are part of the identity of the vectors.
     """
 
     query: str = ""
@@ -34,12 +34,12 @@ def prompts_of(name: str, folder: Path) -> Prompts:
     """Return the prompts of a model.
 
     sentence-transformers saves an empty ``document`` beside a ``passage`` and then uses the empty
-    one, so the first that is not empty is taken.
+    one, so the first non-empty prompt is used here.
 
-    :param name: the name or folder that the settings give; E5 models are known by it.
-    :raises ModelUnavailableError: the file that publishes them is damaged.
+    :param name: the model's configured name or folder, which identifies E5 models.
+    :raises ModelUnavailableError: the file with the prompts is damaged.
     """
-    published = _published(name, folder)
+    published = _read_published(name, folder)
     query = published.get("query", "")
     document = next((text for key in _DOCUMENT_NAMES if (text := published.get(key))), "")
     if not any(published.values()) and _E5.fullmatch(Path(name).name):
@@ -48,7 +48,7 @@ def prompts_of(name: str, folder: Path) -> Prompts:
     return Prompts(query, document, inferred)
 
 
-def _published(name: str, folder: Path) -> Mapping[str, str]:
+def _read_published(name: str, folder: Path) -> Mapping[str, str]:
     file = folder / CONFIG
     if not file.exists():
         return {}

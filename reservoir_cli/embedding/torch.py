@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
-#: Tokenizers without a limit have a maximal length above this number.
+#: Tokenizers without a limit report a maximal length above this number.
 _NO_LIMIT = 1_000_000
 
 
@@ -26,7 +26,7 @@ class ReferenceEmbedder:
 
     :param reason: why this engine is used.
     :param model_id: the model's identity, if known; otherwise it is computed from its files.
-    :ivar prompts: what stands before questions and stored texts.
+    :ivar prompts: the prompts before questions and stored texts.
     :ivar model: the ``SentenceTransformer``.
     :ivar tokenizer: its fast tokenizer, or ``None``.
     :ivar max_length: the most word pieces the model reads; 0 if unlimited.
@@ -58,18 +58,18 @@ class ReferenceEmbedder:
     def encode_query(self, text: str) -> "NDArray[np.float32]":
         """See :class:`~reservoir_cli.embedding.Embedder`."""
         question = [text[:QUESTION]]
-        return self._encoded(self.model.encode_query, question, self.prompts.query).reshape(-1)
+        return self._encode(self.model.encode_query, question, self.prompts.query).reshape(-1)
 
     def encode_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """See :class:`~reservoir_cli.embedding.Embedder`."""
-        return self._encoded(self.model.encode_document, texts, self.prompts.document)
+        return self._encode(self.model.encode_document, texts, self.prompts.document)
 
     def passages(self, text: str) -> list[Span]:
         """See :class:`~reservoir_cli.embedding.Embedder`."""
         spans = pieces(self.tokenizer, text) if self.tokenizer else words(text)
         return cut(text, spans, self.passage_pieces)
 
-    def _encoded(self, encode: Any, texts: Sequence[str], prompt: str) -> "NDArray[np.float32]":
+    def _encode(self, encode: Any, texts: Sequence[str], prompt: str) -> "NDArray[np.float32]":
         import numpy as np
 
         vectors = encode(

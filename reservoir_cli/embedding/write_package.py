@@ -1,4 +1,4 @@
-"""Write the package of a compiled model, which is published beside the project."""
+"""Write the package of a compiled model, which is published next to the project."""
 
 import json
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ def write_package(folder: Path, requirements: Sequence[str]) -> None:
     """Compile the bundled weights into the folder of the package.
 
     :param folder: an empty folder.
-    :param requirements: the runtimes it is for, such as ``onnxruntime>=1.22,<2``.
+    :param requirements: the supported runtimes, such as ``onnxruntime>=1.22,<2``.
     :raises ModelUnavailableError: the weights are not installed, or cannot be compiled.
     """
     source = locate(DEFAULT_MODEL, offline=True, progress=lambda *_: None)
@@ -31,10 +31,10 @@ def write_package(folder: Path, requirements: Sequence[str]) -> None:
 
 
 def describe(folder: Path, weights: str, requirements: Sequence[str]) -> None:
-    """Write the manifest of a package in place of that of the cache.
+    """Replace the cache's manifest with that of the package.
 
     :param folder: a compiled model.
-    :param weights: the hash of the weights it was made from.
+    :param weights: the hash of the weights it was compiled from.
     """
     fingerprints, manifest = compiled_models.read_manifest(folder / compiled_models.MANIFEST)
     parts = (requirement.partition(">=") for requirement in requirements)

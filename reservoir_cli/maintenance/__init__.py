@@ -1,1 +1,1 @@
-"""Checks, repair and backup."""
+"""Check, repair, back up and calibrate a store, and manage its database."""

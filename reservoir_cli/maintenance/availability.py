@@ -1,4 +1,4 @@
-"""Check that the token counters and language models that settings name can be used."""
+"""Check that the token counters and language models named in the settings are available."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -9,15 +9,15 @@ from reservoir_cli.settings.config import Config, required_window
 from reservoir_cli.settings.keys import dotted_key, split_key
 from reservoir_cli.tokens import load_counter
 
-#: A counter that asks the network needs a key, which a settings file does not hold.
+#: The prefix of counters that use the network; they need a key, which no settings file has.
 _REMOTE = "anthropic:"
 
 
 def check_changes(known: Config, changes: Mapping[str, str | None]) -> None:
-    """Check what a change of the settings file would name, before it is made.
+    """Check the counters and models in a change of the settings file, before it is written.
 
-    :param changes: dotted key to its new text, or ``None`` to take it out.
-    :raises UsageError: a wrong setting, an unknown counter, or an unknown model.
+    :param changes: dotted keys and their new text; ``None`` removes the key.
+    :raises UsageError: an invalid setting, an unknown counter, or an unknown model.
     :raises ModelUnavailableError: the counter is not on this machine.
     """
     contents = edit_file.contents_after(known.path, changes)
@@ -35,7 +35,7 @@ def check_changes(known: Config, changes: Mapping[str, str | None]) -> None:
 
 
 def unusable(known: Config) -> Iterator[tuple[str, ReservoirError]]:
-    """Yield what the settings name for counting and planning that cannot be used, and why."""
+    """Yield the counters and the model of the settings that cannot be used, with the errors."""
     for key, name in _named_counters(known):
         try:
             load_counter(name)

@@ -1,4 +1,4 @@
-"""Copy a store to a file, and save what can be read of a damaged one."""
+"""Back up a store to a file, and salvage a damaged store."""
 
 from datetime import datetime
 from pathlib import Path
@@ -8,33 +8,33 @@ from reservoir_cli.settings import paths
 from reservoir_cli.settings.store_location import is_on_a_server
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.links import LinkThreshold
-from reservoir_cli.storage.sqlite.replace_file import count_messages, published
+from reservoir_cli.storage.sqlite.replace_file import count_messages, publish
 from reservoir_cli.storage.sqlite.salvage import Lost, rescue
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, refuse
 from reservoir_cli.util.private_files import resolve_path, temporary_folder
 from reservoir_cli.util.progress import Progress
-from reservoir_cli.util.read_files import way_out
+from reservoir_cli.util.read_files import suggest_fix
 
 
 def back_up(store: Store, target: Path, progress: Progress) -> None:
-    """Copy a store as it is now, whole or not at all, while others write.
+    """Write a consistent copy of a store, atomically, while other processes may write to it.
 
     :raises ReservoirError: there is no store, or the copy cannot be written.
     """
     if store.size() is None:
         raise ReservoirError(
-            f"there is no store at {store.location}", hint="reservoir ingest makes it"
+            f"there is no store at {store.location}", hint="reservoir ingest creates it"
         )
     try:
         refuse(store.get_property(UNFINISHED_COPY), store.location)
         paths.refuse_store(target, store.files())
         if target.is_dir():
             raise ReservoirError(f"{target} is a folder", hint="name a file in it")
-        with published(target) as unfinished:
+        with publish(target) as unfinished:
             store.copy_to(unfinished, progress)
     except OSError as error:
         raise ReservoirError(
-            f"cannot write {target}: {error.strerror}", hint=way_out(error, target)
+            f"cannot write {target}: {error.strerror}", hint=suggest_fix(error, target)
         ) from None
 
 
@@ -52,26 +52,27 @@ def describe(path: Path) -> str:
 
 
 def salvage(location: str, target: Path, synapse_threshold: LinkThreshold) -> Lost:
-    """Write what can still be read of a damaged store to a file, which becomes a store.
+    """Write the readable part of a damaged store to a new store.
 
-    :raises ReservoirError: there is no store, or the file is there or cannot be written.
+    :raises ReservoirError: there is no store, or the file exists or cannot be written.
     """
     if is_on_a_server(location):
         raise ReservoirError(
-            "a store on a server is not salvaged", hint="restore the database from a dump of it"
+            "a store on a server cannot be salvaged", hint="restore the database from a dump"
         )
     path, target = resolve_path(Path(location)), resolve_path(target)
     if not path.is_file():
-        raise ReservoirError(f"there is no store at {location}", hint="--db names another")
+        raise ReservoirError(f"there is no store at {location}", hint="name the store with --db")
     try:
         if target.exists():
-            raise ReservoirError(f"{target} is there already", hint="name another file")
+            raise ReservoirError(f"{target} already exists", hint="name another file")
         with (
-            published(target) as unfinished,
+            publish(target) as unfinished,
             temporary_folder(target.parent, f".{target.name}.") as folder,
         ):
             return rescue(path, unfinished, folder, synapse_threshold)
     except OSError as error:
         raise ReservoirError(
-            f"cannot write {target}: {error.strerror}", hint="name a file in a folder with room"
+            f"cannot write {target}: {error.strerror}",
+            hint="name a file in a folder with enough room",
         ) from None

@@ -1,4 +1,4 @@
-"""Measure the recall floor of an embedding model on a store's own questions."""
+"""Measure the recall floor of an embedding model on the questions in a store."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,29 +19,30 @@ from reservoir_cli.retrieval.recall_floor import (
     recall_floor,
     relevance,
 )
-from reservoir_cli.retrieval.sessions import sessions
+from reservoir_cli.retrieval.sessions import group_sessions
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.util.progress import Progress
 
-#: The fewest questions that a floor is measured on, and the most.
+#: The minimum and maximum number of questions to measure.
 FEWEST, MOST = 100, 1_000
-#: So many show a loss of 0.2%. With fewer a single question decides, and a model's floor stays.
+#: Questions needed to measure a loss of 0.2%. With fewer, a single question would decide, so the
+#: floor is not lowered.
 ENOUGH = 500
 _EVERYWHERE = Scope(None)
 
 
 def calibrate(store: Store, config: Config, embedder: Embedder, progress: Progress) -> Calibration:
-    """Measure the floor of a model, and keep it in the store.
+    """Measure the recall floor of a model, and keep it in the store.
 
-    A question of the store is asked twice: without itself and its reply among the messages, and
-    without its whole session. The floor is the highest that refuses at most 0.2% of the first. The
-    reply is left out because it repeats the question's words; later questions will use others.
-    Fewer than 500 questions do not lower the floor that was measured for the model elsewhere.
+    Each question of the store is asked twice: with itself and its reply left out of the messages,
+    and with its whole session left out. The floor is the highest that refuses at most 0.2% of the
+    former. The reply is left out because it repeats the question's words; later questions will use
+    others. Fewer than 500 questions do not lower the built-in floor of the model.
 
     :raises ReservoirError: messages are not embedded by this model, there are too few questions,
-        or they are all of one session.
+        or all are from one session.
     """
     _require_embedded(store, embedder)
     replies = _replies(store)
@@ -52,12 +53,12 @@ def calibrate(store: Store, config: Config, embedder: Embedder, progress: Progre
             "needed",
             hint="import or add conversations first, or set recall_floor",
         )
-    measured = np.array(list(_measured(store, config, embedder, questions, replies, progress)))
-    related, unrelated = measured[:, 0], measured[:, 1]
+    scores = np.array(list(_measure(store, config, embedder, questions, replies, progress)))
+    related, unrelated = scores[:, 0], scores[:, 1]
     unrelated = unrelated[~np.isnan(unrelated)]
     if not len(unrelated):
         raise ReservoirError(
-            "all questions are of one session, so there is nothing unrelated to compare them with",
+            "all questions are from one session, so nothing unrelated can be compared with them",
             hint="import or add other conversations first, or set recall_floor",
         )
     unset = replace(config.settings(), recall_floor=None)
@@ -89,7 +90,7 @@ def _require_embedded(store: Store, embedder: Embedder) -> None:
     active = store.active_model()
     if active and active[0] != embedder.model_id:
         raise ReservoirError(
-            f"the vectors of the store are of another model ({active[1]})",
+            f"the embeddings of the store are from another model ({active[1]})",
             hint="reservoir embed --rebuild",
         )
     if pending := store.count_unembedded():
@@ -98,7 +99,7 @@ def _require_embedded(store: Store, embedder: Embedder) -> None:
 
 
 def _questions(store: Store, replies: Mapping[Key, int]) -> list[StoredMessage]:
-    """Return questions that are followed by a reply, evenly spread over the store."""
+    """Return questions with a reply, spread evenly over the store."""
     answered = list(replies)
     step = max(1, len(answered) // MOST)
     keys = answered[::step][:MOST]
@@ -106,19 +107,19 @@ def _questions(store: Store, replies: Mapping[Key, int]) -> list[StoredMessage]:
 
 
 def _replies(store: Store) -> dict[Key, int]:
-    """Map user messages to the replies that follow them in their threads, in order of time."""
-    asked = set(store.find(_EVERYWHERE, Filter(role=Role.USER, documents=False)))
+    """Map user messages to the ids of the replies that follow them in their conversations."""
+    questions = set(store.find(_EVERYWHERE, Filter(role=Role.USER, documents=False)))
     replies = set(store.find(_EVERYWHERE, Filter(role=Role.ASSISTANT, documents=False)))
     threads = store.threads(_EVERYWHERE, Filter(documents=False))
     return {
         Key(partition, first): second
         for (partition, _, _), ids in threads.items()
         for first, second in pairwise(ids)
-        if (partition, first) in asked and (partition, second) in replies
+        if (partition, first) in questions and (partition, second) in replies
     }
 
 
-def _measured(
+def _measure(
     store: Store,
     config: Config,
     embedder: Embedder,
@@ -126,13 +127,16 @@ def _measured(
     replies: Mapping[Key, int],
     progress: Progress,
 ) -> Iterator[tuple[float, float]]:
-    """Yield the relevance of each question, and that without its session; NaN if it is alone."""
+    """Yield two relevances of each question: without its reply, and without its session.
+
+    The second is NaN if there is no other session.
+    """
     for number, question in enumerate(questions):
         progress("calibrating", number, len(questions))
         scope, text = Scope(question.partition), question.content
         found = store.candidates(scope, None, text, embedder.encode_query(text))
-        grouped = sessions(found, round(1000 * config.settings(scope.partition).session_gap))
-        session, itself = grouped.back(grouped.number), found.ids == question.id
+        grouped = group_sessions(found, round(1000 * config.settings(scope.partition).session_gap))
+        session, itself = grouped.to_candidate_order(grouped.number), found.ids == question.id
         elsewhere = session != session[itself]
         undated, running = np.zeros(len(itself)), np.zeros(len(itself), bool)
         reply = found.ids == replies[Key(question.partition, question.id)]

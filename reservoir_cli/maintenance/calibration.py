@@ -1,21 +1,21 @@
-"""What was measured of the recall floor of an embedding model."""
+"""The result of measuring an embedding model's recall floor."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What was measured; shares are in 0…1.
+    """A measured recall floor; shares are in 0…1.
 
     :param model: the name of the embedding model.
-    :param model_id: the identity of its vectors, which the floor holds for.
-    :param questions: how many questions with a stored reply were measured.
-    :param unrelated: how many of them were compared with other sessions than their own.
+    :param model_id: the identity of its embeddings, to which the floor applies.
+    :param questions: number of measured questions with a stored reply.
+    :param unrelated: number of them that were compared with other sessions.
     :param recall_floor: the floor, which the store keeps; 0 is off.
-    :param before: the floor for this model until now.
-    :param lost: the share of the questions that the floor refuses although the reply is stored.
-    :param refused: the share that it refuses when their own session is left out.
-    :param related_median: the median relevance of the questions to the store.
+    :param before: the previous floor of this model.
+    :param lost: share of the questions that the floor refuses although their session is stored.
+    :param refused: share of the questions that it refuses when their session is left out.
+    :param related_median: median relevance of the questions to the store.
     :param unrelated_median: the same without their own session.
     """
 

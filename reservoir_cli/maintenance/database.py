@@ -1,4 +1,4 @@
-"""What can be done with the database of a store itself: its state, upgrades, copies, indexes."""
+"""Manage the database of a store: status, upgrades, copies and indexes."""
 
 from collections import Counter
 from contextlib import closing
@@ -16,19 +16,19 @@ from reservoir_cli.storage.sqlite.replace_file import check_count
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY
 from reservoir_cli.util.progress import Progress
 
-#: How many partitions the status of a store names.
+#: Number of partitions in the status of a store.
 _LARGEST = 10
 
 
 class Database:
-    """The database that keeps a store; this one is a file."""
+    """The database of a store in a file; see ``ServerDatabase`` for one on a server."""
 
     def __init__(self, store: Store, config: Config, indexer: Indexer, progress: Progress) -> None:
         self._store, self._config = store, config
         self._indexer, self._progress = indexer, progress
 
     def status(self) -> dict[str, Any]:
-        """Return what keeps the store, how large it is, and what it holds: ``db status --json``."""
+        """Return the engine, size and contents of the store: ``db status --json``."""
         store = self._store
         size = store.size()
         return {
@@ -42,16 +42,16 @@ class Database:
         }
 
     def is_damaged(self) -> bool:
-        """Return whether something is wrong with the store or with what is derived from it."""
+        """Return whether the store or its derived data is damaged."""
         return bool(self._store.problems())
 
     def migrate(self, *, rls: bool = False) -> str:
-        """Guard the rows of a server by partition; return the engine and its schema's number.
+        """Set up row-level security if asked; return the engine and its schema number.
 
-        Opening a store with ``create`` brings its tables up to date.
+        Opening a store with ``create`` upgrades its tables.
 
-        :param rls: let users of a server see their partitions only.
-        :raises UsageError: that, and the store is not on a server.
+        :param rls: restrict each user of a server to their own partitions.
+        :raises UsageError: ``rls`` is set, and the store is not on a server.
         """
         if rls:
             self._guard()
@@ -61,9 +61,9 @@ class Database:
         raise self._not_on_a_server()
 
     def build_index(self, partition: str) -> float:
-        """Build an approximate index on the embeddings of a partition.
+        """Build an approximate index over the embeddings of a partition.
 
-        :returns: which share of the nearest embeddings it finds.
+        :returns: its recall, the share of the nearest embeddings that it finds.
         :raises UsageError: the store is not on a server.
         """
         raise self._not_on_a_server()
@@ -86,16 +86,16 @@ class Database:
 
     def _not_on_a_server(self) -> UsageError:
         return UsageError(
-            f"{self._store.location} is a file: this is for a store on a server",
+            f"{self._store.location} is a file: this needs a store on a server",
             hint="name the server before the command: --db postgresql://USER@HOST/DATABASE",
         )
 
 
 def copy(source: str, target: str, progress: Progress) -> dict[str, int]:
-    """Copy a whole store into an empty one, or resume an interrupted copy, and compare the two.
+    """Copy a whole store into an empty one, or resume an interrupted copy; verify the result.
 
-    :returns: what was copied, by its kind.
-    :raises ReservoirError: there is no source, the target holds something else, or they differ.
+    :returns: the numbers of copied rows by kind.
+    :raises ReservoirError: there is no source, the target is not empty, or the two differ.
     """
     with closing(_opened(source)) as old:
         with closing(open_store(target)) as new:
@@ -130,8 +130,8 @@ def _opened(source: str) -> Store:
 
 
 def shard_statements() -> list[str]:
-    """Return the statements that spread a store over the machines of a Citus cluster."""
-    return tables.sharding()
+    """Return the SQL statements that distribute a store over a Citus cluster."""
+    return tables.sharding_statements()
 
 
 def _largest_partitions(store: Store) -> list[dict[str, Any]]:

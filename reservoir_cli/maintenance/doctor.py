@@ -1,4 +1,4 @@
-"""Checks of everything Reservoir stands on, and mending what can be mended."""
+"""Check settings, store, model and speed, and repair the store."""
 
 import os
 import statistics
@@ -18,7 +18,7 @@ from reservoir_cli.embedding.load import compiled_is_damaged
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreCorruptError
 from reservoir_cli.maintenance.availability import unusable
 from reservoir_cli.messages import Scope
-from reservoir_cli.redaction import Mode, kinds_in
+from reservoir_cli.redaction import Mode, find_kinds
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.settings import paths
@@ -26,18 +26,18 @@ from reservoir_cli.settings.config import Config, load
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
-from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, told
+from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, unfinished_copy_error
 from reservoir_cli.util.file_systems import network_file_system
 from reservoir_cli.util.private_files import restrict_permissions
 from reservoir_cli.util.progress import Progress
 
 _QUESTION = "why did we decide that, and when?"
-_TIMES = 5
-_PORTION = 1_000
+_REPETITIONS = 5
+_BATCH = 1_000
 
 
 class Status(StrEnum):
-    """How a check ended. A note is worth knowing; a fault stands in the way."""
+    """The result of a check. A note is for information; a fault must be fixed."""
 
     OK = "ok"
     NOTE = "note"
@@ -46,9 +46,9 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What was found in one place.
+    """A finding of the doctor.
 
-    :param fix: what to do about it, if there is something to do.
+    :param fix: how to fix it, if it needs fixing.
     """
 
     name: str
@@ -64,70 +64,69 @@ def examine(
     *,
     repair: bool = False,
 ) -> Iterator[Check]:
-    """Look at settings, store, model and speed, each as far as it can be reached.
+    """Check settings, store, model and speed, as far as each is accessible.
 
-    :param location: of the store; ``None`` for that of the settings. None is made where there is
-        none.
-    :param repair: first make everything again that is derived, and tighten file modes.
+    :param location: of the store; ``None`` for that of the settings. It is not created.
+    :param repair: first rebuild derived data, and fix file permissions.
     """
-    config = yield from _opened("settings", lambda: load(config_file))
+    config = yield from _try_open("settings", lambda: load(config_file))
     if config is not None:
         yield from _settings_checks(config)
-    store = yield from _opened("store", lambda: _open_store(location, config), repair=repair)
+    store = yield from _try_open("store", lambda: _open_store(location, config), repair=repair)
     if store is not None:
         try:
             if repair and config is not None:
                 progress("repairing", 0, 0)
                 if loose := restrict_permissions(_files(store)):
-                    names = ", ".join(each.name for each in loose)
-                    yield Check("privacy", Status.NOTE, f"{names}: now yours alone to read")
-                if mended := store.repair(config.synapse_threshold):
-                    yield _mended(mended)
+                    names = ", ".join(path.name for path in loose)
+                    yield Check("privacy", Status.NOTE, f"{names}: now readable only by you")
+                if changed := store.repair(config.synapse_threshold):
+                    yield _replaced_bytes(changed)
                 _mark_secrets(store, config, progress)
             progress("checking the store", 0, 0)
             yield from _store_checks(store, repaired=repair)
         except ReservoirError as error:
             beyond = repair and isinstance(error, StoreCorruptError)
-            yield _unrepaired(error, _way_back(store)) if beyond else _failed("store", error)
+            yield _unrepaired(error, _restore_hint(store)) if beyond else _fault("store", error)
             store.close()
             store = None
     log = paths.log_file()
-    yield Check("log", Status.OK, f"{log}{'' if log.exists() else ' (not there yet)'}")
+    yield Check("log", Status.OK, f"{log}{'' if log.exists() else ' (does not exist yet)'}")
     if config is not None:
         try:
             yield from _model_checks(config, store, progress, repair=repair)
-        except ReservoirError as error:  # the store again
-            yield _failed("store", error)
+        except ReservoirError as error:  # from reading the store
+            yield _fault("store", error)
     if store is not None:
         store.close()
 
 
 def _open_store(location: str | Path | None, config: Config | None) -> Store:
-    """Open the store that is named, else that of the settings, if they can be read."""
+    """Open the named store, else that of the settings, else the default one."""
     place = config.store_location(location) if config else location or paths.store_location()
     return open_store(str(place), create=False)
 
 
 _Part = TypeVar("_Part")
-#: The way back for a store that cannot even be opened.
-_ELSEWHERE = (
+#: The hint for a store that cannot be opened.
+_CANNOT_OPEN = (
     "move it and the files -wal and -shm beside it away, then copy a backup there; without one, "
     "reservoir doctor --salvage FILE saves what can be read"
 )
 
 
-def _opened(
-    name: str, opening: Callable[[], _Part], *, repair: bool = False
+def _try_open(
+    name: str, open_part: Callable[[], _Part], *, repair: bool = False
 ) -> Generator[Check, None, _Part | None]:
     try:
-        return opening()
+        return open_part()
     except ReservoirError as error:
         beyond = repair and isinstance(error, StoreCorruptError)
-        yield _unrepaired(error, _ELSEWHERE) if beyond else _failed(name, error)
+        yield _unrepaired(error, _CANNOT_OPEN) if beyond else _fault(name, error)
         return None
 
 
-def _failed(name: str, error: ReservoirError) -> Check:
+def _fault(name: str, error: ReservoirError) -> Check:
     return Check(name, Status.FAULT, error.message, error.hint)
 
 
@@ -136,49 +135,49 @@ def _unrepaired(error: ReservoirError, fix: str) -> Check:
     return Check("store", Status.FAULT, detail, fix)
 
 
-def _mended(ids: Sequence[int]) -> Check:
+def _replaced_bytes(ids: Sequence[int]) -> Check:
     numbers = ", ".join(map(str, ids[:10])) + (", …" if len(ids) > 10 else "")
-    detail = f"bytes that are no text became U+FFFD in messages {numbers}"
-    return Check("texts", Status.NOTE, detail, "what stood there is in a backup")
+    detail = f"invalid bytes were replaced by U+FFFD in messages {numbers}"
+    return Check("texts", Status.NOTE, detail, "a backup may have the original text")
 
 
 def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
     size = store.size()
     if size is None:
-        where = f"{store.location} is not there yet"
-        yield Check("store", Status.NOTE, where, "reservoir ingest makes it")
+        detail = f"{store.location} does not exist yet"
+        yield Check("store", Status.NOTE, detail, "reservoir ingest creates it")
         return
-    held = store.holdings()
+    counts = store.holdings()
     yield Check(
         "store",
         Status.OK,
-        f"{store.location}, {held['messages']:,} messages, {size / 1e6:,.1f} MB"
+        f"{store.location}, {counts['messages']:,} messages, {size / 1e6:,.1f} MB"
         + (", read only" if store.read_only else ""),
     )
     yield Check("database", Status.OK, store.engine())
     if store.files() and (kind := network_file_system(store.files()[0])):
         detail = f"the store is on a network file system ({kind})"
-        fix = "use it from one machine only; several share a PostgreSQL server"
+        fix = "use it from one machine only; for several, use a PostgreSQL server"
         yield Check("file_system", Status.NOTE, detail, fix)
     if mark := store.get_property(UNFINISHED_COPY):
-        yield _failed("copy", told(mark, store.location))
-    for fault in store.problems():
-        mend = fault.repairable and not repaired
-        fix = "reservoir doctor --repair" if mend else _way_back(store)
-        yield Check("contents", Status.FAULT, fault.detail, fix)
-    open_to_others = [each for each in _files(store) if _others_may_read(each)]
-    if open_to_others:
-        names = ", ".join(each.name for each in open_to_others)
-        yield Check("privacy", Status.NOTE, f"others may read {names}", "reservoir doctor --repair")
-    if held["pending"]:
+        yield _fault("copy", unfinished_copy_error(mark, store.location))
+    for problem in store.problems():
+        can_repair = problem.repairable and not repaired
+        fix = "reservoir doctor --repair" if can_repair else _restore_hint(store)
+        yield Check("contents", Status.FAULT, problem.detail, fix)
+    if exposed := [path for path in _files(store) if _is_exposed(path)]:
+        names = ", ".join(path.name for path in exposed)
+        detail = f"other users can read {names}"
+        yield Check("privacy", Status.NOTE, detail, "reservoir doctor --repair")
+    if counts["pending"]:
         yield Check(
             "vectors",
             Status.NOTE,
-            f"{held['pending']:,} messages not embedded yet",
+            f"{counts['pending']:,} messages not embedded yet",
             "reservoir embed",
         )
     else:
-        yield Check("vectors", Status.OK, f"{held['embedded']:,} messages embedded")
+        yield Check("vectors", Status.OK, f"{counts['embedded']:,} messages embedded")
     if secret := len(store.find(Scope(None), Filter(secrets=True))):
         noun = "message" if secret == 1 else "messages"
         yield Check(
@@ -190,26 +189,30 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
 
 
 def _mark_secrets(store: Store, config: Config, progress: Progress) -> None:
-    """Look again through what was stored before there were marks, or with other rules."""
-    off = cache(lambda partition: config.lookup("redact", partition)[0] == Mode.OFF)
+    """Scan all messages again, as some were stored by a version with other rules or none."""
+    is_off = cache(lambda partition: config.lookup("redact", partition)[0] == Mode.OFF)
     keys = store.find(Scope(None))
-    for start in range(0, len(keys), _PORTION):
+    for start in range(0, len(keys), _BATCH):
         progress("looking for secrets", start, len(keys))
-        found = store.by_key(keys[start : start + _PORTION])
-        kinds = {each.key: kinds_in(each) for each in found if not off(each.partition)}
-        news = {
-            each.key: kinds[each.key]
-            for each in found
-            if kinds.get(each.key, each.secrets) != each.secrets
+        messages = store.by_key(keys[start : start + _BATCH])
+        kinds = {
+            message.key: find_kinds(message)
+            for message in messages
+            if not is_off(message.partition)
         }
-        if news:
-            store.mark_secrets(news)
+        changed = {
+            message.key: kinds[message.key]
+            for message in messages
+            if kinds.get(message.key, message.secrets) != message.secrets
+        }
+        if changed:
+            store.mark_secrets(changed)
 
 
-def _way_back(store: Store) -> str:
-    """How a backup is put in place of a store that is beyond repair."""
+def _restore_hint(store: Store) -> str:
+    """Return how to replace a store that is beyond repair by a backup."""
     if not store.files():
-        return "restore the database from a dump of it"
+        return "restore the database from a dump"
     path, log, index, *_ = store.files()
     return (
         f"move {path}, {log.name} and {index.name} away, copy a backup to {path}; without one, "
@@ -218,11 +221,11 @@ def _way_back(store: Store) -> str:
 
 
 def _files(store: Store) -> Iterator[Path]:
-    """Those of our files that are there."""
-    return (each for each in paths.private_files(store.files()) if each.exists())
+    """Return the existing private files."""
+    return (path for path in paths.private_files(store.files()) if path.exists())
 
 
-def _others_may_read(path: Path) -> bool:
+def _is_exposed(path: Path) -> bool:
     return os.name == "posix" and bool(path.stat().st_mode & 0o077)
 
 
@@ -235,7 +238,7 @@ def _model_checks(
         yield Check(
             "vectors",
             Status.FAULT,
-            f"the vectors of the store are of another model ({active[1]})",
+            f"the embeddings of the store are from another model ({active[1]})",
             f"reservoir embed --rebuild, or reservoir config set embedding_model={active[1]}",
         )
     elif store is not None:
@@ -246,12 +249,12 @@ def _model_checks(
 
 
 def _floor(store: Store, embedder: Embedder, config: Config) -> Check:
-    """Say below which relevance nothing is recalled, and where that comes from."""
-    settings, kept = config.settings(), store.get_property(floor_property(embedder.model_id))
-    floor = recall_floor(settings, embedder.model_id, kept)
+    """Report the recall floor and its origin."""
+    settings, measured = config.settings(), store.get_property(floor_property(embedder.model_id))
+    floor = recall_floor(settings, embedder.model_id, measured)
     if settings.recall_floor is not None:
         return Check("recall_floor", Status.OK, f"{floor:g} (setting)")
-    if kept is not None:
+    if measured is not None:
         return Check("recall_floor", Status.OK, f"{floor:g} (calibrated on this store)")
     if floor:
         return Check("recall_floor", Status.OK, f"{floor:g} (measured for this model)")
@@ -262,7 +265,7 @@ def _floor(store: Store, embedder: Embedder, config: Config) -> Check:
 def _embedder(
     config: Config, progress: Progress, *, repair: bool
 ) -> Generator[Check, None, "Embedder | None"]:
-    """Return the model; ``None`` if it is absent, or damaged and not to be repaired."""
+    """Check the model and return it; ``None`` if it is absent, or damaged and not repaired."""
     try:
         name = config.settings().embedding_model
         progress("checking the embedding model", 0, 0)
@@ -271,8 +274,8 @@ def _embedder(
             if not repair:
                 yield Check("engine", Status.FAULT, detail, "reservoir doctor --repair")
                 return None
-            fix = "reservoir embed --rebuild, if vectors were made by it since"
-            yield Check("engine", Status.NOTE, f"{detail}, and is made anew", fix)
+            fix = "reservoir embed --rebuild, if embeddings were built with it since"
+            yield Check("engine", Status.NOTE, f"{detail}, and is rebuilt", fix)
         embedder = load_embedder(name, offline=True, progress=progress)
     except ModelUnavailableError as error:
         yield Check("model", Status.NOTE, error.message, error.hint)
@@ -286,9 +289,9 @@ def _embedder(
 
 
 def _settings_checks(config: Config) -> Iterator[Check]:
-    """Check that the settings hold, and that the counters and the model they name are known."""
-    there = "" if config.path.exists() else " (not there: all defaults)"
-    yield Check("settings", Status.OK, f"{config.path}{there}")
+    """Report the settings file, its warnings, and counters or a model that cannot be used."""
+    suffix = "" if config.path.exists() else " (does not exist: all defaults)"
+    yield Check("settings", Status.OK, f"{config.path}{suffix}")
     for warning in config.warnings:
         yield Check("settings", Status.NOTE, warning)
     wrong = dict(unusable(config))
@@ -300,17 +303,17 @@ def _settings_checks(config: Config) -> Iterator[Check]:
     if find_spec("tiktoken"):
         yield Check("tiktoken", Status.OK, "installed")
     else:
-        detail = "not installed: it counts exactly for OpenAI's models"
+        detail = "not installed; it counts tokens of OpenAI models exactly"
         yield Check("tiktoken", Status.NOTE, detail, "pip install tiktoken")
 
 
 def _speed(store: Store, embedder: Embedder | None, config: Config) -> Check:
-    """How long a question takes once the program runs, in the fullest partition."""
-    fullest = store.places()
-    scope = Scope(fullest[0][0] if fullest else config.settings().partition)
+    """Measure how long a question takes once modules are imported, in the largest partition."""
+    places = store.places()
+    scope = Scope(places[0][0] if places else config.settings().partition)
     settings, now = config.settings(scope.partition), datetime.now(UTC)
     parts: dict[str, list[float]] = {"embedding it": [], "reading": [], "ranking": []}
-    for _ in range(_TIMES):
+    for _ in range(_REPETITIONS):
         start = perf_counter()
         vector = embedder.encode_query(_QUESTION) if embedder else None
         embedded = perf_counter()
@@ -321,10 +324,10 @@ def _speed(store: Store, embedder: Embedder | None, config: Config) -> Check:
             parts, (embedded - start, read - embedded, perf_counter() - read), strict=True
         ):
             parts[part].append(seconds)
-    told = (f"{part} {1000 * statistics.median(each):.0f} ms" for part, each in parts.items())
+    medians = (f"{part} {1000 * statistics.median(times):.0f} ms" for part, times in parts.items())
     version = ".".join(map(str, sys.version_info[:3]))
     return Check(
         "speed",
         Status.OK,
-        f"a question among {len(found.ids):,} messages: {', '.join(told)} (Python {version})",
+        f"a question among {len(found.ids):,} messages: {', '.join(medians)} (Python {version})",
     )

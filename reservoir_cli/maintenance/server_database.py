@@ -1,4 +1,4 @@
-"""What can be done with the database of a store on a server alone."""
+"""Manage the database of a store on a server."""
 
 from typing import Any
 
@@ -9,10 +9,10 @@ from reservoir_cli.storage.postgres.store import PostgresStore
 
 
 class ServerDatabase(Database):
-    """The database on a server that keeps a store."""
+    """The database of a store on a server."""
 
     def status(self) -> dict[str, Any]:
-        """See :class:`Database`; with how large each table is, and on which machine."""
+        """See :class:`Database`; includes the size of each table, and its machines."""
         facts = super().status()
         return facts if facts["bytes"] is None else facts | admin.facts(self._server)
 
@@ -31,11 +31,11 @@ class ServerDatabase(Database):
     def _server(self) -> PostgresStore:
         """The store on the server.
 
-        :raises UsageError: it is not there yet.
+        :raises UsageError: it does not exist yet.
         """
         if not isinstance(self._store, PostgresStore):
             raise UsageError(
                 f"there is no store at {self._store.location} yet",
-                hint="reservoir db migrate makes it",
+                hint="reservoir db migrate creates it",
             )
         return self._store

@@ -10,25 +10,25 @@ from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.util.private_files import restrict_permissions
 
-#: Files of SQLite beside a store, which need not be named.
-_BESIDE = ("-wal", "-shm", "-journal")
+#: Suffixes of SQLite's files beside a store, which messages leave out.
+_COMPANIONS = ("-wal", "-shm", "-journal")
 
 
 def open_for_use(
     location: str, *, create: bool, patience: float, notify: Callable[[str], None]
 ) -> Store:
-    """Open a store; an unfinished copy is opened for reading only, and reported.
+    """Open a store; open an unfinished copy read-only, and report it.
 
     :param create: create the store if it does not exist.
-    :param patience: seconds to wait while others write.
-    :raises StoreError: it cannot be opened, or is to be written to and is an unfinished copy.
+    :param patience: seconds to wait for another writer.
+    :raises StoreError: it cannot be opened, or is an unfinished copy and ``create`` is set.
     """
     store = open_store(location, create=create, patience=patience)
     mark = None
-    with suppress(StoreError):  # damage is reported by the read that meets it
+    with suppress(StoreError):  # later reads report damage
         mark = store.get_property(unfinished_copy.UNFINISHED_COPY)
     if mark is not None:
-        problem = unfinished_copy.told(mark, store.location)
+        problem = unfinished_copy.unfinished_copy_error(mark, store.location)
         if create:
             store.close()
             raise problem
@@ -41,5 +41,8 @@ def open_for_use(
 def _fix_permissions(store: Store, notify: Callable[[str], None]) -> None:
     fixed = restrict_permissions(paths.private_files(store.files()))
     if fixed:
-        names = [path.name for path in fixed if not path.name.endswith(_BESIDE)]
-        notify(f"others could read {', '.join(names or [fixed[0].name])}: now nobody but you can")
+        names = [path.name for path in fixed if not path.name.endswith(_COMPANIONS)] or [
+            fixed[0].name
+        ]
+        verb = "was" if len(names) == 1 else "were"
+        notify(f"fixed permissions: {', '.join(names)} {verb} readable by other users")

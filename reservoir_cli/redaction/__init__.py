@@ -28,7 +28,7 @@ _REPEATABLE_LENGTH, _MOST_REPEATED = 8, 100
 _LONG_WORD = rf"\S{{{SHORTEST_TOKEN},}}"
 #: How many texts without a secret are remembered by their hashes.
 _MOST_CLEAN = 100_000
-#: Stands between texts that are scanned together: no secret contains it.
+#: Separates texts that are scanned together: no secret contains it.
 _BETWEEN = "\n\0\n"
 
 _AnyMessage = TypeVar("_AnyMessage", Message, StoredMessage)
@@ -68,7 +68,7 @@ def _find(text: str) -> list[Secret]:
     # Lowercasing İ would give two characters and shift all offsets after it.
     lowered = text.replace("\u0130", "i").lower()
     secrets: list[Secret] = []
-    for rule in _tokens_in(text):
+    for rule in _find_token_rules(text):
         _apply_rule(rule, text, secrets)
     for rule in _rules_for(_BLOCK_WORDS, lowered):
         _apply_rule(rule, text, secrets)
@@ -88,7 +88,7 @@ def without_secrets(text: str) -> tuple[str, list[str]]:
 
 
 def replacements(text: str) -> list[tuple[int, int, int]]:
-    """Return start and end of each secret, and the length of what replaces it."""
+    """Return the start and end of each secret, and the length of its replacement."""
     return [(secret.start, secret.end, len(f"[redacted:{secret.kind}]")) for secret in find(text)]
 
 
@@ -108,19 +108,19 @@ def scan_message(message: Message, mode: Mode) -> tuple[Message, Counter[str]]:
     return replace(message, secrets=tuple(sorted(set(kinds)))), Counter(kinds)
 
 
-def kinds_in(message: StoredMessage) -> tuple[str, ...]:
+def find_kinds(message: StoredMessage) -> tuple[str, ...]:
     """Return the distinct kinds of secrets in a message, sorted by name."""
     return tuple(sorted(set(_redact(message)[1])))
 
 
 class Redactor:
-    """Scans what comes in, and redacts what goes out, as each partition's settings say."""
+    """Scans incoming messages and redacts output according to each partition's settings."""
 
     def __init__(self, mode_of: Callable[[str], str], hiding: Collection[Mode] = _HIDING) -> None:
-        """Make a redactor.
+        """Create a redactor.
 
         :param mode_of: returns the setting ``redact`` of a partition.
-        :param hiding: hide secrets of output in these modes.
+        :param hiding: modes in which secrets are hidden in output.
         """
         self.mode = cache(lambda partition: Mode(mode_of(partition)))
         self._hiding = hiding
@@ -128,18 +128,18 @@ class Redactor:
 
     @cached_property
     def for_agents(self) -> "Redactor":
-        """Hide secrets in every mode but ``off``: agents send what they read to a provider.
+        """Return a redactor that hides secrets in every mode but ``off``.
 
-        What comes in is scanned as by this redactor.
+        Agents send what they read to a provider. Incoming messages are scanned as before.
         """
         return Redactor(self.mode, _HIDING_FROM_AGENTS)
 
     def hides(self, partition: str) -> bool:
-        """Return whether the secrets of a partition are hidden in what is printed."""
+        """Return whether the secrets of a partition are hidden in output."""
         return self.mode(partition) in self._hiding
 
     def scan(self, message: Message, partition: str) -> tuple[Message, Counter[str]]:
-        """Return a message as a partition stores it, and the secrets found in it."""
+        """Return a message as the partition stores it, and the number of secrets of each kind."""
         return scan_message(message, self.mode(partition))
 
     def messages(self, messages: Iterable[StoredMessage]) -> list[StoredMessage]:
@@ -149,17 +149,17 @@ class Redactor:
     def message(self, message: StoredMessage) -> StoredMessage:
         """Redact one message for output.
 
-        Unmarked messages are scanned, too: they may have been stored before marks existed. A server
-        that is asked again and again meets the same texts, and scans each once.
+        Unmarked messages are scanned, too: they may have been stored before marks existed. Messages
+        without secrets are remembered, so that a server scans each of them once.
         """
         if not self.hides(message.partition):
             return message
-        number = hash(_joined(message))
-        if number in self._clean:
+        digest = hash(_join_texts(message))
+        if digest in self._clean:
             return message
         redacted, kinds = _redact(message)
         if not kinds and len(self._clean) < _MOST_CLEAN:
-            self._clean.add(number)
+            self._clean.add(digest)
         return redacted
 
     def conversation(self, partition: str, conversation: Conversation) -> Conversation:
@@ -170,9 +170,9 @@ class Redactor:
         """Redact a text of a partition for output."""
         return without_secrets(text)[0] if self.hides(partition) else text
 
-    def id(self, partition: str, text: str) -> str:
+    def id(self, partition: str, identity: str) -> str:
         """Redact an id of a partition for output."""
-        return redact_id(text) if self.hides(partition) else text
+        return redact_id(identity) if self.hides(partition) else identity
 
 
 def describe_secrets(counts: Counter[str]) -> str:
@@ -202,24 +202,24 @@ def redact_conversation(conversation: Conversation) -> Conversation:
 
 
 def _redact(message: _AnyMessage) -> tuple[_AnyMessage, Sequence[str]]:
-    """Return a message without its secrets, and their kinds; the same object if there are none."""
-    if not find(_joined(message)):  # one scan for the usual case
+    """Return a message without its secrets, and their kinds; the same object if it has none."""
+    if not find(_join_texts(message)):  # one scan in the usual case
         return message, ()
     content, kinds = without_secrets(message.content)
     calls = []
     for call in message.tool_calls:
-        arguments, more = without_secrets(call.arguments)
+        arguments, further = without_secrets(call.arguments)
         calls.append(replace(call, arguments=arguments))
-        kinds += more
-    if more := _kinds_in_names(message):
+        kinds += further
+    if further := _kinds_in_names(message):
         name = message.name and without_secrets(message.name)[0]
-        ids: dict[str, Any] = {field: _redacted_id(message, field) for field in _ID_FIELDS}
+        ids: dict[str, Any] = {field: _redact_field(message, field) for field in _ID_FIELDS}
         message = replace(message, name=name, **ids)
         calls = [
             replace(call, id=redact_id(call.id), name=without_secrets(call.name)[0])
             for call in calls
         ]
-        kinds += more
+        kinds += further
     if not kinds:
         return message, ()
     return replace(message, content=content, tool_calls=tuple(calls)), kinds
@@ -228,29 +228,29 @@ def _redact(message: _AnyMessage) -> tuple[_AnyMessage, Sequence[str]]:
 _ID_FIELDS = ("trace_id", "conversation_id", "tool_call_id", "source", "source_id")
 
 
-def _redacted_id(message: Message | StoredMessage, field: str) -> str | None:
+def _redact_field(message: Message | StoredMessage, field: str) -> str | None:
     text: str | None = getattr(message, field)
     return text and redact_id(text)
 
 
 def _kinds_in_names(message: Message | StoredMessage) -> list[str]:
     """Return the kinds of secrets in the names and ids of a message."""
-    return [secret.kind for text in _names_of(message) for secret in find(text)]
+    return [secret.kind for text in _collect_names(message) for secret in find(text)]
 
 
-def _names_of(message: Message | StoredMessage) -> list[str]:
+def _collect_names(message: Message | StoredMessage) -> list[str]:
     values = [message.name, *(getattr(message, field) for field in _ID_FIELDS)]
     values += [text for call in message.tool_calls for text in (call.id, call.name)]
     return [text for text in values if text]
 
 
-def _joined(message: Message | StoredMessage) -> str:
+def _join_texts(message: Message | StoredMessage) -> str:
     """Return all texts of a message as one."""
     arguments = [call.arguments for call in message.tool_calls]
-    return _BETWEEN.join([message.content, *arguments, *_names_of(message)])
+    return _BETWEEN.join([message.content, *arguments, *_collect_names(message)])
 
 
-def _tokens_in(text: str) -> list[Rule]:
+def _find_token_rules(text: str) -> list[Rule]:
     """Return the rules whose tokens occur in a text.
 
     Only long words are scanned, of which most texts have few.
@@ -278,7 +278,7 @@ def _rules_for(words: list[tuple[str, Rule]], lowered: str) -> Iterable[Rule]:
 def _apply_rule(rule: Rule, text: str, secrets: list[Secret], original: str = "") -> None:
     """Add the secrets that a rule finds, unless they overlap earlier ones.
 
-    A value that is found by its context is also a secret elsewhere in the text.
+    A value found by its context is also a secret elsewhere in the text.
 
     :param original: the text before lowercasing, for rules that match by context.
     """
@@ -293,10 +293,10 @@ def _apply_rule(rule: Rule, text: str, secrets: list[Secret], original: str = ""
             if end - start >= _REPEATABLE_LENGTH:
                 values[original[start:end]] = None
     for value in list(values)[:_MOST_REPEATED]:
-        at = original.find(value)
-        while at >= 0:
-            _add(Secret(rule.kind, at, at + len(value)), secrets)
-            at = original.find(value, at + len(value))
+        position = original.find(value)
+        while position >= 0:
+            _add(Secret(rule.kind, position, position + len(value)), secrets)
+            position = original.find(value, position + len(value))
 
 
 def _matches(rule: Rule, text: str) -> Iterator[re.Match[str]]:
@@ -305,20 +305,20 @@ def _matches(rule: Rule, text: str) -> Iterator[re.Match[str]]:
         return
     pattern = re.compile(rule.pattern)
     for word in rule.words:  # ten times faster than trying the pattern everywhere
-        at = text.find(word)
-        while at >= 0:
-            if match := pattern.match(text, at):
+        position = text.find(word)
+        while position >= 0:
+            if match := pattern.match(text, position):
                 yield match
-            at = text.find(word, match.end() if match else at + 1)
+            position = text.find(word, match.end() if match else position + 1)
 
 
 def _add(secret: Secret, secrets: list[Secret]) -> None:
-    at = bisect_left(secrets, secret.start, key=attrgetter("start"))
-    if at > 0 and secrets[at - 1].end > secret.start:
+    index = bisect_left(secrets, secret.start, key=attrgetter("start"))
+    if index > 0 and secrets[index - 1].end > secret.start:
         return
-    if at < len(secrets) and secrets[at].start < secret.end:
+    if index < len(secrets) and secrets[index].start < secret.end:
         return
-    secrets.insert(at, secret)
+    secrets.insert(index, secret)
 
 
 def _find_in_blocks(text: str) -> list[Secret]:

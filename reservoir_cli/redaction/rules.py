@@ -145,7 +145,7 @@ TOKENS = (
     ),
 )
 
-#: Keys of several lines. A truncated key is a secret as far as it goes.
+#: Keys of several lines. The remaining part of a truncated key is a secret, too.
 BLOCKS = (
     Rule(
         "private-key",
@@ -168,18 +168,18 @@ _KEYS = (
 _TOKENS = "api access auth refresh bearer session bot".split()
 
 
-def _behind(words: list[str], last: str) -> str:
+def _last_word_pattern(words: list[str], last: str) -> str:
     """Return a pattern for the last word of names such as ``api_key``."""
     before = (f"(?<={word}{gap}{last})" for word in words for gap in ("", "[_ -]"))
     return f"{last}(?:{'|'.join(before)})"
 
 
-#: Names of variables that hold secrets, from the telling word on.
+#: Names of variables that hold secrets, from the significant word on.
 _NAMES = (
-    f"{_behind(_KEYS, 'key')}|{_behind(_TOKENS, 'token')}"
+    f"{_last_word_pattern(_KEYS, 'key')}|{_last_word_pattern(_TOKENS, 'token')}"
     "|pass(?:word|wort|wd|phrase|code)|pwd|contrase(?:ñ|n)a"
     "|secret(?<!existingsecret)(?<!existing_secret)"
-    f"|{_behind(['db', 'database', 'key'], 'pass')}|(?:pw|pass)(?![a-z])(?<![a-z0-9]pw)"
+    f"|{_last_word_pattern(['db', 'database', 'key'], 'pass')}|(?:pw|pass)(?![a-z])(?<![a-z0-9]pw)"
     "(?<![a-z0-9]pass)"
 )
 #: Endings of names that hold something about a secret, not the secret itself.

@@ -1,1 +1,1 @@
-"""Finding messages: indexing, ranking, search."""
+"""Find messages: embed them, rank them, and search."""

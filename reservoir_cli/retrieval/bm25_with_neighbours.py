@@ -1,31 +1,31 @@
-"""BM25 in which the messages around a message lend it their words. Pure numpy."""
+"""Compute BM25 scores that include the words of neighbouring messages. Pure numpy."""
 
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.retrieval.sessions import Places, Sessions
+from reservoir_cli.retrieval.sessions import Positions, Sessions
 from reservoir_cli.storage.candidates import Posting
-from reservoir_cli.util.bm25_formula import norm, rarity, saturated
+from reservoir_cli.util.bm25_formula import norm, rarity, saturate
 
 Floats = NDArray[np.float64]
 
-#: What a neighbour's word counts, and how many neighbours there are on each side.
-NEIGHBOUR_WORDS, NEIGHBOURS = 0.3, 2
-#: A neighbour lends as if it had no more words, so that long ones lend no advantage.
-LENT = 60
-#: Counts are added up in an array of all messages if a term stands in so large a part of them.
-_DENSE = 50
+#: The weight of a neighbour's word, and the number of neighbours on each side.
+NEIGHBOUR_WEIGHT, NEIGHBOURS = 0.3, 2
+#: A neighbour contributes at most this many words, so that long ones give no advantage.
+MOST_LENT_WORDS = 60
+#: Use a dense array if a term occurs in more than one message in this many.
+_DENSE_RATIO = 50
 
 
-def bm25(postings: Sequence[Posting], terms: NDArray[np.int32], found: Sessions) -> Floats:
-    """Score messages by the question's stems, with the words of their neighbours.
+def bm25(postings: Sequence[Posting], terms: NDArray[np.int32], sessions: Sessions) -> Floats:
+    """Score messages by the question's stems, including the words of their neighbours.
 
-    A term's count, and a message's length, take in the two messages before and after it, of each
-    at most 60 words; document frequencies are those of the scope.
+    A term's count and a message's length include the two messages before and after it, with at
+    most 60 words of each. Document frequencies are those of the scope.
 
-    :param postings: for each stem of the question, where it stands and how often.
+    :param postings: for each stem of the question, its positions and counts.
     :param terms: shape (n,), words of each message.
     :returns: shape (n,).
     """
@@ -33,59 +33,64 @@ def bm25(postings: Sequence[Posting], terms: NDArray[np.int32], found: Sessions)
     scores = np.zeros(total)
     if not postings or not total:
         return scores
-    words = found.laid(terms)
-    if "norms" not in found.known:
-        around = _around(words, found)
-        found.known["norms"] = norm(around, float(around.mean()))
-    length_norms = found.known["norms"]
+    words = sessions.to_session_order(terms)
+    if "norms" not in sessions.known:
+        around = _words_around(words, sessions)
+        sessions.known["norms"] = norm(around, float(around.mean()))
+    length_norms = sessions.known["norms"]
     for posting in postings:
-        where, counts = _with_neighbours(found.spots(posting.places), posting.counts, words, found)
-        scores[where] += rarity(total, len(where)) * saturated(counts, length_norms[where])
-    return found.back(scores)
+        positions, counts = _with_neighbours(
+            sessions.session_positions(posting.places), posting.counts, words, sessions
+        )
+        scores[positions] += rarity(total, len(positions)) * saturate(
+            counts, length_norms[positions]
+        )
+    return sessions.to_candidate_order(scores)
 
 
 def _with_neighbours(
-    places: Places, counts: NDArray[np.int32], words: NDArray[np.int32], found: Sessions
-) -> tuple[Places, Floats]:
-    """Return where a term counts, neighbours included, and how much; in session order."""
-    share = np.minimum(1.0, LENT / np.maximum(words[places], 1))
-    lent = np.asarray(NEIGHBOUR_WORDS * counts * share, np.float64)
-    spots, shares = [places], [counts.astype(np.float64)]
+    positions: Positions, counts: NDArray[np.int32], words: NDArray[np.int32], sessions: Sessions
+) -> tuple[Positions, Floats]:
+    """Return the positions where a term counts, neighbours included, and its weights there."""
+    share = np.minimum(1.0, MOST_LENT_WORDS / np.maximum(words[positions], 1))
+    lent = np.asarray(NEIGHBOUR_WEIGHT * counts * share, np.float64)
+    position_lists, shares = [positions], [counts.astype(np.float64)]
     for shift in (*range(-NEIGHBOURS, 0), *range(1, NEIGHBOURS + 1)):
-        inside = _has_neighbour(found, shift)[places]
-        spots.append(places[inside] + shift)
+        inside = _has_neighbour(sessions, shift)[positions]
+        position_lists.append(positions[inside] + shift)
         shares.append(lent[inside])
-    where, weights = np.concatenate(spots), np.concatenate(shares)
-    if _DENSE * len(where) > len(words):  # adding them up in place takes a tenth of sorting them
-        sums = np.asarray(np.bincount(where, weights, len(words)), np.float64)
-        where = np.flatnonzero(sums > 0)
-        return where, sums[where]
-    order = np.argsort(where, kind="stable")  # np.unique would load numpy's masked arrays
-    where = where[order]
-    begins = np.concatenate([[True], where[1:] != where[:-1]])[: len(where)]
+    all_positions, weights = np.concatenate(position_lists), np.concatenate(shares)
+    if _DENSE_RATIO * len(all_positions) > len(words):  # ten times as fast as sorting
+        sums = np.asarray(np.bincount(all_positions, weights, len(words)), np.float64)
+        all_positions = np.flatnonzero(sums > 0)
+        return all_positions, sums[all_positions]
+    order = np.argsort(all_positions, kind="stable")  # np.unique would load numpy's masked arrays
+    all_positions = all_positions[order]
+    begins = np.concatenate([[True], all_positions[1:] != all_positions[:-1]])[: len(all_positions)]
     sums = np.asarray(np.bincount(np.cumsum(begins) - 1, weights[order]), np.float64)
-    return where[begins], sums
+    return all_positions[begins], sums
 
 
-def _has_neighbour(found: Sessions, shift: int) -> NDArray[np.bool_]:
-    """Return whether so far behind each message, or before it, another of its session stands."""
-    key = "neighbour", shift
-    if key not in found.known:
-        there = np.zeros(len(found.number), bool)
-        if abs(shift) < len(there):
-            there[max(0, -shift) : len(there) - max(0, shift)] = found.together(abs(shift))
-        found.known[key] = there
-    has_neighbour: NDArray[np.bool_] = found.known[key]
+def _has_neighbour(sessions: Sessions, distance: int) -> NDArray[np.bool_]:
+    """Return whether each message has a neighbour at a distance in its session."""
+    key = "neighbour", distance
+    if key not in sessions.known:
+        mask = np.zeros(len(sessions.number), bool)
+        if abs(distance) < len(mask):
+            inside = slice(max(0, -distance), len(mask) - max(0, distance))
+            mask[inside] = sessions.same_session(abs(distance))
+        sessions.known[key] = mask
+    has_neighbour: NDArray[np.bool_] = sessions.known[key]
     return has_neighbour
 
 
-def _around(words: NDArray[np.int32], found: Sessions) -> Floats:
-    """Return the words of each message and those its neighbours lend; in session order."""
+def _words_around(words: NDArray[np.int32], sessions: Sessions) -> Floats:
+    """Return the words of each message plus those of its neighbours, in session order."""
     sums = words.astype(np.float64)
-    for place, part in found.parts():
-        lent, around = np.minimum(words[place], LENT), sums[place]
+    for span, part in sessions.parts():
+        lent, around = np.minimum(words[span], MOST_LENT_WORDS), sums[span]
         for distance in range(1, min(NEIGHBOURS, len(lent) - 1) + 1):
-            together = part.together(distance)
+            together = part.same_session(distance)
             around[distance:] += lent[:-distance] * together
             around[:-distance] += lent[distance:] * together
     return sums

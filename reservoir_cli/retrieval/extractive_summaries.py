@@ -1,4 +1,4 @@
-"""Summaries made of a conversation's own sentences, and the choice of those for a question."""
+"""Summarise a conversation by its own sentences, and choose the summaries for a question."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -15,14 +15,14 @@ from reservoir_cli.tokens import ApproximateCounter
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Tokens of an extractive summary.
-_TOKENS = 60
-#: So many of the sentences that lie in the most central passages are compared.
-_SENTENCES = 100
-#: Words of a sentence that says something and is not a page.
-_FEWEST, _MOST = 4, 60
+#: The most tokens of an extractive summary.
+_MOST_TOKENS = 60
+#: How many sentences of the most central messages are compared.
+_MOST_SENTENCES = 100
+#: The fewest and most words of a sentence worth quoting.
+_FEWEST_WORDS, _MOST_WORDS = 4, 60
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。\uff01\uff1f])|\n+")
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。\uff01\uff1f])|\n+")
 
 
 def extract(
@@ -31,59 +31,59 @@ def extract(
     """Return the sentences nearest to a conversation's centroid, in order, at most 60 tokens.
 
     :param messages: of the conversation, in order of time.
-    :param passages: theirs by the embedder's model; without any, sentences make the centroid.
-    :returns: nothing if no message holds a sentence.
+    :param passages: embedded by this model; without any, the centroid is that of the sentences.
+    :returns: an empty text if no message contains a sentence.
     """
-    candidates = _sentences(messages)
+    candidates = _split_sentences(messages)
     if not candidates:
         return ""
     if passages:
         centroid = np.mean([passage.vector for passage in passages], axis=0)
-        candidates = _central(candidates, messages, passages, centroid)
-    candidates = candidates[:_SENTENCES]
+        candidates = _most_central(candidates, messages, passages, centroid)
+    candidates = candidates[:_MOST_SENTENCES]
     vectors = embedder.encode_documents([sentence for _, sentence in candidates])
     if not passages:
         centroid = vectors.mean(axis=0)
-    return _fitting([sentence for _, sentence in candidates], vectors @ centroid)
+    return _join_fitting([sentence for _, sentence in candidates], vectors @ centroid)
 
 
-def _sentences(messages: Sequence[StoredMessage]) -> list[tuple[int, str]]:
-    """Return the messages' numbers in the list, and their sentences."""
-    found: dict[str, int] = {}
-    for at, message in enumerate(messages):
+def _split_sentences(messages: Sequence[StoredMessage]) -> list[tuple[int, str]]:
+    """Return the sentences of messages, each with its message's index."""
+    message_of: dict[str, int] = {}
+    for index, message in enumerate(messages):
         if message.role in (Role.USER, Role.ASSISTANT):
-            for sentence in _END.split(_CODE.sub("\n", message.content)):
+            for sentence in _SENTENCE_END.split(_CODE.sub("\n", message.content)):
                 words = sentence.split()
-                enough = len(words) >= _FEWEST or len(sentence) - sentence.count(" ") > 20
-                if enough and len(words) <= _MOST and len(sentence) <= 600:
-                    found.setdefault(" ".join(words), at)
-    return [(at, sentence) for sentence, at in found.items()]
+                enough = len(words) >= _FEWEST_WORDS or len(sentence) - sentence.count(" ") > 20
+                if enough and len(words) <= _MOST_WORDS and len(sentence) <= 600:
+                    message_of.setdefault(" ".join(words), index)
+    return [(index, sentence) for sentence, index in message_of.items()]
 
 
-def _central(
+def _most_central(
     candidates: list[tuple[int, str]],
     messages: Sequence[StoredMessage],
     passages: Sequence[Passage],
     centroid: "NDArray[np.float32]",
 ) -> list[tuple[int, str]]:
-    """Return the sentences of the messages nearest to the centroid, as many as are compared."""
-    likeness: dict[int, float] = {}
+    """Return the sentences of the messages nearest to the centroid, up to the limit."""
+    similarities: dict[int, float] = {}
     for passage in passages:
-        near = float(passage.vector @ centroid)
-        likeness[passage.message_id] = max(near, likeness.get(passage.message_id, -1.0))
-    ranked = sorted(candidates, key=lambda pair: -likeness.get(messages[pair[0]].id, -1.0))
-    return sorted(ranked[:_SENTENCES], key=candidates.index)
+        cosine = float(passage.vector @ centroid)
+        similarities[passage.message_id] = max(cosine, similarities.get(passage.message_id, -1.0))
+    ranked = sorted(candidates, key=lambda pair: -similarities.get(messages[pair[0]].id, -1.0))
+    return sorted(ranked[:_MOST_SENTENCES], key=candidates.index)
 
 
-def _fitting(sentences: Sequence[str], likeness: "NDArray[np.float32]") -> str:
-    """Return the nearest sentences that fit together, in order."""
+def _join_fitting(sentences: Sequence[str], similarities: "NDArray[np.float32]") -> str:
+    """Return the nearest sentences that fit the limit together, in order."""
     count = ApproximateCounter().count
     chosen: list[int] = []
-    for at in np.argsort(-likeness, kind="stable").tolist():
-        together = " ".join(sentences[each] for each in sorted([*chosen, at]))
-        if count(together) <= _TOKENS:
-            chosen.append(at)
-    return " ".join(sentences[at] for at in sorted(chosen))
+    for index in np.argsort(-similarities, kind="stable").tolist():
+        text = " ".join(sentences[chosen_index] for chosen_index in sorted([*chosen, index]))
+        if count(text) <= _MOST_TOKENS:
+            chosen.append(index)
+    return " ".join(sentences[index] for index in sorted(chosen))
 
 
 def best_summaries(
@@ -92,16 +92,16 @@ def best_summaries(
     vector: "NDArray[np.float32]",
     printed: Collection[tuple[str, str | None]],
 ) -> list[Summary]:
-    """Return the summaries of conversations of which nothing is printed, the most similar first.
+    """Return the summaries of conversations that are not printed, the most similar first.
 
-    :param model_id: the model of the question's vector; other models' summaries are left out.
-    :param printed: (instance, conversation) of the messages that are printed.
+    :param model_id: the model of the question's vector; summaries of other models are skipped.
+    :param printed: (instance, conversation) of the printed messages.
     """
-    open_to = [
+    available = [
         (float(summary.vector @ vector), summary)
         for summary in summaries
         if summary.vector is not None
         and summary.model_id == model_id
         and (summary.instance, summary.conversation_id) not in printed
     ]
-    return [summary for _, summary in sorted(open_to, key=lambda pair: -pair[0])]
+    return [summary for _, summary in sorted(available, key=lambda pair: -pair[0])]

@@ -1,4 +1,4 @@
-"""Keeping what a filter lets through, after the whole scope was scored."""
+"""Apply a filter to candidates after the whole scope was scored."""
 
 from dataclasses import replace
 
@@ -9,46 +9,46 @@ from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.storage.candidates import Candidates
 
 
-def passing(found: Candidates) -> NDArray[np.intp]:
+def matching_positions(candidates: Candidates) -> NDArray[np.intp]:
     """Return the positions of the candidates that match the filter they were read with."""
-    if found.matching is None:
-        return np.arange(len(found.ids))
-    return np.flatnonzero(found.matching)
+    if candidates.matching is None:
+        return np.arange(len(candidates.ids))
+    return np.flatnonzero(candidates.matching)
 
 
-def keep(scored: Scored, places: NDArray[np.intp]) -> Scored:
-    """Return some of the candidates with the scores that they have in the whole scope.
+def keep(scored: Scored, positions: NDArray[np.intp]) -> Scored:
+    """Return some of the candidates with their scores in the whole scope.
 
-    The places of words are of no use once the scores are known, and are left out.
+    Postings are left out: they are not needed once the scores are known.
 
-    :param places: ascending.
+    :param positions: ascending.
     """
-    if len(places) == len(scored.candidates.ids):
+    if len(positions) == len(scored.candidates.ids):
         return scored
-    found = scored.candidates
-    ids = found.ids[places]
-    kept = Candidates(
+    candidates = scored.candidates
+    ids = candidates.ids[positions]
+    remaining = Candidates(
         ids=ids,
-        created_at=found.created_at[places],
-        tokens=found.tokens[places],
-        terms=found.terms[places],
-        asks=found.asks[places],
-        own=found.own[places],
-        thread=found.thread[places],
-        loose=found.loose[places],
-        cosine=found.cosine[places],
+        created_at=candidates.created_at[positions],
+        tokens=candidates.tokens[positions],
+        terms=candidates.terms[positions],
+        asks=candidates.asks[positions],
+        own=candidates.own[positions],
+        thread=candidates.thread[positions],
+        loose=candidates.loose[positions],
+        cosine=candidates.cosine[positions],
         by_id=np.argsort(ids, kind="stable"),
         postings=(),
         absent=0,
-        passages=found.passages[places],
+        passages=candidates.passages[positions],
     )
     return replace(
         scored,
-        candidates=kept,
-        bm25=scored.bm25[places],
-        dates=scored.dates[places],
-        similarity=scored.similarity[places],
-        recency=scored.recency[places],
-        priority=scored.priority[places],
-        parts=None if scored.parts is None else scored.parts[:, places],
+        candidates=remaining,
+        bm25=scored.bm25[positions],
+        dates=scored.dates[positions],
+        similarity=scored.similarity[positions],
+        recency=scored.recency[positions],
+        priority=scored.priority[positions],
+        parts=None if scored.parts is None else scored.parts[:, positions],
     )

@@ -1,4 +1,4 @@
-"""Read what was said just before a question, so that a follow-up finds what it is about."""
+"""Read the messages just before a question, so that a follow-up question finds its subject."""
 
 from datetime import datetime, timedelta
 
@@ -10,13 +10,13 @@ from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.candidates import Talk
 from reservoir_cli.storage.records import Filter
 
-#: What the last user turn and the last reply count beside the question.
+#: The weights of the last user turn and the last reply, relative to the question.
 _WEIGHTS = {Role.USER: 0.5, Role.ASSISTANT: 0.3}
-#: So many of the newest messages are read to find the two.
-_READ = 20
+#: How many of the newest messages are read to find the two.
+_MESSAGES_READ = 20
 
 
-def running_talk(
+def read_running_talk(
     store: Store,
     scope: Scope,
     question: str,
@@ -25,44 +25,44 @@ def running_talk(
     session_gap: float,
     conversation: str | None = None,
 ) -> Talk | None:
-    """Return the last turns of the session that still runs; ``None`` if none does.
+    """Return the last turns of the session if it is still running, else ``None``.
 
     :param scope: the instance that history comes from.
-    :param vector: of the question; ``None`` compares words alone.
-    :param session_gap: a session runs until nothing was said for so many seconds.
-    :param conversation: the one that may run; ``None`` for that of the newest message.
+    :param vector: the question's embedding; ``None`` to compare words only.
+    :param session_gap: seconds without a message after which a session ends.
+    :param conversation: the session to consider; ``None`` for that of the newest message.
     """
-    newest = store.last(scope, _READ, Filter(conversation_id=conversation))
+    newest = store.last(scope, _MESSAGES_READ, Filter(conversation_id=conversation))
     if not newest or now - newest[-1].created_at > timedelta(seconds=session_gap):
         return None
     turns: dict[Role, StoredMessage] = {}
     for message in newest:
-        if message.conversation_id == newest[-1].conversation_id and _counts(message, question):
+        if message.conversation_id == newest[-1].conversation_id and _is_turn(message, question):
             turns[message.role] = message
     if not turns:
         return None
     weighted = tuple((_WEIGHTS[role], message.content) for role, message in turns.items())
-    return Talk(weighted, None if vector is None else _together(store, vector, turns))
+    return Talk(weighted, None if vector is None else _combine_vectors(store, vector, turns))
 
 
-def _counts(message: StoredMessage, question: str) -> bool:
+def _is_turn(message: StoredMessage, question: str) -> bool:
     text = message.content.strip()
     return message.role in _WEIGHTS and bool(text) and text != question.strip()
 
 
-def _together(
+def _combine_vectors(
     store: Store, vector: NDArray[np.float32], turns: dict[Role, StoredMessage]
 ) -> NDArray[np.float32]:
-    """Add the stored vectors of turns to a question's; one without a vector adds nothing."""
+    """Add the stored vectors of turns to a question's, skipping turns without one."""
     stored = store.passages([message.key for message in turns.values()])
     total = vector.astype(np.float64)
     for role, message in turns.items():
         if passages := stored.get(message.key):
-            total = total + _WEIGHTS[role] * _unit(
+            total = total + _WEIGHTS[role] * _normalise(
                 np.mean([row.vector for row in passages], axis=0)
             )
-    return _unit(total).astype(np.float32)
+    return _normalise(total).astype(np.float32)
 
 
-def _unit(vector: NDArray[np.floating]) -> NDArray[np.floating]:
+def _normalise(vector: NDArray[np.floating]) -> NDArray[np.floating]:
     return vector / max(float(np.linalg.norm(vector)), 1e-12)

@@ -1,6 +1,6 @@
 """Embed stored messages, and change the embedding model.
 
-Messages are embedded in batches. Each batch is committed by itself, so an interrupted run loses
+Messages are embedded in batches. Each batch is committed separately, so an interrupted run loses
 nothing.
 """
 
@@ -21,21 +21,21 @@ from reservoir_cli.storage.records import Passage
 from reservoir_cli.util.private_files import exclusive_lock
 from reservoir_cli.util.progress import Progress
 
-#: A batch has so many messages, or fewer if they have so many characters, which take about five
-#: seconds. It is sorted by length.
-GROUP, _GROUP_CHARACTERS = 512, 200_000
-#: Only so many characters of a message are embedded, which take 160 MB; full text covers all.
+#: The most messages of a batch, and the most characters, which take about five seconds. A batch is
+#: sorted by length.
+BATCH, _BATCH_CHARACTERS = 512, 200_000
+#: Only this many characters of a message are embedded, which take 160 MB; full text covers all.
 LONGEST = 1_000_000
-#: How many pending messages are embedded on the way, when a message or a question comes in.
-_CATCH_UP = 64
+#: How many other pending messages are embedded when a message is added or a question is asked.
+_CATCH_UP_COUNT = 64
 
 _EVERYTHING = Scope(None)
 
 
 class Model(NamedTuple):
-    """The model whose embeddings a store takes from a file.
+    """A model whose embeddings a store accepts from a file.
 
-    :param link_threshold: messages are linked from this similarity on.
+    :param link_threshold: the lowest similarity at which messages are linked.
     """
 
     model_id: str
@@ -45,11 +45,11 @@ class Model(NamedTuple):
 
 
 class EmbeddingState(NamedTuple):
-    """By which models a store is embedded.
+    """The models of a store's embeddings.
 
     :param active: name of the model whose embeddings are compared.
-    :param next: name of the model that is being built beside it.
-    :param missing: messages without embeddings of the next model.
+    :param next: name of the model whose embeddings are being built to replace it.
+    :param missing: how many messages have no embedding of the next model.
     """
 
     active: str | None
@@ -58,10 +58,10 @@ class EmbeddingState(NamedTuple):
 
 
 class Indexer:
-    """Embeds the messages of a store by the model of the settings.
+    """Embeds the messages of a store with the configured model.
 
-    :ivar config: may be replaced; a model that is loaded stays.
-    :ivar serving: a model that is loaded from now on is prepared for many questions.
+    :ivar config: may be replaced; a loaded model is kept.
+    :ivar serving: whether models loaded from now on are prepared for many questions.
     """
 
     def __init__(
@@ -75,11 +75,11 @@ class Indexer:
         notify: Callable[[str], None] = lambda _: None,
         progress: Progress = lambda *_: None,
     ) -> None:
-        """Make an indexer.
+        """Create an indexer.
 
-        :param embedder: use this instead of the model that the settings name.
+        :param embedder: the model to use instead of the configured one.
         :param offline: never use the network.
-        :param ready_only: neither download nor compile a model, and embed nothing to answer a
+        :param ready_only: neither download nor compile a model, and embed no messages before a
             question.
         """
         self.config, self.serving = config, False
@@ -88,9 +88,9 @@ class Indexer:
         self._notify, self._progress = notify, progress
 
     def embedder(self) -> Embedder:
-        """Return the model, which the first call loads.
+        """Return the model, loading it on the first call.
 
-        :raises ModelUnavailableError: there is none.
+        :raises ModelUnavailableError: no model is available.
         """
         if self._embedder is None:
             loaded = load_embedder(
@@ -105,16 +105,16 @@ class Indexer:
         return self._embedder
 
     def share(self, embedder: Embedder) -> None:
-        """Use a model that is loaded already."""
+        """Use a model that is already loaded."""
         self._embedder = embedder
 
     @property
     def engine(self) -> Engine | None:
-        """What runs the model, and why; ``None`` until something needs it."""
+        """The engine that runs the model, and the reason; ``None`` until a model is loaded."""
         return self._embedder.engine if self._embedder else None
 
     def load_engine(self) -> Engine | None:
-        """Load the model, and return what runs it; ``None`` without a model."""
+        """Load the model and return its engine; ``None`` without a model."""
         with suppress(ModelUnavailableError):
             return self.embedder().engine
         return None
@@ -124,13 +124,15 @@ class Indexer:
         return self._store.count_unembedded(scope)
 
     def state(self) -> EmbeddingState:
-        """Return by which models the store is embedded."""
+        """Return the models of the store's embeddings."""
         with self._store.snapshot():
-            active, begun = self._store.active_model(), self._store.next_model()
+            active, building = self._store.active_model(), self._store.next_model()
             name = active[1] if active else None
-            if begun is None:
+            if building is None:
                 return EmbeddingState(name)
-            return EmbeddingState(name, begun[1], self._store.count_unembedded(model=begun[0]))
+            return EmbeddingState(
+                name, building[1], self._store.count_unembedded(model=building[0])
+            )
 
     def embed(
         self,
@@ -142,12 +144,12 @@ class Indexer:
     ) -> int:
         """Embed pending messages.
 
-        :param newest: only so many, those that came in last.
-        :param most: only so many, the newest in time first; ``None`` for all, those included
-            that other processes add meanwhile.
-        :param wait: wait for another process that is embedding; without it nothing is done then.
+        :param newest: embed at most this many, those added last.
+        :param most: embed at most this many, newest first by date; ``None`` for all,
+            including those that other processes add in the meantime.
+        :param wait: wait for another process that is embedding, instead of embedding nothing.
         :returns: how many messages were embedded.
-        :raises ModelUnavailableError: there is no model.
+        :raises ModelUnavailableError: no model is available.
         """
         if not self._store.count_unembedded(scope):
             return 0
@@ -168,50 +170,52 @@ class Indexer:
     def embed_if_possible(
         self, scope: Scope = _EVERYTHING, backlog: int | None = None, *, most: int | None = None
     ) -> None:
-        """Embed pending messages; without a model, only say what is missing.
+        """Embed pending messages; without a model, only report what is missing.
 
-        :param backlog: embed at most so many, those that came in last, and leave the rest to
+        :param backlog: embed at most this many, those added last, and leave the rest to
             ``embed``.
-        :param most: embed at most so many, the newest in time first, and say nothing of the rest.
+        :param most: embed at most this many, newest first by date, without reporting the rest.
         """
         try:
             pending = self._store.count_unembedded(scope)
             if backlog is None:
-                # A fixed number: while others add messages, there is no end of them.
+                # A fixed number, as other processes may keep adding messages.
                 self.embed(scope, most=pending if most is None else most)
             elif pending <= backlog:
                 self.embed(scope, most=pending, wait=False)
             else:
                 self.embed(scope, newest=backlog, wait=False)
-                self._notify(_not_embedded(pending - backlog))
+                self._notify(_describe_backlog(pending - backlog))
         except KeyboardInterrupt:
-            self._notify("broken off; what is stored stays, and reservoir embed goes on")
+            self._notify(
+                "interrupted; stored messages are kept, and reservoir embed embeds the rest"
+            )
             raise
         except ReservoirError as error:
             # The messages are safe; they can be embedded later.
             self._notify(f"stored, but not embedded: {error.message}")
 
     def embed_added(self, scope: Scope, count: int) -> None:
-        """Embed messages that were just stored, and a few older ones, if a model is there.
+        """Embed messages that were just stored, and a few older ones, if a model is available.
 
         :param count: how many were stored.
         """
-        self.embed_if_possible(scope, backlog=count + _CATCH_UP)
+        self.embed_if_possible(scope, backlog=count + _CATCH_UP_COUNT)
 
     def update(self, *, rebuild: bool = False, named: bool = False) -> int:
-        """Embed everything by the model of the settings.
+        """Embed all messages with the configured model.
 
-        :param rebuild: even what the same model embedded before.
-        :param named: the model was named by hand; a change to another one is given up.
+        :param rebuild: also those that the same model embedded before.
+        :param named: the user named the model; abandons a change to another one.
         :returns: how many messages were embedded.
         """
         if rebuild or (named and self.needs_rebuilding()):
             return self.rebuild()
         if named:
             self._store.give_up_model()
-        done = self.embed()
-        clear_away(self._store)
-        return done
+        count = self.embed()
+        clear_former_model(self._store)
+        return count
 
     def rebuild(self) -> int:
         """Embed every message again, then switch to the new embeddings; see :func:`rebuild`."""
@@ -223,12 +227,12 @@ class Indexer:
         )
 
     def needs_rebuilding(self) -> bool:
-        """Return whether the store's embeddings are of another model than the settings name."""
+        """Return whether the store's embeddings are from a model other than the configured one."""
         wanted, active = self.embedder().model_id, self._store.active_model()
         return active is not None and active[0] != wanted
 
     def importable_model(self) -> Model | None:
-        """Return the model whose embeddings an import may bring: the store's, else that set."""
+        """Return the model that imported embeddings must be from: the store's, else our own."""
         active, dimensions = self._store.active_model(), self._store.dimensions()
         if active and dimensions:
             return Model(*active, dimensions, self.config.synapse_threshold)
@@ -243,9 +247,9 @@ class Indexer:
         )
 
     def embedder_for_question(self, scope: Scope, *, required: bool = False) -> Embedder | None:
-        """Return the model if the store has anything to compare; embed some of what is pending.
+        """Return the model if the store has messages to compare, after embedding a few pending.
 
-        :param required: without it a model that cannot be used is only reported.
+        :param required: raise an error if the model cannot be used, instead of reporting it.
         :raises ModelUnavailableError: it is required.
         """
         embedder = self.usable_embedder(scope, required=required)
@@ -254,28 +258,28 @@ class Indexer:
         pending = self._store.count_unembedded(scope)
         if pending and not self._ready_only and not self._store.read_only:
             self._catch_up(embedder, scope)
-        if left := self._store.count_unembedded(scope):
-            self._notify(_not_embedded(left))
+        if remaining := self._store.count_unembedded(scope):
+            self._notify(_describe_backlog(remaining))
         return embedder
 
     def usable_embedder(self, scope: Scope, *, required: bool = False) -> Embedder | None:
-        """Return the model if the store has anything to compare; see `embedder_for_question`."""
+        """Return the model if the store has messages to compare; see `embedder_for_question`."""
         active = self._store.active_model()
         if active is None and not self._store.count_unembedded(scope):
             return None
         try:
             embedder = self.embedder()
             if active is not None and active[0] != embedder.model_id:
-                raise ModelUnavailableError(*_another_model(embedder, active[1]))
+                raise ModelUnavailableError(*_describe_other_model(embedder, active[1]))
         except ModelUnavailableError as error:
             if required:
                 raise
-            self._notify(f"by full text and recency only: {error.message}")
+            self._notify(f"ranked by full text and recency only: {error.message}")
             return None
         return embedder
 
     def _catch_up(self, embedder: Embedder, scope: Scope) -> None:
-        # When another process embeds or writes, these messages are found by full text only.
+        # If another process is embedding or writing, these messages are found by full text only.
         with suppress(StoreLockedError), self._lock(wait=False) as acquired:
             if acquired:
                 embed_pending(
@@ -284,13 +288,13 @@ class Indexer:
                     scope,
                     synapse_threshold=self.config.synapse_threshold,
                     progress=lambda *_: None,
-                    limit=_CATCH_UP,
+                    limit=_CATCH_UP_COUNT,
                     newest=True,
                     wait=0,
                 )
 
     def _lock(self, *, wait: bool) -> AbstractContextManager[bool]:
-        """Return the lock that lets one process embed: two would make the same embeddings."""
+        """Return the lock that allows only one process to embed, so that no work is duplicated."""
         return exclusive_lock(paths.embedding_lock(self._store.location), wait=wait)
 
 
@@ -305,54 +309,60 @@ def embed_pending(
     newest: bool = False,
     wait: float | None = None,
 ) -> int:
-    """Embed pending messages, batch by batch, the newest in time first.
+    """Embed pending messages, batch by batch, newest first by date.
 
-    :param synapse_threshold: messages are linked from this similarity on.
-    :param limit: at most so many messages; ``None`` for all.
-    :param newest: those that came in last, which needs no sorting of a long backlog.
+    :param synapse_threshold: the lowest similarity at which messages are linked.
+    :param limit: at most this many messages; ``None`` for all.
+    :param newest: embed those added last, which avoids sorting a long backlog.
     :param wait: seconds to wait for the write lock.
     :returns: how many messages were embedded.
-    :raises ReservoirError: the store's embeddings are of another model.
+    :raises ReservoirError: the store's embeddings are from another model.
     """
     _require_same_model(store, embedder)
     total = store.count_unembedded(scope) if limit is None else limit
-    done = 0
+    count = 0
     if total:
         progress("embedding", 0, total)
-    for batch in _last_added(store, scope, total) if newest else _in_time(store, scope, limit):
-        passages = embedded(batch, embedder)
+    for batch in (
+        _batches_by_arrival(store, scope, total)
+        if newest
+        else _batches_by_time(store, scope, limit)
+    ):
+        passages = embed_messages(batch, embedder)
         if store.active_model() is None:
             _activate(store, embedder, wait)
         store.add_passages(embedder.model_id, passages, synapse_threshold, wait)
-        done += len(batch)
-        progress("embedding", done, max(total, done))
-    return done
+        count += len(batch)
+        progress("embedding", count, max(total, count))
+    return count
 
 
-def _last_added(store: Store, scope: Scope, limit: int) -> Iterator[list[StoredMessage]]:
-    """Yield batches of pending messages, those that came in last first."""
+def _batches_by_arrival(store: Store, scope: Scope, limit: int) -> Iterator[list[StoredMessage]]:
+    """Yield batches of pending messages, those added last first."""
     while limit > 0:
-        batch = first_group(store.unembedded(min(GROUP, limit), scope, newest=True))
+        batch = first_batch(store.unembedded(min(BATCH, limit), scope, newest=True))
         if not batch:
             return
         yield batch
         limit -= len(batch)
 
 
-def _in_time(store: Store, scope: Scope, limit: int | None) -> Iterator[list[StoredMessage]]:
-    """Yield batches of pending messages, the newest in time first.
+def _batches_by_time(
+    store: Store, scope: Scope, limit: int | None
+) -> Iterator[list[StoredMessage]]:
+    """Yield batches of pending messages, newest first by date.
 
-    :param limit: at most so many; ``None`` for all, those included that are added meanwhile.
+    :param limit: at most this many; ``None`` for all, including those added in the meantime.
     """
     while keys := store.unembedded_keys(scope)[:limit]:
-        at = 0
-        while at < len(keys):
-            wanted = keys[at : at + GROUP]
-            batch = first_group(store.by_key(wanted)[::-1])
+        start = 0
+        while start < len(keys):
+            chunk = keys[start : start + BATCH]
+            batch = first_batch(store.by_key(chunk)[::-1])
             if batch:
                 yield batch
-            # A message that was forgotten meanwhile is in no batch.
-            at += wanted.index(batch[-1].key) + 1 if batch else len(wanted)
+            # Messages deleted in the meantime are missing from the batch.
+            start += chunk.index(batch[-1].key) + 1 if batch else len(chunk)
         if limit is not None:
             return
 
@@ -360,48 +370,48 @@ def _in_time(store: Store, scope: Scope, limit: int | None) -> Iterator[list[Sto
 def rebuild(
     store: Store, embedder: Embedder, *, synapse_threshold: LinkThreshold, progress: Progress
 ) -> int:
-    """Embed every message by a model, then compare those embeddings from there on.
+    """Embed every message with a model, then use those embeddings from then on.
 
     An interrupted run is resumed by the next one. Until the switch, other processes read and
-    write as before. Messages that are added at the last moment are pending after it.
+    write as before. Messages added at the last moment are pending after it.
 
-    :param synapse_threshold: messages are linked from this similarity on.
+    :param synapse_threshold: the lowest similarity at which messages are linked.
     :returns: how many messages were embedded by this run.
-    :raises ReservoirError: another process began to build yet another model meanwhile.
+    :raises ReservoirError: another process began to change to yet another model.
     """
-    if store.active_model() is None:  # there is nothing to go on with meanwhile
+    if store.active_model() is None:  # there are no embeddings to use in the meantime
         store.activate_model(embedder.model_id, embedder.name)
         return embed_pending(
             store, embedder, _EVERYTHING, synapse_threshold=synapse_threshold, progress=progress
         )
-    kept_as = store.begin_model(embedder.model_id, embedder.name)
-    done, total = 0, store.count_unembedded(model=kept_as)
-    while batch := first_group(store.unembedded(GROUP, model=kept_as)):
-        store.add_passages(kept_as, embedded(batch, embedder), synapse_threshold)
-        done += len(batch)
-        progress(f"embedding by {embedder.name}", done, max(total, done))
-    progress("changing over", 0, 0)
-    store.switch_model(kept_as)
-    clear_away(store)
-    return done
+    stored_id = store.begin_model(embedder.model_id, embedder.name)
+    count, total = 0, store.count_unembedded(model=stored_id)
+    while batch := first_batch(store.unembedded(BATCH, model=stored_id)):
+        store.add_passages(stored_id, embed_messages(batch, embedder), synapse_threshold)
+        count += len(batch)
+        progress(f"embedding with {embedder.name}", count, max(total, count))
+    progress("switching to the new embeddings", 0, 0)
+    store.switch_model(stored_id)
+    clear_former_model(store)
+    return count
 
 
-def clear_away(store: Store) -> None:
-    """Remove the embeddings of the former model, in batches that keep nobody waiting."""
+def clear_former_model(store: Store) -> None:
+    """Remove the former model's embeddings, in batches so that other processes need not wait."""
     while store.clear_former_model():
         pass
 
 
-def first_group(messages: list[StoredMessage]) -> list[StoredMessage]:
-    """Return the first messages that make up a batch; one, however long it is."""
+def first_batch(messages: list[StoredMessage]) -> list[StoredMessage]:
+    """Return the first messages that make up a batch: at least one, however long."""
     lengths = accumulate(len(plain_text(message)) for message in messages)
-    count = sum(1 for length in lengths if length <= _GROUP_CHARACTERS)
+    count = sum(1 for length in lengths if length <= _BATCH_CHARACTERS)
     return messages[: max(1, count)]
 
 
-def embedded(messages: list[StoredMessage], embedder: Embedder) -> dict[Key, list[Passage]]:
+def embed_messages(messages: list[StoredMessage], embedder: Embedder) -> dict[Key, list[Passage]]:
     """Return the passages of messages with their embeddings."""
-    # A message without any text keeps no embedding, and is no longer pending.
+    # A message without text gets no embedding, but is no longer pending.
     contents = ((message.key, plain_text(message)[:LONGEST]) for message in messages)
     texts = [(key, text) for key, text in contents if text.strip()]
     spans = [
@@ -417,7 +427,7 @@ def embedded(messages: list[StoredMessage], embedder: Embedder) -> dict[Key, lis
 
 
 def _activate(store: Store, embedder: Embedder, wait: float | None) -> None:
-    """Make this the model of the store, unless another process was faster."""
+    """Make this the store's active model, unless another process activated one first."""
     with store.write(wait):
         if store.active_model() is None:
             store.activate_model(embedder.model_id, embedder.name)
@@ -427,17 +437,17 @@ def _activate(store: Store, embedder: Embedder, wait: float | None) -> None:
 def _require_same_model(store: Store, embedder: Embedder) -> None:
     active = store.active_model()
     if active is not None and active[0] != embedder.model_id:
-        raise ReservoirError(*_another_model(embedder, active[1]))
+        raise ReservoirError(*_describe_other_model(embedder, active[1]))
 
 
-def _another_model(embedder: Embedder, active: str) -> tuple[str, str]:
-    """Return message and hint for a store whose embeddings are of another model."""
+def _describe_other_model(embedder: Embedder, active: str) -> tuple[str, str]:
+    """Return the message and hint for a store whose embeddings are from another model."""
     return (
-        f"the vectors of this store are of another model than {embedder.name}",
+        f"the embeddings of this store are from a model other than {embedder.name}",
         f"reservoir embed --rebuild, or reservoir config set embedding_model={active}",
     )
 
 
-def _not_embedded(count: int) -> str:
+def _describe_backlog(count: int) -> str:
     noun = "message" if count == 1 else "messages"
     return f"{count:,} {noun} not embedded yet: reservoir embed"

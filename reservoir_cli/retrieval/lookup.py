@@ -1,4 +1,4 @@
-"""Find messages by what is known of them, without any ranking: keys, ids and counts."""
+"""Find messages by keys, ids and filters, without ranking."""
 
 from bisect import bisect
 from collections import Counter
@@ -23,18 +23,18 @@ class Lookup:
         self._store = store
 
     def keys_of(self, ids: Sequence[int] | Sequence[Key], scope: Scope = _EVERYTHING) -> list[Key]:
-        """Return the keys of messages in a scope that have these ids; keys as they are.
+        """Return the keys of messages in a scope with these ids; keys are returned unchanged.
 
-        :raises UsageError: on a server, several partitions of the scope have one of the ids.
+        :raises UsageError: on a server, several partitions of the scope use one of the ids.
         """
         keys = [key for key in ids if isinstance(key, Key)]
         numbers = {number for number in ids if isinstance(number, int)}
         by_id: dict[int, Key] = {}
         for message in self._store.by_id(sorted(numbers), scope) if numbers else ():
             if other := by_id.get(message.id):
-                places = " and ".join(sorted((other.partition, message.partition)))
+                partitions = " and ".join(sorted((other.partition, message.partition)))
                 raise UsageError(
-                    f"message {message.id} is in {places}", hint="name one of them by -p"
+                    f"message {message.id} is in {partitions}", hint="choose one of them with -p"
                 )
             by_id[message.id] = message.key
         return [*keys, *by_id.values()]
@@ -42,32 +42,32 @@ class Lookup:
     def expired(
         self, config: Config, scope: Scope = _EVERYTHING, now: datetime | None = None
     ) -> Keys | None:
-        """Return what is older than the ``retention_days`` of its partition.
+        """Return the messages that are older than the ``retention_days`` of their partition.
 
-        A message whose time is far ahead is as old as the one stored before it, for its own time
-        says nothing of its age.
+        A message dated far in the future is as old as the one stored before it, since its own time
+        does not tell its age.
 
-        :param now: the wall clock.
+        :param now: the current time.
         :returns: ``None`` if no partition of the scope has that setting.
         """
         now = now or datetime.now(UTC)
-        targets = list(self._expiring(config, scope, now))
-        if not targets:
+        expiring = list(self._expiring(config, scope, now))
+        if not expiring:
             return None
         keys, ahead = Keys(), now + FAR_AHEAD
-        for place, until in targets:
+        for place, until in expiring:
             keys.extend(self._store.find(place, Filter(until=until)))
-        for place, _ in targets:
+        for place, _ in expiring:
             since = ahead + timedelta(milliseconds=1)
             if later := self._store.find(place, Filter(since=since)):
                 others = sorted(self._store.find(place, Filter(until=ahead)))
-                keys.extend(_beside(later, others, set(keys)))
+                keys.extend(_stored_after(later, others, set(keys)))
         return keys
 
     def _expiring(
         self, config: Config, scope: Scope, now: datetime
     ) -> Iterator[tuple[Scope, datetime]]:
-        """Yield the places in which messages expire, and the time up to which they have."""
+        """Yield the scopes in which messages expire, with the time before which they have."""
         for partition, instance, _ in self._store.places():
             if scope.partition not in (None, partition) or scope.instance not in (None, instance):
                 continue
@@ -76,13 +76,13 @@ class Lookup:
                 yield Scope(partition, instance), now - timedelta(days=days)
 
     def ids_starting_with(self, field: IdField, beginning: str, scope: Scope) -> list[str]:
-        """Return the trace or conversation ids of a scope that begin so."""
+        """Return the trace or conversation ids of a scope that begin with a text."""
         return self._store.starting_with(field, beginning, scope)
 
     def thread(self, message: StoredMessage) -> list[int]:
         """Return the ids of a message's conversation, in order of time.
 
-        Outside of a conversation these are the messages of its instance that are in none.
+        Without a conversation, these are the messages of its instance that are in none.
         """
         scope = Scope(message.partition, message.instance)
         name = (message.partition, message.instance, message.conversation_id)
@@ -93,7 +93,7 @@ class Lookup:
         return self._store.threads(scope, where)
 
     def places(self, where: Filter = _ALL) -> list[tuple[str, str, int]]:
-        """Return (partition, instance, messages) wherever a filter lets messages through."""
+        """Return (partition, instance, number of messages) for messages that match a filter."""
         if where == _ALL:
             return self._store.places()
         counts = Counter[tuple[str, str]]()
@@ -102,12 +102,16 @@ class Lookup:
         return [(*place, count) for place, count in counts.items()]
 
 
-def _beside(later: Sequence[Key], others: Sequence[Key], expired: Collection[Key]) -> Iterator[Key]:
-    """Yield those keys before which an expired message was stored, or behind which, at the start.
+def _stored_after(
+    later: Sequence[Key], others: Sequence[Key], expired: Collection[Key]
+) -> Iterator[Key]:
+    """Yield the keys whose preceding message is expired.
+
+    For a key stored before all others, the first of them counts instead.
 
     :param others: ascending.
     """
     for key in later:
-        before = max(bisect(others, key) - 1, 0)
-        if others and others[before] in expired:
+        previous = max(bisect(others, key) - 1, 0)
+        if others and others[previous] in expired:
             yield key

@@ -1,4 +1,4 @@
-"""Search for other words instead of misspelt ones, and say so."""
+"""Search for similar words instead of misspelt ones, and report it."""
 
 from dataclasses import replace
 
@@ -10,43 +10,45 @@ from reservoir_cli.storage.candidates import Candidates, Respelt
 from reservoir_cli.storage.highlight import word_with_stem
 
 
-def without_known_words(found: Candidates, embedder: Embedder | None) -> Candidates:
-    """Return the same candidates; only for misspelt words other words are searched.
+def drop_known_words(candidates: Candidates, embedder: Embedder | None) -> Candidates:
+    """Return the candidates with substitutes only for words that are really misspelt.
 
-    A correct word that stands nowhere is in the vocabulary of the model. Without a model, any
+    A correct word that the index lacks is in the model's vocabulary. Without a model, any such
     word counts as misspelt.
     """
-    if not found.respelt or embedder is None:
-        return found
-    present = len(found.postings) - len(found.respelt)
+    if not candidates.respelt or embedder is None:
+        return candidates
+    present = len(candidates.postings) - len(candidates.respelt)
     misspelt = [
         (word, posting)
-        for word, posting in zip(found.respelt, found.postings[present:], strict=True)
+        for word, posting in zip(candidates.respelt, candidates.postings[present:], strict=True)
         if not embedder.knows(word.typed)
     ]
     return replace(
-        found,
-        postings=(*found.postings[:present], *(posting for _, posting in misspelt)),
-        absent=found.absent + len(found.respelt) - len(misspelt),
+        candidates,
+        postings=(*candidates.postings[:present], *(posting for _, posting in misspelt)),
+        absent=candidates.absent + len(candidates.respelt) - len(misspelt),
         respelt=tuple(word for word, _ in misspelt),
     )
 
 
 def respelling_notes(
-    found: Candidates, store: Store, scope: Scope, redactor: Redactor
+    candidates: Candidates, store: Store, scope: Scope, redactor: Redactor
 ) -> tuple[str, ...]:
-    """Return a note such as ``nothing has "kuberntes"; searched for Kubernetes``, if it is so."""
-    if not found.respelt:
+    """Return a note such as ``nothing has "kuberntes"; searched for Kubernetes``, if needed."""
+    if not candidates.respelt:
         return ()
-    typed = ", ".join(f'"{word.typed}"' for word in found.respelt)
-    meant = ", ".join(_as_written(word, found, store, scope, redactor) for word in found.respelt)
+    typed = ", ".join(f'"{word.typed}"' for word in candidates.respelt)
+    meant = ", ".join(
+        _spell_as_written(word, candidates, store, scope, redactor) for word in candidates.respelt
+    )
     return (f"nothing has {typed}; searched for {meant}",)
 
 
-def _as_written(
-    word: Respelt, found: Candidates, store: Store, scope: Scope, redactor: Redactor
+def _spell_as_written(
+    word: Respelt, candidates: Candidates, store: Store, scope: Scope, redactor: Redactor
 ) -> str:
-    """Return a word as a message writes it; none if it is part of a secret."""
-    messages = redactor.messages(store.by_id([int(found.ids[word.place])], scope))
-    written = (word_with_stem(plain_text(message), word.stem) for message in messages)
-    return next((text for text in written if text), "a similar word")
+    """Return a word as a message spells it, without revealing one that is part of a secret."""
+    messages = redactor.messages(store.by_id([int(candidates.ids[word.place])], scope))
+    spellings = (word_with_stem(plain_text(message), word.stem) for message in messages)
+    return next((text for text in spellings if text), "a similar word")

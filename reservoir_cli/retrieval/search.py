@@ -1,6 +1,6 @@
 """Find messages by words, by meaning, or by both.
 
-What compares meanings is loaded when it is asked for: a search by words does without numpy.
+Semantic search is imported only when needed: a search by words works without numpy.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, plain_text
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.retrieval.search_hits import Hit, Wanted, linked_with, rows_of
+from reservoir_cli.retrieval.search_hits import Hit, Wanted, read_linked, read_rows
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.highlight import find_words
@@ -27,16 +27,16 @@ MODES: tuple[str, ...] = get_args(Mode)
 
 
 def check_mode(mode: str, threshold: float | None) -> None:
-    """Refuse what cannot be searched by.
+    """Check a search mode and its threshold.
 
-    :raises UsageError: an unknown mode, or a threshold in one that has none.
+    :raises UsageError: the mode is unknown, or cannot have a threshold.
     """
     if mode not in MODES:
         raise UsageError(f"unknown mode {mode!r}", hint=f"modes are {', '.join(MODES)}")
     if mode == "keyword" and threshold is not None:
         raise UsageError(
-            "a threshold is of meaning: it does not go with a keyword search",
-            hint="leave the threshold out, or search by meaning, too",
+            "a threshold cannot be used with a keyword search",
+            hint="omit the threshold, or search by meaning as well",
         )
 
 
@@ -59,57 +59,57 @@ def search(
 ) -> list[Hit]:
     """Find the messages that fit a term best.
 
-    :param embedder: ``None`` searches by words alone.
-    :param now: what dates such as ``yesterday`` are counted from, aware.
-    :param threshold: list only what lies above it, on the scale (1 + cosine)/2.
-    :param link: add to each hit what is tied to it by a synapse or its trace.
-    :param deduplicate: of equal contents keep the best.
-    :param where: list only messages that pass; scores are those of the whole scope.
+    :param embedder: ``None`` to search by words only.
+    :param now: the time that dates such as ``yesterday`` are relative to, aware.
+    :param threshold: list only hits above it, on the scale (1 + cosine)/2.
+    :param link: add to each hit the messages linked to it, or of its trace.
+    :param deduplicate: list only the best of hits with equal contents.
+    :param where: list only messages that match; scores are those of the whole scope.
     :param passages: add the best passage of each hit, and the title of its conversation.
-    :param redactor: hides the secrets of words that were searched for instead of misspelt ones;
-        without it they are not named.
+    :param redactor: redacts secrets in words that replaced misspelt ones; without it these are
+        not named.
     """
     wanted = Wanted(scope, limit, threshold, link, deduplicate, where, redactor)
     with store.snapshot():
         if mode == "keyword":
-            hits = _by_words(store, term, wanted)
-            return _with_passages(store, hits, None) if passages else hits
+            hits = _search_words(store, term, wanted)
+            return _add_passages(store, hits, None) if passages else hits
         from reservoir_cli.retrieval import semantic_search  # it loads numpy
 
         vector = embedder.encode_query(term) if embedder else None
         by_meaning = mode == "semantic"
-        asked = embedder, vector
+        query = embedder, vector
         hits = semantic_search.search(
-            store, term, asked, settings, now, wanted, by_meaning=by_meaning
+            store, term, query, settings, now, wanted, by_meaning=by_meaning
         )
-        return _with_passages(store, hits, vector) if passages else hits
+        return _add_passages(store, hits, vector) if passages else hits
 
 
-def _by_words(store: Store, term: str, wanted: Wanted) -> list[Hit]:
-    """Hits for exactly what was typed."""
+def _search_words(store: Store, term: str, wanted: Wanted) -> list[Hit]:
+    """Return hits for exactly the words that were typed."""
     order, all_words = store.keyword(term, wanted.scope, -1, wanted.where)
     scores = dict(order)
-    rows = rows_of(store, list(scores), wanted)
+    rows = read_rows(store, list(scores), wanted)
     return [
         Hit(
             row,
             rank,
             score=scores[row.id],
             bm25=scores[row.id],
-            linked=linked_with(store, row, wanted),
+            linked=read_linked(store, row, wanted),
             all_words=all_words,
         )
         for rank, row in enumerate(rows, 1)
     ]
 
 
-def _with_passages(
+def _add_passages(
     store: Store, hits: Sequence[Hit], vector: "NDArray[np.float32] | None"
 ) -> list[Hit]:
     """Add to hits their best passages, and the titles of their conversations."""
     keys = [hit.message.key for hit in hits]
     passages = store.passages(keys) if vector is not None else {}
-    titles = _titles(store, [hit.message for hit in hits])
+    titles = _read_titles(store, [hit.message for hit in hits])
     return [
         replace(
             hit,
@@ -123,23 +123,23 @@ def _with_passages(
 
 
 def with_words(hits: Sequence[Hit], term: str, mode: Mode) -> list[Hit]:
-    """Add to hits where words of the question stand in their texts, as they are printed."""
+    """Add to each hit the positions of the question's words in its text as printed."""
     texts = [plain_text(hit.message) for hit in hits]
-    found = find_words(texts, term, typed=mode == "keyword")
-    return [replace(hit, words=tuple(words)) for hit, words in zip(hits, found, strict=True)]
+    word_spans = find_words(texts, term, typed=mode == "keyword")
+    return [replace(hit, words=tuple(words)) for hit, words in zip(hits, word_spans, strict=True)]
 
 
 def _nearest_passage(
     passages: Sequence[Passage], vector: "NDArray[np.float32] | None"
 ) -> tuple[int, int] | None:
-    """Return where the passage nearest to the question stands, of several."""
+    """Return the span of the passage nearest to the question, if there are several."""
     if vector is None or len(passages) < 2:
         return None
     nearest = max(passages, key=lambda passage: float(passage.vector @ vector))
     return nearest.start, nearest.end
 
 
-def _titles(
+def _read_titles(
     store: Store, messages: Sequence[StoredMessage]
 ) -> dict[tuple[str, str, str | None], str]:
     """Return the titles of conversations by (partition, instance, id)."""
@@ -148,5 +148,7 @@ def _titles(
         for message in messages
         if message.conversation_id
     }
-    known = store.known_conversations(threads)
-    return {thread: about.title for thread, about in known.items() if about.title}
+    conversations = store.known_conversations(threads)
+    return {
+        key: conversation.title for key, conversation in conversations.items() if conversation.title
+    }

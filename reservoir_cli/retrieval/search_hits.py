@@ -1,4 +1,4 @@
-"""What a search finds, and the reading of it."""
+"""The hits of a search, and the reading of their messages."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,18 +11,18 @@ from reservoir_cli.storage.records import Filter
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A message that was found.
+    """A message found by a search.
 
     :param rank: 1 for the best.
-    :param score: what hits are ordered by: similarity, BM25, or cosine.
-    :param cosine: ``None`` when the message or the question has no vector.
-    :param linked: messages tied to it by a synapse or its trace, if they were asked for.
-    :param all_words: a keyword search found all the words in it, not just any.
-    :param passage: where the part nearest to the question stands in the text, if it was asked for
-        and the message has more than one.
-    :param words: where words of the question stand in the text, if it was asked for.
-    :param title: of its conversation, if it was asked for.
-    :param notes: what a person should know about the search.
+    :param score: the value that orders hits: similarity, BM25, or cosine.
+    :param cosine: ``None`` if the message or the question has no vector.
+    :param linked: messages linked to it or of its trace, if requested.
+    :param all_words: whether it contains all the words of a keyword search, not just any.
+    :param passage: the span of the passage nearest to the question, if requested and the message
+        has more than one.
+    :param words: the spans of the question's words in the text, if requested.
+    :param title: of its conversation, if requested.
+    :param notes: user-facing notes about the search.
     """
 
     message: StoredMessage
@@ -38,15 +38,15 @@ class Hit:
     title: str | None = None
     notes: tuple[str, ...] = ()
 
-    def masked(self, mask: Redactor) -> "Hit":
-        """Return the hit as it may be printed."""
-        message = mask.message(self.message)
+    def masked(self, redactor: Redactor) -> "Hit":
+        """Return the hit with secrets redacted."""
+        message = redactor.message(self.message)
         return replace(
             self,
             message=message,
-            linked=tuple(mask.messages(self.linked)),
+            linked=tuple(redactor.messages(self.linked)),
             passage=self.passage if message is self.message else None,
-            title=self.title and mask.text(message.partition, self.title),
+            title=self.title and redactor.text(message.partition, self.title),
         )
 
     def to_row(self) -> dict[str, Any]:
@@ -58,13 +58,13 @@ class Hit:
             "similarity": self.similarity,
             "cosine": self.cosine,
             "bm25": self.bm25,
-            "linked": [each.to_row() for each in self.linked],
+            "linked": [message.to_row() for message in self.linked],
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What hits are to be like; see :func:`reservoir_cli.retrieval.search.search`."""
+    """The criteria for hits; see :func:`reservoir_cli.retrieval.search.search`."""
 
     scope: Scope
     limit: int
@@ -75,39 +75,39 @@ class Wanted:
     redactor: Redactor | None
 
 
-def rows_of(store: Store, numbers: list[int], wanted: Wanted) -> list[StoredMessage]:
-    """Return the first messages of an order, without repetitions if that is asked for.
+def read_rows(store: Store, numbers: list[int], wanted: Wanted) -> list[StoredMessage]:
+    """Return the first messages of a ranking, without duplicates if requested.
 
-    Where several partitions of a server use one id, all who have it are told.
+    If several partitions of a server use an id, all of their messages are returned.
     """
     numbers = list(dict.fromkeys(numbers))
     chosen: list[StoredMessage] = []
-    said: set[str] = set()
+    contents: set[str] = set()
     limit = wanted.limit
     while numbers and len(chosen) < limit:
-        some, numbers = numbers[: 2 * limit], numbers[2 * limit :]
+        batch, numbers = numbers[: 2 * limit], numbers[2 * limit :]
         rows: dict[int, list[StoredMessage]] = {}
-        for row in _those_passing(store.by_id(some, wanted.scope), store, wanted):
+        for row in _drop_foreign(store.by_id(batch, wanted.scope), store, wanted):
             rows.setdefault(row.id, []).append(row)
-        for row in (row for number in some for row in rows[number]):
-            if not wanted.deduplicate or row.content.strip() not in said:
-                said.add(row.content.strip())
+        for row in (row for number in batch for row in rows[number]):
+            if not wanted.deduplicate or row.content.strip() not in contents:
+                contents.add(row.content.strip())
                 chosen.append(row)
     return chosen[:limit]
 
 
-def _those_passing(rows: list[StoredMessage], store: Store, wanted: Wanted) -> list[StoredMessage]:
-    """Drop messages of other partitions that share an id with one that passes the filter."""
+def _drop_foreign(rows: list[StoredMessage], store: Store, wanted: Wanted) -> list[StoredMessage]:
+    """Drop messages of other partitions that share an id with one that matches the filter."""
     if wanted.where == Filter() or wanted.scope.partition is not None:
         return rows
     passing = set(store.find(wanted.scope, wanted.where))
     return [row for row in rows if row.key in passing]
 
 
-def linked_with(store: Store, row: StoredMessage, wanted: Wanted) -> tuple[StoredMessage, ...]:
-    """Return the messages that are tied to a hit, if they were asked for."""
+def read_linked(store: Store, row: StoredMessage, wanted: Wanted) -> tuple[StoredMessage, ...]:
+    """Return the messages linked to a hit, if requested."""
     if not wanted.link:
         return ()
     scope = Scope(row.partition, wanted.scope.instance)
-    near = [row.id, *store.linked([row.id], 1, scope)]
-    return tuple(each for each in store.with_partners(near, scope) if each.id != row.id)
+    ids = [row.id, *store.linked([row.id], 1, scope)]
+    return tuple(message for message in store.with_partners(ids, scope) if message.id != row.id)

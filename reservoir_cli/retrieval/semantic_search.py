@@ -1,4 +1,4 @@
-"""Find messages by similarity, or by meaning alone."""
+"""Find messages by similarity, or by cosine only."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,8 +11,8 @@ from reservoir_cli.messages import to_epoch_ms
 from reservoir_cli.retrieval import filtered_scores, ranking
 from reservoir_cli.retrieval.dates import date_scores, find_dates
 from reservoir_cli.retrieval.ranking import Scored
-from reservoir_cli.retrieval.respelling import respelling_notes, without_known_words
-from reservoir_cli.retrieval.search_hits import Hit, Wanted, linked_with, rows_of
+from reservoir_cli.retrieval.respelling import drop_known_words, respelling_notes
+from reservoir_cli.retrieval.search_hits import Hit, Wanted, read_linked, read_rows
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
 
@@ -20,55 +20,60 @@ from reservoir_cli.storage.base import Store
 def search(
     store: Store,
     term: str,
-    asked: tuple[Embedder | None, NDArray[np.float32] | None],
+    query: tuple[Embedder | None, NDArray[np.float32] | None],
     settings: Settings,
     now: datetime,
     wanted: Wanted,
     *,
     by_meaning: bool,
 ) -> list[Hit]:
-    """Find hits by similarity, or by meaning alone.
+    """Find hits by similarity, or by cosine only.
 
-    :param asked: the model, and the vector of the term.
-    :param by_meaning: order by the cosine alone.
+    :param query: the model, and the vector of the term.
+    :param by_meaning: order by cosine only.
     """
-    embedder, vector = asked
-    found = store.candidates(wanted.scope, None, term, vector, wanted.where)
-    found = without_known_words(found, embedder)
-    dates = date_scores(find_dates(term, now), found.created_at, now.tzinfo or UTC)
-    scored = ranking.score(found, settings, to_epoch_ms(now), dates)
-    hits = _by_score(
-        store, filtered_scores.keep(scored, filtered_scores.passing(found)), wanted, by_meaning
+    embedder, vector = query
+    candidates = store.candidates(wanted.scope, None, term, vector, wanted.where)
+    candidates = drop_known_words(candidates, embedder)
+    dates = date_scores(find_dates(term, now), candidates.created_at, now.tzinfo or UTC)
+    scored = ranking.score(candidates, settings, to_epoch_ms(now), dates)
+    hits = _read_hits(
+        store,
+        filtered_scores.keep(scored, filtered_scores.matching_positions(candidates)),
+        wanted,
+        by_meaning,
     )
     if by_meaning or wanted.redactor is None:
         return hits
-    notes = respelling_notes(found, store, wanted.scope, wanted.redactor)
+    notes = respelling_notes(candidates, store, wanted.scope, wanted.redactor)
     return [replace(hit, notes=notes) for hit in hits] if notes else hits
 
 
-def _by_score(store: Store, scored: Scored, wanted: Wanted, by_meaning: bool) -> list[Hit]:
-    """Hits by similarity, or by cosine alone."""
-    found = scored.candidates
-    scores: ranking.Floats = found.cosine.astype(np.float64) if by_meaning else scored.similarity
-    known = ~np.isnan(found.cosine)
-    matches = known if by_meaning else known | (scored.bm25 > 0)
+def _read_hits(store: Store, scored: Scored, wanted: Wanted, by_meaning: bool) -> list[Hit]:
+    """Return hits by similarity, or by cosine only."""
+    candidates = scored.candidates
+    scores: ranking.Floats = (
+        candidates.cosine.astype(np.float64) if by_meaning else scored.similarity
+    )
+    has_vector = ~np.isnan(candidates.cosine)
+    matches = has_vector if by_meaning else has_vector | (scored.bm25 > 0)
     if wanted.threshold is not None:
-        matches &= (1 + np.nan_to_num(found.cosine, nan=-1)) / 2 > wanted.threshold
-    places = np.flatnonzero(matches)
-    # Equal contents may take up places; with them everything is put in order.
-    count = len(places) if wanted.deduplicate else wanted.limit
-    ranked = places[ranking.best(scores[places], count)]
-    rows = rows_of(store, found.ids[ranked].tolist(), wanted)
-    at, _ = found.places(np.array([row.id for row in rows], np.int64))
+        matches &= (1 + np.nan_to_num(candidates.cosine, nan=-1)) / 2 > wanted.threshold
+    positions = np.flatnonzero(matches)
+    # Duplicates may fill the limit: to remove them, rank all matches.
+    count = len(positions) if wanted.deduplicate else wanted.limit
+    ranked = positions[ranking.best(scores[positions], count)]
+    rows = read_rows(store, candidates.ids[ranked].tolist(), wanted)
+    row_positions, _ = candidates.places(np.array([row.id for row in rows], np.int64))
     return [
         Hit(
             row,
             rank,
-            score=float(scores[place]),
-            similarity=float(scored.similarity[place]),
-            cosine=float(found.cosine[place]) if known[place] else None,
-            bm25=float(scored.bm25[place]),
-            linked=linked_with(store, row, wanted),
+            score=float(scores[position]),
+            similarity=float(scored.similarity[position]),
+            cosine=float(candidates.cosine[position]) if has_vector[position] else None,
+            bm25=float(scored.bm25[position]),
+            linked=read_linked(store, row, wanted),
         )
-        for rank, (row, place) in enumerate(zip(rows, at.tolist(), strict=True), 1)
+        for rank, (row, position) in enumerate(zip(rows, row_positions.tolist(), strict=True), 1)
     ]

@@ -1,4 +1,4 @@
-"""Group messages into sessions: conversations, or what no long silence interrupts. Pure numpy."""
+"""Group messages into sessions: conversations, or runs without a long gap. Pure numpy."""
 
 import itertools
 from collections.abc import Hashable
@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from reservoir_cli.storage.candidates import Candidates
 
-Places = NDArray[np.intp]
+Positions = NDArray[np.intp]
 
-#: Messages that are worked on at once, about.
+#: Approximate number of messages to process together.
 _PART = 16_384
 
 
@@ -20,68 +20,68 @@ _PART = 16_384
 class Sessions:
     """Messages in order of session and time.
 
-    :param order: shape (n,), the place of each one among the candidates; ``None`` if they stand
-        in this order already.
-    :param number: int32, shape (n,), of its session, in this order; ascending.
-    :param known: arrays that were computed of them, which no question changes.
+    :param order: shape (n,), the position of each message among the candidates; ``None`` if they
+        are in this order already.
+    :param number: int32, shape (n,), the number of its session, in this order; ascending.
+    :param known: cached arrays that do not depend on the question.
     """
 
-    order: Places | None
+    order: Positions | None
     number: NDArray[np.int32]
     known: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
-    def laid(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values of the candidates in this order."""
+    def to_session_order(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the candidates' values in this order."""
         return values if self.order is None else values[self.order]
 
-    def back(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values of this order as the candidates stand."""
+    def to_candidate_order(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return values in this order in the order of the candidates."""
         if self.order is None:
             return values
-        there = np.empty_like(values)
-        there[self.order] = values
-        return there
+        restored = np.empty_like(values)
+        restored[self.order] = values
+        return restored
 
-    def spots(self, places: Places) -> Places:
-        """Return where candidates stand in this order."""
+    def session_positions(self, positions: Positions) -> Positions:
+        """Return the positions of candidates in this order."""
         if self.order is None:
-            return places
+            return positions
         if "spots" not in self.known:
-            self.known["spots"] = self.back(np.arange(len(self.order)))
-        spots: Places = self.known["spots"][places]
-        return spots
+            self.known["spots"] = self.to_candidate_order(np.arange(len(self.order)))
+        session_positions: Positions = self.known["spots"][positions]
+        return session_positions
 
-    def together(self, distance: int) -> NDArray[np.bool_]:
-        """Whether a message and the one so far behind it are of one session.
+    def same_session(self, distance: int) -> NDArray[np.bool_]:
+        """Return whether a message and the one at a distance after it are in the same session.
 
         :returns: shape (n - distance,), in this order.
         """
         if distance not in self.known:
             self.known[distance] = self.number[distance:] == self.number[:-distance]
-        together: NDArray[np.bool_] = self.known[distance]
-        return together
+        same_session: NDArray[np.bool_] = self.known[distance]
+        return same_session
 
-    def edges(self, reach: int) -> NDArray[np.int64]:
-        """Return where the neighbours of each message begin, and where they end.
+    def windows(self, reach: int) -> NDArray[np.int64]:
+        """Return where the window of neighbours around each message starts and ends.
 
-        :param reach: how many there are on each side, if the session has them.
+        :param reach: neighbours on each side, as far as the session has them.
         :returns: shape (2, n), in this order.
         """
         if ("edges", reach) not in self.known:
-            places = np.arange(len(self.number))
+            positions = np.arange(len(self.number))
             begins = np.flatnonzero(np.diff(self.number, prepend=-1))
-            lengths = np.diff(begins, append=len(places))
+            lengths = np.diff(begins, append=len(positions))
             starts = np.repeat(begins, lengths)
             ends = np.repeat(begins + lengths, lengths)
-            near = np.maximum(starts, places - reach), np.minimum(ends, places + reach + 1)
-            self.known["edges", reach] = np.stack(near)
-        edges: NDArray[np.int64] = self.known["edges", reach]
-        return edges
+            bounds = np.maximum(starts, positions - reach), np.minimum(ends, positions + reach + 1)
+            self.known["edges", reach] = np.stack(bounds)
+        windows: NDArray[np.int64] = self.known["edges", reach]
+        return windows
 
     def parts(self) -> list[tuple[slice, "Sessions"]]:
-        """Divide the messages into parts of whole sessions, each with its places in this order.
+        """Divide the messages into parts of whole sessions, each with its slice of this order.
 
-        What fits into the processor's cache is computed several times as fast.
+        Parts that fit the processor's cache are processed several times as fast.
         """
         if "parts" not in self.known:
             ends = np.flatnonzero(np.diff(self.number, append=-1)) + 1
@@ -95,15 +95,15 @@ class Sessions:
         return parts
 
 
-def sessions(candidates: Candidates, gap_ms: int) -> Sessions:
-    """Group messages: a conversation is a session, and outside of one a silence ends it."""
+def group_sessions(candidates: Candidates, gap_ms: int) -> Sessions:
+    """Group messages: a conversation is a session; outside of one, a long gap ends a session."""
     grouped: Sessions | None = candidates.known.get(gap_ms)
     if grouped is None:
-        grouped = candidates.known[gap_ms] = _sessions(candidates, gap_ms)
+        grouped = candidates.known[gap_ms] = _group_sessions(candidates, gap_ms)
     return grouped
 
 
-def _sessions(candidates: Candidates, gap_ms: int) -> Sessions:
+def _group_sessions(candidates: Candidates, gap_ms: int) -> Sessions:
     thread, order = candidates.thread, _by_thread(candidates)
     created_at, loose = candidates.created_at, candidates.loose
     if order is not None:
@@ -116,30 +116,30 @@ def _sessions(candidates: Candidates, gap_ms: int) -> Sessions:
     return Sessions(order, number)
 
 
-def places_in_threads(candidates: Candidates) -> Places:
-    """Return where each message stands when every thread is brought together, in order of time."""
+def thread_positions(candidates: Candidates) -> Positions:
+    """Return the position of each message when sorted by thread, in order of time within each."""
     if "threads" not in candidates.known:
-        order, places = _by_thread(candidates), np.arange(len(candidates.thread))
+        order, positions = _by_thread(candidates), np.arange(len(candidates.thread))
         if order is not None:
-            places[order] = places.copy()
-        candidates.known["threads"] = places
-    known: Places = candidates.known["threads"]
-    return known
+            positions[order] = positions.copy()
+        candidates.known["threads"] = positions
+    positions_by_candidate: Positions = candidates.known["threads"]
+    return positions_by_candidate
 
 
-def _by_thread(candidates: Candidates) -> Places | None:
-    """Return the order that groups each conversation; ``None`` if they are grouped already."""
+def _by_thread(candidates: Candidates) -> Positions | None:
+    """Return the order that groups each conversation; ``None`` if they are already grouped."""
     if "by thread" not in candidates.known:
-        candidates.known["by thread"] = _grouped(candidates.thread)
-    order: Places | None = candidates.known["by thread"]
+        candidates.known["by thread"] = _grouping_order(candidates.thread)
+    order: Positions | None = candidates.known["by thread"]
     return order
 
 
-def _grouped(thread: NDArray[np.int64]) -> Places | None:
-    """Return the order that groups equal numbers; ``None`` if they stand together already.
+def _grouping_order(thread: NDArray[np.int64]) -> Positions | None:
+    """Return the order that groups equal numbers; ``None`` if they are already grouped.
 
-    What is sorted is not messages but runs of one thread: few where people talk in one
-    conversation at a time.
+    Sorts runs of one thread instead of messages: there are few of them if conversations do not
+    overlap.
     """
     if not len(thread):
         return None

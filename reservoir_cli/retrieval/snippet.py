@@ -1,11 +1,11 @@
-"""The part of a long message that a search shows. Pure."""
+"""Choose the part of a long message that a search shows. Pure."""
 
 import re
 from collections.abc import Sequence
 
-#: From the first character up to, and not with, the one behind the last.
+#: Offsets of the first character and of the one after the last.
 Span = tuple[int, int]
-#: Where a part may well begin: behind a line, or a sentence.
+#: Good places for a part to begin: after a line or a sentence.
 _BEGINNING = re.compile(r"\n\s*|[.!?…]['\"”’)\]]*\s+|[。！？]\s*")  # noqa: RUF001 - they are meant
 _GAP = re.compile(r"\s+")
 
@@ -13,12 +13,12 @@ _GAP = re.compile(r"\s+")
 def choose_part(
     text: str, words: Sequence[Span], passage: Span | None, size: int
 ) -> tuple[str, list[Span]]:
-    """Choose the part of a text that says most about the question, on one line.
+    """Choose the most relevant part of a text for a question, on one line.
 
-    :param words: where words of the question stand, in order.
-    :param passage: the part that is nearest in meaning; words inside it come first.
-    :param size: characters at most, with the ``…`` where text is left out.
-    :returns: the part, and where the words stand in it.
+    :param words: the spans of the question's words, in order.
+    :param passage: the part nearest in meaning; words inside it are preferred.
+    :param size: the most characters, including ``…`` for omitted text.
+    :returns: the part, and the spans of the words in it.
     """
     low, high = passage or (0, len(text))
     inside = [span for span in words if low <= span[0] and span[1] <= high]
@@ -29,7 +29,7 @@ def choose_part(
 
 
 def _window(text: str, part: Span, words: Sequence[Span], size: int) -> Span:
-    """Return the stretch of a part that holds the most different words."""
+    """Return the span within a part that contains the most different words."""
     low, high = part
     size -= 2
     if high - low <= size:
@@ -37,11 +37,11 @@ def _window(text: str, part: Span, words: Sequence[Span], size: int) -> Span:
     start = low
     if words:
         first, last = _densest(text, words, size)
-        # A few words before the first one, from the beginning of a sentence if one is near.
+        # Start a few words before the first one, at the beginning of a sentence if one is near.
         start = first - max(0, min(size // 3, size - (last - first)))
         start = max(low, min(start, high - size))
         if start > low:
-            start = _beginning(text, start, first)
+            start = _find_beginning(text, start, first)
     end = min(high, start + size)
     if end < high and (blank := text.rfind(" ", start + size // 2, end)) > 0:
         end = blank
@@ -49,17 +49,17 @@ def _window(text: str, part: Span, words: Sequence[Span], size: int) -> Span:
 
 
 def _densest(text: str, words: Sequence[Span], size: int) -> Span:
-    """Return where the most different words stand within so many characters."""
+    """Return the span with the most different words within this many characters."""
     best, count = words[0], 0
-    for number, (start, _) in enumerate(words):
-        near = [span for span in words[number : number + 50] if span[1] - start <= size]
-        if len(near) and (different := len({text[a:b].casefold() for a, b in near})) > count:
-            best, count = (start, near[-1][1]), different
+    for index, (start, _) in enumerate(words):
+        nearby = [span for span in words[index : index + 50] if span[1] - start <= size]
+        if len(nearby) and (distinct := len({text[a:b].casefold() for a, b in nearby})) > count:
+            best, count = (start, nearby[-1][1]), distinct
     return best
 
 
-def _beginning(text: str, start: int, before: int) -> int:
-    """Return the first beginning of a sentence or a word in a stretch of text."""
+def _find_beginning(text: str, start: int, before: int) -> int:
+    """Return the beginning of the first sentence or word in a span of text."""
     if match := _BEGINNING.search(text, start, before):
         return match.end()
     blank = text.find(" ", start, before)
@@ -67,25 +67,25 @@ def _beginning(text: str, start: int, before: int) -> int:
 
 
 def _on_one_line(text: str, start: int, end: int, words: Sequence[Span]) -> tuple[str, list[Span]]:
-    """Join the lines of a part, with ``…`` where text is left out."""
-    pieces, at, length = [], start, 0
-    places: dict[int, int] = {}
+    """Join the lines of a part, with ``…`` for omitted text."""
+    pieces, offset, length = [], start, 0
+    shown_offsets: dict[int, int] = {}
 
     def put(upto: int) -> None:
-        nonlocal at, length
-        while at < upto:
-            gap = _GAP.search(text, at, upto)
-            plain = text[at : gap.start() if gap else upto]
-            for offset in range(len(plain) + 1):
-                places[at + offset] = length + offset
+        nonlocal offset, length
+        while offset < upto:
+            gap = _GAP.search(text, offset, upto)
+            plain = text[offset : gap.start() if gap else upto]
+            for index in range(len(plain) + 1):
+                shown_offsets[offset + index] = length + index
             pieces.append(plain)
             length += len(plain)
-            at += len(plain)
+            offset += len(plain)
             if gap:
                 pieces.append(" " if length else "")
                 length += len(pieces[-1])
-                at = gap.end()
-                places[at] = length
+                offset = gap.end()
+                shown_offsets[offset] = length
 
     if text[:start].strip():
         pieces.append("…")
@@ -94,5 +94,5 @@ def _on_one_line(text: str, start: int, end: int, words: Sequence[Span]) -> tupl
     shown = "".join(pieces).rstrip()
     if text[end:].strip():
         shown += "…"
-    spans = [(places.get(a, 0), places.get(min(b, end), length)) for a, b in words]
+    spans = [(shown_offsets.get(a, 0), shown_offsets.get(min(b, end), length)) for a, b in words]
     return shown, [(a, b) for a, b in spans if a < b <= len(shown)]

@@ -1,6 +1,6 @@
-"""``reservoir serve``: a memory proxy in front of any model, a page, and MCP over HTTP.
+"""``reservoir serve``: a memory proxy in front of any model, a web page, and MCP over HTTP.
 
-``run`` is the process, ``app`` the routes, ``security`` says who may ask, ``stores`` runs what
-needs the store in threads, ``proxy`` passes requests on to models, and ``web`` is the page.
-Everything but ``token`` and ``state`` imports what the extra ``serve`` brings.
+``process`` runs the server, ``app`` routes requests, ``security`` checks them, ``store_threads``
+access the store, ``proxy`` forwards requests to models, and ``web`` is the page. Most of these
+modules need the extra ``serve``.
 """

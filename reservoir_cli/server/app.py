@@ -1,11 +1,11 @@
-"""The application: which part of the server answers a request.
+"""Route requests to the page, the MCP endpoint or the proxy.
 
-    /ui/…              the page, which asks for a session of its own
-    /k/TOKEN/ui/…      what programs that know the token may ask of the page
+    /ui/…              the page; it requires a session
+    /k/TOKEN/ui/…      the page's endpoints for programs that know the token
     /k/TOKEN/mcp       MCP over HTTP
     /k/TOKEN/…         the proxy; also without the token if the proxy is open
 
-All else is 404, or 401 if only the token is missing.
+Everything else is 404, or 401 if only the token is missing.
 """
 
 import secrets
@@ -29,7 +29,7 @@ _PREFIX = "/k/"
 
 
 def build_app(state: ServerState) -> Starlette:
-    """Return the application of a server."""
+    """Return the server's application."""
     proxy, mcp = Proxy(state), McpEndpoint(state)
 
     @asynccontextmanager
@@ -52,14 +52,14 @@ def build_app(state: ServerState) -> Starlette:
 
 
 class TokenGate:
-    """Lets requests in that have the token in their path, and takes it off."""
+    """Require the token at the start of the path, and strip it."""
 
     def __init__(self, state: ServerState, proxy: ASGIApp, mcp: ASGIApp) -> None:
         self._state, self._proxy, self._mcp = state, proxy, mcp
         self._page = Router(routes=[Mount("/ui", routes=list(web.token_routes()))])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it."""
+        """Answer a request, or reject it with 401."""
         path: str = scope["raw_path"].decode("ascii", "replace")
         token, rest = split_token(path)
         if token is None and self._state.open_proxy:
@@ -80,7 +80,7 @@ class TokenGate:
 
 
 def split_token(path: str) -> tuple[str | None, str]:
-    """Return the token of a path, and the path behind it."""
+    """Return the token in a path, if any, and the rest of the path."""
     if not path.startswith(_PREFIX):
         return None, path
     token, slash, rest = path.removeprefix(_PREFIX).partition("/")
@@ -88,7 +88,7 @@ def split_token(path: str) -> tuple[str | None, str]:
 
 
 async def _unauthorized(scope: Scope, receive: Receive, send: Send) -> None:
-    problem = "the base URL has no token or a wrong one; reservoir serve prints it whole"
+    problem = "the base URL has no token or a wrong one; reservoir serve prints the complete URL"
     error = {"type": "authentication_error", "code": "reservoir_token", "message": problem}
     response = JSONResponse({"type": "error", "error": error}, 401)
     await response(scope, receive, send)

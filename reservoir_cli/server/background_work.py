@@ -1,7 +1,7 @@
-"""Let work that nobody waits for wait for a pause between questions.
+"""Delay background work until no question is being answered.
 
-Storing and embedding what was said takes as long as answering a question. Python runs one thread at
-a time, so beside a question both would take longer.
+Storing and embedding messages takes as long as answering a question. Python runs one thread at a
+time, so doing both at once would slow down the question.
 """
 
 import threading
@@ -9,64 +9,63 @@ import time
 from collections import Counter
 from enum import Enum
 
-#: Seconds without a question that make a pause, and seconds after which work waits no longer.
-PAUSE, MOST = 0.1, 2.0
+#: Seconds without a question that count as a pause, and the longest delay of background work.
+PAUSE, MAX_DELAY = 0.1, 2.0
 
 
-class Go(Enum):
-    """Why work begins."""
+class StartReason(Enum):
+    """Why background work starts."""
 
     PAUSE = "no question is being answered"
     LATE = "it has waited long enough"
-    URGENT = "somebody waits for work behind it"
+    URGENT = "a question is queued behind it"
 
 
 class Traffic:
-    """What a server is being asked, by the thread that answers.
+    """Count the questions that each thread is answering.
 
-    :ivar turn: held by the thread that does work for which nobody waits: beside a question there is
-        one at most.
+    :ivar turn: held while background work runs, so that at most one thread at a time does any.
     """
 
     def __init__(self) -> None:
         self.turn = threading.Lock()
         self._changed = threading.Condition()
-        self._asked: Counter[object] = Counter()
+        self._open_questions: Counter[object] = Counter()
         self._last = self._too_late = float("-inf")
 
     def begin(self, thread: object) -> None:
-        """Count a question that a thread is to answer."""
+        """Record that a question was submitted to a thread."""
         with self._changed:
-            self._asked[thread] += 1
+            self._open_questions[thread] += 1
             self._changed.notify_all()
 
     def end(self, thread: object) -> None:
-        """Count a question that was answered."""
+        """Record that a thread has answered a question."""
         with self._changed:
-            self._asked[thread] -= 1
+            self._open_questions[thread] -= 1
             self._last = time.monotonic()
 
     def is_idle(self) -> bool:
-        """Return whether there is a pause now."""
+        """Return whether no question is open, nor was a moment ago."""
         with self._changed:
-            return not self._asked.total() and self._last + PAUSE <= time.monotonic()
+            return not self._open_questions.total() and self._last + PAUSE <= time.monotonic()
 
-    def wait(self, thread: object, since: float) -> Go:
-        """Wait for a pause; once work has waited for long, all that came before it goes, too.
+    def wait(self, thread: object, since: float) -> StartReason:
+        """Wait for a pause; overdue work also releases everything submitted before it fell due.
 
-        :param thread: the one that waits.
-        :param since: when the work came, in seconds of the monotonic clock.
+        :param thread: the waiting thread.
+        :param since: when the work was submitted, in seconds of the monotonic clock.
         """
         with self._changed:
             while True:
                 now = time.monotonic()
-                if self._asked[thread]:
-                    return Go.URGENT
-                if since + MOST <= now:
+                if self._open_questions[thread]:
+                    return StartReason.URGENT
+                if since + MAX_DELAY <= now:
                     self._too_late = now
                 if since <= self._too_late:
-                    return Go.LATE
-                pause = now + PAUSE if self._asked.total() else self._last + PAUSE
+                    return StartReason.LATE
+                pause = now + PAUSE if self._open_questions.total() else self._last + PAUSE
                 if pause <= now:
-                    return Go.PAUSE
-                self._changed.wait(min(pause, since + MOST) - now)
+                    return StartReason.PAUSE
+                self._changed.wait(min(pause, since + MAX_DELAY) - now)

@@ -1,34 +1,34 @@
-"""Bounds on what one request may take."""
+"""Limits on the size of a request and on the number of connections."""
 
 import anyio
 from starlette.types import Receive
 
-#: Bytes of a request's body: long histories with pictures are a few MB.
-LARGEST_BODY = 32 << 20
-#: Connections at once.
-MOST_CONNECTIONS = 512
-#: Seconds in which the next piece of a request must come.
-PATIENCE = 60.0
+#: The largest body of a request in bytes: long histories with pictures are a few MB.
+MAX_BODY = 32 << 20
+#: The most connections that are open at the same time.
+MAX_CONNECTIONS = 512
+#: Seconds to wait for the next chunk of a request.
+READ_TIMEOUT = 60.0
 
 
 class BodyTooLarge(Exception):
-    """A request has more bytes than the server takes."""
+    """The body of a request exceeds the limit."""
 
 
 class ClientGone(Exception):
-    """The client went away before its request was whole."""
+    """The client disconnected before sending its whole request."""
 
 
-async def read_body(receive: Receive, most: int = LARGEST_BODY) -> bytes:
+async def read_body(receive: Receive, most: int = MAX_BODY) -> bytes:
     """Return the body of a request.
 
     :raises BodyTooLarge: it is larger than ``most`` bytes.
-    :raises ClientGone: it did not arrive whole.
+    :raises ClientGone: it did not arrive completely.
     """
     body = bytearray()
     while True:
         try:
-            with anyio.fail_after(PATIENCE):
+            with anyio.fail_after(READ_TIMEOUT):
                 message = await receive()
         except TimeoutError:
             raise ClientGone from None

@@ -1,4 +1,4 @@
-"""MCP over HTTP: the tools of ``reservoir mcp`` on the server's own port."""
+"""Serve the tools of ``reservoir mcp`` over HTTP on the server's port."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,7 +17,7 @@ from reservoir_cli.server.state import ServerState
 
 
 class McpEndpoint:
-    """Answers requests of MCP clients."""
+    """Answer requests of MCP clients."""
 
     def __init__(self, state: ServerState) -> None:
         self._worker = Worker(Answers(state.open_reservoir))
@@ -32,7 +32,7 @@ class McpEndpoint:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Serve as long as the block runs."""
+        """Accept requests until the block ends."""
         async with self._manager.run():
             yield
         self._worker.close()
@@ -43,7 +43,7 @@ class McpEndpoint:
 
 
 def _security(state: ServerState) -> TransportSecuritySettings:
-    """Return the SDK's own checks; it knows no way to allow every address."""
+    """Return the SDK's own checks; it cannot allow every address, so then they are off."""
     names = [f"[{name}]" if ":" in name else name for name in state.hosts if name != ANY]
     hosts = [*names, *(f"{name}:*" for name in names)]
     return TransportSecuritySettings(

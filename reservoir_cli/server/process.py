@@ -1,4 +1,4 @@
-"""The process of the server: its socket, its signals and its end."""
+"""Run the server process: open its socket, serve until a signal, and shut down."""
 
 import ctypes
 import errno
@@ -17,34 +17,33 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.server import running_servers, token
 from reservoir_cli.server.app import build_app
 from reservoir_cli.server.background_work import Traffic
-from reservoir_cli.server.limits import MOST_CONNECTIONS
-from reservoir_cli.server.security import names_of
+from reservoir_cli.server.limits import MAX_CONNECTIONS
+from reservoir_cli.server.security import host_names
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.server.store_threads import HASTE, Opener, StoreThread
+from reservoir_cli.server.store_threads import SHORT_PATIENCE, Opener, StoreThread
 from reservoir_cli.settings import upstreams
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.reload import LiveConfig
 
-#: Seconds that answers in progress have left when the server is asked to end.
-_LAST_ANSWERS = 10
-#: Of glibc's malloc.h: how many heaps there may be.
+#: Seconds that answers in progress may take after the server is asked to stop.
+_SHUTDOWN_TIMEOUT = 10
+#: M_ARENA_MAX of glibc's malloc.h: limits the number of heaps.
 _ARENA_MAX = -8
-#: What --host can be.
-_HOSTS = "--host takes an address of this machine, such as 127.0.0.1"
-#: Seconds that a thread computes in Python while others wait to; usually ten times as many. A
-#: question goes from thread to thread, and would wait so long each time.
-_SWITCH = 0.0005
+_HOST_HINT = "--host takes an address of this machine, such as 127.0.0.1"
+#: Seconds a thread runs before Python switches to another; a tenth of the default. A question is
+#: handed from thread to thread, and may wait that long each time.
+_SWITCH_INTERVAL = 0.0005
 
 
 class Server(uvicorn.Server):
-    """A server that says when it is ready."""
+    """A server that calls back when it is ready."""
 
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_ready = on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen."""
+        """Start listening."""
         await super().startup(sockets)
         if self.started:
             self._on_ready()
@@ -64,27 +63,27 @@ def serve(
 ) -> None:
     """Serve until a signal ends the process.
 
-    :param port: 0 for any that is free.
-    :param ready: called when requests are answered.
+    :param port: 0 for any free port.
+    :param ready: called once the server accepts requests.
     :param log: prints one line.
-    :raises ReservoirError: the port is taken, or the store cannot be opened.
+    :raises ReservoirError: the port is in use, or the store cannot be opened.
     """
     upstreams.resolve(config.upstreams, typed_upstreams)
     _share_memory()
-    sys.setswitchinterval(_SWITCH)
+    sys.setswitchinterval(_SWITCH_INTERVAL)
     listener = listen(host, port)
     state = new_state(
         config,
         open_reservoir,
-        origin=f"http://{_shown(host)}:{listener.getsockname()[1]}",
+        origin=f"http://{_url_host(host)}:{listener.getsockname()[1]}",
         typed_upstreams=typed_upstreams,
         open_proxy=open_proxy,
-        hosts=names_of(host, allowed_hosts),
+        hosts=host_names(host, allowed_hosts),
         log=log,
     )
     try:
         state.writer.submit(lambda _: None).result()
-        # A signal ends the loop; it is raised again at the end.
+        # On a signal, uvicorn ends its loop and then raises the signal again.
         build_server(build_app(state), lambda: ready(state)).run(sockets=[listener])
     finally:
         running_servers.withdraw()
@@ -100,7 +99,7 @@ def new_state(
     log: Callable[[str], None],
     **others: Any,
 ) -> ServerState:
-    """Return the state of a server that begins."""
+    """Return the state of a new server, with its threads started."""
     settings = LiveConfig(
         config, log, lambda known: upstreams.resolve(known.upstreams, typed_upstreams)
     )
@@ -114,7 +113,7 @@ def new_state(
         settings=settings,
         open_reservoir=open_reservoir,
         token=token.load_token(),
-        reader=new_thread("questions", HASTE, recorder=writer),
+        reader=new_thread("questions", SHORT_PATIENCE, recorder=writer),
         writer=writer,
         embedder=new_thread("embedding"),
         traffic=traffic,
@@ -125,14 +124,14 @@ def new_state(
 
 
 def close(state: ServerState) -> None:
-    """Finish what is to be stored, and close the store."""
+    """Finish the queued writes, and close the store."""
     state.reader.close()
     state.writer.close()
     state.embedder.close()
 
 
 def build_server(app: Starlette, on_ready: Callable[[], None]) -> Server:
-    """Return a server that writes no log of its own, which could quote what was sent."""
+    """Return a server whose libraries write no logs, since these could quote requests."""
     for name in ("uvicorn", "uvicorn.error", "httpx2", "httpcore2"):
         logger = logging.getLogger(name)
         logger.addHandler(logging.NullHandler())
@@ -147,8 +146,8 @@ def build_server(app: Starlette, on_ready: Callable[[], None]) -> Server:
             proxy_headers=False,
             ws="none",
             lifespan="on",
-            limit_concurrency=MOST_CONNECTIONS,
-            timeout_graceful_shutdown=_LAST_ANSWERS,
+            limit_concurrency=MAX_CONNECTIONS,
+            timeout_graceful_shutdown=_SHUTDOWN_TIMEOUT,
         ),
         on_ready,
     )
@@ -157,7 +156,7 @@ def build_server(app: Starlette, on_ready: Callable[[], None]) -> Server:
 def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens at an address.
 
-    :raises ReservoirError: it is taken, or not this machine's.
+    :raises ReservoirError: the address is in use, or is not one of this machine's.
     """
     try:
         family, *_, address = socket.getaddrinfo(
@@ -166,38 +165,40 @@ def listen(host: str, port: int) -> socket.socket:
         listener = socket.create_server(address[:2], family=family)
     except socket.gaierror as error:
         problem = error.strerror or "no such host"
-        raise ReservoirError(f"cannot listen at {host}:{port}: {problem}", hint=_HOSTS) from None
+        message = f"cannot listen at {host}:{port}: {problem}"
+        raise ReservoirError(message, hint=_HOST_HINT) from None
     except UnicodeError:
-        raise ReservoirError(f"{host} is no name of a host", hint=_HOSTS) from None
+        raise ReservoirError(f"{host} is not a valid host name", hint=_HOST_HINT) from None
     except OSError as error:
-        hint = "another server runs there; --port N takes another port"
+        hint = "another server is using it; --port N selects another port"
         problem = os.strerror(error.errno) if error.errno else str(error)
         if error.errno != errno.EADDRINUSE:
-            hint = _HOSTS if error.errno == errno.EADDRNOTAVAIL else "--port N takes another port"
+            is_foreign = error.errno == errno.EADDRNOTAVAIL
+            hint = _HOST_HINT if is_foreign else "--port N selects another port"
         raise ReservoirError(f"cannot listen at {host}:{port}: {problem}", hint=hint) from None
-    # Connections inherit it. Else an answer's first bytes wait 40 ms behind its head: asyncio does
-    # not know these sockets as TCP's.
+    # Inherited by connections. Without it, the start of an answer's body arrives 40 ms after its
+    # headers, because asyncio does not recognise these sockets as TCP.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
 
 def _share_memory() -> None:
-    """Let all threads take memory from the main thread's heap, where the C library can do that.
+    """Make all threads allocate from the main thread's heap, if the C library supports it.
 
-    In heaps of their own the arrays of every question are given back and asked for again.
+    With a heap per thread, the arrays of every question are freed and allocated again.
     """
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
 
 
-def _shown(host: str) -> str:
-    """Return an address as a URL for this machine has it."""
+def _url_host(host: str) -> str:
+    """Return the host part of a URL by which this machine reaches an address."""
     if host in ("0.0.0.0", "::", ""):
         return "127.0.0.1"
     return f"[{host}]" if ":" in host else host
 
 
 def announce(state: ServerState) -> None:
-    """Write down where the server is."""
+    """Announce the server's URLs to other commands."""
     with suppress(OSError):
         running_servers.announce(state.base_url, state.page)

@@ -1,4 +1,4 @@
-"""One line of the log for each request, without any text of it."""
+"""Log one line per request, without any of its text."""
 
 import re
 import time
@@ -8,17 +8,17 @@ from datetime import datetime
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _TOKEN = re.compile(r"^/k/[^/]*")
-_LONGEST_PATH = 100
+_MAX_PATH = 100
 
 
 class RequestLog:
-    """Logs method, path, status, time, and what a route has left in ``scope["reservoir_log"]``."""
+    """Log method, path, status, duration, and a route's notes in ``scope["reservoir_log"]``."""
 
     def __init__(self, app: ASGIApp, log: Callable[[str], None]) -> None:
         self._app, self._log = app, log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and log it when it has ended."""
+        """Pass a request on, and log it when it is complete."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -34,14 +34,14 @@ class RequestLog:
         try:
             await self._app(scope, receive, watch)
         finally:
-            took = round((time.monotonic() - began) * 1000)
+            ms = round((time.monotonic() - began) * 1000)
             now = datetime.now().astimezone().isoformat(timespec="seconds")
-            words = [now, scope["method"], shown_path(scope), str(status or "-"), f"{took} ms"]
+            words = [now, scope["method"], printable_path(scope), str(status or "-"), f"{ms} ms"]
             self._log(" ".join([*words, *notes]))
 
 
-def shown_path(scope: Scope) -> str:
-    """Return the path of a request without token and query, and of one line."""
+def printable_path(scope: Scope) -> str:
+    """Return the path of a request on one line, without token and query."""
     path = _TOKEN.sub("", scope["raw_path"].decode("ascii", "replace"))
     printable = "".join(letter if letter.isprintable() else "?" for letter in path)
-    return printable[:_LONGEST_PATH] or "/"
+    return printable[:_MAX_PATH] or "/"

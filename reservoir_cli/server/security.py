@@ -1,7 +1,7 @@
-"""Who may ask: every request is checked before any route sees it.
+"""Check Host, Origin and ``Sec-Fetch-Site`` of every request before any route sees it.
 
-A page of another site that is open in the user's browser must not reach the server, neither under
-a name of its own that it lets point here (DNS rebinding) nor by a request across sites.
+A page of another site in the user's browser must not reach the server, neither by pointing its own
+host name at this machine (DNS rebinding) nor by a cross-site request.
 """
 
 import ipaddress
@@ -12,20 +12,19 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-#: Stands for every address, but for no name.
+#: Allows every IP address, but no name.
 ANY = "*"
-#: What browsers say of a request that a page of ours, or the user by hand, has made.
+#: ``Sec-Fetch-Site`` of requests made by our own page, or by the user typing an address.
 _OWN_SITES = ("same-origin", "none")
 
 
 class Guard:
-    """Refuses requests with a foreign Host, Origin or site."""
+    """Reject requests with a foreign Host, Origin or site."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
         """Guard an application.
 
-        :param hosts: names by which requests may call this machine; ``*`` allows all
-            addresses, but no names.
+        :param hosts: host names that requests may use; ``*`` allows all addresses, but no names.
         """
         self._app, self._hosts = app, hosts
 
@@ -41,12 +40,12 @@ def refusal(headers: Headers | Mapping[str, str], hosts: Collection[str]) -> str
     """Return why a request is refused, or ``None``."""
     host = headers.get("host", "")
     if not is_known_host(host, hosts):
-        return "this server is not known by that name; see --allow-host"
+        return "this server does not accept that host name; see --allow-host"
     origin = headers.get("origin")
-    if origin is not None and not _is_same(origin, host):
-        return "requests of other origins are refused"
+    if origin is not None and not _is_own_origin(origin, host):
+        return "requests from other origins are refused"
     if headers.get("sec-fetch-site", "none").lower() not in _OWN_SITES:
-        return "requests of other sites are refused"
+        return "requests from other sites are refused"
     return None
 
 
@@ -61,10 +60,11 @@ def is_known_host(host: str, hosts: Collection[str]) -> bool:
     return (name in hosts and name != ANY) or (ANY in hosts and _is_address(name))
 
 
-def names_of(bound: str, allowed: Collection[str]) -> frozenset[str]:
-    """Return the names by which requests may call a server that is bound to an address.
+def host_names(bound: str, allowed: Collection[str]) -> frozenset[str]:
+    """Return the host names that requests to a server may use.
 
-    :param bound: a name, an address, or one that stands for all addresses.
+    :param bound: the name or address it listens at, possibly the unspecified address.
+    :param allowed: further names.
     """
     own = {"localhost", "127.0.0.1", "::1", bound.lower()}
     if _is_address(bound) and ipaddress.ip_address(bound).is_unspecified:
@@ -80,7 +80,7 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _is_same(origin: str, host: str) -> bool:
-    """Return whether an origin is that of the page which this server itself serves."""
+def _is_own_origin(origin: str, host: str) -> bool:
+    """Return whether an origin is this server's own."""
     parts = urlsplit(origin)
     return parts.scheme == "http" and parts.netloc.lower() == host.lower()

@@ -1,4 +1,4 @@
-"""What the parts of a running server share."""
+"""The state that the parts of a running server share."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,20 +13,20 @@ from reservoir_cli.settings.upstreams import Upstream
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerState:
-    """A running server; ``app.state.server``, and so ``request.app.state.server``.
+    """A running server's state; ``app.state.server`` and ``request.app.state.server``.
 
     :param settings: read again when their file changes.
-    :param origin: such as ``http://127.0.0.1:3017``, without a slash at the end.
-    :param token: what programs have in the path.
-    :param open_reservoir: opens the store once more; prefer ``reader`` and ``writer``.
-    :param reader: the thread for questions. A function that is passed to its ``run`` gets a
-        :class:`~reservoir_cli.reservoir.Reservoir` of that thread's own.
+    :param origin: such as ``http://127.0.0.1:3017``, without a trailing slash.
+    :param token: the token that programs put in the path.
+    :param open_reservoir: opens another connection to the store; prefer ``reader`` and ``writer``.
+    :param reader: the thread that answers questions. It passes its own
+        :class:`~reservoir_cli.reservoir.Reservoir` to the functions it runs.
     :param writer: the thread for everything that writes or takes long.
-    :param embedder: the thread that embeds what was stored: storing never waits for the model.
-    :param traffic: what these threads are asked, which other work waits for.
-    :param typed_upstreams: URLs of models by name, for this run only.
-    :param open_proxy: the proxy's routes work without the token.
-    :param hosts: names by which requests may call this machine; see :mod:`.security`.
+    :param embedder: the thread that embeds new messages, so that storing never waits for the model.
+    :param traffic: the questions that these threads are answering; background work waits for them.
+    :param typed_upstreams: upstream URLs by name, for this run only.
+    :param open_proxy: whether the proxy's routes work without the token.
+    :param hosts: host names that requests may use; see :mod:`.security`.
     :param log: prints one line.
     """
 
@@ -44,17 +44,17 @@ class ServerState:
     log: Callable[[str], None] = lambda _: None
 
     def new_thread(self, name: str, patience: float = 30.0) -> StoreThread:
-        """Return one more thread with the store open."""
+        """Return another thread with its own connection to the store."""
         return StoreThread(self.open_reservoir, self.settings, name, patience, self.traffic)
 
     @property
     def config(self) -> Config:
-        """The settings as they are now."""
+        """The current settings."""
         return self.settings.current()
 
     @property
     def upstreams(self) -> Mapping[str, Upstream]:
-        """Where models are, by name."""
+        """The upstreams by name."""
         return upstreams.resolve(self.config.upstreams, self.typed_upstreams)
 
     @property

@@ -1,4 +1,4 @@
-"""Threads that keep a store open: the event loop never waits for the store."""
+"""Threads that each keep the store open, so that the event loop never waits for it."""
 
 import asyncio
 import gc
@@ -12,21 +12,21 @@ from typing import Any, Protocol, TypeVar
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.server.background_work import Go, Traffic
+from reservoir_cli.server.background_work import StartReason, Traffic
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.reload import LiveConfig
 from reservoir_cli.settings.store_location import file_identity
 
 T = TypeVar("T")
 
-#: Seconds that the work of a thread has left when the server ends.
-_LAST_WORK = 30.0
-#: Patience of threads that a request waits for: what they write can be done without.
-HASTE = 0.02
+#: Seconds that queued work may take when the server stops.
+_SHUTDOWN_TIMEOUT = 30.0
+#: Seconds to wait for a write lock in threads that requests wait for: their writes are optional.
+SHORT_PATIENCE = 0.02
 
 
 class Opener(Protocol):
-    """Opens the store of the settings."""
+    """A function that opens the store of the settings."""
 
     def __call__(
         self,
@@ -36,23 +36,23 @@ class Opener(Protocol):
         patience: float = 10.0,
         known: Config | None = None,
     ) -> Reservoir:
-        """Open it.
+        """Open the store.
 
-        :param known: the settings, if they were read before.
-        :param create: make it if there is none.
-        :param notify: called with what a person should know.
+        :param create: create it if it does not exist.
+        :param notify: called with each user-facing message.
         :param patience: seconds to wait while others write.
+        :param known: the settings, if they were read before.
         """
 
 
 class StoreThread:
-    """Runs functions one after the other in a thread that has the store open.
+    """Run functions one after the other in a thread that keeps the store open.
 
-    :param settings: hold for the open store, too, when they change.
+    :param settings: changes to them also apply to a store that is already open.
     :param name: of the thread.
-    :param patience: seconds that a write waits while others write; reads never do.
-    :param traffic: that of the server; what is run by :meth:`run` and :meth:`submit` is part of it.
-    :param recorder: stores the records of recalls, so that the next question does not wait for it.
+    :param patience: seconds that a write waits while others write; reads never wait.
+    :param traffic: of the server; calls of :meth:`run` and :meth:`submit` count as questions.
+    :param recorder: thread that stores the records of recalls, so that questions need not wait.
     """
 
     def __init__(
@@ -66,39 +66,39 @@ class StoreThread:
     ) -> None:
         self._open_reservoir, self._settings, self._patience = open_reservoir, settings, patience
         self._traffic, self._recorder = traffic or Traffic(), recorder
-        #: Records of recalls, of another thread, that are to be stored.
+        #: Records of recalls that another thread has passed to this one to store.
         self._records: deque[Mapping[str, Any]] = deque()
         self._pool = ThreadPoolExecutor(1, name)
         self._reservoir: Reservoir | None = None
         self._identity: tuple[int, int] | None = None
-        #: The model that :meth:`warm` has loaded, for other threads.
+        #: The model that :meth:`warm` loaded, which other threads share.
         self.model: Embedder | None = None
 
     async def run(self, function: Callable[[Reservoir], T]) -> T:
-        """Return what a function returns for the open store.
+        """Run a function with the open store, and return its result.
 
-        If the caller is cancelled before the function's turn, it is never begun.
+        If the caller is cancelled before the function's turn, it never starts.
         """
         return await asyncio.wrap_future(self.submit(function))
 
     def submit(self, function: Callable[[Reservoir], T]) -> Future[T]:
-        """Run a function for the open store when the thread comes to it."""
+        """Queue a function to be run with the open store."""
         return self._submit(self._call, function)
 
     def submit_in_pause(
         self, function: Callable[[Reservoir], T], since: float | None = None
     ) -> Future[T]:
-        """Run a function that nobody waits for when no question is being answered.
+        """Queue background work until no question is being answered.
 
-        :param since: when the work came, in seconds of the monotonic clock; ``None`` for now.
+        :param since: when the work began to wait, in seconds of the monotonic clock; default now.
         """
-        came = time.monotonic() if since is None else since
-        return self._pool.submit(self._call_in_pause, function, came)
+        start = time.monotonic() if since is None else since
+        return self._pool.submit(self._call_in_pause, function, start)
 
     def submit_if_idle(self, function: Callable[[Reservoir], object]) -> None:
-        """Run a function if no question is being answered; else forget it."""
+        """Run a function if no question is being answered; drop it otherwise."""
         if self._traffic.is_idle():
-            with suppress(RuntimeError):  # the server ends
+            with suppress(RuntimeError):  # the server is stopping
                 self._pool.submit(self._call, function)
 
     def _submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
@@ -108,16 +108,16 @@ class StoreThread:
         return future
 
     def _call_in_pause(self, function: Callable[[Reservoir], T], since: float) -> T:
-        if self._traffic.wait(self, since) is Go.URGENT:
+        if self._traffic.wait(self, since) is StartReason.URGENT:
             return self._call(function)
         with self._traffic.turn:
             return self._call(function)
 
     def _call(self, function: Callable[[Reservoir], T]) -> T:
         try:
-            return function(self._opened())
+            return function(self._open_store())
         except StoreError:
-            self._release()  # the next call connects again
+            self._release()  # the next call reconnects
             raise
         finally:
             if self._recorder and self._reservoir and self._reservoir.runs.has_put_off:
@@ -125,16 +125,16 @@ class StoreThread:
 
     def _record(self, recorder: "StoreThread", records: Sequence[Mapping[str, Any]]) -> None:
         recorder._records.extend(records)
-        with suppress(RuntimeError):  # the server ends
+        with suppress(RuntimeError):  # the server is stopping
             recorder.submit_in_pause(recorder._add_records)
 
     def _add_records(self, reservoir: Reservoir) -> None:
-        """Store the records that wait; the first of several calls finds all of them."""
+        """Store all queued records; if several calls are queued, the first one stores them all."""
         records = [self._records.popleft() for _ in range(len(self._records))]
         reservoir.runs.add_recalls(records)
 
-    def _opened(self) -> Reservoir:
-        """Return the store with the settings of now; open it again if its file was replaced."""
+    def _open_store(self) -> Reservoir:
+        """Return the store with the current settings; reopen it if its file was replaced."""
         known = self._settings.current()
         if self._reservoir and file_identity(self._reservoir.location) != self._identity:
             self._release()
@@ -147,11 +147,11 @@ class StoreThread:
         return self._reservoir
 
     def _release(self) -> None:
-        """Close the store, and free the memory of its model, so that it can be opened again."""
+        """Close the store and free the memory of its model; the next call reopens it."""
         if self._reservoir:
             self._close_store()
             gc.unfreeze()
-            gc.collect()  # its parts refer to each other
+            gc.collect()  # the reservoir's objects form reference cycles
 
     def _close_store(self) -> None:
         reservoir, self._reservoir, self.model = self._reservoir, None, None
@@ -160,22 +160,22 @@ class StoreThread:
                 reservoir.close()
 
     def warm(self) -> None:
-        """Open the store and load the model, so that the first question does not wait for them."""
+        """Open the store and load the model before the first question."""
 
         def load(reservoir: Reservoir) -> None:
             reservoir.serve()
             reservoir.runs.put_off_recalls()
             if reservoir.indexer.load_engine():
                 self.model = reservoir.indexer.embedder()
-            reservoir.context("", budget=1_000)  # imports what builds one
-            # What stays need not be looked through each time that garbage is collected: 50 ms.
+            reservoir.context("", budget=1_000)  # imports the modules that build a context
+            # Exempt long-lived objects from garbage collection, which takes 50 ms otherwise.
             gc.collect()
             gc.freeze()
 
         self.submit(load)
 
     def close(self) -> None:
-        """Finish what is waiting, and close the store."""
+        """Finish the queued work, and close the store."""
         with suppress(TimeoutError, RuntimeError):
-            self._submit(self._close_store).result(_LAST_WORK)
+            self._submit(self._close_store).result(_SHUTDOWN_TIMEOUT)
         self._pool.shutdown(wait=False, cancel_futures=True)

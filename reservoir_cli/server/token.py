@@ -1,4 +1,4 @@
-"""The token that every program must know to use the server."""
+"""The token that programs need to use the server."""
 
 import os
 import secrets
@@ -8,13 +8,14 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import paths
 from reservoir_cli.util.private_files import restrict_permissions, write_private
 
-#: Bytes of a token before they are written as text.
+#: Random bytes of a token, before encoding.
 _BYTES = 24
-_SHORTEST = 16
+#: The fewest characters that an existing token may have.
+_MIN_LENGTH = 16
 
 
 def load_token() -> str:
-    """Return the token of this home; make one if there is none.
+    """Return the token of this home; create one if there is none.
 
     :raises ReservoirError: its file cannot be read or written.
     """
@@ -27,15 +28,15 @@ def load_token() -> str:
         return _read(file)
     except OSError as error:
         raise ReservoirError(
-            f"cannot keep a token in {file}: {os.strerror(error.errno or 0)}"
+            f"cannot store a token in {file}: {os.strerror(error.errno or 0)}"
         ) from None
 
 
 def _read(file: Path) -> str:
-    """Return the token of a file, or nothing if it holds none that is safe in a URL."""
+    """Return the token in a file, or ``""`` if it has none that is safe in a URL."""
     try:
         token = file.read_text(encoding="ascii").strip()
     except (FileNotFoundError, UnicodeDecodeError):
         return ""
     safe = all(character.isalnum() or character in "-_" for character in token)
-    return token if safe and len(token) >= _SHORTEST else ""
+    return token if safe and len(token) >= _MIN_LENGTH else ""

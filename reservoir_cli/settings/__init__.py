@@ -1,1 +1,1 @@
-"""Settings: their definitions, their sources, and the places of files."""
+"""Settings: their definitions, their sources, and the paths of files."""

@@ -1,4 +1,4 @@
-"""Look up settings in all their sources.
+"""Look up settings in all sources.
 
 For each key, the first source that has a value wins: flag, environment (``RESERVOIR_<KEY>``),
 partition, model, file, profile, default.
@@ -37,23 +37,23 @@ from reservoir_cli.settings.setting_values import check_value, parse_value
 Origin = Literal["flag", "environment", "partition", "model", "file", "profile", "default"]
 
 
-#: More than the context window of any model.
-_MOST_TOKENS = 1_000_000_000
+#: The largest budget: more than the context window of any model.
+_MAX_TOKENS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The settings file and the environment, as read at the start.
+    """The settings of the file, the environment and the command line, as read at start.
 
     :param path: the settings file; it need not exist.
     :param values: top-level settings of the file.
     :param partitions: ``[partitions.NAME]`` tables.
     :param models: ``[models.NAME]`` tables, by the name in the file.
     :param projects: ``[projects]``: partitions by folder.
-    :param mcp_partitions: ``[mcp]``: partitions that agents may ask for by name.
+    :param mcp_partitions: ``[mcp]``: partitions that agents may name.
     :param sources: ``[sources.NAME]`` tables.
     :param upstreams: ``[upstreams.NAME]`` tables.
-    :param proxy_store: ``[proxy] store``: what the proxy stores.
+    :param proxy_store: ``[proxy] store``: which clients' exchanges the proxy stores.
     :param environment: settings from environment variables.
     :param flags: settings for this run only.
     :param warnings: messages about ignored entries of the file and the environment.
@@ -73,7 +73,7 @@ class Config:
     proxy_store: str = proxy.CHOICES[0]
 
     def settings(self, partition: str | None = None, model: str | None = None) -> Settings:
-        """Return the effective settings for a partition and a model (default: the ones set)."""
+        """Return the effective settings for a partition and a model, by default the configured."""
         partition = partition or str(self.lookup("partition")[0])
         model = model or self._default_model()
         sources = [values for _, values in self._sources(partition, model)]
@@ -83,21 +83,18 @@ class Config:
         return Settings(**{key: merged[key] for key in SETTINGS})
 
     def partition_of(self, folder: str | Path) -> str | None:
-        """Return the partition of a folder; ``None`` if no project holds it."""
+        """Return the partition of a folder; ``None`` if it is not in a project."""
         return projects.partition_of(self.projects, folder)
 
     def synapse_threshold(self, partition: str) -> float:
-        """Return the least (1 + cosine)/2 at which messages of a partition are linked."""
+        """Return the smallest (1 + cosine)/2 at which messages of a partition are linked."""
         return self.settings(partition).synapse_threshold
 
     def lookup(
         self, key: str, partition: str | None = None, model: str | None = None
     ) -> tuple[Value, Origin]:
         """Return the effective value of one setting, and its source."""
-        if key not in (
-            "partition",
-            "model",
-        ):  # these two select the tables, so no table contains them
+        if key not in ("partition", "model"):  # they select the tables, so no table has them
             partition = partition or str(self.lookup("partition")[0])
             model = model or self._default_model()
         for origin, values in self._sources(partition, model):
@@ -108,15 +105,15 @@ class Config:
         return DEFAULTS[key], "default"
 
     def store_location(self, named: str | Path | None = None) -> str:
-        """Return the location of the store that is named, else of the default one.
+        """Return the location of the named store, else of the default one.
 
-        A URL may contain a password.
+        The location may be a URL with a password.
         """
         location = self.lookup("database")[0]
         return str(named or paths.store_location(str(location) if location else None))
 
     def profile(self, partition: str | None = None, model: str | None = None) -> str:
-        """Return the profile: the one set, else the one for the model's window, else ''."""
+        """Return the configured profile, else the one for the model's window, else ``""``."""
         for _, values in self._sources(partition, model):
             if "profile" in values:
                 return str(values["profile"])
@@ -126,11 +123,11 @@ class Config:
         return "small" if window <= SMALL_WINDOW else "large"
 
     def with_flags(self, flags: Mapping[str, Value]) -> "Config":
-        """Return a copy with flags added, which override all else; ``None`` values are ignored.
+        """Return a copy with more flags, which override all else; ``None`` values are ignored.
 
         :raises UsageError: a name or value is invalid.
         """
-        return replace(self, flags={**self.flags, **_checked(flags)})
+        return replace(self, flags={**self.flags, **_check_flags(flags)})
 
     def model_table(self, model: str) -> Mapping[str, Value]:
         """Return the file's table for a model, under any of its names."""
@@ -138,17 +135,17 @@ class Config:
         return self.models[name] if name else {}
 
     def context_window(self, model: str) -> int | None:
-        """Return a model's context window: from the file, else from the table of models."""
+        """Return a model's context window: from the file, else from the built-in table."""
         table = self.model_table(model)
         known = find_model(model)
         if "context_window" in table:
-            return _whole(table["context_window"])
+            return _as_int(table["context_window"])
         if known:
             return known.context_window
-        return _whole(table["max_context_tokens"]) if "max_context_tokens" in table else None
+        return _as_int(table["max_context_tokens"]) if "max_context_tokens" in table else None
 
     def reserve(self, model: str | None, settings: Settings) -> int:
-        """Return the tokens to reserve for the answer: as set, else the table's, else the default.
+        """Return the tokens to reserve for the answer: the setting, else the model's default.
 
         :param settings: the settings for this model.
         """
@@ -157,7 +154,7 @@ class Config:
         return _default_reserve(model)
 
     def known_models(self, partition: str | None = None) -> list[Model]:
-        """Return the table of models with the file's additions and changes, sorted by name."""
+        """Return the built-in models with the file's additions and changes, sorted by name."""
         names = {known.name: known.name for known in MODELS}
         for name in self.models:
             known = find_model(name)
@@ -167,7 +164,7 @@ class Config:
             window, known = self.context_window(name), find_model(name)
             if window is not None:
                 reserve = self.lookup("reserve_tokens", partition, name)[0]
-                reserve = _default_reserve(name) if reserve is None else _whole(reserve)
+                reserve = _default_reserve(name) if reserve is None else _as_int(reserve)
                 models.append(Model(key, window, reserve, known.recommended if known else None))
         return models
 
@@ -191,7 +188,7 @@ class Config:
 def load(path: Path | None = None, flags: Mapping[str, Value] | None = None) -> Config:
     """Read the settings file and the environment, and check every value.
 
-    :param path: a file that must exist; by default the user's file, which need not.
+    :param path: a file that must exist; the default is the user's file, which need not exist.
     :param flags: settings that override all others for this run; ``None`` values are ignored.
     :raises UsageError: the file is missing or invalid, or has an invalid name or value.
     """
@@ -204,7 +201,7 @@ def load(path: Path | None = None, flags: Mapping[str, Value] | None = None) -> 
         contents.partitions,
         contents.models,
         environment,
-        _checked(flags or {}),
+        _check_flags(flags or {}),
         contents.sources,
         tuple(f"{file}: {warning}" for warning in contents.warnings) + warnings,
         {folder: str(partition) for folder, partition in contents.projects.items()},
@@ -228,7 +225,7 @@ def _from_environment() -> tuple[dict[str, Value], tuple[str, ...]]:
     )
 
 
-def _checked(flags: Mapping[str, Value]) -> dict[str, Value]:
+def _check_flags(flags: Mapping[str, Value]) -> dict[str, Value]:
     written = {}
     for name, value in flags.items():
         if value is not None:
@@ -237,55 +234,57 @@ def _checked(flags: Mapping[str, Value]) -> dict[str, Value]:
     return resolve_aliases(written)[0]
 
 
-def effective(known: Config, key: str) -> tuple[Value, Origin]:
+def effective_value(config: Config, key: str) -> tuple[Value, Origin]:
     """Return the effective value of a dotted key, and its source.
 
-    :param key: a setting, or an alias; the value is on its scale. The value of a folder of
-        ``projects`` is the partition that it belongs to.
+    :param key: a setting, or an alias, whose value is on the alias's scale. The value of a folder
+        in ``projects`` is its partition.
     :raises UsageError: there is no such setting.
     """
     table, name, written = split_written_key(key)
     if table == projects.TABLE:
-        partition = projects.partition_of(known.projects, written)
-        return (partition, "file") if partition else known.lookup("partition")
+        partition = projects.partition_of(config.projects, written)
+        return (partition, "file") if partition else config.lookup("partition")
     if table == mcp.TABLE:
-        return _offered(known)
+        return _mcp_partitions(config)
     if table == proxy.TABLE:
-        return known.proxy_store, "default" if known.proxy_store == proxy.CHOICES[0] else "file"
-    value, origin = _effective(known, table, name or "", setting_of(written))
+        return config.proxy_store, "default" if config.proxy_store == proxy.CHOICES[0] else "file"
+    value, origin = _effective_value(config, table, name or "", setting_of(written))
     return to_alias(written, value), origin
 
 
-def _offered(known: Config) -> tuple[Value, Origin]:
-    return ", ".join(known.mcp_partitions) or None, "file" if known.mcp_partitions else "default"
+def _mcp_partitions(config: Config) -> tuple[Value, Origin]:
+    return ", ".join(config.mcp_partitions) or None, "file" if config.mcp_partitions else "default"
 
 
-def _effective(known: Config, table: str | None, name: str, setting: str) -> tuple[Value, Origin]:
+def _effective_value(
+    config: Config, table: str | None, name: str, setting: str
+) -> tuple[Value, Origin]:
     if table is None:
-        value, origin = known.lookup(setting)
-        return _without_password(setting, value), origin
+        value, origin = config.lookup(setting)
+        return _mask_password(setting, value), origin
     if table == "partitions":
-        return known.lookup(setting, partition=name)
+        return config.lookup(setting, partition=name)
     if table in ("sources", "upstreams"):
-        entry = (known.sources if table == "sources" else known.upstreams).get(name, {})
+        entry = (config.sources if table == "sources" else config.upstreams).get(name, {})
         return entry.get(setting), "file" if setting in entry else "default"
     if setting in MODEL_ONLY:
-        in_table = setting in known.model_table(name)
-        return known.context_window(name), "model" if in_table else "default"
-    value, origin = known.lookup(setting, model=name)
+        in_table = setting in config.model_table(name)
+        return config.context_window(name), "model" if in_table else "default"
+    value, origin = config.lookup(setting, model=name)
     if setting == "reserve_tokens" and value is None:
         return _default_reserve(name), "default"
     return value, origin
 
 
-def listed(known: Config) -> list[tuple[str, Value, Origin]]:
+def list_settings(config: Config) -> list[tuple[str, Value, Origin]]:
     """List every setting with its value and source, then the entries of the tables."""
-    rows = [(key, *effective(known, key)) for key in SETTINGS]
+    rows = [(key, *effective_value(config, key)) for key in SETTINGS]
     for table, origin, group in (
-        ("partitions", "partition", known.partitions),
-        ("models", "model", known.models),
-        ("sources", "file", known.sources),
-        ("upstreams", "file", known.upstreams),
+        ("partitions", "partition", config.partitions),
+        ("models", "model", config.models),
+        ("sources", "file", config.sources),
+        ("upstreams", "file", config.upstreams),
     ):
         rows += [
             (dotted_key(table, name, key), value, origin)  # type: ignore[misc]
@@ -294,42 +293,42 @@ def listed(known: Config) -> list[tuple[str, Value, Origin]]:
         ]
     rows += [
         (dotted_key(projects.TABLE, "", folder), partition, "file")
-        for folder, partition in known.projects.items()
+        for folder, partition in config.projects.items()
     ]
-    rows += [(mcp.KEY, *_offered(known))] if known.mcp_partitions else []
-    in_file = known.proxy_store != proxy.CHOICES[0]
-    return [*rows, (proxy.KEY, known.proxy_store, "file")] if in_file else rows
+    rows += [(mcp.KEY, *_mcp_partitions(config))] if config.mcp_partitions else []
+    in_file = config.proxy_store != proxy.CHOICES[0]
+    return [*rows, (proxy.KEY, config.proxy_store, "file")] if in_file else rows
 
 
-def _without_password(key: str, value: Value) -> Value:
-    """Return a value for display: passwords in URLs are masked."""
+def _mask_password(key: str, value: Value) -> Value:
+    """Mask the password in the value of ``database``, for display."""
     if key != "database" or not isinstance(value, str):
         return value
     value = re.sub(r"(://[^/?@]*?:)[^/?]*@", r"\1***@", value)
     value = re.sub(r"(?i)([?&](?:ssl)?password=)[^&]*", r"\1***", value)
-    # libpq connection strings are refused, but one may be in the settings file.
+    # libpq connection strings are refused, but the settings file may contain one.
     return re.sub(r"(?i)((?:^|\s)(?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)", r"\1***", value)
 
 
-def masking_command(known: Config, partition: str | None) -> str:
-    """Return what to type so that the secrets of a partition are hidden in what is printed."""
-    _, origin = known.lookup("redact", partition)
+def masking_command(config: Config, partition: str | None) -> str:
+    """Return the command that masks the secrets of a partition in all output."""
+    _, origin = config.lookup("redact", partition)
     in_partition = origin == "partition"
     key = dotted_key("partitions", partition or "", "redact") if in_partition else "redact"
     return f"reservoir config set {shlex.quote(f'{key}=mask')}"
 
 
-def required_window(known: Config, model: str | None, settings: Settings) -> int:
+def required_window(config: Config, model: str | None, settings: Settings) -> int:
     """Return the context window to plan for: a model's, or the setting if no model is named.
 
     :raises UsageError: the model is unknown; the hint has similar names and how to add it.
     """
     if model is None:
         return settings.max_working_memory_tokens
-    window = known.context_window(model)
+    window = config.context_window(model)
     if window is not None:
         return window
-    near = near_names(model, [row.name for row in known.known_models()])
+    near = near_names(model, [row.name for row in config.known_models()])
     assignment = shlex.quote(f"models.{model}.context_window=N")
     question = f"did you mean {', '.join(near)}? Or " if near else ""
     raise UsageError(
@@ -341,9 +340,9 @@ def required_window(known: Config, model: str | None, settings: Settings) -> int
 def recommended_budget(model: str | None, budget: int | str | None, available: int) -> int | None:
     """Parse a budget: a number, ``recommended``, or ``None``.
 
-    :param available: what the model's limit leaves. It caps recommendations, and is used for models
-        without one.
-    :raises UsageError: ``recommended`` without a model, not a positive whole number, or too great.
+    :param available: the tokens that the model's limit leaves: the maximum of a recommendation,
+        and the budget of models without one.
+    :raises UsageError: ``recommended`` without a model, not a positive whole number, or too large.
     """
     if budget is None:
         return None
@@ -360,21 +359,21 @@ def recommended_budget(model: str | None, budget: int | str | None, available: i
             hint=f"use --budget {f'{text[:-1]}000' if thousands else 4000}, or --model NAME "
             "--budget recommended; the default is the model's limit",
         )
-    if int(text[:20]) > _MOST_TOKENS:
+    if int(text[:20]) > _MAX_TOKENS:
         raise UsageError(
-            f"--budget is at most {_MOST_TOKENS:,}", hint="the default is the model's limit"
+            f"--budget is at most {_MAX_TOKENS:,}", hint="the default is the model's limit"
         )
     return int(text)
 
 
-def model_rows(known: Config, partition: str | None = None) -> list[dict[str, str | int | None]]:
+def model_rows(config: Config, partition: str | None = None) -> list[dict[str, str | int | None]]:
     """Return a row for each known model, sorted by name."""
     rows: list[dict[str, str | int | None]] = []
-    for model in known.known_models(partition):
-        limit = known.lookup("max_context_tokens", partition, model.name)[0]
+    for model in config.known_models(partition):
+        limit = config.lookup("max_context_tokens", partition, model.name)[0]
         available = max(0, model.context_window - model.reserve)
         if limit is not None:
-            available = min(available, _whole(limit))
+            available = min(available, _as_int(limit))
         rows.append(
             {
                 "name": model.name,
@@ -382,18 +381,18 @@ def model_rows(known: Config, partition: str | None = None) -> list[dict[str, st
                 "reserve": model.reserve,
                 "available": available,
                 "recommended": model.recommended and min(model.recommended, available),
-                "origin": "file" if known.model_table(model.name) else "table",
+                "origin": "file" if config.model_table(model.name) else "table",
             }
         )
     return rows
 
 
 def _default_reserve(model: str | None) -> int:
-    """Return the tokens to reserve for the answer if no setting does."""
+    """Return the tokens to reserve for the answer if no setting says how many."""
     known = find_model(model) if model else None
     return known.reserve if known else DEFAULT_RESERVE
 
 
-def _whole(value: Value) -> int:
+def _as_int(value: Value) -> int:
     assert isinstance(value, int)
     return value

@@ -1,4 +1,4 @@
-"""Edit the settings file without changing anything else in it."""
+"""Edit settings in the settings file, and change nothing else in it."""
 
 import os
 import re
@@ -29,7 +29,7 @@ _Change = tuple[str | None, str | None, str, Value]
 
 
 def edit(path: Path, changes: Mapping[str, str | None]) -> None:
-    """Apply all changes to the settings file, or none; comments and order are kept.
+    """Apply all changes to the settings file, or none, keeping comments and order.
 
     :param changes: the new text of each dotted key, or ``None`` to remove it.
     :raises UsageError: a name or value is invalid, or the file cannot be edited.
@@ -42,7 +42,7 @@ def edit(path: Path, changes: Mapping[str, str | None]) -> None:
         except UsageError as error:
             _remove_keys(path, list(changes), error)
             return
-    parsed = _parsed_changes(changes)
+    parsed = _parse_changes(changes)
     _change(path, lambda contents: [_as_in_file(contents, change) for change in parsed])
 
 
@@ -54,17 +54,17 @@ def _as_in_file(contents: Contents, change: _Change) -> _Change:
     return table, name, key, value
 
 
-def _parsed_changes(changes: Mapping[str, str | None]) -> list[_Change]:
-    """Check changes; among several names of one setting its own wins."""
+def _parse_changes(changes: Mapping[str, str | None]) -> list[_Change]:
+    """Parse changes; among several names of a setting its current name wins."""
     parsed: dict[tuple[str | None, str | None, str], _Change] = {}
     own_last = sorted(changes, key=lambda key: split_written_key(key)[2] not in ALIASES)
     for key in own_last:
-        change = _parsed_change(key, changes[key])
+        change = _parse_change(key, changes[key])
         parsed[change[:3]] = change
     return list(parsed.values())
 
 
-def _parsed_change(key: str, text: str | None) -> _Change:
+def _parse_change(key: str, text: str | None) -> _Change:
     table, name, written = split_written_key(key)
     setting = setting_of(written)
     if text is None:
@@ -80,8 +80,8 @@ def contents_after(path: Path, changes: Mapping[str, str | None]) -> Contents:
 
     :raises UsageError: a name or value is invalid, or the file cannot be read.
     """
-    parsed = _parsed_changes(changes)
-    return _changed(read(path, required=False), parsed)
+    parsed = _parse_changes(changes)
+    return _apply(read(path, required=False), parsed)
 
 
 def _remove_keys(path: Path, keys: list[str], error: UsageError) -> None:
@@ -116,7 +116,7 @@ def _remove_keys(path: Path, keys: list[str], error: UsageError) -> None:
 def rename_partition(path: Path, old: str, new: str, *, table: bool = True) -> bool:
     """Rename a partition's table in the file, unless the new name already has one.
 
-    Its projects, and its place in ``[mcp]``, follow in any case.
+    Its projects and its entry in ``[mcp]`` are renamed in any case.
 
     :param table: whether to rename its table.
     :returns: whether a table was renamed.
@@ -130,8 +130,8 @@ def rename_partition(path: Path, old: str, new: str, *, table: bool = True) -> b
         added: list[_Change] = [("partitions", new, *entry) for entry in moved]
         folders = [folder for folder, name in contents.projects.items() if name == old]
         added += [(projects.TABLE, None, folder, new) for folder in folders]
-        if old in (offered := contents.mcp.get(mcp.PARTITIONS, ())):
-            renamed: Any = list(dict.fromkeys(new if name == old else name for name in offered))
+        if old in (names := contents.mcp.get(mcp.PARTITIONS, ())):
+            renamed: Any = list(dict.fromkeys(new if name == old else name for name in names))
             added.append((mcp.TABLE, None, mcp.PARTITIONS, renamed))
         return [*added, *(("partitions", old, key, None) for key, _ in moved)]
 
@@ -140,7 +140,7 @@ def rename_partition(path: Path, old: str, new: str, *, table: bool = True) -> b
 
 
 def add_sources(path: Path, sources: Mapping[str, Mapping[str, Value]]) -> None:
-    """Add ``[sources.NAME]`` tables, or change what they say.
+    """Add or change ``[sources.NAME]`` tables.
 
     :raises UsageError: the file cannot be edited; nothing changes.
     """
@@ -153,16 +153,16 @@ def add_sources(path: Path, sources: Mapping[str, Mapping[str, Value]]) -> None:
 
 
 def move_sources(path: Path, old: str, new: str) -> list[str]:
-    """Let the sources of a partition go to another one.
+    """Change the partition of all sources that belong to another one.
 
-    :returns: their names.
+    :returns: the names of the changed sources.
     :raises UsageError: the file cannot be edited; nothing changes.
     """
     moved: list[str] = []
 
     def changes_of(contents: Contents) -> list[_Change]:
-        named = contents.sources.items()
-        moved.extend(name for name, table in named if table.get("partition") == old)
+        sources = contents.sources.items()
+        moved.extend(name for name, table in sources if table.get("partition") == old)
         return [("sources", name, "partition", new) for name in moved]
 
     _change(path, changes_of)
@@ -177,9 +177,9 @@ def _change(path: Path, changes_of: Callable[[Contents], list[_Change]]) -> None
             # An invalid file is reported, not overwritten.
             contents = contents_of(path, before)
             changes = changes_of(contents)
-            wanted = _changed(contents, changes)
+            wanted = _apply(contents, changes)
             if changes:
-                write_private(path, _edited(path, before, changes, wanted))
+                write_private(path, _edit_text(path, before, changes, wanted))
     except OSError as error:
         raise UsageError(
             f"cannot write {path}: {error.strerror}",
@@ -187,21 +187,21 @@ def _change(path: Path, changes_of: Callable[[Contents], list[_Change]]) -> None
         ) from None
 
 
-def _changed(contents: Contents, changes: list[_Change]) -> Contents:
-    """Apply changes to contents, and return them."""
+def _apply(contents: Contents, changes: list[_Change]) -> Contents:
+    """Apply changes to contents in place, and return them."""
     for table, name, setting, value in changes:
         group = contents.table(table)
         key = (match_name(name or "", group) if table == "models" else None) or name or ""
         values = group.setdefault(key, {})
         values.pop(setting, None)
         if value is not None:
-            other = table in OTHER_TABLES
-            values[setting] = value if other else check_value(setting, value, setting)
+            is_checked = table in OTHER_TABLES
+            values[setting] = value if is_checked else check_value(setting, value, setting)
     return contents
 
 
-def _edited(path: Path, text: str, changes: list[_Change], wanted: Contents) -> str:
-    """Return the new text of the file, in which nothing but the changes differs.
+def _edit_text(path: Path, text: str, changes: list[_Change], wanted: Contents) -> str:
+    """Return the new text of the file, which differs only by the changes.
 
     :raises UsageError: the file cannot be edited safely.
     """
@@ -210,7 +210,7 @@ def _edited(path: Path, text: str, changes: list[_Change], wanted: Contents) -> 
     # tomlkit keeps comments and order; it is imported only to edit an existing file.
     from tomlkit.exceptions import TOMLKitError
 
-    for edit_text in (_edited_in_place, _appended):
+    for edit_text in (_edit_in_place, _append):
         try:
             after = edit_text(text, changes)
             if _without_empty(contents_of(path, after)) == _without_empty(wanted):
@@ -235,7 +235,7 @@ def _new_file(changes: list[_Change]) -> str:
     return tomli_w.dumps(document)
 
 
-def _edited_in_place(text: str, changes: list[_Change]) -> str:
+def _edit_in_place(text: str, changes: list[_Change]) -> str:
     import tomlkit
 
     for table, name, _, _ in changes:
@@ -253,22 +253,22 @@ def _edited_in_place(text: str, changes: list[_Change]) -> str:
             # The file may use another name of the same model.
             key = match_name(name or "", group) if table == "models" else None
             inline = isinstance(group, tomlkit.items.InlineTable)
-            made = tomlkit.inline_table() if inline else tomlkit.table()
-            entries = group if name is None else group.setdefault(key or name, made)
+            new = tomlkit.inline_table() if inline else tomlkit.table()
+            entries = group if name is None else group.setdefault(key or name, new)
         if value is not None:
             renamed |= _set_in_place(entries, setting, value)
             continue
         for written in (setting, *aliases_of(setting)):
             entries.pop(written, None)
-        if group is not None and not entries.as_string().strip(" {}\n"):  # not even a comment
+        if group is not None and not entries.as_string().strip(" {}\n"):  # nor any comment
             (document if name is None else group).pop(key or name or table)
-    return _renamed(tomlkit.dumps(document), renamed)
+    return _rename_keys(tomlkit.dumps(document), renamed)
 
 
 def _set_in_place(entries: Any, setting: str, value: Value) -> dict[str, tuple[str, str, Value]]:
-    """Set a value, in the line of an alias if there is one.
+    """Set a value, on the line of an alias if the file has one.
 
-    :returns: for a placeholder written in place of the value: the old key, the new key, the value.
+    :returns: the alias, the setting and the value, by the placeholder that was written instead.
     """
     aliases = [alias for alias in aliases_of(setting) if alias in entries]
     for alias in aliases if setting in entries else aliases[1:]:
@@ -281,8 +281,8 @@ def _set_in_place(entries: Any, setting: str, value: Value) -> dict[str, tuple[s
     return {mark: (aliases[0], setting, value)}
 
 
-def _renamed(text: str, renamed: Mapping[str, tuple[str, str, Value]]) -> str:
-    """Replace placeholders and their keys; tomlkit cannot rename a key in place."""
+def _rename_keys(text: str, renamed: Mapping[str, tuple[str, str, Value]]) -> str:
+    """Replace placeholders and their keys, since tomlkit cannot rename a key in place."""
     import tomlkit
 
     for mark, (alias, setting, value) in renamed.items():
@@ -294,7 +294,7 @@ def _renamed(text: str, renamed: Mapping[str, tuple[str, str, Value]]) -> str:
     return text
 
 
-def _appended(text: str, changes: list[_Change]) -> str:
+def _append(text: str, changes: list[_Change]) -> str:
     """Append the changes as new tables, for files that use dotted keys."""
     tables = [change for change in changes if change[0] is not None]
     if len(tables) < len(changes) or any(change[3] is None for change in changes):
@@ -317,7 +317,7 @@ def _without_empty(contents: Contents) -> Contents:
 
 
 def _quote_header(text: str, table: str, name: str) -> str:
-    """Quote the name in an unquoted header, so that tomlkit finds a name with dots."""
+    """Quote the name in a header, so that tomlkit recognises a name with dots."""
     dotted = r"\s*\.\s*".join(re.escape(part) for part in [table, *name.split(".")])
     return re.sub(
         rf"(?mi)^(\s*)\[\s*{dotted}\s*\]", lambda match: f'{match[1]}[{table}."{name}"]', text

@@ -1,4 +1,4 @@
-"""Names of settings: dotted keys, and the tables of the file that they stand in."""
+"""Names of settings: dotted keys, and the tables of the file that contain them."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -17,14 +17,14 @@ from reservoir_cli.settings.schema import (
 
 #: Tables of tables.
 GROUPS = ("partitions", "models", "sources", upstreams.TABLE)
-#: Tables of the file that are not settings of partitions or models, and the check of an entry.
+#: Other tables of the file, and the function that checks an entry of each.
 OTHER_TABLES: Mapping[str | None, Callable[[str, Any], Any]] = {
     projects.TABLE: projects.check_project,
     mcp.TABLE: mcp.check_entry,
     proxy.TABLE: proxy.check_entry,
 }
-#: How similar a name must be to one that was typed, and how long a part of a name is.
-_SIMILAR, _LEAST_PART = 0.7, 4
+#: How similar a suggested name must be, and the shortest typed text that may be a part of one.
+_SIMILAR, _MIN_PART = 0.7, 4
 #: A key with balanced quotes, and a value.
 _ASSIGNMENT = r"""(?s)((?:"(?:\\.|[^"\\])*"|'[^']*'|[^="'])*)(=)(.*)"""
 
@@ -32,7 +32,7 @@ _ASSIGNMENT = r"""(?s)((?:"(?:\\.|[^"\\])*"|'[^']*'|[^="'])*)(=)(.*)"""
 def split_key(key: str) -> tuple[str | None, str | None, str]:
     """Split a dotted key into (one of :data:`GROUPS` or ``None``, name, setting).
 
-    A folder of ``projects`` stands in place of the setting.
+    For ``projects`` the folder takes the place of the setting.
 
     Names may contain dots, ``models.gpt-3.5-turbo.reserve_tokens``, and quotes as in the file,
     ``models."my-model:7b".context_window``.
@@ -44,7 +44,7 @@ def split_key(key: str) -> tuple[str | None, str | None, str]:
 
 
 def split_written_key(key: str) -> tuple[str | None, str | None, str]:
-    """Split a dotted key like :func:`split_key`, but keep an alias.
+    """Split a dotted key like :func:`split_key`, but keep aliases.
 
     :raises UsageError: there is no such setting, or it cannot be set in that table.
     """
@@ -78,7 +78,7 @@ def split_written_key(key: str) -> tuple[str | None, str | None, str]:
 
 
 def split_assignment(text: str) -> tuple[str, str]:
-    """Split ``KEY=VALUE``; an equals sign in quotes belongs to the key.
+    """Split ``KEY=VALUE``; a quoted equals sign belongs to the key.
 
     :raises UsageError: there is no equals sign.
     """
@@ -90,7 +90,7 @@ def split_assignment(text: str) -> tuple[str, str]:
 
 
 def dotted_key(table: str, name: str, setting: str) -> str:
-    """Join a dotted key, the inverse of :func:`split_key`."""
+    """Return a dotted key; the inverse of :func:`split_key`."""
     if table == projects.TABLE:
         return f'{table}."{setting}"'
     if table in (mcp.TABLE, proxy.TABLE):
@@ -132,7 +132,7 @@ def known_key(
     *,
     otherwise: str = "reservoir config list shows all settings",
 ) -> str:
-    """Return the setting for a name or an alias.
+    """Return the setting for a name, which may be an alias.
 
     :param table: one of :data:`GROUPS`, or ``None`` for the top level of the file.
     :param name: the name of the table, for the error.
@@ -166,15 +166,15 @@ def known_key(
 
 
 def similar_names(typed: str, names: Sequence[str]) -> list[str]:
-    """Return at most three names: those that the typed one is a part of, else similar ones."""
+    """Return at most three names: those that contain the typed text, else similar ones."""
     import difflib
 
-    parts = [name for name in names if len(typed) >= _LEAST_PART and typed in name]
+    parts = [name for name in names if len(typed) >= _MIN_PART and typed in name]
     return parts[:3] or difflib.get_close_matches(typed, names, 3, _SIMILAR)
 
 
 def _similar_keys(key: str, names: Sequence[str], table: str | None) -> list[str]:
-    """Return similar names; outside of tables also those of tables, for the first part of a key."""
+    """Return similar names of settings, and outside of tables also similar names of tables."""
     if table is not None:
         return similar_names(key, names)
     tables = [*GROUPS, *filter(None, OTHER_TABLES)]

@@ -1,4 +1,4 @@
-"""Write lines to the log, which rotates and only the user can read."""
+"""Append lines to the log, which is rotated and readable by the user only."""
 
 import os
 from datetime import datetime
@@ -6,7 +6,8 @@ from datetime import datetime
 from reservoir_cli.settings import paths
 from reservoir_cli.util.private_files import make_private_dir, restrict_permissions
 
-_LARGEST = 1_000_000
+#: The size in bytes at which the log is rotated.
+_MAX_SIZE = 1_000_000
 
 
 def append(now: datetime, text: str) -> None:
@@ -18,13 +19,13 @@ def append(now: datetime, text: str) -> None:
     files = paths.log_files()
     line = f"{now.isoformat(timespec='seconds')} WARNING {text}\n"
     make_private_dir(files[0].parent)
-    # By hand: the standard library's rotating log takes 15 ms to load, the files are the same.
-    if files[0].exists() and files[0].stat().st_size + len(line) > _LARGEST:
+    # The same files as logging.handlers.RotatingFileHandler, which takes 15 ms to import.
+    if files[0].exists() and files[0].stat().st_size + len(line) > _MAX_SIZE:
         for newer, older in zip(files[-2::-1], files[:0:-1], strict=True):
             if newer.exists():
                 newer.replace(older)
     restrict_permissions(files)
-    # A pipe in its place would wait for a reader.
+    # Opening a pipe at this path would block until somebody reads it.
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
     handle = os.open(files[0], flags, 0o600)
     with open(handle, "a", encoding="utf-8", newline="\n") as log:

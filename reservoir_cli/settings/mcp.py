@@ -1,9 +1,9 @@
-"""What agents may do over MCP: the table ``[mcp]`` of the settings.
+"""The table ``[mcp]`` of the settings: which partitions agents may name.
 
     [mcp]
     partitions = ["work", "home"]
 
-``partitions`` are those that an agent may ask for by name; without them it has the one it is in.
+Without it, agents are limited to the partition they run in.
 """
 
 from typing import Any
@@ -16,9 +16,9 @@ KEY = f"{TABLE}.{PARTITIONS}"
 
 
 def check_entry(key: str, value: Any) -> list[str]:
-    """Return the partitions of an entry; on the command line they stand between commas.
+    """Return the partitions of an entry; on the command line they are separated by commas.
 
-    :raises UsageError: there is no such key, or it holds no names of partitions.
+    :raises UsageError: the key is unknown, or the value is not a list of partition names.
     """
     hint = f'write [{TABLE}] {PARTITIONS} = ["work", "home"]'
     if key != PARTITIONS:

@@ -4,8 +4,8 @@ Context windows are taken from the providers' public documentation. If a page gi
 figure, K is read as 1,000 and M as 1,000,000, so that the table never promises too much. Models
 change faster than releases: the setting `models.NAME.context_window` overrides and adds entries.
 
-Output limits were added later. If a comment names no page for one, it is a commonly given figure,
-not read on a page of the provider. A model whose limit is not known has none.
+Output limits were added later. If a comment cites no page for one, it is a commonly quoted figure,
+not one from the provider's documentation. Models with an unknown limit have none.
 """
 
 import re
@@ -34,7 +34,7 @@ class Model:
 def _reserve(window: int) -> int:
     """Return the reserve: a quarter of a small window, 1/16 of others, at most 8,192.
 
-    This rule gives all reserves that were known beforehand: 1,024 of 4,096, 2,048 of 8,192,
+    This rule reproduces the reserves of an older table: 1,024 of 4,096, 2,048 of 8,192,
     1,024 of 16,384, 2,048 of 32,768, 8,000 of 128,000 and 8,192 of 200,000.
     """
     return window // 4 if window <= 8_192 else min(8_192, window // 16)
@@ -43,15 +43,15 @@ def _reserve(window: int) -> int:
 def _models(
     window: int, *names: str, reserve: int | None = None, output: int | None = None
 ) -> tuple[Model, ...]:
-    kept = _reserve(window) if reserve is None else reserve
-    return tuple(Model(name, window, kept, output_limit=output) for name in names)
+    reserve = _reserve(window) if reserve is None else reserve
+    return tuple(Model(name, window, reserve, output_limit=output) for name in names)
 
 
 # OpenAI, "Reasoning models" guide: reserve at least 25,000 tokens for reasoning and output.
 _REASONING_RESERVE = 25_000
 # Microsoft, "Foundry Models sold by Azure": gpt-5 and later take at most window - 128,000 of input
 # (400,000 = 272,000 + 128,000), the chat variants window - 16,384 (128,000 = 111,616 + 16,384).
-# What is not input is the output limit.
+# The rest is the output limit.
 _GPT5_OUTPUT = 128_000
 _GPT5_CHAT_OUTPUT = 16_384
 
@@ -111,8 +111,8 @@ _OPENAI = (
 _ANTHROPIC = (
     # Output limits, as other projects list them: 4,096 of Claude 3, 8,192 of 3.5, 64K of Sonnet 3.7
     # (some: 8,192) to 4.5, of Haiku 4.5 and of Opus 4.5, 32K of Opus 4 and 4.1, 128K since 4.6.
-    # Windows: Anthropic, "Models overview", 200K. By its present page Sonnet 4.6 takes 1M; 200K is
-    # what it took without a beta header when it appeared, and never too much.
+    # Windows: Anthropic, "Models overview", 200K. The current page gives 1M for Sonnet 4.6; 200K
+    # was its limit without a beta header when it was released, and is always safe.
     Model("claude-sonnet-4-6", 200_000, 8_192, recommended=150_000, output_limit=128_000),
     Model("claude-opus-4", 200_000, 8_192, recommended=150_000, output_limit=32_000),
     # Anthropic, help article on the context window of the Claude API: 200K for all models up to
@@ -132,8 +132,8 @@ _ANTHROPIC = (
 )
 
 _GOOGLE = (
-    # Google, model pages of the Gemini API and of Vertex AI: the input limit; the output has its
-    # own.
+    # Google, model pages of the Gemini API and of Vertex AI: the input limit, which does not
+    # include the output.
     *_models(1_048_576, "gemini-1.5-flash", "gemini-2.0-flash", "gemini-2.0-flash-lite"),
     *_models(1_048_576, "gemini-2.5-pro", "gemini-2.5-flash", "gemini-2.5-flash-lite"),
     *_models(1_048_576, "gemini-3-flash-preview", "gemini-3.8-flash"),
@@ -151,7 +151,7 @@ _GOOGLE = (
 )
 
 _META = (
-    # A window that local machines can hold; Meta's model card of Llama 3.1 allows 128K.
+    # A window that fits local machines; Meta's model card of Llama 3.1 allows 128K.
     *_models(32_768, "llama3.1:8b", "llama3.1:70b"),
     # Meta, llama-models README, "Llama Models": 8K.
     *_models(8_192, "llama3:8b"),
@@ -202,7 +202,7 @@ def _dotted(models: Iterable[Model]) -> Iterator[tuple[str, str]]:
 
 
 def _hosted_llamas() -> Iterator[tuple[str, str]]:
-    """Yield the names of Llama models at hosts other than Ollama, with ours."""
+    """Yield the names that other hosts use for Llama models, and the names in this table."""
     for version, size, ours in (
         ("3", "8b", "llama3:8b"),
         ("3", "70b", "llama3:70b"),
@@ -220,7 +220,7 @@ def _hosted_llamas() -> Iterator[tuple[str, str]]:
 
 ALIASES: Mapping[str, str] = MappingProxyType(
     {
-        # Dots for dashes, as aggregators write it: claude-sonnet-4.5.
+        # Aggregators write dots for dashes: claude-sonnet-4.5.
         **{dotted: name for name, dotted in _dotted(_ANTHROPIC) if dotted != name},
         "claude-sonnet-4-0": "claude-sonnet-4",
         "claude-opus-4-0": "claude-opus-4",
@@ -326,13 +326,13 @@ def _without_tag(name: str) -> Iterator[str]:
     """Yield the name with its tag shortened step by step: x:8b-q4 gives x:8b, then x."""
     base, _, tag = name.partition(":")
     parts = tag.split("-")
-    for kept in range(len(parts) - 1, 0, -1):
-        yield f"{base}:{'-'.join(parts[:kept])}"
+    for count in range(len(parts) - 1, 0, -1):
+        yield f"{base}:{'-'.join(parts[:count])}"
     yield base
 
 
 def _forms(name: str) -> Iterator[str]:
-    """Yield the names to look up for a name, the most literal first; never a mere prefix."""
+    """Yield the forms of a name to look up, the most literal first; never a mere prefix."""
     bare = _without_prefixes(name.strip().casefold())
     yield from bare
     yield from map(_without_date, bare)
@@ -345,9 +345,9 @@ def _forms(name: str) -> Iterator[str]:
 def match_name(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that matches a name.
 
-    Case is ignored. The name is tried as it is, then without the provider's prefix, then without a
-    date or version suffix, then with the `:tag` shortened step by step; each form also through
-    `ALIASES`. A prefix is no match: gpt-4.1 and gpt-4-32k are not gpt-4.
+    Case is ignored. The name is tried unchanged, then without the provider's prefix, then without a
+    date or version suffix, then with the `:tag` shortened step by step; each form is also looked up
+    in `ALIASES`. A prefix does not match: gpt-4.1 and gpt-4-32k are not gpt-4.
 
     :param known: names of the table, of the settings, or both. Among names that differ only in
         case, one spelled like `name` wins, else the first.
@@ -388,6 +388,6 @@ def near_names(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
 
 
 def _is_family(name: str, known: str) -> bool:
-    """Return whether one name extends the other after a separator, as gpt-3.5-turbo gpt-3.5."""
+    """Return whether one name extends the other after a separator, such as gpt-3.5-turbo."""
     short, long = sorted((name, known), key=len)
     return long.startswith(short) and long[len(short) :][:1] in "-:.@_"

@@ -1,8 +1,8 @@
-"""Where files are: our settings, data, cache and log, and the histories of other tools.
+"""Paths of our settings, data, cache and log, and of other tools' histories.
 
-``RESERVOIR_HOME`` moves all of ours into one folder, except compiled models, which all homes share;
-``RESERVOIR_CONFIG`` and ``RESERVOIR_DB`` move one file. Otherwise the platform's usual folders are
-used.
+``RESERVOIR_HOME`` moves all our files to one folder, except for compiled models, which all homes
+share; ``RESERVOIR_CONFIG`` and ``RESERVOIR_DB`` move one file each. By default the platform's usual
+folders are used.
 """
 
 import os
@@ -37,7 +37,7 @@ def store_location(setting: str | None = None) -> str:
 
 
 def connections_file() -> Path:
-    """Return the path of what ``connect`` changed in other programs; it need not exist."""
+    """Return the path of the records of ``connect``'s changes; it need not exist."""
     return (_home() or _platform_dir("data")) / "connections.json"
 
 
@@ -47,7 +47,7 @@ def token_file() -> Path:
 
 
 def server_file() -> Path:
-    """Return the path of the running server's address; it need not exist."""
+    """Return the path of the list of running servers; it need not exist."""
     return (_home() or _platform_dir("data")) / "serve.json"
 
 
@@ -60,8 +60,8 @@ def cache_dir() -> Path:
 def models_dir() -> Path:
     """Return the folder of compiled embedding models; it need not exist.
 
-    It is ``RESERVOIR_MODEL_CACHE``, else ``cache/models`` of a home that has one, else a folder
-    that all homes of the user share, if it can be written.
+    It is ``RESERVOIR_MODEL_CACHE``, else ``cache/models`` of the home if that exists, else a folder
+    that all homes of the user share, if it is writable.
     """
     if folder := os.environ.get("RESERVOIR_MODEL_CACHE"):
         return expand_user(folder)
@@ -69,14 +69,11 @@ def models_dir() -> Path:
     if os.path.exists(own):
         return own
     shared = _platform_dir("cache") / "models"
-    return shared if _can_be_made(shared) else own
+    return shared if _is_writable(shared) else own
 
 
 def embedding_lock(store: str) -> Path:
-    """Return the lock file held while messages of a store are embedded.
-
-    The folder it lies in need not exist.
-    """
+    """Return the lock file held while a store is embedded; its folder need not exist."""
     return _lock("embedding", store)
 
 
@@ -121,7 +118,7 @@ def llm_log() -> Path:
 
 
 def gemini_cli_sessions() -> Path:
-    """Return the folder of Gemini CLI's sessions, a folder a project; it need not exist."""
+    """Return the folder of Gemini CLI's sessions, one folder per project; it need not exist."""
     home = os.environ.get("GEMINI_CLI_HOME")
     return (expand_user(home) if home else Path.home()) / ".gemini" / "tmp"
 
@@ -137,7 +134,7 @@ def copilot_cli_sessions() -> Path:
 
 
 def editor_user_dir(app: str) -> Path:
-    """Return the ``User`` folder of VS Code or an editor made of it; it need not exist.
+    """Return the ``User`` folder of VS Code or an editor derived from it; it need not exist.
 
     :param app: the name of its folder, such as ``Code``.
     """
@@ -163,7 +160,7 @@ def goose_sessions() -> Path:
 
 def lm_studio_chats() -> Path:
     """Return the folder of LM Studio's conversations; it need not exist."""
-    pointer = Path.home() / ".lmstudio-home-pointer"  # names the folder, if it is another
+    pointer = Path.home() / ".lmstudio-home-pointer"  # contains the folder if it was moved
     with suppress(OSError, ValueError):
         folder = Path(pointer.read_text(encoding="utf-8").strip())
         if folder.is_absolute():
@@ -172,11 +169,11 @@ def lm_studio_chats() -> Path:
 
 
 def aider_history() -> Path:
-    """Return aider's history in the current project, else in the home folder; it need not exist."""
+    """Return aider's history of the current project, else of the home folder; it need not exist."""
     if path := os.environ.get("AIDER_CHAT_HISTORY_FILE"):
         return expand_user(path)
     name = ".aider.chat.history.md"
-    with suppress(OSError):  # the current folder is gone
+    with suppress(OSError):  # the current folder was deleted
         here = Path.cwd()
         for folder in (here, *here.parents):
             if (folder / name).is_file():
@@ -202,7 +199,7 @@ def open_webui_data() -> Path:
 
 
 def abbreviate_home(path: Path) -> str:
-    """Return a path with ``~`` for the home folder, as a person would write it."""
+    """Return a path with ``~`` in place of the home folder."""
     try:
         return str(Path("~") / path.relative_to(Path.home()))
     except (ValueError, RuntimeError):
@@ -210,16 +207,16 @@ def abbreviate_home(path: Path) -> str:
 
 
 def store_files(store: Path) -> list[Path]:
-    """Return a store's file and the files SQLite keeps beside it; they need not exist."""
+    """Return a store's file and the files that SQLite creates beside it; they need not exist."""
     with suppress(OSError):
         store = resolve_path(store)  # SQLite names them after a link's target
     return [store.with_name(store.name + suffix) for suffix in ("", "-wal", "-shm", "-journal")]
 
 
 def private_files(store: Iterable[Path]) -> list[Path]:
-    """Return our private files: those of a store, the log, and the settings at their usual path.
+    """Return our private files: those of a store, the log, and the settings at their default path.
 
-    Settings that are named by ``RESERVOIR_CONFIG`` or symlinked may be shared with other users.
+    Settings that ``RESERVOIR_CONFIG`` names, or that are symlinked, may be shared with other users.
 
     :param store: the store's files; none for a store on a server.
     """
@@ -243,7 +240,7 @@ def refuse_store(path: Path, store: Iterable[Path]) -> None:
 def _home() -> Path | None:
     """Return the folder that ``RESERVOIR_HOME`` names; it need not exist.
 
-    :raises UsageError: it is no folder.
+    :raises UsageError: it is not a folder.
     """
     named = os.environ.get("RESERVOIR_HOME")
     home = expand_user(named) if named else None
@@ -252,7 +249,7 @@ def _home() -> Path | None:
     return home
 
 
-def _can_be_made(folder: Path) -> bool:
+def _is_writable(folder: Path) -> bool:
     """Return whether a folder can be written, or created if it does not exist."""
     if not folder.is_absolute():  # there is no home folder
         return False
@@ -272,24 +269,24 @@ def expand_user(path: str) -> Path:
 
 
 def _tool_dir(variable: str, default: str) -> Path:
-    """Return another tool's folder: the value of its variable, else one in the home folder."""
+    """Return another tool's folder: its environment variable, else one in the home folder."""
     folder = os.environ.get(variable)
     return expand_user(folder) if folder else Path.home() / default
 
 
 def _xdg_data_dir(*variables: str) -> Path:
-    """Return the folder for data by the rules of XDG, also where a platform has others.
+    """Return the XDG folder for data, which some tools use on all platforms.
 
-    :param variables: what counts before ``XDG_DATA_HOME``.
+    :param variables: variables that take precedence over ``XDG_DATA_HOME``.
     """
-    named = (os.environ.get(variable) for variable in (*variables, "XDG_DATA_HOME"))
-    folder = next(filter(None, named), None)
+    values = (os.environ.get(variable) for variable in (*variables, "XDG_DATA_HOME"))
+    folder = next(filter(None, values), None)
     return Path(folder) if folder else Path.home() / ".local" / "share"
 
 
 def _app_dir(app: str) -> Path:
-    """Return the folder of a program that does not follow XDG variables on macOS."""
-    if sys.platform == "darwin":  # platformdirs follows them there
+    """Return the folder of a program that ignores XDG variables on macOS."""
+    if sys.platform == "darwin":  # platformdirs would use the variables
         return Path.home() / "Library" / "Application Support" / app
     import platformdirs
 

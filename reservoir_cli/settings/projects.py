@@ -1,9 +1,9 @@
-"""Which partition a folder belongs to: the table ``[projects]`` of the settings.
+"""The table ``[projects]`` of the settings, which assigns folders to partitions.
 
     [projects]
     "~/code/app" = "work"
 
-A folder belongs to the partition of the longest folder that holds it.
+A folder belongs to the partition of the innermost listed folder that contains it.
 """
 
 import os
@@ -22,59 +22,59 @@ _KEY = rf"""{TABLE}\.(?:"(?P<quoted>[^"]+)"|'(?P<literal>[^']+)'|(?P<bare>.+))""
 
 
 def folder_of_key(key: str) -> str | None:
-    """Return the folder that a dotted key names, such as ``projects.~/code/app``, as written.
+    """Return the folder in a dotted key such as ``projects.~/code/app``, as written.
 
-    :returns: ``None`` if the key is of another table.
+    :returns: ``None`` if the key belongs to another table.
     """
     match = re.fullmatch(_KEY, key)
     return match and next(filter(None, match.groups()))
 
 
 def check_project(folder: str, partition: Any) -> str:
-    """Return the partition of an entry if folder and partition are valid.
+    """Return the partition of an entry.
 
-    :raises UsageError: the folder is not absolute, or there cannot be such a partition.
+    :raises UsageError: the folder is not absolute, or the partition is not a valid name.
     """
     if not expand_user(folder).is_absolute():
         raise UsageError(
-            f"{TABLE}: {folder!r} is not a whole path",
+            f"{TABLE}: {folder!r} is not an absolute path",
             hint=f'write [{TABLE}] "~/code/app" = "work"',
         )
     if not isinstance(partition, str):
         raise UsageError(
             f"{TABLE}.{folder} must be the name of a partition, not {partition!r}",
-            hint='it must be a text, such as "work"',
+            hint='it must be a string, such as "work"',
         )
     return check_name(partition)
 
 
 def partition_of(projects: Mapping[str, str], folder: str | Path) -> str | None:
-    """Return the partition that a folder belongs to, if a project holds it.
+    """Return the partition of a folder; ``None`` if it is not in a project.
 
     :param projects: partitions by folder.
     """
-    there = _parts(folder)
-    holding = {
+    path = _resolved_parts(folder)
+    containing = {
         parts: partition
         for project, partition in projects.items()
-        if there[: len(parts := _parts(project))] == parts
+        if path[: len(parts := _resolved_parts(project))] == parts
     }
-    return holding[max(holding, key=len)] if holding else None
+    return containing[max(containing, key=len)] if containing else None
 
 
 def written_as(projects: Collection[str], folder: str) -> str:
     """Return a folder as a table writes it: ``~/code/app`` and ``~/code/app/`` are the same."""
     if folder in projects:
         return folder
-    same = _parts(folder)
-    return next((project for project in projects if _parts(project) == same), folder)
+    same = _resolved_parts(folder)
+    return next((project for project in projects if _resolved_parts(project) == same), folder)
 
 
-def _parts(folder: str | Path) -> tuple[str, ...]:
-    """Return the parts of a path by which it is compared: without links, ``..`` and ``~``."""
+def _resolved_parts(folder: str | Path) -> tuple[str, ...]:
+    """Return the parts of a path with links, ``..`` and ``~`` resolved, for comparison."""
     path = expand_user(str(folder))
     try:
         path = Path(os.path.realpath(path))
-    except (OSError, ValueError):  # no valid path
+    except (OSError, ValueError):  # not a valid path
         path = Path(os.path.abspath(path)) if "\0" not in str(path) else path
     return Path(os.path.normcase(path)).parts

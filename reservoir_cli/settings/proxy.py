@@ -1,4 +1,4 @@
-"""What the proxy of ``reservoir serve`` stores: the table ``[proxy]`` of the settings.
+"""The table ``[proxy]`` of the settings: which clients' exchanges the proxy stores.
 
 [proxy]
 store = "unless-synced"
@@ -17,7 +17,7 @@ CHOICES = ("unless-synced", "always", "never")
 def check_entry(key: str, value: Any) -> str:
     """Return the value of an entry.
 
-    :raises UsageError: there is no such key, or it has no such value.
+    :raises UsageError: the key is unknown, or the value is not one of its choices.
     """
     if key != STORE:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Read the settings file, and check every value in it."""
+"""Read the settings file, and check every value."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,18 +10,18 @@ from reservoir_cli.settings import paths
 from reservoir_cli.settings.keys import GROUPS, OTHER_TABLES, dotted_key, known_key
 from reservoir_cli.settings.schema import Value, resolve_aliases
 from reservoir_cli.settings.setting_values import check_value
-from reservoir_cli.util.read_files import read_bounded, way_out
+from reservoir_cli.util.read_files import read_bounded, suggest_fix
 
 Tables = dict[str, dict[str, Value]]
 #: The largest settings file accepted, in bytes.
-_LARGEST = 1 << 20
+_MAX_SIZE = 1 << 20
 #: The hint for an invalid file.
 _FIX_HINT = "fix it in an editor, or move it away: all settings then have their defaults"
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The contents of a settings file, by the current names of settings.
+    """The contents of a settings file, with aliases replaced by current names.
 
     :param values: top-level settings.
     :param partitions: ``[partitions.NAME]`` tables.
@@ -45,7 +45,7 @@ class Contents:
     warnings: tuple[str, ...] = field(default=(), compare=False)
 
     def table(self, group: str | None) -> Tables:
-        """Return the tables of a group by name; a group that is one table has it under ''."""
+        """Return the tables of a group by name; a group that is a single table is named ``""``."""
         if group in GROUPS:
             tables: Tables = getattr(self, group)
             return tables
@@ -53,9 +53,9 @@ class Contents:
 
 
 def read(path: Path, *, required: bool) -> Contents:
-    """Read the settings, ``[partitions]`` and ``[models]`` of a file, and check every value.
+    """Read a settings file, and check every value.
 
-    :param required: the file must exist; otherwise a missing file is empty.
+    :param required: whether the file must exist; otherwise a missing file is empty.
     :raises UsageError: the file cannot be read, or has an invalid name or value.
     """
     return contents_of(path, read_text(path, required=required))
@@ -66,12 +66,12 @@ def contents_of(path: Path, text: str) -> Contents:
     if not text.strip():
         return Contents()
     try:
-        return _parsed(path, text)
+        return _parse(path, text)
     except RecursionError:
         raise UsageError(f"{path} is nested too deeply", hint=_FIX_HINT) from None
 
 
-def _parsed(path: Path, text: str) -> Contents:
+def _parse(path: Path, text: str) -> Contents:
     import tomllib
 
     try:
@@ -81,12 +81,12 @@ def _parsed(path: Path, text: str) -> Contents:
     except ValueError:  # raised by int() for thousands of digits
         raise UsageError(f"{path} has a number with too many digits", hint=_FIX_HINT) from None
     try:
-        return _checked(document)
+        return _check_document(document)
     except UsageError as error:
         raise UsageError(f"{path}: {error.message}", hint=error.hint or _FIX_HINT) from None
 
 
-def _checked(document: Mapping[str, Any]) -> Contents:
+def _check_document(document: Mapping[str, Any]) -> Contents:
     tables: dict[tuple[str | None, str], dict[str, Value]] = {}
     for group, name, key, value in _entries(document):
         where = dotted_key(group, name, key) if group else key
@@ -121,9 +121,9 @@ def _entries(document: Mapping[str, Any]) -> Iterator[tuple[str | None, str, str
 
 
 def read_text(path: Path, *, required: bool) -> str:
-    """Return the text of a file, with the line ends of POSIX; see :func:`read`."""
+    """Return the text of a file with LF line endings; see :func:`read`."""
     try:
-        return read_bounded(path, _LARGEST).decode("utf-8-sig").replace("\r\n", "\n")
+        return read_bounded(path, _MAX_SIZE).decode("utf-8-sig").replace("\r\n", "\n")
     except FileNotFoundError:
         if required:
             raise UsageError(
@@ -133,7 +133,7 @@ def read_text(path: Path, *, required: bool) -> str:
         return ""
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        way = way_out(error, path) if isinstance(error, OSError) else None
+        way = suggest_fix(error, path) if isinstance(error, OSError) else None
         raise UsageError(
             f"cannot read the settings file {path}: {reason}", hint=way or _FIX_HINT
         ) from None
@@ -148,7 +148,7 @@ def _set_once(table: dict[str, Value], key: str, value: Any, where: str) -> None
 def _flatten(
     table: str, value: Mapping[str, Any], name: str = ""
 ) -> Iterator[tuple[str, str, Any]]:
-    """Yield the settings of each named table; ``[models.gpt-3.5-turbo]`` is one name with a dot."""
+    """Yield table name, key and value; ``[models.gpt-3.5-turbo]`` is one name with a dot."""
     for key, entry in value.items():
         inner = f"{name}.{key}" if name else key
         if isinstance(entry, dict):

@@ -1,4 +1,4 @@
-"""Settings of a program that runs for long: the file is read again when it has changed."""
+"""Reload the settings of a long-running program when their file changes."""
 
 from collections.abc import Callable
 from threading import Lock
@@ -9,47 +9,47 @@ from reservoir_cli.settings.config import Config
 
 
 class LiveConfig:
-    """The settings as they are now.
+    """The current settings.
 
-    A file that is gone or cannot be read leaves the settings as they are.
+    If the file is missing or invalid, the previous settings stay in force.
 
-    :param known: as read at the start.
+    :param initial: the settings read at start.
     :param log: called with one line if the file cannot be read.
-    :param check: raises an error for settings that cannot be used.
+    :param check: raises an error if new settings cannot be used.
     """
 
     def __init__(
         self,
-        known: Config,
+        initial: Config,
         log: Callable[[str], None],
         check: Callable[[Config], object] = lambda _: None,
     ) -> None:
-        self._config, self._log, self._check = known, log, check
-        self._lock, self._seen = Lock(), self._state()
+        self._config, self._log, self._check = initial, log, check
+        self._lock, self._last_state = Lock(), self._file_state()
 
     def current(self) -> Config:
-        """Return the settings."""
-        state = self._state()
-        if state != self._seen:
+        """Return the settings, after reading the file again if it has changed."""
+        state = self._file_state()
+        if state != self._last_state:
             with self._lock:
-                if state != self._seen:
-                    self._seen = state
-                    self._read()
+                if state != self._last_state:
+                    self._last_state = state
+                    self._reload()
         return self._config
 
-    def _state(self) -> tuple[int, int, int] | None:
-        """Return what tells a file from the one before; ``None`` if there is none."""
+    def _file_state(self) -> tuple[int, int, int] | None:
+        """Return the file's times, size and inode, to detect changes; ``None`` if it is missing."""
         try:
-            about = self._config.path.stat()
+            status = self._config.path.stat()
         except OSError:
             return None
-        return about.st_mtime_ns, about.st_size, about.st_ino
+        return status.st_mtime_ns, status.st_size, status.st_ino
 
-    def _read(self) -> None:
+    def _reload(self) -> None:
         try:
-            known = config.load(self._config.path, self._config.flags)
-            self._check(known)
+            new = config.load(self._config.path, self._config.flags)
+            self._check(new)
         except ReservoirError as error:
             self._log(f"the settings stay as they are: {error.message}")
         else:
-            self._config = known
+            self._config = new

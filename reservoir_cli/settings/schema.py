@@ -1,4 +1,4 @@
-"""The settings: names, types, ranges, and which tables may override them."""
+"""Definitions of all settings: names, types, ranges, and the tables that may override them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -7,10 +7,10 @@ from typing import Any
 Value = str | int | float | bool | list[str] | None
 
 DEFAULT_MODEL_NAME = "sentence-transformers/all-MiniLM-L6-v2"
-#: Tokens kept for the answer if neither a setting nor the model says how many.
+#: Tokens reserved for the answer if neither a setting nor the model says how many.
 DEFAULT_RESERVE = 4_096
 
-#: Sizes by context window: small up to 8,192 tokens, large from 100,000.
+#: Settings by the size of the context window: small up to 8,192 tokens, large from 100,000.
 PROFILES: dict[str, dict[str, Value]] = {
     "small": {"semantic_context_size": 5, "recent_context_size": 8},
     "large": {"semantic_context_size": 30, "recent_context_size": 25, "synapse_depth": 2},
@@ -167,11 +167,11 @@ class Settings:
         partition=True,
     )
     follow: bool = _setting(
-        True, "let a question follow up on what was said last in a running session", partition=True
+        True, "let a question follow up on the last turns of a running session", partition=True
     )
     standing_instructions: bool = _setting(
         True,
-        "recall sooner what you asked for once and for all: always ..., I prefer ...",
+        "recall your standing instructions sooner: always ..., I prefer ...",
         partition=True,
     )
     enough: bool = _setting(False, "recall only messages of similarity 0.4 or more", partition=True)
@@ -226,7 +226,7 @@ class Settings:
     )
     retention_days: int | None = _setting(
         None,
-        "forget --expired deletes what is older (unset: nothing)",
+        "forget --expired deletes messages older than this (unset: none)",
         low=1,
         high=36_500,
         partition=True,
@@ -243,7 +243,7 @@ class Settings:
     )
     episodes: str = _setting(
         "off",
-        "auto: contexts hold summaries of other conversations, made by reservoir summarize",
+        "auto: contexts contain summaries of other conversations, made by reservoir summarize",
         choices=("off", "auto"),
         partition=True,
     )
@@ -308,14 +308,14 @@ class Settings:
 
     @property
     def synapse_threshold(self) -> float:
-        """``link_cosine`` on the scale (1 + cosine)/2, as the store compares it."""
+        """``link_cosine`` on the scale (1 + cosine)/2, which the store compares."""
         return (1 + self.link_cosine) / 2
 
 
 SETTINGS = {setting.name: setting for setting in fields(Settings)}
 DEFAULTS: dict[str, Any] = {name: setting.default for name, setting in SETTINGS.items()}
 
-#: Old names of settings: accepted wherever the new ones are, but not listed.
+#: Old names of settings: accepted everywhere, but not listed.
 ALIASES = {
     "token_reserve": "reserve_tokens",
     "output_reserve": "reserve_tokens",
@@ -326,12 +326,12 @@ ALIASES = {
 }
 #: The environment variable of every setting and alias.
 VARIABLES = {name: f"RESERVOIR_{name.upper()}" for name in (*SETTINGS, *ALIASES)}
-#: Aliases that hold (1 + cosine)/2 where the setting holds the cosine.
+#: Aliases whose scale is (1 + cosine)/2, while the setting's is the cosine.
 RESCALED = frozenset({"min_similarity", "synapse_threshold", "similarity_threshold"})
 
 
 def setting_of(name: str) -> str:
-    """Return the setting of a name, which may be an alias."""
+    """Return the setting for a name, which may be an alias."""
     return ALIASES.get(name, name)
 
 
@@ -358,9 +358,9 @@ def to_alias(name: str, value: Value) -> Value:
 
 
 def resolve_aliases(written: Mapping[str, Value]) -> tuple[dict[str, Value], list[tuple[str, str]]]:
-    """Replace aliases in one place, such as a table, by the settings they stand for.
+    """Replace the aliases in one origin, such as a table, by their settings.
 
-    Among several names of one setting its own wins, then the first alias in ``ALIASES``.
+    Among several names of one setting its current name wins, then the first alias in ``ALIASES``.
 
     :returns: the settings, and pairs of an ignored name and the name that wins.
     """

@@ -1,4 +1,4 @@
-"""Values of settings: how they are written, which are right, and what is said of the others."""
+"""Parse, check and format the values of settings."""
 
 from typing import Any
 
@@ -17,10 +17,9 @@ from reservoir_cli.settings.store_location import check_location
 from reservoir_cli.util.parse_times import format_duration, parse_age, parse_duration
 
 _TABLE_KEYS = SOURCE_KEYS | UPSTREAM_KEYS
-#: Settings that count days, and take an age such as 90d, too.
+#: Settings in days, which also accept an age such as 90d.
 _IN_DAYS = ("retention_days",)
-#: The most days that a setting can be.
-_MOST_DAYS = 100_000_000
+_MAX_DAYS = 100_000_000
 
 
 def parse_value(key: str, text: str, where: str) -> Value:
@@ -63,18 +62,18 @@ def check_value(key: str, value: Any, where: str) -> Value:
     """
     kind: Any = _kind(key)
     if kind is list:
-        return _checked_list(value, where)
+        return _check_list(value, where)
     if is_duration(key) and isinstance(value, str):
         try:
             value = parse_duration(value)
         except ValueError as error:
             raise UsageError(f"{where}: {error}", hint=f"it {_rule(key)}") from None
     if key in _IN_DAYS and isinstance(value, str):
-        value = _days(value)
+        value = _parse_days(value)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        types = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+        types = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
         raise UsageError(f"{where} must be {types[kind]}, not {value!r}", hint=f"it {_rule(key)}")
     if not _in_range(key, value):
         raise UsageError(f"{where} cannot be {value!r}", hint=f"it {_rule(key)}")
@@ -86,15 +85,15 @@ def check_value(key: str, value: Any, where: str) -> Value:
     return checked
 
 
-def _checked_list(value: Any, where: str) -> list[str]:
+def _check_list(value: Any, where: str) -> list[str]:
     texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
-        raise UsageError(f"{where} must be a list of texts", hint='write ["one", "two"]')
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise UsageError(f"{where} must be a list of strings", hint='write ["one", "two"]')
     return texts
 
 
 def format_value(key: str, value: Value) -> str:
-    """Format a value as ``config --get`` prints it and ``config --set`` reads it."""
+    """Format a value for ``config get``, in the form that ``config set`` accepts."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -119,14 +118,14 @@ def _base_type(text: str) -> str:
 
 
 def is_duration(key: str) -> bool:
-    """Return whether a setting is a duration: seconds, written as ``4h``."""
+    """Return whether a setting is a duration: stored in seconds, written like ``4h``."""
     return key in SETTINGS and bool(SETTINGS[key].metadata["duration"])
 
 
-def _days(text: str) -> int | str:
-    """Return the whole days of an age of at least one; any other text as it is."""
+def _parse_days(text: str) -> int | str:
+    """Return the whole days of an age of at least a day; return any other text unchanged."""
     days = (parse_age(text.strip().lower()) or 0) / 86_400
-    return int(days) if 1 <= days < _MOST_DAYS else text
+    return int(days) if 1 <= days < _MAX_DAYS else text
 
 
 def _in_range(key: str, value: Any) -> bool:
@@ -141,7 +140,7 @@ def _in_range(key: str, value: Any) -> bool:
 
 
 def _rule(key: str) -> str:
-    """Return what a setting's value must be, as the end of a hint that begins with "it"."""
+    """Return the rule for a setting's values, as the end of a hint that begins with "it"."""
     kind = _kind(key)
     if is_duration(key):
         return "must be a time such as 30m, 4h or 7d"

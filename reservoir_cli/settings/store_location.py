@@ -1,4 +1,4 @@
-"""The location of a store: the path of a file, or the URL of a server."""
+"""Check the location of a store: the path of a file, or the URL of a server."""
 
 from pathlib import Path
 
@@ -20,21 +20,21 @@ def is_on_a_server(location: str) -> bool:
 
 
 def file_identity(location: str) -> tuple[int, int] | None:
-    """Return what tells the file of a store from another of its name; ``None`` without a file."""
+    """Return the device and inode of a store's file; ``None`` if missing, zeros on a server."""
     if is_on_a_server(location):
         return (0, 0)
     try:
-        state = Path(location).stat()
+        status = Path(location).stat()
     except OSError:
         return None
-    return state.st_dev, state.st_ino
+    return status.st_dev, status.st_ino
 
 
 def check_location(location: str, where: str = "") -> None:
     """Refuse URLs of unsupported servers and libpq connection strings.
 
-    :param where: the option or setting that holds it, named in the error in place of the
-        location, which may contain a password.
+    :param where: the option or setting to name in the error instead of the location, which may
+        contain a password.
     :raises UsageError: the location is one of these.
     """
     keyword, equals, _ = location.partition("=")

@@ -1,10 +1,10 @@
-"""Where models are: the tables ``[upstreams.NAME]`` of the settings.
+"""The tables ``[upstreams.NAME]`` of the settings: servers with models.
 
     [upstreams.openai]
     url = "http://localhost:8080/v1"
 
-A name that is a protocol stands for all requests of that protocol; any other says which one it
-speaks, and a request may choose it by its name.
+An upstream that is named after a protocol gets all requests of that protocol. Any other has a
+setting ``protocol``, and requests may select it by name.
 """
 
 import re
@@ -15,7 +15,7 @@ from reservoir_cli.errors import UsageError
 
 TABLE = "upstreams"
 PROTOCOLS = ("openai", "anthropic", "ollama")
-#: A scheme, a host, perhaps a port and a path; no name, password, query or fragment.
+#: A scheme, a host, an optional port and path; no user, password, query or fragment.
 _URL = r"https?://(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?(?:/[\w.~%!$&'()*+,;=:@/-]*)?"
 DEFAULTS = {
     "openai": "https://api.openai.com/v1",
@@ -27,7 +27,7 @@ DEFAULTS = {
 class Upstream(NamedTuple):
     """A server with models.
 
-    :param url: without a slash at the end.
+    :param url: without a trailing slash.
     """
 
     name: str
@@ -36,9 +36,9 @@ class Upstream(NamedTuple):
 
 
 def check(key: str, value: Any, where: str) -> None:
-    """Refuse a value that an upstream's table cannot have.
+    """Check a value of an upstream's table.
 
-    :raises UsageError: no URL, or no protocol.
+    :raises UsageError: it is not a URL or a protocol.
     """
     if key == "url":
         check_url(value, where)
@@ -49,9 +49,9 @@ def check(key: str, value: Any, where: str) -> None:
 
 
 def check_url(url: Any, where: str) -> str:
-    """Return the URL of an upstream without a slash at its end.
+    """Return the URL of an upstream without its trailing slash.
 
-    :raises UsageError: it is none, or has a password in it.
+    :raises UsageError: it is not a URL, or contains a password.
     """
     if not isinstance(url, str) or not re.fullmatch(_URL, url):
         raise UsageError(
@@ -64,16 +64,17 @@ def check_url(url: Any, where: str) -> str:
 def resolve(
     tables: Mapping[str, Mapping[str, Any]], typed: Mapping[str, str] | None = None
 ) -> dict[str, Upstream]:
-    """Return the upstreams by name: the usual ones, those of the settings, those of this run.
+    """Return the upstreams by name: the defaults, overridden by the settings and by this run.
 
-    :param tables: ``[upstreams.NAME]`` as checked.
-    :param typed: URLs by name.
+    :param tables: the checked ``[upstreams.NAME]`` tables.
+    :param typed: URLs by name, for this run.
+    :raises UsageError: an upstream has no valid URL.
     """
     upstreams = {name: Upstream(name, name, url) for name, url in DEFAULTS.items()}
     for name, table in tables.items():
-        usual = upstreams.get(name)
-        protocol = name if usual else str(table.get("protocol", "openai"))
-        url = table.get("url") or (usual and usual.url)
+        default = upstreams.get(name)
+        protocol = name if default else str(table.get("protocol", "openai"))
+        url = table.get("url") or (default and default.url)
         if not url:
             raise UsageError(
                 f"{TABLE}.{name} has no url", hint=f"reservoir config set {TABLE}.{name}.url=…"

@@ -1,1 +1,1 @@
-"""Where messages are kept."""
+"""The message store, in an SQLite file or on a PostgreSQL server."""

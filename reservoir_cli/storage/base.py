@@ -1,4 +1,4 @@
-"""Where messages are kept: one class with all that both kinds of database do in the same way.
+"""The store's base class: everything that SQLite and PostgreSQL do alike.
 
 Messages and their full-text rows are written in one transaction; vectors follow in a second one,
 so that a message is safe before it is embedded.
@@ -48,14 +48,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reservoir_cli.storage.candidates import Asked, Candidates, Talk
+    from reservoir_cli.storage.candidates import Candidates, Query, Talk
     from reservoir_cli.tokens import TokenCounter
 
 EVERYTHING = Filter()
 
 
 class Writes(Embeddings):
-    """Writing messages."""
+    """The methods that write messages."""
 
     def add(
         self,
@@ -66,23 +66,24 @@ class Writes(Embeddings):
         now: datetime,
         pair: bool = False,
     ) -> list[StoredMessage | None]:
-        """Store messages in a partition and instance, at once and for good.
+        """Store messages in a partition and instance in one durable transaction.
 
-        :param now: the time of messages without one; a reply comes behind its own question.
-        :param pair: an assistant message without a trace id answers the newest open question.
-        :returns: one entry a message; ``None`` where its source id was there already.
+        :param now: the time of messages without one; a reply is placed after its question.
+        :param pair: whether an assistant message without a trace id answers the newest open
+            question.
+        :returns: one entry per message; ``None`` if its source id was already stored.
         """
 
-        def put() -> list[StoredMessage | None]:
+        def write() -> list[StoredMessage | None]:
             self._connection.lock([str(scope.partition)])
             numbers = self._connection.new_ids(str(scope.partition))
             added: list[StoredMessage | None] = []
-            # A reply may answer a question that comes with it.
+            # One by one: a reply may answer a question of the same call.
             for batch in [[message] for message in messages] if pair else [messages]:
                 added += self._put(scope, batch, counter, to_epoch_ms(now), numbers, pair=pair)
             return added
 
-        return self._written(put)
+        return self._run_write(write)
 
     def _put(
         self,
@@ -94,116 +95,116 @@ class Writes(Embeddings):
         *,
         pair: bool = False,
     ) -> list[StoredMessage | None]:
-        """Write messages under new ids, with all that is derived from them but embeddings."""
+        """Write messages under new ids and everything derived from them except embeddings."""
         from reservoir_cli.storage.prepare_rows import prepare  # it loads the counters
 
         place = str(scope.partition), str(scope.instance)
-        made = prepare(self._connection, scope, messages, counter, now, numbers, pair=pair)
-        self._insert_messages(made.rows)
-        self._index(place, made.texts)
-        writes.wait(self._connection, place[0], [number for number, _ in made.texts])
+        prepared = prepare(self._connection, scope, messages, counter, now, numbers, pair=pair)
+        self._insert_messages(prepared.rows)
+        self._index(place, prepared.texts)
+        writes.add_waiting(self._connection, place[0], [number for number, _ in prepared.texts])
         return [
             mark_rows.add(self._connection, stored, message)
-            for stored, message in zip(made.added, messages, strict=True)
+            for stored, message in zip(prepared.added, messages, strict=True)
         ]
 
-    def add_conversations(self, scope: Scope, given: Sequence[Conversation]) -> None:
-        """Store titles and models of conversations; what is known already is renewed."""
-        self._written(lambda: conversations.add(self._connection, scope, given))
+    def add_conversations(self, scope: Scope, added: Sequence[Conversation]) -> None:
+        """Store titles and models of conversations; update those already stored."""
+        self._run_write(lambda: conversations.add(self._connection, scope, added))
 
     def update_counts(self, counts: Mapping[Key, int], counter: str) -> None:
-        """Replace the stored token counts of messages, which another counter made."""
-        self._written(lambda: writes.update_counts(self._connection, counts, counter))
+        """Replace stored token counts with those of another counter."""
+        self._run_write(lambda: writes.update_counts(self._connection, counts, counter))
 
     def mark_secrets(self, secrets: Mapping[Key, Sequence[str]]) -> None:
-        """Store the kinds of secrets that messages hold, in place of those from before."""
-        self._written(lambda: writes.mark_secrets(self._connection, secrets))
+        """Replace the stored kinds of secrets that messages contain."""
+        self._run_write(lambda: writes.mark_secrets(self._connection, secrets))
 
     def add_run(self, run: Mapping[str, Any]) -> None:
-        """Record a context that was built: numbers and names, never text."""
-        self._written(lambda: conversations.add_run(self._connection, run))
+        """Record a built context: numbers and names, never text."""
+        self._run_write(lambda: conversations.add_run(self._connection, run))
 
     def delete(self, keys: Sequence[Key], progress: Progress = no_progress) -> bool:
-        """Delete messages and all that is derived from them, and bar them from imports.
+        """Delete messages and everything derived from them; imports skip them from now on.
 
-        :returns: whether no word of them is left in any file of the store; a reader may stand in
-            the way.
+        :returns: whether no word of them is left in any file of the store; a concurrent reader
+            may prevent that.
         """
-        self._written(lambda: self._delete(by_partition(keys), progress))
-        progress("writing the store anew", 0, 0)
+        self._run_write(lambda: self._delete(by_partition(keys), progress))
+        progress("rewriting the store", 0, 0)
         return self._purge()
 
     def replace(
         self, messages: Mapping[Key, Message], *, counter: "TokenCounter", now: datetime
     ) -> None:
-        """Rewrite messages under the ids they have, with all that is derived from them."""
+        """Rewrite messages and everything derived from them; their ids stay."""
 
-        def put() -> None:
+        def write() -> None:
             for key, message in messages.items():
                 for old in reads.by_id(self._connection, [key.id], Scope(key.partition)):
                     self._replace(old, message, counter, to_epoch_ms(now))
 
-        self._written(put)
+        self._run_write(write)
 
     def _replace(
         self, old: StoredMessage, message: Message, counter: "TokenCounter", now: int
     ) -> None:
         scope = Scope(old.partition, old.instance)
         thread = old.partition, old.instance, old.conversation_id
-        about = list(conversations.known(self._connection, [thread]).values())
+        known = list(conversations.read_known(self._connection, [thread]).values())
         self._connection.lock([old.partition])
         self._remove(old.partition, [old.id])
-        conversations.add(self._connection, scope, about)
+        conversations.add(self._connection, scope, known)
         marked = replace(message, tags=old.tags, pinned_at=old.pinned_at)
         self._put(scope, [marked], counter, now, iter([old.id]))
 
     def edit(self, key: Key, message: Message, *, counter: "TokenCounter", now: datetime) -> bool:
-        """Rewrite a message as :meth:`replace` does, and leave no word of the old text.
+        """Rewrite a message as :meth:`replace` does, and remove every word of the old text.
 
         :returns: as :meth:`delete`.
         """
 
-        def put() -> None:
+        def write() -> None:
             for old in reads.by_key(self._connection, [key]):
                 self._replace(old, message, counter, to_epoch_ms(now))
                 tombstones.mark_edited(self._connection, old)
             self._seal()
 
-        self._written(put)
+        self._run_write(write)
         return self._purge()
 
     def _seal(self) -> None:
-        """Note in the transaction of a change that words it took out are still in the files."""
+        """Record in the current transaction that removed words are still in the files."""
 
     @abstractmethod
     def _remove(self, partition: str, ids: Sequence[int]) -> None:
-        """Delete messages of a partition with all that is derived from them, and leave no mark."""
+        """Delete messages of a partition and everything derived from them, without tombstones."""
 
     @abstractmethod
     def _delete(self, ids: Mapping[str, Sequence[int]], progress: Progress) -> None:
-        """Delete messages by their partition, and record that they are forgotten."""
+        """Delete messages by their partition, and write their tombstones."""
 
     @abstractmethod
     def _purge(self) -> bool:
-        """Remove every word of deleted messages from the files of the store, if it can be done."""
+        """Remove every word of deleted messages from the store's files; return whether it did."""
 
     @abstractmethod
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
         """Move all messages of a partition into another.
 
-        :returns: how many were moved, and how many were there already and are gone.
+        :returns: how many were moved, and how many were dropped as duplicates.
         """
 
     @abstractmethod
     def copy_to(self, target: Path, progress: Progress = no_progress) -> None:
-        """Copy the store as it is at this moment into an empty file.
+        """Copy a snapshot of the store into an empty file.
 
-        :raises ReservoirError: it is on a server.
+        :raises ReservoirError: the store is on a server.
         """
 
     def shared_ids(self) -> list[Key]:
-        """Return the messages whose id another one has, in a partition before theirs."""
-        return self._seen(lambda: reads.shared_ids(self._connection))
+        """Return the messages whose id is also used in an earlier partition."""
+        return self._run_read(lambda: reads.shared_ids(self._connection))
 
     @abstractmethod
     def _insert_messages(self, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -211,51 +212,51 @@ class Writes(Embeddings):
 
     @abstractmethod
     def _index(self, place: tuple[str, str], texts: Sequence[tuple[int, str]]) -> None:
-        """Add (id, text) of messages of a partition and instance to the full text."""
+        """Add (id, text) of messages of a partition and instance to the full-text index."""
 
     def _index_messages(self, place: tuple[str, str], messages: Sequence[StoredMessage]) -> None:
-        self._index(place, [(each.id, clean_text(plain_text(each))) for each in messages])
+        self._index(place, [(message.id, clean_text(plain_text(message))) for message in messages])
 
     @abstractmethod
     def _messages_after(self, after: Key | None, count: int) -> list[Any]:
-        """Return rows of messages behind a key, in an order of the store's own."""
+        """Return the rows of the messages after a key, in the store's own order."""
 
 
 class Store(Writes):
-    """A place that keeps messages. All methods raise ``StoreError`` when it fails."""
+    """A store of messages. All methods raise ``StoreError`` when the database fails."""
 
     @abstractmethod
     def files(self) -> list[Path]:
-        """Return the files that this store is, whether they exist or not; none on a server."""
+        """Return the paths of the store's files, existing or not; none on a server."""
 
     @abstractmethod
     def size(self) -> int | None:
-        """Return the bytes that it takes; ``None`` where there is no store yet."""
+        """Return the store's size in bytes; ``None`` if it does not exist yet."""
 
     @abstractmethod
     def engine(self) -> str:
-        """Return the program that keeps it, its versions, and the number of the schema."""
+        """Return the name and version of the database, and the number of the schema."""
 
     @abstractmethod
     def problems(self) -> list[Problem]:
-        """Return what is wrong with the store itself, or with what is derived from messages."""
+        """Return the faults of the database itself and of the data derived from messages."""
 
     @abstractmethod
     def repair(self, link_threshold: LinkThreshold) -> list[int]:
-        """Rebuild everything that is derived: full text, what ranking reads, links.
+        """Rebuild all derived data: the full-text index, ranking data and links.
 
-        :returns: ids of messages whose texts had bytes that are no text; U+FFFD stands there now.
+        :returns: ids of messages whose texts had invalid bytes, now replaced by U+FFFD.
         """
 
     @abstractmethod
     def keyword(
         self, text: str, scope: Scope, limit: int, where: Filter = EVERYTHING
     ) -> tuple[list[tuple[int, float]], bool]:
-        """Return the ids and BM25 scores of messages that hold the words, best first.
+        """Return the ids and BM25 scores of messages that contain the words, best first.
 
-        Scores are those of the whole scope, whatever the filter lets through.
+        Scores are computed over the whole scope, whatever the filter.
 
-        :returns: the hits, and whether they hold all the words (else any of them).
+        :returns: the hits, and whether they contain all the words (else any of them).
         """
 
     def candidates(
@@ -267,110 +268,110 @@ class Store(Writes):
         where: Filter = EVERYTHING,
         talk: "Talk | None" = None,
     ) -> "Candidates":
-        """Return every message of a scope with what ranking needs, in order of time.
+        """Return every message of a scope with its ranking data, in order of time.
 
-        Those that the filter leaves out are marked, so that scores stay those of the scope.
+        Messages that do not match the filter are marked, so that scores stay those of the scope.
 
         :param own: the instance that history comes from; its documents are not marked as own.
-        :param vector: of the question, by the active model.
-        :param talk: what was said just before, to be compared in the same scan.
+        :param vector: the question's embedding by the active model.
+        :param talk: the preceding turns, compared in the same scan.
         """
-        from reservoir_cli.storage.candidates import Asked
+        from reservoir_cli.storage.candidates import Query
 
         def gather() -> "Candidates":
-            asked = Asked(scope, own, question, self._model_id(), vector, talk)
-            return self._gather(asked).mark(self._matching(scope, where))
+            query = Query(scope, own, question, self._model_id(), vector, talk)
+            return self._gather(query).mark(self._matching(scope, where))
 
-        return self._seen(gather)
+        return self._run_read(gather)
 
     @abstractmethod
-    def _gather(self, asked: "Asked") -> "Candidates":
-        """Return every message of a scope with what ranking needs, in order of time."""
+    def _gather(self, query: "Query") -> "Candidates":
+        """Return every message of a scope with its ranking data, in order of time."""
 
     def _matching(self, scope: Scope, where: Filter) -> Keys | None:
-        """Return what a filter lets through; ``None`` if it lets through everything."""
+        """Return the messages that match a filter; ``None`` if it is empty."""
         return None if where == EVERYTHING else self.find(scope, where)
 
     def linked(self, ids: Iterable[int], depth: int, scope: Scope) -> list[int]:
-        """Return the messages so many links away or nearer, without those asked for."""
-        return self._seen(lambda: links.linked(self._connection, ids, depth, scope))
+        """Return the messages at most ``depth`` links away, without the given ones."""
+        return self._run_read(lambda: links.find_linked(self._connection, ids, depth, scope))
 
     def last(self, scope: Scope, count: int, where: Filter = EVERYTHING) -> list[StoredMessage]:
         """Return the newest messages, oldest first; all of them when ``count`` is 0."""
-        return self._seen(lambda: reads.last(self._connection, scope, count, where))
+        return self._run_read(lambda: reads.last(self._connection, scope, count, where))
 
     def by_id(self, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
         """Return these messages, if they are in the scope, oldest first."""
-        return self._seen(lambda: reads.by_id(self._connection, ids, scope))
+        return self._run_read(lambda: reads.by_id(self._connection, ids, scope))
 
     def by_key(self, keys: Sequence[Key]) -> list[StoredMessage]:
-        """Return these messages, if they are still there, oldest first."""
-        return self._seen(lambda: reads.by_key(self._connection, keys))
+        """Return these messages, if they still exist, oldest first."""
+        return self._run_read(lambda: reads.by_key(self._connection, keys))
 
     def with_partners(self, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
-        """Return these messages and what belongs to them: trace, tool calls and results."""
-        return self._seen(lambda: reads.with_partners(self._connection, ids, scope))
+        """Return these messages and their partners: trace, tool calls and results."""
+        return self._run_read(lambda: reads.with_partners(self._connection, ids, scope))
 
     def find(self, scope: Scope, where: Filter = EVERYTHING) -> Keys:
         """Return the keys of messages, in order of time."""
-        return self._seen(lambda: reads.find(self._connection, scope, where))
+        return self._run_read(lambda: reads.find(self._connection, scope, where))
 
     def starting_with(self, field: IdField, prefix: str, scope: Scope) -> list[str]:
-        """Return the first ids of a scope that start with a prefix; ten at most."""
-        return self._seen(lambda: reads.starting_with(self._connection, field, prefix, scope))
+        """Return up to ten ids of a scope that start with a prefix."""
+        return self._run_read(lambda: reads.starting_with(self._connection, field, prefix, scope))
 
     def threads(self, scope: Scope, where: Filter = EVERYTHING) -> "dict[ThreadName, array[int]]":
         """Return the ids of messages by their thread, threads and messages in order of time."""
-        return self._seen(lambda: reads.threads(self._connection, scope, where))
+        return self._run_read(lambda: reads.threads(self._connection, scope, where))
 
     def edited(self, messages: Sequence[StoredMessage]) -> list[StoredMessage]:
-        """Return those of some messages that a person edited."""
-        return self._seen(lambda: tombstones.edited(self._connection, messages))
+        """Return the messages among these that a person edited."""
+        return self._run_read(lambda: tombstones.find_edited(self._connection, messages))
 
     def forgotten(self, messages: Sequence[Message]) -> list[bool]:
-        """Return of each message whether one of its source and source id was deleted."""
+        """Return for each message whether one with its source and source id was deleted."""
         sources = [writes.source_of(message) for message in messages]
-        gone = self._seen(lambda: tombstones.forgotten(self._connection, sources))
-        return [source in gone for source in sources]
+        forgotten = self._run_read(lambda: tombstones.find_forgotten(self._connection, sources))
+        return [source in forgotten for source in sources]
 
     def forgotten_sessions(self, conversations: Iterable[str | None]) -> set[str]:
-        """Return the sessions of conversations of which something was deleted."""
-        return self._seen(lambda: tombstones.sessions(self._connection, conversations))
+        """Return the sessions of those conversations that had messages deleted."""
+        return self._run_read(lambda: tombstones.find_sessions(self._connection, conversations))
 
-    def forgotten_said(self, messages: Sequence[Message]) -> list[bool]:
-        """Return of each message whether what it says in its conversation was deleted since.
+    def forgotten_contents(self, messages: Sequence[Message]) -> list[bool]:
+        """Return for each message whether its content was later deleted from its conversation.
 
-        Messages of any source are meant; one without a time was said before.
+        Deleted messages of any source count. A message without a time precedes all deletions.
         """
-        return self._seen(lambda: tombstones.said(self._connection, messages))
+        return self._run_read(lambda: tombstones.check_contents(self._connection, messages))
 
     def runs(self, since: datetime | None, partition: str | None = None) -> list[dict[str, Any]]:
-        """Return the records of contexts, oldest first."""
+        """Return the records of built contexts, oldest first."""
         moment = to_epoch_ms(since) if since else 0
-        return self._seen(lambda: conversations.runs(self._connection, moment, partition))
+        return self._run_read(lambda: conversations.runs(self._connection, moment, partition))
 
     def holdings(self, partition: str | None = None) -> dict[str, int]:
-        """Return how many messages, conversations, vectors and links there are."""
+        """Count messages, conversations, embedded and pending messages, links and tokens."""
         if partition is None:
-            return self._seen(lambda: conversations.holdings(self._connection))
-        return self._seen(lambda: conversations.holdings_of(self._connection, partition))
+            return self._run_read(lambda: conversations.holdings(self._connection))
+        return self._run_read(lambda: conversations.holdings_of(self._connection, partition))
 
     def newest_instance(self, partition: str) -> str | None:
-        """Return the instance of a partition that was written to last, but for documents."""
-        return self._seen(lambda: conversations.newest_instance(self._connection, partition))
+        """Return the instance of a partition with the newest message, documents excepted."""
+        return self._run_read(lambda: conversations.newest_instance(self._connection, partition))
 
     def places(self) -> list[tuple[str, str, int]]:
-        """Return (partition, instance, messages), the fullest first."""
-        return self._seen(lambda: conversations.places(self._connection))
+        """Return (partition, instance, number of messages), the largest first."""
+        return self._run_read(lambda: conversations.places(self._connection))
 
     def place_summaries(self, scope: Scope) -> list[PlaceSummary]:
         """Return the instances of each partition, in order of their names."""
-        return self._seen(lambda: conversations.place_summaries(self._connection, scope))
+        return self._run_read(lambda: conversations.place_summaries(self._connection, scope))
 
     def conversations(self, scope: Scope) -> list[ConversationSummary]:
         """Return the conversations of a scope, in order of their first messages."""
-        return self._seen(lambda: conversations.summaries(self._connection, scope))
+        return self._run_read(lambda: conversations.summaries(self._connection, scope))
 
     def known_conversations(self, names: Collection[ThreadName]) -> dict[ThreadName, Conversation]:
-        """Return what imports said of conversations."""
-        return self._seen(lambda: conversations.known(self._connection, names))
+        """Return the stored titles and models of conversations."""
+        return self._run_read(lambda: conversations.read_known(self._connection, names))

@@ -1,4 +1,4 @@
-"""Every message of a scope with what ranking needs, and the question they are gathered for."""
+"""The candidates for a question: every message of a scope with its ranking data."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: Ids are found by a table if there are at most so many for each message.
+#: Positions are looked up in a table if the range of ids is at most this many times their number.
 _DENSE = 8
 
 
 class Posting(NamedTuple):
-    """Where a stem of the question stands.
+    """The messages that contain a stem of the question.
 
-    :param places: intp, shape (m,), places among the candidates, each once.
-    :param counts: int32, shape (m,), how often it stands there.
+    :param places: intp, shape (m,), unique positions among the candidates.
+    :param counts: int32, shape (m,), the occurrences of the stem in each.
     """
 
     places: "NDArray[np.intp]"
@@ -27,10 +27,10 @@ class Posting(NamedTuple):
 
 
 class Talk(NamedTuple):
-    """What was said just before a question.
+    """The turns just before a question.
 
-    :param turns: texts, and what their words count beside the question's.
-    :param vector: of the question together with them, shape (dimensions,), length 1.
+    :param turns: (weight of its words relative to the question's, text) of each turn.
+    :param vector: the embedding of the turns and the question, shape (dimensions,), length 1.
     """
 
     turns: tuple[tuple[float, str], ...]
@@ -38,10 +38,10 @@ class Talk(NamedTuple):
 
 
 class TalkScores(NamedTuple):
-    """How the candidates compare with a question and the talk before it.
+    """The scores of the candidates for a question and the turns before it.
 
-    :param cosine: float32, shape (n,), with the vector of both; NaN where there is none.
-    :param postings: of each turn what its words count, and where its stems stand.
+    :param cosine: float32, shape (n,), with the vector of both; NaN for messages without one.
+    :param postings: (weight, postings of the stems) of each turn.
     """
 
     cosine: "NDArray[np.float32]"
@@ -49,9 +49,9 @@ class TalkScores(NamedTuple):
 
 
 class Respelt(NamedTuple):
-    """A word of a question that stands nowhere, and the stem of the index that was taken for it.
+    """A word of a question that no message contains, and the stem searched instead.
 
-    :param place: a message that holds the stem, the newest.
+    :param place: the position of the newest message that contains the stem.
     """
 
     typed: str
@@ -59,13 +59,13 @@ class Respelt(NamedTuple):
     place: int
 
 
-class Asked(NamedTuple):
-    """A question for which every message of a scope is gathered.
+class Query(NamedTuple):
+    """A question to rank every message of a scope for.
 
     :param own: the instance that history comes from; its documents are not marked as own.
-    :param model_id: the model whose vectors are compared; ``None`` before the first.
-    :param vector: of the question, by that model.
-    :param talk: what was said just before, to be compared in the same scan.
+    :param model_id: the active model; ``None`` if there is none yet.
+    :param vector: the question's embedding by that model.
+    :param talk: the preceding turns, compared in the same scan.
     """
 
     scope: Scope
@@ -81,33 +81,33 @@ class Asked(NamedTuple):
 
         if self.vector is None or self.model_id is None:
             return None
-        said = self.talk.vector if self.talk else None
-        return np.stack([self.vector] if said is None else [self.vector, said])
+        with_talk = self.talk.vector if self.talk else None
+        return np.stack([self.vector] if with_talk is None else [self.vector, with_talk])
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Every message of the scope with what ranking needs; all arrays have shape (n,).
+    """Every message of the scope with its ranking data; all arrays have shape (n,).
 
     They are in order of time, then id.
 
     :param ids: int64.
     :param created_at: int64, milliseconds since 1970.
     :param tokens: int32, as stored with the message.
-    :param terms: int32, words of its text.
+    :param terms: int32, the number of words in its text.
     :param asks: bool, whether it contains a question mark.
-    :param own: bool, whether it is of the instance that history comes from.
+    :param own: bool, whether it belongs to the instance that history comes from.
     :param thread: int64, a number for its conversation, or for its instance outside of one.
     :param loose: bool, whether it is outside of a conversation.
-    :param cosine: float32, of its best passage with the question; NaN where there is no vector.
-    :param by_id: intp, the places in order of id.
-    :param postings: one for each stem of the question that is found at all.
-    :param absent: how many stems of the question are not found.
-    :param passages: int32, in how many passages it is embedded; 1 where there is no vector.
-    :param respelt: words of the question that other words were searched for instead of.
-    :param talk: the same for the question and what was said before it, if that was asked for.
-    :param matching: bool, whether the filter lets a message through; ``None`` without a filter.
-    :param known: what was computed of them that no question changes.
+    :param cosine: float32, of its best passage with the question; NaN if it has no vector.
+    :param by_id: intp, the positions in order of id.
+    :param postings: one for each stem of the question that some message contains.
+    :param absent: how many stems of the question no message contains.
+    :param passages: int32, the number of its embedded passages; 1 if it has no vector.
+    :param respelt: the words of the question that were replaced by similar ones.
+    :param talk: the scores with the turns before the question, if there are any.
+    :param matching: bool, whether it matches the filter; ``None`` without a filter.
+    :param known: a cache of values that do not depend on the question.
     """
 
     ids: "NDArray[np.int64]"
@@ -129,7 +129,7 @@ class Candidates:
     known: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def mark(self, keys: Keys | None) -> "Candidates":
-        """Return the same candidates, marking these messages as those that match a filter."""
+        """Return the candidates with exactly these messages marked as matching."""
         import numpy as np
 
         if keys is None:
@@ -137,7 +137,7 @@ class Candidates:
         return replace(self, matching=np.isin(self.ids, keys.ids))
 
     def without(self, keys: "Keys") -> "Candidates":
-        """Return the same candidates, marking these messages as ones that do not match."""
+        """Return the candidates with these messages marked as not matching."""
         import numpy as np
 
         if not len(keys):
@@ -146,10 +146,10 @@ class Candidates:
         return replace(self, matching=rest if self.matching is None else self.matching & rest)
 
     def places(self, wanted: "NDArray[np.int64]") -> "tuple[NDArray[np.intp], NDArray[np.bool_]]":
-        """Where messages stand.
+        """Look up the positions of messages.
 
         :param wanted: ids, shape (m,).
-        :returns: the places of those that are there, and of each one wanted whether it is.
+        :returns: the positions of those that exist, and for each wanted id whether it exists.
         """
         import numpy as np
 
@@ -158,7 +158,7 @@ class Candidates:
         last = len(self.ids) - 1
         lowest, highest = int(self.ids[self.by_id[0]]), int(self.ids[self.by_id[-1]])
         if highest - lowest < _DENSE * len(self.ids):
-            # Ids with few gaps: a table of all takes a tenth of the time of a search.
+            # For ids with few gaps a table takes a tenth of the time of a search.
             if "places" not in self.known:
                 table = np.full(highest - lowest + 3, -1, np.int32)
                 table[self.ids - lowest + 1] = np.arange(len(self.ids))
@@ -166,30 +166,30 @@ class Candidates:
             at = self.known["places"][(wanted - lowest + 1).clip(0, highest - lowest + 2)]
             known = at >= 0
             return at[known].astype(np.intp), known
-        spots = self.ids.searchsorted(wanted, sorter=self.by_id).clip(max=last)
-        at = self.by_id[spots]
+        ranks = self.ids.searchsorted(wanted, sorter=self.by_id).clip(max=last)
+        at = self.by_id[ranks]
         known = self.ids[at] == wanted
         return at[known], known
 
 
-def with_words(
-    found: Candidates,
-    asked: Asked,
-    said: "NDArray[np.float32]",
+def add_postings(
+    candidates: Candidates,
+    query: Query,
+    talk_cosine: "NDArray[np.float32]",
     postings: Callable[[str], tuple[tuple[Posting, ...], list[str]]],
     respell: Callable[[list[str]], tuple[tuple[Respelt, ...], tuple[Posting, ...]]],
 ) -> Candidates:
-    """Add where the words of a question stand, and those of the talk before it.
+    """Return the candidates with the postings of a question and of the turns before it.
 
-    :param said: the cosine of each message with the question and the talk.
-    :param postings: finds the stems of a text, and those that stand nowhere.
-    :param respell: finds the nearest words for stems that stand nowhere.
+    :param talk_cosine: the cosine of each message with the vector of question and turns.
+    :param postings: returns the postings of a text's stems, and the stems that have none.
+    :param respell: corrects stems that have no posting.
     """
-    stems, absent = postings(asked.question)
+    stems, absent = postings(query.question)
     respelt, near = respell(absent) if absent else ((), ())
     talk = None
-    if asked.talk is not None:
-        turns = ((weight, postings(text)[0]) for weight, text in asked.talk.turns)
-        talk = TalkScores(said, tuple(turns))
+    if query.talk is not None:
+        turns = ((weight, postings(text)[0]) for weight, text in query.talk.turns)
+        talk = TalkScores(talk_cosine, tuple(turns))
     missing = len(absent) - len(near)
-    return replace(found, postings=(*stems, *near), absent=missing, respelt=respelt, talk=talk)
+    return replace(candidates, postings=(*stems, *near), absent=missing, respelt=respelt, talk=talk)

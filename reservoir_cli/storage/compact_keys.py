@@ -1,4 +1,4 @@
-"""Names of many messages in little memory: 12 bytes each."""
+"""Hold the keys of many messages in 12 bytes each."""
 
 from array import array
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from reservoir_cli.messages import Key
 
 
 class Keys(Sequence[Key]):
-    """Keys of messages in an order of their own; a million take 12 MB."""
+    """A sequence of message keys; a million take 12 MB."""
 
     def __init__(self, keys: Iterable[tuple[str, int]] = ()) -> None:
         self._partitions: list[str] = []
@@ -28,7 +28,7 @@ class Keys(Sequence[Key]):
 
     @property
     def ids(self) -> list[int]:
-        """The ids alone, which several partitions may share."""
+        """The ids without their partitions; not unique on a server."""
         return self._ids.tolist()
 
     @overload
@@ -38,14 +38,14 @@ class Keys(Sequence[Key]):
     def __getitem__(self, at: int | slice) -> "Key | Keys":
         if isinstance(at, int):
             return Key(self._partitions[self._numbers[at]], self._ids[at])
-        return Keys(self[each] for each in range(*at.indices(len(self))))
+        return Keys(self[index] for index in range(*at.indices(len(self))))
 
     def __len__(self) -> int:
         return len(self._ids)
 
 
 def by_partition(keys: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
-    """Return the ids of each partition, ascending and each once; partitions in order of name."""
+    """Return the ids of each partition, ascending and unique; partitions in order of name."""
     ids: dict[str, set[int]] = {}
     for partition, number in keys:
         ids.setdefault(partition, set()).add(number)

@@ -1,7 +1,7 @@
-"""What a message says, whichever program it came from: the identity that all sources share.
+"""Identify a message by its content, whichever program it came from.
 
-The proxy, a client's own log and an import by hand know a message by different ids. What they
-share is the id of the conversation, and what was said.
+The proxy, a client's own log and an import by hand know a message by different ids. They share
+only the conversation's id and the message's content.
 """
 
 import json
@@ -9,8 +9,8 @@ import re
 
 from reservoir_cli.messages import Message, StoredMessage, clean_text
 
-#: What clients write into a user's message, and no user has said.
-_NOT_SAID = re.compile(
+#: The blocks that clients insert into a user's message.
+_INSERTED = re.compile(
     r"<(system-reminder|environment_context|environment_details|user_instructions|"
     r"permissions|session_context|local-command-caveat)\b[^>]*>.*?</\1[^>]*>",
     re.DOTALL,
@@ -18,26 +18,26 @@ _NOT_SAID = re.compile(
 
 
 def plain(text: str) -> str:
-    """Return a text without what clients add to it."""
-    return _NOT_SAID.sub("", clean_text(text)).strip()
+    """Return a text without the blocks that clients insert."""
+    return _INSERTED.sub("", clean_text(text)).strip()
 
 
 def session_of(conversation: str) -> str:
-    """Return the session of a conversation: helpers of an agent have one of their own below it."""
+    """Return the session of a conversation: a sub-agent's id is the session's and a suffix."""
     return conversation.partition("/")[0]
 
 
 def parts_of(message: Message | StoredMessage) -> list[str]:
-    """Return what a message says in parts: programs split a reply into messages in several ways.
+    """Return the content of a message in parts that ignore white space.
 
-    White space does not count.
+    Programs split a reply into messages differently, so only its parts can be compared.
     """
     role, text = str(message.role), plain(message.content)
     paragraphs = text.split("\n\n") if role == "assistant" else [text]
-    words = [" ".join(paragraph.split()) for paragraph in paragraphs]
-    said = [[role, word, message.tool_call_id] for word in words if word or role == "tool"]
+    lines = [" ".join(paragraph.split()) for paragraph in paragraphs]
+    texts = [[role, line, message.tool_call_id] for line in lines if line or role == "tool"]
     calls = [
         ["call", call.id] if call.id else ["call", "", call.name, call.arguments]
         for call in message.tool_calls
     ]
-    return [json.dumps(part) for part in [*said, *calls]]
+    return [json.dumps(part) for part in [*texts, *calls]]

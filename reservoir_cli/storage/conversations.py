@@ -1,4 +1,4 @@
-"""What is known of conversations and places, and records of contexts."""
+"""Read and write conversations, counts of stored rows, and records of built contexts."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple
@@ -12,12 +12,12 @@ from reservoir_cli.storage.records import ConversationSummary, Filter, PlaceSumm
 
 #: The columns of a conversation, in the order of :class:`~reservoir_cli.messages.Conversation`.
 COLUMNS = "id, title, source, model, project, branch"
-#: How many characters of a first question are read for a title.
+#: How many characters of a conversation's first question are read as a title.
 _QUESTION_LENGTH = 2_000
 
 
 def add(connection: Connection, scope: Scope, conversations: Sequence[Conversation]) -> None:
-    """Store titles and models of conversations; what is known already is renewed."""
+    """Store titles and models of conversations; update those already stored."""
     connection.lock([str(scope.partition)])
     for conversation in conversations:
         connection.execute(
@@ -39,21 +39,23 @@ def add(connection: Connection, scope: Scope, conversations: Sequence[Conversati
         )
 
 
-def known(connection: Connection, names: Collection[ThreadName]) -> dict[ThreadName, Conversation]:
-    """Return what imports said of conversations."""
-    about: dict[ThreadName, Conversation] = {}
+def read_known(
+    connection: Connection, names: Collection[ThreadName]
+) -> dict[ThreadName, Conversation]:
+    """Return the stored titles and models of conversations."""
+    known: dict[ThreadName, Conversation] = {}
     for partition in {name[0] for name in names}:
         threads = [name for name in names if name[0] == partition]
-        # Both columns are named, for the key begins with partition and instance.
-        instances, bound = connection.in_list("instance", sorted({name[1] for name in threads}))
-        numbers, more = connection.in_list("id", sorted({name[2] or "" for name in threads}))
+        # The condition on the instance lets the database use the primary key.
+        in_instances, instances = connection.in_list("instance", sorted({t[1] for t in threads}))
+        in_ids, ids = connection.in_list("id", sorted({t[2] or "" for t in threads}))
         rows = connection.execute(
             f"SELECT instance, {COLUMNS} FROM conversations "
-            f"WHERE partition = ? AND {instances} AND {numbers}",
-            [partition, *bound, *more],
+            f"WHERE partition = ? AND {in_instances} AND {in_ids}",
+            [partition, *instances, *ids],
         )
-        about |= {(partition, row[0], row[1]): Conversation(*row[1:]) for row in rows}
-    return about
+        known |= {(partition, row[0], row[1]): Conversation(*row[1:]) for row in rows}
+    return known
 
 
 def summaries(connection: Connection, scope: Scope) -> list[ConversationSummary]:
@@ -80,13 +82,13 @@ def summaries(connection: Connection, scope: Scope) -> list[ConversationSummary]
         ConversationSummary(
             partition,
             instance,
-            Conversation(*about),
+            Conversation(*conversation),
             messages=count,
             first=_moment(first),
             last=_moment(last),
             question=question,
         )
-        for partition, instance, *about, count, first, last, question in rows
+        for partition, instance, *conversation, count, first, last, question in rows
     ]
 
 
@@ -96,7 +98,7 @@ def _moment(milliseconds: int) -> datetime:
 
 
 def newest_instance(connection: Connection, partition: str) -> str | None:
-    """Return the instance of a partition that was written to last, but for documents."""
+    """Return the instance of a partition with the newest message, documents excepted."""
     condition, bound = conditions(connection, Scope(partition), Filter(documents=False))
     row = connection.execute(
         f"""
@@ -109,7 +111,7 @@ def newest_instance(connection: Connection, partition: str) -> str | None:
 
 
 def places(connection: Connection) -> list[tuple[str, str, int]]:
-    """Return (partition, instance, messages), the fullest first."""
+    """Return (partition, instance, number of messages), the largest first."""
     return connection.execute(
         "SELECT partition, instance, COUNT(*) FROM messages GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"
     ).fetchall()
@@ -134,7 +136,7 @@ def place_summaries(connection: Connection, scope: Scope) -> list[PlaceSummary]:
 
 
 def add_run(connection: Connection, run: Mapping[str, Any]) -> None:
-    """Record a context that was built."""
+    """Record a built context."""
     connection.lock([run["partition"]])
     number = next(connection.new_ids(run["partition"], "context_runs"))
     connection.execute(
@@ -144,7 +146,7 @@ def add_run(connection: Connection, run: Mapping[str, Any]) -> None:
 
 
 def runs(connection: Connection, since: int, partition: str | None = None) -> list[dict[str, Any]]:
-    """Return the records of contexts that were built since a moment, oldest first."""
+    """Return the records of contexts built since a time in milliseconds, oldest first."""
     where, values = ("", []) if partition is None else ("AND partition = ?", [partition])
     cursor = connection.execute(
         f"SELECT * FROM context_runs WHERE at >= ? {where} ORDER BY id, partition",
@@ -155,8 +157,8 @@ def runs(connection: Connection, since: int, partition: str | None = None) -> li
 
 
 def holdings_of(connection: Connection, partition: str) -> dict[str, int]:
-    """Return how much of each kind a partition holds."""
-    tied, values = connection.in_partition("s", partition)
+    """Count the rows of each kind in a partition."""
+    in_partition, values = connection.in_partition("s", partition)
     counts = {
         "messages": "messages m WHERE m.partition = ?",
         "conversations": "conversations m WHERE m.partition = ?",
@@ -165,13 +167,13 @@ def holdings_of(connection: Connection, partition: str) -> dict[str, int]:
         "pending": f"pending p JOIN messages m ON {connection.of_message('p')} "
         "WHERE m.partition = ?",
         "synapses": "synapses s JOIN messages m ON m.id = s.source_id "
-        f"WHERE m.partition = ? AND {tied}",
+        f"WHERE m.partition = ? AND {in_partition}",
     }
     held = {
         name: connection.execute(
-            f"SELECT COUNT(*) FROM {what}", [partition, *(values if name == "synapses" else [])]
+            f"SELECT COUNT(*) FROM {rows}", [partition, *(values if name == "synapses" else [])]
         )
-        for name, what in counts.items()
+        for name, rows in counts.items()
     }
     tokens = "SELECT CAST(coalesce(SUM(tokens), 0) AS bigint) FROM messages WHERE partition = ?"
     held["tokens"] = connection.execute(tokens, [partition])
@@ -179,7 +181,7 @@ def holdings_of(connection: Connection, partition: str) -> dict[str, int]:
 
 
 def holdings(connection: Connection) -> dict[str, int]:
-    """Return how much of each kind the store holds."""
+    """Count the rows of each kind in the store."""
     counts = {
         "messages": "SELECT COUNT(*) FROM messages",
         "conversations": "SELECT COUNT(*) FROM conversations",

@@ -1,4 +1,4 @@
-"""A whole store in batches, read out of one store and written into another."""
+"""Read a whole store in batches, and write the batches to another store."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,10 +20,10 @@ from reservoir_cli.storage.compact_keys import by_partition
 from reservoir_cli.storage.portable_sql import Connection, pack
 from reservoir_cli.storage.records import Passage
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY
-from reservoir_cli.storage.writes import COLUMNS, WAITING, waiting
+from reservoir_cli.storage.writes import COLUMNS, WAITING, find_waiting
 
-#: Properties that say how a store is doing, and nothing of what it holds.
-_PASSING = (
+#: Properties that describe the state of a store instead of its contents.
+_NOT_COPIED = (
     UNFINISHED_COPY,
     properties.UNFINISHED,
     properties.INDEX,
@@ -37,12 +37,12 @@ Link = tuple[str, int, int, float, str]
 
 @dataclass(frozen=True, slots=True)
 class DumpBatch:
-    """Messages and what belongs to them.
+    """Messages with their vectors, links, tags and pins.
 
     :param messages: rows with the columns of :data:`reservoir_cli.storage.writes.COLUMNS`.
     :param vectors: (message id, model identity, passage, start, end, float32 little-endian).
     :param waiting: ids without vectors of the active model, and of the one that is being built.
-    :param links: those of which one end is here, and the other here or in a batch before.
+    :param links: those with one end in this batch and the other in this or an earlier one.
     """
 
     messages: list[tuple[Any, ...]] = field(default_factory=list)
@@ -58,7 +58,7 @@ class DumpBatch:
         return [Key(row[_PARTITION], row[0]) for row in self.messages]
 
     def passages(self, model_ids: Sequence[str | None]) -> "dict[tuple[str, str], Embedded]":
-        """Return the passages of the messages that do not wait, by (partition, model).
+        """Return the passages of embedded messages by (partition, model).
 
         :param model_ids: the active model, and the one that is being built.
         """
@@ -66,17 +66,17 @@ class DumpBatch:
         for row in self.vectors:
             vectors.setdefault((row[1], row[0]), []).append(_passage(row))
         lists = dict(zip(model_ids, self.waiting, strict=True))
-        models = {row[1] for row in self.vectors} | {each for each in model_ids if each}
+        models = {row[1] for row in self.vectors} | {model for model in model_ids if model}
         embedded: dict[tuple[str, str], Embedded] = {}
         for model_id in sorted(models):
             for partition, number in self.keys:
-                known = vectors.get((model_id, number), [])
-                if known or (model_id in lists and number not in lists[model_id]):
-                    embedded.setdefault((partition, model_id), {})[number] = known
+                passages = vectors.get((model_id, number), [])
+                if passages or (model_id in lists and number not in lists[model_id]):
+                    embedded.setdefault((partition, model_id), {})[number] = passages
         return embedded
 
 
-#: Passages by the id of their message; none of one without a text.
+#: Passages by the id of their message; an empty list for a message without text.
 Embedded = dict[int, list[Passage]]
 
 
@@ -89,14 +89,14 @@ def _passage(row: tuple[int, str, int, int, int, bytes]) -> Passage:
 
 @dataclass(frozen=True, slots=True)
 class DumpMetadata:
-    """What belongs to no message.
+    """Everything in a store that does not belong to a single message.
 
     :param conversations: (partition, instance, id, title, source, model, project, branch).
-    :param runs: records of contexts, oldest first, without their numbers.
-    :param forgotten: marks, ascending.
-    :param properties: what the store knows of itself.
+    :param runs: records of built contexts, oldest first, without their ids.
+    :param forgotten: tombstones, ascending.
+    :param properties: the properties of the store.
     :param summaries: rows with the columns of :data:`reservoir_cli.storage.summary_rows.COLUMNS`.
-    :param sources: likewise, of :data:`reservoir_cli.storage.source_rows.COLUMNS`.
+    :param sources: rows with the columns of :data:`reservoir_cli.storage.source_rows.COLUMNS`.
     """
 
     conversations: list[tuple[Any, ...]] = field(default_factory=list)
@@ -108,20 +108,22 @@ class DumpMetadata:
 
 
 def read_batch(store: Store, after: Key | None, count: int) -> DumpBatch:
-    """Return the messages behind a key, in an order of the store's own, and what is theirs."""
-    return store._seen(lambda: _complete(store._connection, store._messages_after(after, count)))
+    """Return the next messages after a key in the store's own order, with all that is theirs."""
+    return store._run_read(
+        lambda: _read_rest(store._connection, store._messages_after(after, count))
+    )
 
 
 def load(store: Store, batch: DumpBatch) -> None:
-    """Write messages of another store with their ids, and make what is derived of them."""
+    """Write messages of another store under the same ids, and index them."""
     connection = store._connection
 
-    def put() -> None:
+    def write() -> None:
         connection.lock(by_partition(batch.keys))
         store._insert_messages(batch.messages)
         stored = sorted(map(reads.to_message, batch.messages), key=_by_place)
         for (partition, instance), messages in groupby(
-            stored, key=lambda each: (each.partition, each.instance)
+            stored, key=lambda message: (message.partition, message.instance)
         ):
             store._index_messages((partition, instance), list(messages))
         models = [
@@ -137,25 +139,26 @@ def load(store: Store, batch: DumpBatch) -> None:
         mark_rows.add_tags(connection, batch.tags)
         mark_rows.add_pins(connection, batch.pins)
 
-    store._written(put)
+    store._run_write(write)
 
 
-def metadata(store: Store) -> DumpMetadata:
-    """Return what the store holds that belongs to no message."""
-    return store._seen(lambda: _metadata(store._connection))
+def read_metadata(store: Store) -> DumpMetadata:
+    """Return everything in the store that does not belong to a single message."""
+    return store._run_read(lambda: _read_metadata(store._connection))
 
 
-def load_metadata(store: Store, given: DumpMetadata) -> None:
-    """Write what belongs to no message, in place of what is there."""
-    store._written(lambda: _load_metadata(store._connection, given))
+def load_metadata(store: Store, metadata: DumpMetadata) -> None:
+    """Replace everything in the store that does not belong to a single message."""
+    store._run_write(lambda: _load_metadata(store._connection, metadata))
 
 
-def _complete(connection: Connection, rows: list[Any]) -> DumpBatch:
+def _read_rest(connection: Connection, rows: list[Any]) -> DumpBatch:
+    """Return a batch of message rows with their vectors, links, tags and pins."""
     batch = DumpBatch(rows, waiting=([], []))
     for partition, ids in by_partition(batch.keys).items():
         batch.vectors.extend(_vectors(connection, partition, ids))
         for table, numbers in zip(WAITING, batch.waiting, strict=True):
-            numbers += waiting(connection, table, partition, ids)
+            numbers += find_waiting(connection, table, partition, ids)
         batch.links.extend(_links(connection, partition, ids))
         tags, pins = mark_rows.read(connection, partition, ids)
         batch.tags.extend(tags)
@@ -179,7 +182,7 @@ def _vectors(connection: Connection, partition: str, ids: Sequence[int]) -> list
 def _links(connection: Connection, partition: str, ids: Sequence[int]) -> list[Link]:
     """Return the links whose end with the greater id is one of these messages."""
     in_partition, values = connection.in_partition("s", partition)
-    found: list[Link] = []
+    link_rows: list[Link] = []
     for end, order in (("source_id", "<"), ("target_id", ">")):
         listed, bound = connection.in_list(f"s.{end}", ids)
         rows = connection.execute(
@@ -189,12 +192,12 @@ def _links(connection: Connection, partition: str, ids: Sequence[int]) -> list[L
             """,
             [*values, *bound],
         )
-        found += [(partition, *row) for row in rows]
-    return found
+        link_rows += [(partition, *row) for row in rows]
+    return link_rows
 
 
-def _metadata(connection: Connection) -> DumpMetadata:
-    kept = dict(connection.execute("SELECT key, value FROM properties").fetchall())
+def _read_metadata(connection: Connection) -> DumpMetadata:
+    values = dict(connection.execute("SELECT key, value FROM properties").fetchall())
     columns = f"partition, instance, {conversations.COLUMNS}"
     return DumpMetadata(
         connection.execute(f"SELECT {columns} FROM conversations ORDER BY 1, 2, 3").fetchall(),
@@ -203,23 +206,23 @@ def _metadata(connection: Connection) -> DumpMetadata:
             for run in conversations.runs(connection, 0)
         ],
         [row[0] for row in connection.execute("SELECT mark FROM forgotten ORDER BY 1")],
-        {key: value for key, value in kept.items() if key.partition(":")[0] not in _PASSING},
+        {key: value for key, value in values.items() if key.partition(":")[0] not in _NOT_COPIED},
         connection.execute(summary_rows.ALL).fetchall(),
         connection.execute(source_rows.ALL).fetchall(),
     )
 
 
-def _load_metadata(connection: Connection, given: DumpMetadata) -> None:
+def _load_metadata(connection: Connection, metadata: DumpMetadata) -> None:
     for table in ("conversations", "context_runs", "forgotten", "summaries", "sources"):
         connection.execute(f"DELETE FROM {table}")
     columns = f"partition, instance, {conversations.COLUMNS}"
-    connection.insert("conversations", columns, given.conversations)
-    connection.executemany(summary_rows.INSERT, given.summaries)
-    connection.executemany(source_rows.PUT, given.sources)
-    for run in given.runs:
+    connection.insert("conversations", columns, metadata.conversations)
+    connection.executemany(summary_rows.INSERT, metadata.summaries)
+    connection.executemany(source_rows.PUT, metadata.sources)
+    for run in metadata.runs:
         conversations.add_run(connection, run)
-    connection.insert("forgotten", "mark", [(mark,) for mark in given.forgotten])
-    for key, value in given.properties.items():
+    connection.insert("forgotten", "mark", [(mark,) for mark in metadata.forgotten])
+    for key, value in metadata.properties.items():
         properties.put(connection, key, value)
 
 

@@ -1,4 +1,4 @@
-"""The embeddings of messages: by the model that is in use, and by another built beside it."""
+"""Store and read embeddings, those of the active model and those of a next one being built."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,19 +17,19 @@ _EVERYWHERE = Scope(None)
 
 
 class Embeddings(Session):
-    """The model whose vectors are compared, and another one that is made beside it."""
+    """The methods that read and write embeddings, and switch between models."""
 
     def activate_model(self, model_id: str, name: str) -> None:
-        """Make this the model whose vectors are compared."""
+        """Make a model the active one, whose vectors are compared."""
 
-        def put() -> None:
+        def write() -> None:
             properties.put(self._connection, properties.MODEL_ID, model_id)
             properties.put(self._connection, properties.MODEL_NAME, name)
 
-        self._written(put)
+        self._run_write(write)
 
     def active_model(self) -> tuple[str, str] | None:
-        """Return (identity, name) of the model whose vectors are compared, if there is one yet."""
+        """Return (identity, name) of the active model, if there is one yet."""
         return self._model(properties.MODEL_ID, properties.MODEL_NAME)
 
     def _model_id(self) -> str | None:
@@ -42,10 +42,10 @@ class Embeddings(Session):
         return self._model(properties.NEXT_ID, properties.NEXT_NAME)
 
     def _model(self, identity: str, name: str) -> tuple[str, str] | None:
-        return self._seen(lambda: model_switch.model(self._connection, identity, name))
+        return self._run_read(lambda: model_switch.read_model(self._connection, identity, name))
 
     def dimensions(self) -> int | None:
-        """Return the dimensions of the active model's vectors; ``None`` while there are none."""
+        """Return the dimensions of the active model's vectors; ``None`` if it has none yet."""
 
         def read() -> int | None:
             rows = self._connection.with_vectors(
@@ -53,31 +53,31 @@ class Embeddings(Session):
             )
             return next((len(vector) for (vector,) in rows), None)
 
-        return self._seen(read)
+        return self._run_read(read)
 
     def begin_model(self, model_id: str, name: str) -> str:
-        """Begin to build a model's vectors, or go on.
+        """Begin or resume building a model's vectors.
 
         :returns: the identity to store them under.
         """
-        return self._written(lambda: model_switch.begin(self._connection, model_id, name))
+        return self._run_write(lambda: model_switch.begin(self._connection, model_id, name))
 
     def give_up_model(self) -> None:
-        """Delete what was built of the next model."""
-        self._written(lambda: model_switch.give_up(self._connection))
+        """Delete the next model and its vectors."""
+        self._run_write(lambda: model_switch.give_up(self._connection))
 
     def switch_model(self, kept_as: str) -> None:
-        """Make the next model the active one, if it is still this; what it lacks is pending."""
-        self._written(lambda: model_switch.switch(self._connection, kept_as))
+        """Make this the active model if it is still the next one; messages it lacks are pending."""
+        self._run_write(lambda: model_switch.switch(self._connection, kept_as))
 
     def clear_former_model(self) -> bool:
-        """Delete a batch of the vectors that a switch left behind.
+        """Delete a batch of the former model's vectors.
 
         :returns: whether there are more.
         """
         if self.get_property(properties.FORMER_ID) is None:
             return False
-        return self._written(lambda: model_switch.clear_former(self._connection))
+        return self._run_write(lambda: model_switch.clear_former(self._connection))
 
     def unembedded(
         self,
@@ -87,32 +87,32 @@ class Embeddings(Session):
         model: str | None = None,
         newest: bool = False,
     ) -> list[StoredMessage]:
-        """Return messages without vectors as they came in, the last ones first if ``newest``.
+        """Return messages without vectors in the order they were added, reversed if ``newest``.
 
         :param model: the identity of the model; ``None`` for the active one.
         """
-        return self._seen(
+        return self._run_read(
             lambda: reads.unembedded(
-                self._connection, self._waiting(model), scope, limit, newest=newest
+                self._connection, self._waiting_table(model), scope, limit, newest=newest
             )
         )
 
     def unembedded_keys(self, scope: Scope = _EVERYWHERE) -> Keys:
-        """Return the keys of messages without vectors, the newest in time first."""
-        return self._seen(
-            lambda: reads.unembedded_keys(self._connection, self._waiting(None), scope)
+        """Return the keys of messages without vectors, newest first."""
+        return self._run_read(
+            lambda: reads.unembedded_keys(self._connection, self._waiting_table(None), scope)
         )
 
     def count_unembedded(self, scope: Scope = _EVERYWHERE, *, model: str | None = None) -> int:
-        """Return how many messages have no vectors yet.
+        """Count the messages that have no vectors yet.
 
         :param model: the identity of the model; ``None`` for the active one.
         """
-        return self._seen(
-            lambda: reads.count_unembedded(self._connection, self._waiting(model), scope)
+        return self._run_read(
+            lambda: reads.count_unembedded(self._connection, self._waiting_table(model), scope)
         )
 
-    def _waiting(self, model: str | None) -> str:
+    def _waiting_table(self, model: str | None) -> str:
         if model is None:
             return "pending"
         return model_switch.waiting_table(self._connection, model)
@@ -124,16 +124,16 @@ class Embeddings(Session):
         link_threshold: LinkThreshold,
         wait: float | None = None,
     ) -> None:
-        """Store the vectors of messages, which are then no longer pending, and link them.
+        """Store the vectors of messages, remove them from the pending ones, and link them.
 
-        :param passages: of each message; none of one without a text.
+        :param passages: the passages of each message; empty for a message without text.
         :param wait: as for :meth:`write`.
         """
         for batch in self._in_transactions(passages):
-            self._written(partial(self._put_passages, model_id, batch, link_threshold), wait)
+            self._run_write(partial(self._put_passages, model_id, batch, link_threshold), wait)
 
     def _in_transactions(self, passages: _Passages) -> Iterable[_Passages]:
-        """Return the passages that are written in each transaction: all in one."""
+        """Split passages into those of each transaction; by default all go in one."""
         return [passages]
 
     def _put_passages(
@@ -143,15 +143,15 @@ class Embeddings(Session):
         self._connection.lock(ids_of)
         table = model_switch.waiting_table(self._connection, model_id)
         for partition, ids in ids_of.items():
-            # A message may have been forgotten, or embedded by another process, since it was read.
-            due = writes.waiting(self._connection, table, partition, ids)
+            # Meanwhile another process may have deleted or embedded a message.
+            due = writes.find_waiting(self._connection, table, partition, ids)
             writes.delete_rows(self._connection, table, partition, due)
             embedded = {number: passages[Key(partition, number)] for number in due}
             self._add_vectors(partition, model_id, embedded)
             links.add(self._connection, partition, due, model_id, link_threshold)
 
     def passages(self, keys: Sequence[Key]) -> dict[Key, list[Passage]]:
-        """Return the passages of messages by the active model; without vectors there are none."""
+        """Return the passages of those messages that the active model has embedded."""
 
         def read() -> dict[Key, list[Passage]]:
             model_id = self._model_id()
@@ -162,10 +162,13 @@ class Embeddings(Session):
                 passages.setdefault(key, []).append(passage)
             return passages
 
-        return self._seen(read)
+        return self._run_read(read)
 
     @abstractmethod
     def _add_vectors(
         self, partition: str, model_id: str, passages: Mapping[int, Sequence[Passage]]
     ) -> None:
-        """Write the passages of messages of one partition, by the id of their message."""
+        """Write passages of one partition.
+
+        :param passages: by the id of their message.
+        """

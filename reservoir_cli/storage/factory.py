@@ -1,4 +1,4 @@
-"""Opening the store that a location names."""
+"""Open the store at a location."""
 
 from reservoir_cli.settings.store_location import check_location, is_on_a_server
 from reservoir_cli.storage.base import Store
@@ -6,12 +6,12 @@ from reservoir_cli.storage.sqlite.store import SqliteStore
 
 
 def open_store(location: str, *, create: bool = True, patience: float = 30.0) -> Store:
-    """Open the store at a path, or on the server of a URL; it is made if it does not exist.
+    """Open the store at a path or URL, and create it if it does not exist.
 
-    :param create: without it nothing is made: an empty store stands in for a missing one.
-    :param patience: seconds to wait while others write.
-    :raises UsageError: it is neither a path nor the URL of a server.
-    :raises StoreError: it cannot be opened, is newer than the program, or is corrupt.
+    :param create: whether to create a missing store; otherwise an empty one in memory is returned.
+    :param patience: seconds to wait while other processes write.
+    :raises UsageError: the location is neither a path nor the URL of a server.
+    :raises StoreError: the store cannot be opened, is newer than the program, or is corrupt.
     """
     check_location(location)
     if not is_on_a_server(location):

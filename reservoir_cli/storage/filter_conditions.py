@@ -1,4 +1,4 @@
-"""What a scope and a filter are in SQL: conditions on ``messages m``, and the values they take."""
+"""Translate a scope and a filter to SQL: conditions on ``messages m`` and their values."""
 
 import json
 from typing import Any
@@ -14,14 +14,14 @@ _ABOUT_PROJECT = """EXISTS (
     AND c.id = m.conversation_id AND c.project = ?
 )"""
 _IN_SESSION = (
-    # One range, which an index finds; "0" follows "/".
+    # The range from the session's id to all ids below it, for the index; "0" follows "/".
     "(m.conversation_id >= ? AND m.conversation_id < ? "
     "AND (m.conversation_id = ? OR m.conversation_id > ?))"
 )
 
 
 def where_scope(scope: Scope, table: str = "m") -> tuple[str, list[Any]]:
-    """Return the condition that keeps a statement on a table inside a scope."""
+    """Return the condition that restricts a table to a scope."""
     if scope.partition is None:
         return "true", []
     if scope.instance is None:
@@ -30,7 +30,7 @@ def where_scope(scope: Scope, table: str = "m") -> tuple[str, list[Any]]:
 
 
 def conditions(connection: Connection, scope: Scope, where: Filter) -> tuple[str, list[Any]]:
-    """Return the condition on ``messages m`` that a scope and a filter make, but for its text."""
+    """Return the condition on ``messages m`` for a scope and a filter, except the filter's text."""
     in_scope, bound = where_scope(scope)
     parts = [in_scope]
     for condition, value in (
@@ -49,8 +49,11 @@ def conditions(connection: Connection, scope: Scope, where: Filter) -> tuple[str
         parts.append(_IN_SESSION)
         bound += [where.session, f"{where.session}0", where.session, f"{where.session}/"]
     for wanted, (condition, values) in (
-        (where.tag is not None, mark_rows.tagged(connection, scope.partition, where.tag or "")),
-        (where.pinned, mark_rows.pinned(connection, scope.partition)),
+        (
+            where.tag is not None,
+            mark_rows.where_tagged(connection, scope.partition, where.tag or ""),
+        ),
+        (where.pinned, mark_rows.where_pinned(connection, scope.partition)),
         (where.secrets, ("m.secrets IS NOT NULL", [])),
     ):
         if wanted:
@@ -62,23 +65,23 @@ def conditions(connection: Connection, scope: Scope, where: Filter) -> tuple[str
     return " AND ".join(parts), bound
 
 
-def holds(content: str, tool_calls: str | None, text: str) -> bool:
-    """Return whether a message says a text; databases ignore case each in its own way.
+def contains_text(content: str, tool_calls: str | None, text: str) -> bool:
+    """Return whether a message contains a text, ignoring case alike for both databases.
 
-    :param text: folded.
+    :param text: the case-folded text.
     """
     with decoding("texts of messages"):
         if text in fold(content):
             return True
         calls = json.loads(tool_calls) if tool_calls else []
-        return any(text in fold(call_text(call_from_dict(each))) for each in calls)
+        return any(text in fold(call_text(call_from_dict(call))) for call in calls)
 
 
-def one_thread(connection: Connection, conversation_id: str | None) -> tuple[str, str, list[str]]:
-    """Return how to read one thread of a partition and instance.
+def where_thread(connection: Connection, conversation_id: str | None) -> tuple[str, str, list[str]]:
+    """Return the SQL that selects one thread of a partition and instance.
 
-    :returns: an index hint, a condition on ``messages m``, and the values it takes. Without the
-        hint SQLite would walk through all other threads of the instance.
+    :returns: an index hint, a condition on ``messages m``, and its values. Without the hint
+        SQLite would scan all other threads of the instance.
     """
     if conversation_id is None:
         hint = connection.index_hint("messages_by_instance")

@@ -1,6 +1,6 @@
-"""Full text as FTS5 sees it: how text is indexed, and how a question becomes a query.
+"""Prepare texts for the full-text index, and turn questions into FTS5 queries.
 
-The words of a user never reach ``MATCH`` unquoted, so nothing they type is syntax.
+The user's words never reach ``MATCH`` unquoted, so that nothing they type is syntax.
 """
 
 import re
@@ -9,14 +9,14 @@ from functools import cache
 
 from reservoir_cli.messages import Scope
 
-#: Scripts written without spaces: each character is indexed by itself, and a run of them is
-#: searched as a phrase. FTS5's tokenizer would take a whole sentence of them for one word.
+#: Scripts written without spaces: each character is indexed as a word, and a run of them is
+#: searched as a phrase. FTS5's tokenizer would treat a whole sentence as one word.
 _UNSPACED = (
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf"
     "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
 )
 _WORD = re.compile(r"[^\W_]+")
-#: Letters that the tokenizer keeps, though people also write them as plain ones.
+#: Letters that the tokenizer keeps although people also write them with ASCII letters.
 _LETTERS = str.maketrans(
     {
         **dict.fromkeys("łŁ", "l"),
@@ -30,7 +30,7 @@ _LETTERS = str.maketrans(
         "\u0131": "i",
     }
 )
-#: The other way to write umlauts. The tokenizer makes them plain vowels.
+#: The other spelling of umlauts. The tokenizer turns them into plain vowels.
 _UMLAUTS = str.maketrans(
     {**dict.fromkeys("äÄ", "ae"), **dict.fromkeys("öÖ", "oe"), **dict.fromkeys("üÜ", "ue")}
 )
@@ -48,24 +48,24 @@ STOP_WORDS = frozenset(
 
 
 def indexed_text(text: str) -> str:
-    """Return a text as it goes into the index.
+    """Return a text as it is indexed.
 
-    "Müller" is found as "Muller" where it stands, and as "Mueller" behind the text.
+    "Müller" is indexed as "Muller" in its position, and as "Mueller" at the end of the text.
     """
     if text.isascii():
         return text
-    folded = _folded(text)
+    folded = _fold(text)
     words = ((word, word.translate(_UMLAUTS)) for word in _WORD.findall(folded))
-    return " ".join([folded, *(other for word, other in words if other != word)])
+    return " ".join([folded, *(spelling for word, spelling in words if spelling != word)])
 
 
 def searched_text(text: str) -> str:
-    """Return a text as its words are looked up one by one: "Müller" as "Mueller"."""
-    return text if text.isascii() else _folded(text).translate(_UMLAUTS)
+    """Return a text as its single words are searched: "Müller" as "Mueller"."""
+    return text if text.isascii() else _fold(text).translate(_UMLAUTS)
 
 
 def spaced_text(text: str) -> str:
-    """Return a text with the characters of unspaced scripts apart."""
+    """Put spaces around the characters of scripts written without spaces."""
     return text if text.isascii() else _unspaced().sub(r" \g<0> ", text)
 
 
@@ -74,12 +74,12 @@ def _unspaced() -> re.Pattern[str]:
     return re.compile(_UNSPACED)  # it takes 1 ms, and few commands need it
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     return spaced_text(unicodedata.normalize("NFC", text).translate(_LETTERS))
 
 
 def scope_keys(partition: str, instance: str) -> str:
-    """Return the index column of a scope, in words that no tokenizer changes."""
+    """Return the value of the index's column ``scope``, in words that no tokenizer changes."""
     return f"{_key('p', partition)} {_key('i', partition, instance)}"
 
 
@@ -89,7 +89,7 @@ def typed_terms(text: str) -> list[str]:
     for phrase, star, typed in _TYPED.findall(unicodedata.normalize("NFC", text)):
         if _WORD.search(phrase):
             terms.append(f'"{_phrase(phrase)}"{star}')
-        # What is no phrase is taken word by word; a run of an unspaced script is a phrase.
+        # Unquoted text is split into words; a run of a script without spaces is a phrase.
         words = [f'"{_phrase(word)}"' for word in _WORD.findall(typed)]
         if words and typed.endswith("*"):
             words[-1] += "*"
@@ -98,33 +98,30 @@ def typed_terms(text: str) -> list[str]:
 
 
 def _phrase(text: str) -> str:
-    """Return words as they are searched one behind another: they stand so in the text alone."""
-    folded = _folded(text).strip()
+    """Return words as they are searched in sequence; the index has that only of one spelling."""
+    folded = _fold(text).strip()
     return folded if len(_WORD.findall(folded)) > 1 else folded.translate(_UMLAUTS)
 
 
 def count_terms(text: str) -> int:
-    """Return how many words a text has, each counted once however it is indexed."""
+    """Count the words of a text, without the second spellings in the index."""
     return len(_WORD.findall(spaced_text(text)))
 
 
 def asks(text: str) -> bool:
-    """Whether a text contains a question mark, of any width."""
+    """Return whether a text contains a question mark, of any width."""
     return "?" in text or "\uff1f" in text
 
 
 def content_words(question: str) -> str:
-    """Return the words of a question that carry meaning; all its words if none does.
-
-    A question of thousands of words is searched by its first 200 distinct ones.
-    """
+    """Return up to 200 distinct words of a question, without stop words if any others remain."""
     words = _WORD.findall(searched_text(question.lower()))
     chosen = [word for word in words if word not in STOP_WORDS] or words
     return " ".join(list(dict.fromkeys(chosen))[:200])
 
 
 def match_query(terms: list[str], scope: Scope, operator: str) -> str:
-    """Write an FTS5 query for terms inside a scope; ``operator`` is AND or OR."""
+    """Return the FTS5 query for terms inside a scope; ``operator`` is AND or OR."""
     text = f"text : ({f' {operator} '.join(terms)})"
     if scope.partition is None:
         return text
@@ -139,6 +136,6 @@ def match_query(terms: list[str], scope: Scope, operator: str) -> str:
 def _key(kind: str, *names: str) -> str:
     import hashlib  # it loads OpenSSL
 
-    # It ends in a digit, so that the stemmer finds no ending to take off.
+    # The final digit keeps the stemmer from removing an ending.
     digest = hashlib.blake2b("\0".join(names).encode(), digest_size=8).hexdigest()
     return f"{kind}{digest}0"

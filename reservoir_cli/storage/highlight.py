@@ -1,7 +1,6 @@
-"""Where the words of a question stand in a text, by the tokenizer of the full-text index.
+"""Find the words of a question in a text with the tokenizer of the full-text index.
 
-The tokenizer is SQLite's own, in a table in memory, so that every kind of store marks the words
-that it finds.
+The tokenizer is SQLite's, in a table in memory, so that both kinds of store mark the same words.
 """
 
 import re
@@ -11,9 +10,9 @@ from contextlib import closing
 
 from reservoir_cli.storage import fulltext
 
-#: From the first character of a word up to, and not with, the one behind its last.
+#: The offsets of a word's first character and of the one after its last.
 Span = tuple[int, int]
-#: They stand around words in what FTS5 gives back: noncharacters, which mean nothing in a text.
+#: The marks that FTS5 puts around words: noncharacters, which have no meaning in a text.
 _START, _END = "\ufdd0", "\ufdd1"
 _WORD = re.compile(r"[^\W_]+")
 _MARKERS = str.maketrans({_START: "\ufffd", _END: "\ufffd"})
@@ -22,8 +21,8 @@ _MARKERS = str.maketrans({_START: "\ufffd", _END: "\ufffd"})
 def find_words(texts: Sequence[str], question: str, *, typed: bool = False) -> list[list[Span]]:
     """Find the words of a question in texts, whatever their endings.
 
-    :param typed: take all that was typed, with its phrases and prefixes, as a keyword search
-        does; else only the words that carry meaning.
+    :param typed: whether to find all that was typed, with its phrases and prefixes, as a keyword
+        search does; otherwise only the words that carry meaning.
     """
     terms = fulltext.typed_terms(question) if typed else _terms(question)
     if not terms:
@@ -45,7 +44,7 @@ def find_words(texts: Sequence[str], question: str, *, typed: bool = False) -> l
 
 
 def word_with_stem(text: str, stem: str) -> str | None:
-    """Return the first word of a text that has a stem, as it is written there."""
+    """Return the first word of a text that has a stem, in the text's spelling."""
     words = [
         word
         for word in dict.fromkeys(_WORD.findall(text))
@@ -67,7 +66,7 @@ def _terms(question: str) -> list[str]:
 
 
 def _spans(text: str, marked: str) -> list[Span]:
-    """Find the marks of an indexed text in the text itself, which has fewer spaces."""
+    """Map the marks of an indexed text to offsets in the text itself, which has fewer spaces."""
     spans, at, start = [], 0, 0
     for character in marked:
         if character == _START:
@@ -76,10 +75,10 @@ def _spans(text: str, marked: str) -> list[Span]:
             spans.append((start, at))
         elif at < len(text) and text[at] == character:
             at += 1
-    # A space may have been put in front of the first character of a mark.
-    return [_trimmed(text, *span) for span in spans]
+    # The span may begin or end with a space of the text.
+    return [_trim(text, *span) for span in spans]
 
 
-def _trimmed(text: str, start: int, end: int) -> Span:
+def _trim(text: str, start: int, end: int) -> Span:
     word = text[start:end]
     return end - len(word.lstrip()), start + len(word.rstrip())

@@ -1,8 +1,8 @@
-"""Links between messages of one thread that are about the same thing.
+"""Link messages of one thread that are about the same topic.
 
-Each message is linked to the one before it and to the nearest of the 256 before it, if their
-similarity reaches a threshold. A thread is a conversation, or what an instance has outside of
-conversations. Where the chain breaks, the topic changed. The documents call them synapses.
+Each message is linked to its predecessor and to the nearest three of the 256 before it, if their
+similarity reaches a threshold. A thread is a conversation, or the messages of an instance outside
+of conversations. Where the chain breaks, the topic changed. The documents call links synapses.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.filter_conditions import one_thread, where_scope
+from reservoir_cli.storage.filter_conditions import where_scope, where_thread
 from reservoir_cli.storage.portable_sql import Connection, decoding
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float32]
 
-#: The similarity from which on messages are linked, on the scale (1 + cosine)/2: one number, or a
-#: function that returns that of a partition.
+#: The least similarity of linked messages, on the scale (1 + cosine)/2: a number, or a function
+#: that returns it for a partition.
 LinkThreshold = float | Callable[[str], float]
 #: Source, target, similarity, kind.
 Link = tuple[int, int, float, str]
@@ -29,7 +29,7 @@ _Thread = tuple[str, str, str | None]
 #: Time and id of a message.
 _Moment = tuple[int, int]
 
-#: How far back a message is linked.
+#: How many messages back a link can reach.
 BEFORE = 256
 _NEAREST = 3
 
@@ -41,12 +41,12 @@ def add(
     model_id: str,
     threshold: LinkThreshold,
 ) -> None:
-    """Link messages that just got their vectors, and those after them that had theirs before."""
+    """Link newly embedded messages, and renew the links of the embedded messages after them."""
     least = threshold(partition) if callable(threshold) else threshold
     in_partition, values = connection.in_partition("synapses", partition)
     for thread, moments in _threads(connection, partition, ids).items():
         vectors = _vectors(connection, thread, min(moments), max(moments), model_id)
-        renewed, links = links_of(vectors, set(ids), least)
+        renewed, links = compute_links(vectors, set(ids), least)
         listed, bound = connection.in_list("source_id", renewed)
         connection.execute(
             f"DELETE FROM synapses WHERE {in_partition} AND {listed}", [*values, *bound]
@@ -55,13 +55,13 @@ def add(
 
 
 def insert(connection: Connection, links: Iterable[tuple[str, int, int, float, str]]) -> None:
-    """Write links between messages that are there, each behind its partition."""
+    """Write links between stored messages, each preceded by its partition."""
     columns = "partition, source_id, target_id, score, kind"
     connection.insert("synapses", columns, links)
 
 
-def linked(connection: Connection, ids: Iterable[int], depth: int, scope: Scope) -> list[int]:
-    """Return the messages that are so many links away or nearer, without those asked for."""
+def find_linked(connection: Connection, ids: Iterable[int], depth: int, scope: Scope) -> list[int]:
+    """Return the messages at most ``depth`` links away, without the given ones."""
     in_scope, values = where_scope(scope)
     in_partition, partition = connection.in_partition("s", scope.partition)
     start = set(ids)
@@ -88,14 +88,14 @@ def linked(connection: Connection, ids: Iterable[int], depth: int, scope: Scope)
     return sorted(reached - start)
 
 
-def links_of(
+def compute_links(
     thread: "Mapping[int, Vector]", fresh: Collection[int], threshold: float
 ) -> tuple[list[int], list[Link]]:
-    """Return the links of a thread from the first of some messages on.
+    """Compute the links of a thread from the first newly embedded message on.
 
-    :param thread: messages with their vectors, in order of time, from 256 before the first.
-    :param fresh: messages that just got their vectors.
-    :returns: the messages whose links are rebuilt, and the links.
+    :param thread: vectors by message id, in order of time, starting 256 before the first fresh one.
+    :param fresh: the newly embedded messages.
+    :returns: the messages whose links are renewed, and the links.
     """
     import numpy as np
 
@@ -111,7 +111,8 @@ def links_of(
 def _links(numbers: Sequence[int], vectors: "Vector", at: int, threshold: float) -> list[Link]:
     """Return (source, target, score, kind) from one message of a thread to those before it.
 
-    :param vectors: of the thread, shape (n, dimensions).
+    :param vectors: the vectors of the thread, shape (n, dimensions).
+    :param at: the position of the message.
     """
     import numpy as np
 
@@ -123,14 +124,10 @@ def _links(numbers: Sequence[int], vectors: "Vector", at: int, threshold: float)
     nearest = np.lexsort((-np.arange(len(scores)), -scores))[:_NEAREST]
     chosen = dict.fromkeys([last, *nearest.tolist()])
     return [
-        (numbers[at], numbers[start + each], float(scores[each]), _kind(each == last))
-        for each in chosen
-        if scores[each] >= threshold
+        (numbers[at], numbers[start + i], float(scores[i]), "previous" if i == last else "near")
+        for i in chosen
+        if scores[i] >= threshold
     ]
-
-
-def _kind(is_previous: bool) -> str:
-    return "previous" if is_previous else "near"
 
 
 def _threads(
@@ -156,11 +153,11 @@ def _vectors(
 ) -> "dict[int, Vector]":
     """Return the vectors of a thread's messages, in order of time.
 
-    They reach from 256 before a position to 256 behind another. A message of several passages
-    stands at their mean.
+    They reach from 256 messages before ``first`` to 256 after ``last``. The vector of a message
+    with several passages is their mean.
     """
     *instance, conversation = thread
-    hint, condition, values = one_thread(connection, conversation)
+    hint, condition, values = where_thread(connection, conversation)
     embedded = f"""
         SELECT m.partition, m.id, m.created_at FROM messages m {hint}
         WHERE m.partition = ? AND m.instance = ? AND {condition} AND EXISTS
@@ -188,12 +185,12 @@ def _vectors(
         number: [vector for _, vector in passages]
         for number, passages in groupby(rows, key=lambda row: row[0])
     }
-    with decoding("vectors"):  # of the lengths of several models, for one
+    with decoding("vectors"):  # a damaged store may mix lengths
         return dict(zip(vectors, map(mean, vectors.values()), strict=True))
 
 
 def mean(vectors: "Sequence[Vector]") -> "Vector":
-    """Return where a message of several passages stands."""
+    """Return the mean of a message's vectors, shape (dimensions,), length 1."""
     import numpy as np
 
     if len(vectors) == 1:

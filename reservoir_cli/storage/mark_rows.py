@@ -1,4 +1,4 @@
-"""Rows of tags and pins: how they are written, read, and handed on with their messages."""
+"""Read, write and move the rows of tags and pins."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -16,19 +16,22 @@ TABLES = ("tags", "pins")
 
 
 def add_tags(connection: Connection, tags: Iterable[Tag]) -> None:
-    """Store tags; those that are there stay."""
+    """Store tags, except those already stored."""
     connection.insert("tags", "partition, message_id, name", tags, ignore=True)
 
 
 def add_pins(connection: Connection, pins: Iterable[Pin]) -> None:
-    """Store pins; a message that has one keeps it."""
+    """Store pins, except on messages that have one."""
     connection.insert("pins", "partition, message_id, pinned_at", pins, ignore=True)
 
 
 def add(
     connection: Connection, stored: StoredMessage | None, message: Message
 ) -> StoredMessage | None:
-    """Store the tags and the pin that a message brings along if it is new, and return it."""
+    """Store the tags and the pin of a new message, and return the message with them.
+
+    :param stored: the message as stored; ``None`` if it is not new.
+    """
     if stored is None or not (message.tags or message.pinned_at):
         return stored
     names = sorted({check_name(name) for name in message.tags})
@@ -56,7 +59,7 @@ def read(connection: Connection, partition: str, ids: Sequence[int]) -> tuple[li
     return tags, pins
 
 
-def marked(connection: Connection, messages: Sequence[StoredMessage]) -> list[StoredMessage]:
+def attach(connection: Connection, messages: Sequence[StoredMessage]) -> list[StoredMessage]:
     """Return messages with their tags and pins."""
     names: dict[tuple[str, int], list[str]] = {}
     moments: dict[tuple[str, int], int] = {}
@@ -80,26 +83,26 @@ def _with_marks(message: StoredMessage, names: list[str], at: int | None) -> Sto
         return replace(message, tags=tuple(map(str, names)), pinned_at=moment)
 
 
-def hand_on(
+def copy_to_twins(
     connection: Connection, old: tuple[str, str], new: tuple[str, str], ids: Sequence[int]
 ) -> None:
-    """Give tags and pins of messages to those that another place has in their stead.
+    """Copy the tags and pins of messages to their twins in another partition and instance.
 
     :param old: the partition and instance of the messages.
-    :param new: a place whose messages have the same source and source id.
+    :param new: those of the twins, which have the same source and source id.
     """
     for batch in batches(ids):
         tags, pins = read(connection, old[0], batch)
         marked_ids = sorted({number for _, number, _ in [*tags, *pins]})
-        twins = _twins(connection, old, new, marked_ids)
+        twins = _find_twins(connection, old, new, marked_ids)
         add_tags(connection, [(new[0], twins[number], name) for _, number, name in tags])
         add_pins(connection, [(new[0], twins[number], at) for _, number, at in pins])
 
 
-def _twins(
+def _find_twins(
     connection: Connection, old: tuple[str, str], new: tuple[str, str], ids: Sequence[int]
 ) -> dict[int, int]:
-    """Return the ids of messages of another place that have the same source and source id."""
+    """Return the ids of the messages with the same source and source id, by the old ids."""
     listed, bound = connection.in_list("id", ids)
     rows = connection.execute(
         f"SELECT id, source, source_id FROM messages WHERE partition = ? AND {listed}",
@@ -116,8 +119,8 @@ def _twins(
     return twins
 
 
-def tagged(connection: Connection, partition: str | None, name: str) -> Condition:
-    """Return the condition on ``messages m`` that they have a tag."""
+def where_tagged(connection: Connection, partition: str | None, name: str) -> Condition:
+    """Return the condition that ``messages m`` have a tag."""
     in_partition, values = connection.in_partition("t", partition)
     return (
         f"({connection.key_of_message}) IN (SELECT {connection.message_key} FROM tags t "
@@ -126,8 +129,8 @@ def tagged(connection: Connection, partition: str | None, name: str) -> Conditio
     )
 
 
-def pinned(connection: Connection, partition: str | None) -> Condition:
-    """Return the condition on ``messages m`` that they are pinned."""
+def where_pinned(connection: Connection, partition: str | None) -> Condition:
+    """Return the condition that ``messages m`` are pinned."""
     in_partition, values = connection.in_partition("t", partition)
     return (
         f"({connection.key_of_message}) IN (SELECT {connection.message_key} FROM pins t "
@@ -144,7 +147,7 @@ def _orphans(connection: Connection, table: str) -> str:
 
 
 def count_orphans(connection: Connection) -> int:
-    """Return how many tags and pins are of messages that are not there."""
+    """Count the tags and pins of messages that do not exist."""
     counts = [
         connection.execute(f"SELECT COUNT(*) {_orphans(connection, table)}").fetchone()[0]
         for table in TABLES
@@ -153,6 +156,6 @@ def count_orphans(connection: Connection) -> int:
 
 
 def remove_orphans(connection: Connection) -> None:
-    """Delete the tags and pins of messages that are not there."""
+    """Delete the tags and pins of messages that do not exist."""
     for table in TABLES:
         connection.execute(f"DELETE {_orphans(connection, table)}")

@@ -1,4 +1,4 @@
-"""What a person says of messages: tags, and pins."""
+"""The tags and pins that a person puts on messages."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,29 +9,29 @@ from reservoir_cli.storage.base import Store
 
 
 class Tags:
-    """The tags of a store, on its connection."""
+    """Write the tags of a store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._connection = store._connection
 
     def add(self, key: Key, names: Sequence[str]) -> None:
-        """Give a message tags; those that it has stay.
+        """Add tags to a message.
 
         :raises UsageError: a name is empty or has control characters.
         """
         tags = [(*key, check_name(name)) for name in names]
 
-        def put() -> None:
+        def write() -> None:
             self._connection.lock([key.partition])
             mark_rows.add_tags(self._connection, tags if self._store.by_key([key]) else [])
 
-        self._store._written(put)
+        self._store._run_write(write)
 
     def remove(self, key: Key, names: Sequence[str]) -> None:
-        """Take tags from a message."""
+        """Remove tags from a message."""
 
-        def drop() -> None:
+        def write() -> None:
             in_partition, values = self._connection.in_partition("tags", key.partition)
             listed, bound = self._connection.in_list("name", names)
             self._connection.lock([key.partition])
@@ -40,31 +40,31 @@ class Tags:
                 [*values, key.id, *bound],
             )
 
-        self._store._written(drop)
+        self._store._run_write(write)
 
 
 class Pins:
-    """The pins of a store, on its connection."""
+    """Write the pins of a store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._connection = store._connection
 
     def add(self, key: Key, now: datetime) -> None:
-        """Pin a message; one that is pinned keeps the time at which it was."""
+        """Pin a message; if it is already pinned, the time of its pin stays."""
 
-        def put() -> None:
+        def write() -> None:
             self._connection.lock([key.partition])
             if self._store.by_key([key]):
                 mark_rows.add_pins(self._connection, [(*key, to_epoch_ms(now))])
 
-        self._store._written(put)
+        self._store._run_write(write)
 
     def remove(self, key: Key) -> None:
         """Unpin a message."""
 
-        def drop() -> None:
+        def write() -> None:
             self._connection.lock([key.partition])
             writes.delete_rows(self._connection, "pins", key.partition, [key.id])
 
-        self._store._written(drop)
+        self._store._run_write(write)

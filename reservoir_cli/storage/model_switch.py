@@ -1,7 +1,7 @@
-"""Another model's vectors, made beside the old ones until they are complete.
+"""Build the vectors of a new model beside the active one's, and switch when they are complete.
 
-Readers go on with the active model. ``rebuilding`` lists the messages that the next model still
-lacks, as ``pending`` does for the active one; new messages stand in both.
+Readers keep using the active model. The table ``rebuilding`` lists the messages that the next
+model has not embedded yet, as ``pending`` does for the active one; new messages are in both.
 """
 
 from reservoir_cli.errors import ReservoirError
@@ -9,12 +9,12 @@ from reservoir_cli.storage import properties
 from reservoir_cli.storage.portable_sql import Connection
 
 _AT_ONCE = 2_000
-#: Stands behind the identity of a model whose vectors are being rebuilt beside its own.
+#: The suffix of the active model's identity for a second set of its vectors being built.
 _AGAIN = "+"
 
 
-def model(connection: Connection, identity: str, name: str) -> tuple[str, str] | None:
-    """Return (identity, name) of the model that two properties name."""
+def read_model(connection: Connection, identity: str, name: str) -> tuple[str, str] | None:
+    """Return (identity, name) of a model, given the keys of its two properties."""
     rows = connection.execute(
         "SELECT key, value FROM properties WHERE key IN (?, ?)", [identity, name]
     )
@@ -23,9 +23,9 @@ def model(connection: Connection, identity: str, name: str) -> tuple[str, str] |
 
 
 def waiting_table(connection: Connection, model_id: str) -> str:
-    """Return the table of messages without vectors of a model.
+    """Return the table of messages that a model has not embedded yet.
 
-    :raises ReservoirError: vectors of it are of no use, as of a model given up meanwhile.
+    :raises ReservoirError: the model is neither the active nor the next one any more.
     """
     if model_id == properties.get(connection, properties.NEXT_ID):
         return "rebuilding"
@@ -37,9 +37,9 @@ def waiting_table(connection: Connection, model_id: str) -> str:
 
 
 def begin(connection: Connection, model_id: str, name: str) -> str:
-    """Begin to build a model, or go on; what was built of yet another is given up.
+    """Begin or resume building a model; the vectors of any other unfinished model are deleted.
 
-    :returns: the identity under which its vectors are kept until it is active.
+    :returns: the identity under which its vectors are stored until it is active.
     """
     connection.lock(None)
     active = properties.get(connection, properties.MODEL_ID)
@@ -63,21 +63,21 @@ def begin(connection: Connection, model_id: str, name: str) -> str:
 
 
 def give_up(connection: Connection) -> None:
-    """Delete a model that is being built, and its vectors."""
+    """Delete the next model and its vectors."""
     connection.lock(None)
-    begun = properties.get(connection, properties.NEXT_ID)
-    if begun is not None:
+    model_id = properties.get(connection, properties.NEXT_ID)
+    if model_id is not None:
         connection.execute("DELETE FROM rebuilding")
         properties.drop(connection, properties.NEXT_ID, properties.NEXT_NAME)
-        _delete_vectors(connection, begun)
+        _delete_vectors(connection, model_id)
 
 
 def switch(connection: Connection, built: str) -> None:
-    """Make the next model the active one; the old vectors are left to clear away.
+    """Make the next model the active one; :func:`clear_former` deletes the old vectors later.
 
-    Messages that it lacks are pending from here on. Nothing happens if it was done already.
+    Messages that it has not embedded become pending. Do nothing if it is no longer the next one.
 
-    :param built: the identity under which its vectors are kept.
+    :param built: the identity under which its vectors are stored.
     """
     connection.lock(None)
     name = properties.get(connection, properties.NEXT_NAME)
@@ -89,7 +89,7 @@ def switch(connection: Connection, built: str) -> None:
     connection.execute("DELETE FROM rebuilding")
     properties.drop(connection, properties.NEXT_ID, properties.NEXT_NAME)
     if built == f"{former}{_AGAIN}":
-        # The new vectors of a model take the place of its old ones.
+        # The same model: its new vectors replace the old ones.
         _delete_vectors(connection, str(former))
         for table in connection.vector_tables:
             connection.execute(

@@ -1,8 +1,8 @@
-"""What a statement needs of a connection so that it is written once for both databases.
+"""The connection's interface that lets one SQL statement serve both databases.
 
-Statements have ``?`` in place of a value. Where the two databases differ in a word, the
-connection supplies it. In a file, only messages and conversations have a column ``partition``:
-ids of messages are unique there, and derived tables refer to them.
+Statements use ``?`` as the placeholder. Where the two dialects differ, the connection supplies
+the words. In SQLite, only messages and conversations have a column ``partition``: message ids are
+unique there, and derived tables refer to them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Value = TypeVar("Value")
-#: A condition, and the values that stand for its ``?``.
+#: A condition, and the values of its placeholders.
 Condition = tuple[str, list[Any]]
 
-#: As many rows as there are, where a statement limits them.
+#: The ``LIMIT`` that returns all rows.
 NO_LIMIT = 2**62
-#: How many rows are worked on at once where there may be very many.
+#: The batch size for operations on many rows.
 AT_ONCE = 5_000
-#: What Python raises when it decodes a value that no row of ours holds.
+#: The exceptions that decoding a damaged value can raise.
 UNDECODABLE = (ValueError, TypeError, AttributeError, OverflowError)
 
 
@@ -31,7 +31,7 @@ class Cursor(Protocol):
 
     @property
     def rowcount(self) -> int:
-        """How many rows were changed."""
+        """The number of changed rows."""
 
     @property
     def description(self) -> Any:
@@ -41,19 +41,19 @@ class Cursor(Protocol):
         """Return the next row, or ``None``."""
 
     def fetchall(self) -> list[Any]:
-        """Return all rows that are left."""
+        """Return all remaining rows."""
 
     def __iter__(self) -> Iterator[Any]: ...
 
 
 class Connection(Protocol):
-    """A connection to a database, and the words in which the two kinds differ."""
+    """A connection to a database, with the SQL in which the two dialects differ."""
 
-    #: A join that reads the left table first, where the planner would not.
+    #: A join that makes the planner read the left table first.
     ordered_join: str
-    #: The function that finds a text in another, 1 for its beginning.
+    #: The function that returns the position of one text in another, counted from 1.
     instr: str
-    #: The columns that name a message in a derived table, and those of ``messages m``.
+    #: The columns that identify a message in a derived table, and in ``messages m``.
     message_key: str
     key_of_message: str
     #: The tables that hold vectors.
@@ -66,12 +66,12 @@ class Connection(Protocol):
         """Run a statement for each row."""
 
     def stream(self, sql: str, values: Sequence[Any], /) -> Iterator[Any]:
-        """Yield the rows of a query without keeping all of them in memory."""
+        """Yield the rows of a query without holding all of them in memory."""
 
     def numbers(self, column: str, rest: str, values: Sequence[Any], /) -> Sequence[int]:
-        """Return a column of integers that are not null.
+        """Return an integer column without nulls.
 
-        :param rest: what follows ``SELECT column``.
+        :param rest: the SQL after ``SELECT column``.
         """
 
     def with_vectors(self, sql: str, values: Sequence[Any], /) -> Iterator[Any]:
@@ -82,43 +82,43 @@ class Connection(Protocol):
     ) -> None:
         """Insert rows.
 
-        :param columns: their names with commas between. ``partition`` may be among them for any
+        :param columns: their names, separated by commas. ``partition`` may be among them for any
             table.
-        :param ignore: leave out rows whose key is already there.
+        :param ignore: skip rows whose key already exists.
         """
 
     def in_list(self, column: str, values: Sequence[Any]) -> Condition:
-        """Return the condition that a column has one of some values."""
+        """Return the condition that a column has one of these values."""
 
     def in_partition(self, alias: str, partition: str | None) -> Condition:
-        """Return the condition that keeps a derived table inside a partition, if one is named."""
+        """Return the condition that restricts a derived table to a partition, if one is given."""
 
     def of_message(self, alias: str, messages: str = "m") -> str:
-        """Return the condition that joins a derived table to one of messages."""
+        """Return the condition that joins a derived table to the messages."""
 
     def index_hint(self, index: str | None) -> str:
-        """Return what tells the planner to use an index; ``None`` for the primary key."""
+        """Return the planner hint to use an index; ``None`` for the primary key."""
 
     def null_safe(self, column: str) -> str:
-        """Return a comparison of a column with a value by which null equals null."""
+        """Return the condition that a column equals a value, null being equal to null."""
 
     def octets(self, column: str) -> str:
-        """Return the expression for the bytes of a text column."""
+        """Return the expression for the length of a text column in bytes."""
 
     def lock(self, partitions: Iterable[str] | None, /) -> None:
         """Take the write locks of these partitions until the transaction ends; ``None``: of all."""
 
     def new_ids(self, partition: str, table: str = "messages") -> Iterator[int]:
-        """Yield ids for rows of a partition; call it inside a write transaction."""
+        """Yield ids for new rows of a partition; call it inside a write transaction."""
 
 
 @contextmanager
 def decoding(what: str) -> Iterator[None]:
-    """Report values of rows that cannot be decoded as damage of the store.
+    """Report values that cannot be decoded as corruption of the store.
 
-    Put nothing but the decoding inside: a fault of our own would be called damage, too.
+    Wrap nothing but the decoding: a programming error inside would be reported as corruption.
 
-    :param what: the values, in the plural.
+    :param what: a plural noun for the values.
     :raises StoreCorruptError: they cannot be decoded.
     """
     try:

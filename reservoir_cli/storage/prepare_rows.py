@@ -1,4 +1,4 @@
-"""Preparing the rows of new messages, and what they answer."""
+"""Prepare the rows of new messages, and link replies to their questions."""
 
 import json
 import uuid
@@ -21,21 +21,21 @@ from reservoir_cli.messages import (
 from reservoir_cli.storage import fulltext
 from reservoir_cli.storage.portable_sql import Connection
 from reservoir_cli.storage.reads import to_message
-from reservoir_cli.storage.writes import join_kinds, present, source_of
+from reservoir_cli.storage.writes import find_present, join_kinds, source_of
 from reservoir_cli.tokens import TokenCounter, counter_id
 from reservoir_cli.util.clock import FAR_AHEAD
 
-#: No message is later.
+#: A time after that of every message.
 LATEST = 2**62
 
 
 class Prepared(NamedTuple):
-    """Messages on their way into a store.
+    """Messages ready to be inserted.
 
-    :param added: one entry a message; ``None`` where its source id is there already.
-    :param rows: of those that are new, with the columns of
+    :param added: one entry per message; ``None`` if its source id is already stored.
+    :param rows: the rows of the new messages, with the columns of
         :data:`~reservoir_cli.storage.writes.COLUMNS`.
-    :param texts: (id, what is indexed of it) of those.
+    :param texts: (id, text to index) of the new messages.
     """
 
     added: list[StoredMessage | None]
@@ -53,53 +53,54 @@ def prepare(
     *,
     pair: bool,
 ) -> Prepared:
-    """Make the rows of messages that are not there yet.
+    """Build the rows of those messages that are not stored yet.
 
-    :param now_ms: the time of messages without one; a reply comes behind its own question.
-    :param numbers: the ids they get.
-    :param pair: an assistant message without a trace id answers the newest open question.
+    :param now_ms: the time of messages without one; a reply is placed after its question.
+    :param numbers: the ids of the new messages.
+    :param pair: whether an assistant message without a trace id answers the newest open question.
     """
     for name in (scope.partition, scope.instance):
         check_name(str(name))
     counted_by = counter_id(counter)
-    known = present(connection, scope, [source_of(each) for each in messages if each.source_id])
-    made = Prepared([], [], [])
-    here: dict[str, int] = {}
+    sources = [source_of(message) for message in messages if message.source_id]
+    known = find_present(connection, scope, sources)
+    prepared = Prepared([], [], [])
+    question_times: dict[str, int] = {}
 
-    def asked(trace_id: str) -> int | None:
-        return here.get(trace_id) or _asked(connection, scope, trace_id)
+    def asked_at(trace_id: str) -> int | None:
+        return question_times.get(trace_id) or _asked_at(connection, scope, trace_id)
 
     for message in messages:
         trace_id = message.trace_id
         if trace_id is None and pair and message.role == "assistant":
             trace_id = _open_question(connection, scope, now_ms)
-        moment = _moment(message, trace_id, now_ms, asked)
+        moment = _moment(message, trace_id, now_ms, asked_at)
         if message.role == "user" and trace_id:
-            here[trace_id] = moment
+            question_times[trace_id] = moment
         row = _row(scope, message, trace_id, moment)
         if row[-2:] in known:
-            made.added.append(None)
+            prepared.added.append(None)
             continue
         known.add(row[-2:])
         number = next(numbers)
         text = clean_text(plain_text(message))
         row = (number, *row, counter.count(text), counted_by, join_kinds(message.secrets))
-        made.rows.append((*row, fulltext.count_terms(text), int(fulltext.asks(text))))
-        made.texts.append((number, text))
-        made.added.append(to_message(row))
-    return made
+        prepared.rows.append((*row, fulltext.count_terms(text), int(fulltext.asks(text))))
+        prepared.texts.append((number, text))
+        prepared.added.append(to_message(row))
+    return prepared
 
 
 def _moment(
-    message: Message, trace_id: str | None, now_ms: int, asked: Callable[[str], int | None]
+    message: Message, trace_id: str | None, now_ms: int, asked_at: Callable[[str], int | None]
 ) -> int:
-    """Return a message's own time, else now, or 1 ms behind its question if that is later than now.
+    """Return a message's own time, else now, or 1 ms after its question if that is in the future.
 
-    What is said in the same millisecond stays in the order of the ids.
+    Messages of the same millisecond are ordered by id.
     """
     if message.created_at:
         return to_epoch_ms(message.created_at)
-    question = asked(trace_id) if trace_id and message.role in ("assistant", "tool") else None
+    question = asked_at(trace_id) if trace_id and message.role in ("assistant", "tool") else None
     return now_ms if question is None or question <= now_ms else question + 1
 
 
@@ -112,20 +113,20 @@ def _row(scope: Scope, message: Message, trace_id: str | None, moment: int) -> t
         scope.instance,
         parse_role(message.role).value,
         clean_text(message.content),
-        _cleaned(message.name),
+        _clean(message.name),
         clean_text(json.dumps(calls, ensure_ascii=False)) if calls else None,
-        _cleaned(message.tool_call_id),
+        _clean(message.tool_call_id),
         moment,
         *source_of(message),
     )
 
 
-def _cleaned(text: str | None) -> str | None:
+def _clean(text: str | None) -> str | None:
     return None if text is None else clean_text(text)
 
 
-def _asked(connection: Connection, scope: Scope, trace_id: str) -> int | None:
-    """Return when the newest user message of a trace was said."""
+def _asked_at(connection: Connection, scope: Scope, trace_id: str) -> int | None:
+    """Return the time of the newest user message of a trace."""
     row = connection.execute(
         "SELECT MAX(created_at) FROM messages WHERE partition = ? AND trace_id = ? "
         "AND role = 'user'",
@@ -135,9 +136,9 @@ def _asked(connection: Connection, scope: Scope, trace_id: str) -> int | None:
 
 
 def _open_question(connection: Connection, scope: Scope, now_ms: int) -> str | None:
-    """Return the trace of the newest user message without a reply, among the last thousand.
+    """Return the trace of the newest unanswered user message, among the last thousand.
 
-    Those far ahead of now are the last resort.
+    Messages with a time far in the future are the last resort.
     """
     for until in (now_ms + FAR_AHEAD // timedelta(milliseconds=1), LATEST):
         row = connection.execute(

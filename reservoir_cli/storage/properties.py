@@ -1,29 +1,29 @@
-"""What a store knows of itself: one text a key.
+"""The properties of a store: a table of keys and texts.
 
-What is about one partition has its name behind a colon: a member of a guarded server who may not
-see that partition does not see it either.
+The key of a partition's property ends with a colon and the partition's name: row security hides
+it from members of a server who may not see the partition.
 """
 
 from reservoir_cli.storage.portable_sql import Connection
 
 #: The model whose vectors are compared.
 MODEL_ID, MODEL_NAME = "embedding_model_id", "embedding_model_name"
-#: The model whose vectors are being made beside them.
+#: The next model, whose vectors are being built.
 NEXT_ID, NEXT_NAME = "next_model_id", "next_model_name"
-#: The model whose vectors are still to be removed.
+#: The former model, whose vectors are being deleted.
 FORMER_ID = "former_model_id"
-#: The dimensions of the active model's vectors; a member's must have as many. On a server only.
+#: The dimensions of the active model's vectors, which every member's must have. On a server only.
 DIMENSIONS = "embedding_dimensions"
 #: The key of the fingerprints of forgotten messages.
 FORGOTTEN_KEY = "forgotten_key"
-#: Something was forgotten, and the file may still hold its words.
+#: Set while the file may still contain words of forgotten messages.
 UNFINISHED = "unfinished_forgetting"
-#: Describes the approximate index of a partition, which only a server has.
+#: The description of a partition's approximate index. On a server only.
 INDEX = "index"
 
 
 def of_partition(key: str, partition: str) -> str:
-    """Return the key of what is about one partition."""
+    """Return the key of a property of one partition."""
     return f"{key}:{partition}"
 
 
@@ -45,7 +45,7 @@ def put(connection: Connection, key: str, value: str) -> None:
 
 
 def put_first(connection: Connection, key: str, value: str) -> None:
-    """Set the value of a key that has none; of two writers the first one's holds."""
+    """Set the value of a key unless it has one; the first of two writers wins."""
     connection.execute(
         "INSERT INTO properties (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING",
         [key, value],

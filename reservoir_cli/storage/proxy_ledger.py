@@ -1,7 +1,7 @@
-"""The ledger of the proxy: what was added to which question, so that it is added again.
+"""The ledger of the proxy: the block added to each question, so that it can be added again.
 
-A client sends its own history back, without what the proxy added to it. If it were not added
-again, byte for byte, the provider could not use what it has in its cache.
+A client sends its own history back without the proxy's blocks. They have to be added again, byte
+for byte, for the provider's prompt cache to match.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ LIFETIME = timedelta(days=30)
 
 
 class Ledger:
-    """The ledger of a store, on its connection."""
+    """Read and write the ledger of a store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -28,7 +28,7 @@ class Ledger:
     ) -> dict[tuple[int, str], LedgerEntry]:
         """Return the entries of a conversation by ordinal and question.
 
-        :param masked: secrets must be hidden; entries in which they are not are left out.
+        :param masked: whether to leave out entries in which secrets are not redacted.
         """
         with self._store.snapshot():
             rows = self._connection.execute(
@@ -40,7 +40,7 @@ class Ledger:
         return {(entry.ordinal, entry.question): entry for entry in entries}
 
     def version(self, partition: str) -> int:
-        """Return a number that differs when a text of a partition has changed or is deleted."""
+        """Return a number that changes whenever a message's text in a partition changes."""
         with self._store.snapshot():
             return proxy_ledger_rows.version(self._connection, partition)
 
@@ -54,10 +54,10 @@ class Ledger:
         version: int,
         now: datetime,
     ) -> bool:
-        """Store an entry unless a text of the partition changed since it was quoted, or moved away.
+        """Store an entry unless a text of the partition has changed since the messages were read.
 
-        :param quoted: the ids of the messages.
-        :param version: what :meth:`version` was before they were read.
+        :param quoted: the ids of the messages that the entry quotes.
+        :param version: the result of :meth:`version` before they were read.
         :returns: whether it was stored.
         """
         key = [conversation, entry.ordinal, entry.question]
@@ -66,7 +66,7 @@ class Ledger:
         def write() -> bool:
             self._connection.lock([partition])
             changed = proxy_ledger_rows.version(self._connection, partition) != version
-            if changed or not self._are_there(partition, quoted):
+            if changed or not self._exist(partition, quoted):
                 return False
             self._connection.execute(proxy_ledger_rows.PUT, [partition, *key, *values])
             self._connection.executemany(
@@ -74,12 +74,12 @@ class Ledger:
             )
             return True
 
-        return self._store._written(write)
+        return self._store._run_write(write)
 
-    def _are_there(self, partition: str, ids: Sequence[int]) -> bool:
-        """Return whether messages are in the partition; it may have been moved."""
+    def _exist(self, partition: str, ids: Sequence[int]) -> bool:
+        """Return whether messages are still in the partition, which may have been moved."""
         listed, bound = self._connection.in_list("id", ids)
-        hint = self._connection.index_hint(None)  # else all messages of the partition are read
+        hint = self._connection.index_hint(None)  # else SQLite scans the partition
         rows = self._connection.execute(
             f"SELECT COUNT(*) FROM messages {hint} WHERE partition = ? AND {listed}",
             [partition, *bound],
@@ -87,7 +87,7 @@ class Ledger:
         return bool(rows.fetchone()[0] == len(set(ids)))
 
     def expire(self, partition: str, *, masked: bool, now: datetime) -> None:
-        """Delete entries that are too old, or show secrets that are to be hidden now."""
+        """Delete entries that are too old, or contain secrets although they must be redacted."""
 
         def write() -> None:
             self._connection.lock([partition])
@@ -97,4 +97,4 @@ class Ledger:
             )
             proxy_ledger_rows.drop_quoted(self._connection, partition)
 
-        self._store._written(write)
+        self._store._run_write(write)

@@ -1,4 +1,4 @@
-"""Rows of the ledger: how they are written, and deleted with the messages they quote."""
+"""Write rows of the proxy's ledger, and delete them with the messages they quote."""
 
 import os
 import time
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from reservoir_cli.storage.portable_sql import Connection
 
-#: What was added to one message of the user, in place of what was there.
+#: Insert or replace the block added to a user's message.
 PUT = """
     INSERT INTO ledger (partition, conversation, ordinal, question, block, tokens, masked, at)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (partition, conversation, ordinal, question) DO UPDATE SET
     block = excluded.block, tokens = excluded.tokens, masked = excluded.masked, at = excluded.at
 """
-#: A message that a row quotes.
+#: Insert a message that a row quotes.
 PUT_QUOTED = """
     INSERT INTO ledger_messages (partition, message_id, conversation, ordinal, question)
     VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
@@ -25,7 +25,7 @@ _ROW_OF = """
 
 
 def version(connection: Connection, partition: str) -> int:
-    """Return a number that differs when a text of a partition has changed or is deleted."""
+    """Return a number that changes whenever a message's text in a partition changes."""
     row = connection.execute(
         "SELECT tokens FROM ledger WHERE partition = ? AND conversation = ''", [partition]
     ).fetchone()
@@ -33,7 +33,7 @@ def version(connection: Connection, partition: str) -> int:
 
 
 def _change_version(connection: Connection, partition: str) -> None:
-    """Put another number into the row of no conversation, which only holds it."""
+    """Store a new version, in a row with an empty conversation."""
     number, now = int.from_bytes(os.urandom(4)) >> 1, int(time.time() * 1000)
     connection.execute(PUT, [partition, "", 0, "", "", number, 1, now])
 
@@ -47,11 +47,11 @@ def forget(connection: Connection, partition: str, ids: Sequence[int]) -> None:
         [partition, *bound],
     )
     drop_quoted(connection, partition)
-    _change_version(connection, partition)  # rows that are being written may quote them, too
+    _change_version(connection, partition)  # another process may be about to quote them
 
 
 def drop_quoted(connection: Connection, partition: str) -> None:
-    """Delete what says which messages rows quote that are gone."""
+    """Delete the quoted messages of rows that no longer exist."""
     connection.execute(
         "DELETE FROM ledger_messages WHERE partition = ? AND NOT EXISTS (SELECT 1 FROM ledger l "
         "WHERE l.partition = ledger_messages.partition "

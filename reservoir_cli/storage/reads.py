@@ -1,4 +1,4 @@
-"""Reads of messages: functions from a connection to values."""
+"""Read messages from a connection."""
 
 import json
 from array import array
@@ -7,7 +7,7 @@ from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from reservoir_cli.chat.tool_calls import unpaired
+from reservoir_cli.chat.tool_calls import find_unpaired
 from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.messages import (
     Key,
@@ -20,7 +20,12 @@ from reservoir_cli.messages import (
 )
 from reservoir_cli.storage import mark_rows
 from reservoir_cli.storage.compact_keys import Keys, by_partition
-from reservoir_cli.storage.filter_conditions import conditions, holds, one_thread, where_scope
+from reservoir_cli.storage.filter_conditions import (
+    conditions,
+    contains_text,
+    where_scope,
+    where_thread,
+)
 from reservoir_cli.storage.portable_sql import NO_LIMIT, UNDECODABLE, Connection
 from reservoir_cli.storage.records import Filter, IdField, Passage, ThreadName
 from reservoir_cli.util.fold_case import fold
@@ -30,24 +35,24 @@ COLUMNS = (
     "m.tool_calls, m.tool_call_id, m.created_at, m.source, m.source_id, m.tokens, m.counter, "
     "m.secrets"
 )
-#: No text of a message or a name goes on with a character behind it.
+#: The upper end of the range of ids with a prefix.
 _LAST_CHARACTER = "\U0010ffff"
-#: Ids that are read for a prefix: enough to show that it is ambiguous.
+#: How many ids to read for a prefix: enough to show that it is ambiguous.
 _IDS_SHOWN = 10
-#: The columns that are text in every message. SQLite keeps whatever type a damaged row has.
+#: The columns that always hold text. In a damaged row of SQLite they may hold any type.
 _texts = itemgetter(1, 3, 4, 6, 11, 12, 14)
 _in_time = attrgetter("created_at", "id")
 
 
 def to_message(row: Sequence[Any]) -> StoredMessage:
-    """Return a row of :data:`COLUMNS` as a value.
+    """Convert a row of :data:`COLUMNS` to a message.
 
-    :raises StoreCorruptError: it holds what no message can hold: the file was damaged.
+    :raises StoreCorruptError: the row cannot be a message, because the file was damaged.
     """
     try:
         texts = _texts(row)
-        if {*map(type, texts)} != {str} or any("\0" in each for each in texts):
-            raise ValueError("what is to be a text is none")
+        if {*map(type, texts)} != {str} or any("\0" in text for text in texts):
+            raise ValueError("not a text")
         calls = json.loads(row[8]) if row[8] else ()
         return StoredMessage(
             id=row[0],
@@ -70,7 +75,7 @@ def to_message(row: Sequence[Any]) -> StoredMessage:
     except UNDECODABLE as error:
         raise StoreCorruptError(
             f"the store is corrupt: message {row[0]} cannot be read",
-            hint="reservoir doctor says what else; the message is in a backup",
+            hint="reservoir doctor lists all damage; the message is in a backup",
         ) from error
 
 
@@ -82,10 +87,10 @@ def _stream(
     order: str,
     count: int | None = None,
 ) -> Iterator[Any]:
-    """Yield rows of messages that a filter lets through, its text included."""
+    """Yield the rows of messages that match a filter, including its text."""
     condition, bound = conditions(connection, scope, where)
     hint = ""
-    # Without it SQLite would walk through the whole scope to save itself the sorting.
+    # Without a hint SQLite would scan the whole scope to avoid sorting.
     if scope.partition is not None and where.trace_id is not None:
         hint = connection.index_hint("messages_by_trace")
     elif scope.partition is not None and where.conversation_id is not None:
@@ -97,7 +102,9 @@ def _stream(
     sql = f"SELECT m.content, m.tool_calls, {columns} FROM messages m {hint} WHERE {condition}"
     text = fold(where.text)
     rows = (
-        row[2:] for row in connection.stream(f"{sql} {order}", bound) if holds(row[0], row[1], text)
+        row[2:]
+        for row in connection.stream(f"{sql} {order}", bound)
+        if contains_text(row[0], row[1], text)
     )
     yield from islice(rows, count)
 
@@ -106,7 +113,7 @@ def last(connection: Connection, scope: Scope, count: int, where: Filter) -> lis
     """Return the newest messages of a scope, oldest first; all when ``count`` is 0."""
     order = "ORDER BY m.created_at DESC, m.id DESC"
     rows = list(_stream(connection, COLUMNS, scope, where, order, count or None))
-    return mark_rows.marked(connection, [to_message(row) for row in reversed(rows)])
+    return mark_rows.attach(connection, [to_message(row) for row in reversed(rows)])
 
 
 def starting_with(connection: Connection, field: IdField, prefix: str, scope: Scope) -> list[str]:
@@ -125,18 +132,18 @@ def starting_with(connection: Connection, field: IdField, prefix: str, scope: Sc
 def by_id(connection: Connection, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
     """Return these messages, if they are in the scope, oldest first."""
     in_scope, values = where_scope(scope)
-    # By their ids: for many of them SQLite would rather walk through the partition.
+    # Without the hint SQLite would scan the partition if there are many ids.
     hint = connection.index_hint(None)
     listed, bound = connection.in_list("m.id", ids)
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM messages m {hint} WHERE {listed} AND {in_scope}", [*bound, *values]
     )
     messages = map(to_message, rows.fetchall())
-    return mark_rows.marked(connection, sorted(messages, key=_in_time))
+    return mark_rows.attach(connection, sorted(messages, key=_in_time))
 
 
 def by_key(connection: Connection, keys: Iterable[Key]) -> list[StoredMessage]:
-    """Return these messages, if they are still there, oldest first."""
+    """Return these messages, if they still exist, oldest first."""
     messages = [
         message
         for partition, ids in by_partition(keys).items()
@@ -146,7 +153,7 @@ def by_key(connection: Connection, keys: Iterable[Key]) -> list[StoredMessage]:
 
 
 def shared_ids(connection: Connection) -> list[Key]:
-    """Return the messages whose id is also that of one in a partition before theirs."""
+    """Return the messages whose id is also used in an earlier partition."""
     rows = connection.execute("SELECT id FROM messages GROUP BY id HAVING COUNT(*) > 1").fetchall()
     listed, bound = connection.in_list("id", [row[0] for row in rows])
     same = connection.execute(
@@ -157,30 +164,34 @@ def shared_ids(connection: Connection) -> list[Key]:
 
 
 def with_partners(connection: Connection, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
-    """Return these messages and what belongs to them: their trace, tool calls and results."""
-    found = {message.id: message for message in by_id(connection, ids, scope)}
-    fresh, looked_up = list(found.values()), set[int]()
+    """Return these messages and their partners: trace, tool calls and results."""
+    by_number = {message.id: message for message in by_id(connection, ids, scope)}
+    fresh, looked_up = list(by_number.values()), set[int]()
     while fresh:
-        partners = _of_traces(connection, fresh, scope) - found.keys()
-        found.update((each.id, each) for each in by_id(connection, sorted(partners), scope))
-        known = sorted(found.values(), key=_in_time)
-        # Most calls and results are of one trace: only for the others the store is asked.
-        alone = [message for message in unpaired(known) if message.id not in looked_up]
-        looked_up |= {message.id for message in alone}
-        partners = _of_calls(connection, alone) - found.keys()
+        partners = _find_in_traces(connection, fresh, scope) - by_number.keys()
+        for message in by_id(connection, sorted(partners), scope):
+            by_number[message.id] = message
+        known = sorted(by_number.values(), key=_in_time)
+        # Most calls and their results share a trace: query the store only for the others.
+        single = [message for message in find_unpaired(known) if message.id not in looked_up]
+        looked_up |= {message.id for message in single}
+        partners = _find_callers_and_results(connection, single) - by_number.keys()
         fresh = by_id(connection, sorted(partners), scope)
-        found.update((message.id, message) for message in fresh)
-    return sorted(found.values(), key=_in_time)
+        by_number.update((message.id, message) for message in fresh)
+    return sorted(by_number.values(), key=_in_time)
 
 
-def _of_traces(connection: Connection, messages: Iterable[StoredMessage], scope: Scope) -> set[int]:
+def _find_in_traces(
+    connection: Connection, messages: Iterable[StoredMessage], scope: Scope
+) -> set[int]:
+    """Return the messages of a scope in the traces of these."""
     in_scope, values = where_scope(scope)
     traces: dict[str, set[str]] = {}
     for message in messages:
         traces.setdefault(message.partition, set()).add(message.trace_id)
     partners: set[int] = set()
-    for partition, of_partition in traces.items():
-        listed, bound = connection.in_list("m.trace_id", sorted(of_partition))
+    for partition, trace_ids in traces.items():
+        listed, bound = connection.in_list("m.trace_id", sorted(trace_ids))
         rows = connection.execute(
             f"""
             SELECT m.id FROM messages m {connection.index_hint("messages_by_trace")}
@@ -192,17 +203,19 @@ def _of_traces(connection: Connection, messages: Iterable[StoredMessage], scope:
     return partners
 
 
-def _of_calls(connection: Connection, messages: Iterable[StoredMessage]) -> set[int]:
-    """Return the results of open calls, and the callers of results."""
+def _find_callers_and_results(
+    connection: Connection, messages: Iterable[StoredMessage]
+) -> set[int]:
+    """Return the callers of tool results, and the results of all other messages' calls."""
     partners: set[int] = set()
     for message in messages:
         is_result = message.role is Role.TOOL
-        partners.update((_caller if is_result else _results)(connection, message))
+        partners.update((_find_caller if is_result else _find_results)(connection, message))
     return partners
 
 
-def _results(connection: Connection, caller: StoredMessage) -> list[int]:
-    """Return the tool results whose call a message made."""
+def _find_results(connection: Connection, caller: StoredMessage) -> list[int]:
+    """Return the results of a message's tool calls."""
     listed, bound = connection.in_list("m.tool_call_id", [call.id for call in caller.tool_calls])
     rows = connection.execute(
         f"""
@@ -219,14 +232,14 @@ def _results(connection: Connection, caller: StoredMessage) -> list[int]:
             caller.id,
         ],
     ).fetchall()
-    # The id may be used again later: a result belongs to the nearest call before it.
+    # A call id may be reused later: a result belongs to the nearest call before it.
     results = (to_message(row) for row in rows)
-    return [each.id for each in results if _caller(connection, each) == [caller.id]]
+    return [result.id for result in results if _find_caller(connection, result) == [caller.id]]
 
 
-def _caller(connection: Connection, result: StoredMessage) -> list[int]:
-    """Return the nearest message before a tool result that made its call."""
-    hint, condition, values = one_thread(connection, result.conversation_id)
+def _find_caller(connection: Connection, result: StoredMessage) -> list[int]:
+    """Return the nearest message before a tool result that contains its call."""
+    hint, condition, values = where_thread(connection, result.conversation_id)
     rows = connection.execute(
         f"""
         SELECT m.id FROM messages m {hint} WHERE m.partition = ? AND m.instance = ?
@@ -248,9 +261,9 @@ def _caller(connection: Connection, result: StoredMessage) -> list[int]:
 def unembedded(
     connection: Connection, table: str, scope: Scope, limit: int, *, newest: bool
 ) -> list[StoredMessage]:
-    """Return messages without vectors as they came in, the last ones first if ``newest``.
+    """Return messages without vectors in the order they were added, reversed if ``newest``.
 
-    Not by their times: to sort a backlog of a million for each batch would take hours in all.
+    They are not sorted by time: sorting a million pending messages for each batch takes hours.
 
     :param table: ``pending``, or ``rebuilding`` for the model that is being built.
     """
@@ -267,7 +280,7 @@ def unembedded(
 
 
 def unembedded_keys(connection: Connection, table: str, scope: Scope) -> Keys:
-    """Return the keys of messages without vectors, the newest in time first.
+    """Return the keys of messages without vectors, newest first.
 
     They are sorted once for a whole run; see :func:`unembedded`.
 
@@ -286,7 +299,7 @@ def unembedded_keys(connection: Connection, table: str, scope: Scope) -> Keys:
 
 
 def count_unembedded(connection: Connection, table: str, scope: Scope) -> int:
-    """Return how many messages of a scope have no vectors yet."""
+    """Count the messages of a scope that have no vectors yet."""
     condition, values = where_scope(scope)
     join = f"{connection.ordered_join} messages m ON {connection.of_message('p')}"
     row = connection.execute(
@@ -297,13 +310,13 @@ def count_unembedded(connection: Connection, table: str, scope: Scope) -> int:
 
 def find(connection: Connection, scope: Scope, where: Filter) -> Keys:
     """Return the keys of messages in order of time."""
-    # With the sign an index on conversations is taken, where there is one, not that of times.
+    # The sign keeps SQLite from using the index on times instead of the one on conversations.
     sign = "+" if where.session or where.conversation_id else ""
     order = f"ORDER BY {sign}m.created_at, m.id"
     if where.text or scope.partition is None:
         return Keys(_stream(connection, "m.partition, m.id", scope, where, order))
     condition, bound = conditions(connection, scope, where)
-    # Few have a pin or a tag: they are looked up by their ids, not found among all of the scope.
+    # Few messages have a pin or a tag: look them up by id instead of scanning the scope.
     hint = connection.index_hint(None) if where.pinned or where.tag else ""
     ids = connection.numbers(
         "t.id", f"FROM (SELECT m.id FROM messages m {hint} WHERE {condition} {order}) t", bound
@@ -323,7 +336,7 @@ def threads(connection: Connection, scope: Scope, where: Filter) -> "dict[Thread
 def passages(
     connection: Connection, model_id: str, keys: Iterable[Key]
 ) -> Iterator[tuple[Key, Passage]]:
-    """Yield the passages of messages in their order."""
+    """Yield the passages of messages, ordered by message and passage."""
     for partition, ids in by_partition(keys).items():
         in_partition, values = connection.in_partition("e", partition)
         listed, bound = connection.in_list("e.message_id", ids)

@@ -1,4 +1,4 @@
-"""What a store takes and gives: values that pass between it and its callers."""
+"""Value types that a store and its callers exchange."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which messages of a scope are meant; ``None`` leaves a field open.
+    """Conditions on the messages of a scope; ``None`` matches every message.
 
-    :param text: they say this, word for word, in content or tool calls; case is ignored.
-    :param session: they are of this conversation, or of a part of it: an id that goes on with
-        a slash, as those of sub-agents do.
+    :param text: a literal text in their content or tool calls; case is ignored.
+    :param session: the id of their conversation, or its beginning up to a slash: sub-agents
+        append a slash and an id of their own.
     :param source: the tool they came from.
     :param project: the folder that their conversation was about.
-    :param tag: a name that a person gave them.
-    :param pinned: only those that are pinned.
-    :param secrets: only those in which secrets were found.
-    :param documents: whether texts of a folder count as well.
+    :param tag: a tag that a person gave them.
+    :param pinned: only pinned messages.
+    :param secrets: only messages in which secrets were found.
+    :param documents: whether to include the documents of an ingested folder.
     """
 
     role: str | None = None
@@ -41,15 +41,15 @@ class Filter:
     session: str | None = None
 
 
-#: Ids of texts that may be given by their beginnings.
+#: The text ids that may be abbreviated to a prefix.
 IdField = Literal["trace_id", "conversation_id"]
 
 
 class Passage(NamedTuple):
-    """A part of a message that has a vector of its own.
+    """A part of a message with its own vector.
 
-    :param start: offset of its first character in the message's text.
-    :param end: offset behind its last.
+    :param start: the offset of its first character in the message's text.
+    :param end: the offset after its last character.
     :param vector: float32, shape (dimensions,), length 1.
     """
 
@@ -61,24 +61,24 @@ class Passage(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Something wrong with a store.
+    """A fault of a store.
 
-    :param detail: what it is, without any text of a message.
-    :param repairable: ``repair`` mends it; else a backup is needed.
+    :param detail: a description, without any text of a message.
+    :param repairable: whether ``repair`` fixes it; otherwise a backup is needed.
     """
 
     detail: str
     repairable: bool
 
 
-#: Partition, instance, and conversation: ``None`` for what an instance has outside of any.
+#: Partition, instance and conversation: ``None`` for the messages outside of any conversation.
 ThreadName = tuple[str, str, str | None]
 
 
 class PlaceSummary(NamedTuple):
-    """What a partition holds in one instance.
+    """The number, size and times of the messages in one instance.
 
-    :param bytes: of text, in UTF-8.
+    :param bytes: the size of their texts in UTF-8.
     """
 
     partition: str
@@ -91,7 +91,7 @@ class PlaceSummary(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConversationSummary:
-    """A conversation, how many messages it has, and when they were said.
+    """A conversation, the number of its messages, and the times of its first and last one.
 
     :param question: the beginning of its first question, if it has no title.
     """
@@ -106,16 +106,16 @@ class ConversationSummary:
 
     @property
     def thread(self) -> ThreadName:
-        """Its partition, its instance, and its id."""
+        """The conversation's partition, instance and id."""
         return self.partition, self.instance, self.conversation.id
 
 
 class LedgerEntry(NamedTuple):
-    """What the proxy added to one question.
+    """The block that the proxy added to a question.
 
     :param ordinal: the question's number in its conversation.
-    :param question: a hash of the question and of those before it.
-    :param masked: secrets are hidden in it.
+    :param question: a hash of the question and of all questions before it.
+    :param masked: whether secrets in the block are redacted.
     """
 
     ordinal: int

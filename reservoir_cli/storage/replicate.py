@@ -1,9 +1,9 @@
-"""Carrying a whole store over to another, of whatever kind the two are.
+"""Copy a whole store to another, between any two databases.
 
-It goes in batches, each in one transaction with a mark of how far it came: an interrupted copy
-is resumed there. At the end both stores are read through and compared. Messages keep their
-ids, unless they come to a file and two partitions of a server use the same one; what is derived
-from them is rebuilt at the destination.
+The copy runs in batches. Each transaction also stores the position reached, so that an
+interrupted copy can resume there. At the end both stores are read and compared. Messages keep
+their ids, unless the target is a file and two partitions of a server use the same id. Indexes are
+rebuilt at the target.
 """
 
 import hashlib
@@ -21,21 +21,21 @@ from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, refuse
 from reservoir_cli.util.progress import Progress
 
 _AT_ONCE = 500
-#: A sum of hashes is kept below this.
+#: The modulus for sums of hashes.
 _HASHES = 2**256
 
 
-#: The ids of messages that get another one where they arrive.
-Renamed = Mapping[Key, int]
+#: The new ids of messages that cannot keep theirs in the target.
+NewIds = Mapping[Key, int]
 
 
 def copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
-    """Copy a store into an empty one, or go on with a copy that was broken off.
+    """Copy a store into an empty one, or resume an interrupted copy.
 
-    :returns: what was copied, by its kind.
-    :raises UsageError: the target is the source, or holds something else.
-    :raises StoreError: the source is itself a copy that is not finished.
-    :raises ReservoirError: the two differ at the end.
+    :returns: the number of copied rows of each kind.
+    :raises UsageError: the target is the source, or is not empty.
+    :raises StoreError: the source is itself an unfinished copy.
+    :raises ReservoirError: the two stores differ at the end.
     """
     _refuse_itself(source, target)
     target.receiving = True
@@ -74,36 +74,36 @@ def _copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
     after = _begin(source, target)
     total = source.holdings()["messages"]
     with source.snapshot():
-        renamed = _renamed(source) if target.files() else {}
-        # At first for the names of the models; again at the end, for what else there is.
-        dump.load_metadata(target, dump.metadata(source))
-        done = target.holdings()["messages"]  # of a copy that was interrupted
+        new_ids = _assign_new_ids(source) if target.files() else {}
+        # Now, because loading vectors needs the names of the models, and again at the end.
+        dump.load_metadata(target, dump.read_metadata(source))
+        copied = target.holdings()["messages"]  # by an interrupted copy
         for batch in _batches(source, after):
             with target.write():
-                dump.load(target, _rename(batch, renamed))
+                dump.load(target, _rename(batch, new_ids))
                 _set_mark(source, target, batch.keys[-1])
-            progress("copying messages", done := done + len(batch.messages), total)
-        dump.load_metadata(target, dump.metadata(source))
+            progress("copying messages", copied := copied + len(batch.messages), total)
+        dump.load_metadata(target, dump.read_metadata(source))
         progress("comparing", 0, 0)
-        if _digest(source, renamed) != _digest(target):
+        if _digest(source, new_ids) != _digest(target):
             raise ReservoirError(
                 "the copy differs from its source: one of the two was changed in between",
-                hint=f"{_emptying(target)}, then copy again",
+                hint=f"{_describe_removal(target)}, then copy again",
             )
     target.set_property(UNFINISHED_COPY, None)
     return _counts(target)
 
 
-def _renamed(source: Store) -> Renamed:
-    """Return new ids, behind all others, for messages whose id another partition uses, too."""
-    if not (twins := source.shared_ids()):
+def _assign_new_ids(source: Store) -> NewIds:
+    """Return new ids, greater than all others, for messages whose id another partition uses."""
+    if not (shared := source.shared_ids()):
         return {}
     last = max(key.id for batch in _batches(source) for key in batch.keys)
-    return {key: last + at for at, key in enumerate(twins, 1)}
+    return {key: last + at for at, key in enumerate(shared, 1)}
 
 
 def _begin(source: Store, target: Store) -> Key | None:
-    """Return the key behind which an interrupted copy goes on; ``None`` for the beginning."""
+    """Mark the target as a copy, and return the last key already copied, if any."""
     mark = _find_mark(source, target)
     if mark is None:
         _set_mark(source, target, None)
@@ -116,36 +116,37 @@ def _find_mark(source: Store, target: Store) -> Any:
     mark = json.loads(target.get_property(UNFINISHED_COPY) or "null")
     if mark is None:
         held = target.holdings()
-        if held["messages"] or held["conversations"] or dump.metadata(target) != DumpMetadata():
+        metadata = dump.read_metadata(target)
+        if held["messages"] or held["conversations"] or metadata != DumpMetadata():
             raise UsageError(
                 f"{target.location} is not empty",
-                hint="reservoir export and ingest bring two stores together",
+                hint="to merge two stores, use reservoir export and ingest",
             )
         return None
     if mark["source"] not in (_place(source), source.location):
         raise UsageError(
             f"{target.location} is an unfinished copy of {mark['source']}",
-            hint="finish that one first, or take an empty target",
+            hint="finish that one first, or use an empty target",
         )
     if "step" in mark:
         raise UsageError(
             f"{target.location} is an unfinished copy by an older version of reservoir",
-            hint=f"{_emptying(target)}, then copy again",
+            hint=f"{_describe_removal(target)}, then copy again",
         )
     return mark
 
 
 def _place(store: Store) -> str:
-    """Where a store is, from whatever folder one looks."""
+    """Return the absolute path or the URL of a store."""
     files = store.files()
     return str(files[0]) if files else store.location
 
 
-def _emptying(store: Store) -> str:
-    """How a store is taken away."""
+def _describe_removal(store: Store) -> str:
+    """Return the instruction that removes a store."""
     if store.files():
         path, log, index, *_ = store.files()
-        return f"remove {path}, and {log.name} and {index.name} where they are"
+        return f"remove {path}, and {log.name} and {index.name} if they exist"
     return f"psql {store.location} -c 'DROP SCHEMA reservoir CASCADE'"
 
 
@@ -160,12 +161,12 @@ def _batches(store: Store, after: Key | None = None) -> Iterator[DumpBatch]:
         after = batch.keys[-1]
 
 
-def _rename(batch: DumpBatch, renamed: Renamed) -> DumpBatch:
-    """Return a batch with the ids that its messages get."""
-    links = _rename_links(batch.links, renamed)
-    if renamed.keys().isdisjoint(batch.keys):
+def _rename(batch: DumpBatch, new_ids: NewIds) -> DumpBatch:
+    """Return a batch with the new ids of its messages."""
+    links = _rename_links(batch.links, new_ids)
+    if new_ids.keys().isdisjoint(batch.keys):
         return replace(batch, links=links)
-    new = {key.id: renamed.get(key, key.id) for key in batch.keys}
+    new = {key.id: new_ids.get(key, key.id) for key in batch.keys}
     first, second = ([new[number] for number in ids] for ids in batch.waiting)
     return DumpBatch(
         [(new[row[0]], *row[1:]) for row in batch.messages],
@@ -177,12 +178,12 @@ def _rename(batch: DumpBatch, renamed: Renamed) -> DumpBatch:
     )
 
 
-def _rename_links(links: list[Link], renamed: Renamed) -> list[Link]:
+def _rename_links(links: list[Link], new_ids: NewIds) -> list[Link]:
     return [
         (
             partition,
-            renamed.get(Key(partition, source), source),
-            renamed.get(Key(partition, target), target),
+            new_ids.get(Key(partition, source), source),
+            new_ids.get(Key(partition, target), target),
             score,
             kind,
         )
@@ -190,16 +191,16 @@ def _rename_links(links: list[Link], renamed: Renamed) -> list[Link]:
     ]
 
 
-def _digest(store: Store, renamed: Renamed | None = None) -> dict[str, tuple[int, int]]:
-    """Return how much a store holds of each kind, and a hash of it, whatever its order.
+def _digest(store: Store, new_ids: NewIds | None = None) -> dict[str, tuple[int, int]]:
+    """Return the number of rows of each kind, and a hash of them that ignores their order.
 
-    :param renamed: the ids under which messages are compared with those of the other store.
+    :param new_ids: the ids that messages have in the other store.
     """
-    renamed = renamed or {}
+    new_ids = new_ids or {}
     names = ("messages", "vectors", "waiting", "links", "marks", "runs", "metadata")
     counts, sums = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
 
-    def take(name: str, rows: Iterable[Any]) -> None:
+    def add(name: str, rows: Iterable[Any]) -> None:
         for row in rows:
             digest = hashlib.sha256(json.dumps(row, default=bytes.hex).encode()).digest()
             counts[name] += 1
@@ -207,19 +208,19 @@ def _digest(store: Store, renamed: Renamed | None = None) -> dict[str, tuple[int
 
     with store.snapshot():
         for dumped in _batches(store):
-            batch = _rename(dumped, renamed)
+            batch = _rename(dumped, new_ids)
             partitions = {number: partition for partition, number in batch.keys}
-            take("messages", batch.messages)
-            take("vectors", ((partitions[row[0]], row) for row in batch.vectors))
+            add("messages", batch.messages)
+            add("vectors", ((partitions[row[0]], row) for row in batch.vectors))
             for at, ids in enumerate(batch.waiting):
-                take("waiting", ((at, partitions[number], number) for number in ids))
-            take("links", batch.links)
-            take("marks", [*batch.tags, *batch.pins])
-        metadata = dump.metadata(store)
-        take("metadata", [*metadata.conversations, metadata.forgotten, *metadata.summaries])
-        take("metadata", metadata.sources)
-        take("metadata", metadata.properties.items())
-        take("runs", metadata.runs)
+                add("waiting", ((at, partitions[number], number) for number in ids))
+            add("links", batch.links)
+            add("marks", [*batch.tags, *batch.pins])
+        metadata = dump.read_metadata(store)
+        add("metadata", [*metadata.conversations, metadata.forgotten, *metadata.summaries])
+        add("metadata", metadata.sources)
+        add("metadata", metadata.properties.items())
+        add("runs", metadata.runs)
     return {name: (counts[name], sums[name]) for name in names}
 
 

@@ -1,4 +1,4 @@
-"""A connection to a store: its transactions, and what the store knows of itself."""
+"""A connection to a store: its transactions and its properties."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -16,8 +16,8 @@ class Session(ABC):
 
     :param location: a path, or a URL without its password.
     :param read_only: whether nothing can be written.
-    :param receiving: whether this program copies into the store; until the copy is finished, all
-        other writes are refused.
+    :param receiving: whether this program is copying into the store; all other writes are refused
+        until the copy is finished.
     """
 
     location: str
@@ -30,12 +30,12 @@ class Session(ABC):
         """Close the file or connection."""
 
     def keep_warm(self) -> None:  # noqa: B027 - a server's database has a cache of its own
-        """Prepare for many questions."""
+        """Prepare to answer many questions: keep ranking data in memory."""
 
     def beside(self, question: str, work: Callable[[], Result]) -> Result:
-        """Return what a function returns.
+        """Call a function and return its result.
 
-        A store that is prepared for many questions looks up the words of one meanwhile.
+        A warm store looks up the words of the question at the same time.
         """
         return work()
 
@@ -52,25 +52,25 @@ class Session(ABC):
 
     @abstractmethod
     def snapshot(self) -> AbstractContextManager[None]:
-        """Open a read transaction, so that everything inside is read as of one moment."""
+        """Open a read transaction: every read inside sees the same state."""
 
-    def _written(self, work: Callable[[], Result], wait: float | None = None) -> Result:
-        """Do a write in a transaction."""
+    def _run_write(self, work: Callable[[], Result], wait: float | None = None) -> Result:
+        """Call a function in a write transaction."""
         with self.write(wait):
             return work()
 
-    def _seen(self, work: Callable[[], Result]) -> Result:
-        """Read in a transaction."""
+    def _run_read(self, work: Callable[[], Result]) -> Result:
+        """Call a function in a read transaction."""
         with self.snapshot():
             return work()
 
     def get_property(self, key: str) -> str | None:
-        """Return what the store knows of itself under a name."""
-        return self._seen(lambda: properties.get(self._connection, key))
+        """Return the value of a property; ``None`` if it is not set."""
+        return self._run_read(lambda: properties.get(self._connection, key))
 
     def set_property(self, key: str, value: str | None) -> None:
-        """Store something about the store itself under a name; ``None`` deletes it."""
+        """Set a property of the store; ``None`` deletes it."""
         if value is None:
-            self._written(lambda: properties.drop(self._connection, key))
+            self._run_write(lambda: properties.drop(self._connection, key))
         else:
-            self._written(lambda: properties.put(self._connection, key, value))
+            self._run_write(lambda: properties.put(self._connection, key, value))

@@ -1,4 +1,4 @@
-"""How far the files of other tools were read, so that only what is new is read again."""
+"""Records of how far the files of other tools were read, so that imports read only what is new."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
@@ -8,23 +8,23 @@ from reservoir_cli.storage import conversations, reads, writes
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.source_rows import COLUMNS, PUT
 
-#: The key of a state under which conversations stand that are not to be stored.
+#: The key in a state for the conversations that must not be stored.
 MARKED = "do_not_index"
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file of another tool, as it was when it was read last.
+    """A file of another tool, as of its last read.
 
-    :param machine: the name of the computer that it lies on.
+    :param machine: the name of the file's computer.
     :param tool: the importer that read it.
-    :param version: of the importer.
-    :param head: a hash of its first bytes, of as many as were read and at most 4 KiB.
+    :param version: the version of the importer.
+    :param head: a hash of the first bytes that were read, at most 4 KiB.
     :param tail: a hash of the 4 KiB before ``bytes_read``.
-    :param bytes_read: from where it is read on.
-    :param state: what the importer has to know of those bytes, as JSON; never the text of a
-        message. Empty if the file has to be read from its beginning.
-    :param settled: nothing of it is held back.
+    :param bytes_read: the offset at which reading continues.
+    :param state: the importer's state at that offset, as JSON, never the text of a message.
+        Empty if the file has to be read from its beginning.
+    :param settled: whether none of its messages is held back.
     """
 
     partition: str
@@ -42,13 +42,15 @@ class SourceFile:
 
 
 class Sources:
-    """The sources of a store, on its connection."""
+    """Read and write the sources of a store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._connection = store._connection
 
-    def seen(self, partition: str, machine: str, tool: str) -> dict[str, tuple[int, int, int]]:
+    def file_states(
+        self, partition: str, machine: str, tool: str
+    ) -> dict[str, tuple[int, int, int]]:
         """Return (size, mtime_ns, settled) of the files of a tool, by their path."""
         with self._store.snapshot():
             rows = self._connection.execute(
@@ -59,7 +61,7 @@ class Sources:
         return {path: (size, mtime_ns, settled) for path, size, mtime_ns, settled in rows}
 
     def get(self, partition: str, machine: str, path: str) -> SourceFile | None:
-        """Return what is known of a file."""
+        """Return the record of a file, if there is one."""
         with self._store.snapshot():
             row = self._connection.execute(
                 f"SELECT {COLUMNS} FROM sources WHERE partition = ? AND machine = ? AND path = ?",
@@ -68,20 +70,22 @@ class Sources:
         return None if row is None else SourceFile(*row)
 
     def put(self, file: SourceFile) -> None:
-        """Store how far a file was read."""
+        """Store the record of a file."""
         with self._store.write():
             self._connection.execute(PUT, astuple(file))
 
     def drop(self, partition: str, machine: str, paths: Iterable[str]) -> None:
-        """Delete what is known of files."""
+        """Delete the records of files."""
         with self._store.write():
             self._connection.executemany(
                 "DELETE FROM sources WHERE partition = ? AND machine = ? AND path = ?",
                 [(partition, machine, path) for path in paths],
             )
 
-    def stored(self, scope: Scope, source: str, ids: Sequence[str]) -> dict[str, StoredMessage]:
-        """Return the messages of a place that have these source ids."""
+    def find_stored(
+        self, scope: Scope, source: str, ids: Sequence[str]
+    ) -> dict[str, StoredMessage]:
+        """Return the messages of a partition and instance with these source ids, by source id."""
         listed, bound = self._connection.in_list("source_id", ids)
         with self._store.snapshot():
             rows = self._connection.execute(
@@ -96,11 +100,9 @@ class Sources:
         return {own: messages[number] for own, number in rows}
 
     def conversations(self, scope: Scope, source: str, beginning: str) -> list[str]:
-        """Return the conversations with messages of a place whose source id begins so.
+        """Return the newest eight conversations with a message whose source id has a prefix.
 
-        The newest come first, and few are enough.
-
-        :param beginning: hexadecimal digits, as are those behind it.
+        :param beginning: the prefix, hexadecimal as the whole id.
         """
         with self._store.snapshot():
             rows = self._connection.execute(
@@ -112,8 +114,8 @@ class Sources:
             ).fetchall()
         return [row[0] for row in rows]
 
-    def marked(self, partition: str, machine: str, tool: str) -> list[str]:
-        """Return the states of files with a conversation that is not to be stored."""
+    def find_marked(self, partition: str, machine: str, tool: str) -> list[str]:
+        """Return the states of files with a conversation that must not be stored."""
         with self._store.snapshot():
             rows = self._connection.execute(
                 "SELECT state FROM sources WHERE partition = ? AND machine = ? AND tool = ? "
@@ -136,10 +138,10 @@ class Sources:
                 ).fetchone()
             ]
 
-    def present(
+    def find_present(
         self, places: Iterable[Scope], ids: Sequence[tuple[str, str]]
     ) -> set[tuple[str, str]]:
-        """Return those of some (source, source id) that one of these places has."""
+        """Return the (source, source id) among these that one of the places has stored."""
         with self._store.snapshot():
-            known = [writes.present(self._connection, place, ids) for place in places]
+            known = [writes.find_present(self._connection, place, ids) for place in places]
         return set().union(*known)

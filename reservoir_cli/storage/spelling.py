@@ -1,27 +1,28 @@
-"""Words of a question that stand nowhere, and the words of the index that are spelt almost so.
+"""Find words of a query that the index lacks, and suggest similarly spelled ones.
 
-Stems are compared: what differs by an ending is the same word already. The vocabulary is read only
-for words without a single hit, and only where it begins with the same letters.
+Stems are compared, so words that differ only by an ending are already equal. The vocabulary is
+read only for words without a single hit, and only the part with the same first letters.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 
 from reservoir_cli.storage.candidates import Posting, Respelt
 
-#: Shorter stems have too many neighbours; from the second length on, two slips are allowed.
+#: The shortest stem to correct, because shorter ones have too many neighbours, and the shortest
+#: one in which two slips are allowed.
 SHORTEST, LONG = 5, 9
-#: What the stemmer takes off the end of a word if it is spelt right.
+#: The endings that the stemmer removes if they are spelled correctly.
 _ENDINGS = (
     *("ation", "ations", "ization", "ement", "ments", "ment", "ness", "ence", "ance"),
     *("able", "ible", "ities", "ously", "fully", "ively"),
 )
 _LONGEST_ENDING = max(map(len, _ENDINGS))
-#: So many words of a question are looked up, and so many neighbours of each are tried.
+#: The most words of a question that are corrected, and the most neighbours tried for each.
 _WORDS, _TRIED = 3, 5
 
 
 def slips_allowed(stem: str) -> int:
-    """Return by how many slips of the pen another stem may differ and still be meant."""
+    """Return the number of typing errors up to which a stem is corrected."""
     if len(stem) < SHORTEST or not stem.isalpha():
         return 0
     return 2 if len(stem) >= LONG else 1
@@ -32,12 +33,13 @@ def respell(
     vocabulary: Callable[[str], Iterable[tuple[str, int]]],
     posting_of: Callable[[str], Posting],
 ) -> tuple[tuple[Respelt, ...], tuple[Posting, ...]]:
-    """Find what was probably meant by words that stand nowhere in a scope.
+    """Find the stems that were probably meant by words that no message of a scope contains.
 
-    :param absent: the stems of the words, and the words as typed.
-    :param vocabulary: returns stems of the index that begin as a stem does, with their messages.
-    :param posting_of: returns where a stem stands in the scope.
-    :returns: the words that were found another way, and where the stems meant by them stand.
+    :param absent: the words as typed, by their stems.
+    :param vocabulary: returns the stems of the index that begin like a stem, with the number of
+        their messages.
+    :param posting_of: returns the posting of a stem in the scope.
+    :returns: the corrected words, and the postings of their corrections.
     """
     words: list[Respelt] = []
     postings: list[Posting] = []
@@ -53,15 +55,15 @@ def respell(
 
 
 def _nearest(stem: str, vocabulary: Iterable[tuple[str, int]]) -> list[str]:
-    """Return the stems that differ least, of equally near ones the most common first."""
+    """Return the stems that differ least first, and of equally near ones the most common first."""
     most, letters = slips_allowed(stem), set(stem)
-    shorter = without_ending(stem)
+    shorter = stems_without_ending(stem)
     near = []
     for other, count in vocabulary:
         if other in shorter:
             near.append((1, -count, other))
             continue
-        # Each slip changes at most two letters of the set: nearly all stems end here.
+        # Each slip changes at most two letters of the set: this test rejects nearly all stems.
         if (
             abs(len(other) - len(stem)) > most
             or len(letters.symmetric_difference(other)) > 2 * most
@@ -72,8 +74,8 @@ def _nearest(stem: str, vocabulary: Iterable[tuple[str, int]]) -> list[str]:
     return [other for *_, other in sorted(near)]
 
 
-def without_ending(stem: str) -> list[str]:
-    """Return beginnings of a stem behind which an ending with one slip stands."""
+def stems_without_ending(stem: str) -> list[str]:
+    """Return the beginnings of a stem that a misspelled ending follows."""
     return [
         stem[:length]
         for length in range(max(SHORTEST, len(stem) - _LONGEST_ENDING - 1), len(stem) - 2)
@@ -82,7 +84,7 @@ def without_ending(stem: str) -> list[str]:
 
 
 def count_slips(one: str, other: str) -> int:
-    """Count the letters left out, added, replaced or swapped with their neighbour."""
+    """Count the letters omitted, added, replaced or swapped with their neighbour."""
     before, above = [0] * (len(other) + 1), list(range(len(other) + 1))
     for row, letter in enumerate(one, 1):
         current = [row]

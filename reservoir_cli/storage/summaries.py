@@ -1,4 +1,4 @@
-"""Summaries of conversations: derived from messages, and forgotten with them."""
+"""Summaries of conversations, which are deleted when their messages are forgotten."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class Summary(NamedTuple):
-    """What a conversation was about.
+    """The summary of a conversation.
 
-    :param digest: a hash of the messages that were summarised.
+    :param digest: a hash of the summarised messages.
     :param made_by: ``extract``, or the program that wrote it.
-    :param first_at: when the conversation began, milliseconds since 1970.
-    :param model_id: identity of the model that made the vector.
+    :param first_at: the start of the conversation, milliseconds since 1970.
+    :param model_id: the identity of the model that computed the vector.
     """
 
     partition: str
@@ -34,14 +34,13 @@ class Summary(NamedTuple):
 
 
 def _summary(row: Sequence[Any]) -> "Summary":
-    """Make a summary of a row of :data:`COLUMNS`."""
+    """Convert a row of :data:`COLUMNS` to a summary."""
     *values, vector = row
-    summary = Summary(*values)
-    return summary._replace(vector=_vector(vector))
+    return Summary(*values)._replace(vector=_vector(vector))
 
 
 class Summaries:
-    """The summaries of a store, on its connection."""
+    """Read and write the summaries of a store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -60,7 +59,7 @@ class Summaries:
         return [_summary(row) for row in rows]
 
     def put(self, summary: Summary) -> None:
-        """Store a summary in place of the one before it."""
+        """Store a summary, replacing the conversation's previous one."""
         vector = None if summary.vector is None else summary.vector.astype("<f4").tobytes()
         key = [summary.partition, summary.instance, summary.conversation_id]
         values = [summary.digest, summary.text, summary.made_by, summary.first_at, summary.model_id]

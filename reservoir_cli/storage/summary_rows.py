@@ -1,4 +1,4 @@
-"""Rows of summaries: how they are written, moved and deleted with their messages."""
+"""SQL statements that write, move and delete rows of summaries."""
 
 from collections.abc import Iterable
 
@@ -6,13 +6,14 @@ from reservoir_cli.messages import StoredMessage
 from reservoir_cli.storage.portable_sql import Connection
 
 COLUMNS = "partition, instance, conversation_id, digest, text, made_by, first_at, model_id, vector"
-#: All rows, in an order that both kinds of store share.
+#: Select all rows, in an order that both kinds of store share.
 ALL = f"SELECT {COLUMNS} FROM summaries ORDER BY partition, instance, conversation_id"
-#: Write a row.
+#: Insert a row.
 INSERT = f"INSERT INTO summaries ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-#: Delete that of one conversation.
+#: Delete the summary of a conversation.
 DELETE = "DELETE FROM summaries WHERE partition = ? AND instance = ? AND conversation_id = ?"
-#: Copy them to a place that has none of the conversation; the values are the new place and the old.
+#: Copy summaries to another partition and instance, unless it has one of the same conversation;
+#: the values are the new partition and instance, then the old ones.
 MOVE = f"""
     INSERT INTO summaries ({COLUMNS})
     SELECT ?, ?, conversation_id, digest, text, made_by, first_at, model_id, vector
@@ -22,7 +23,7 @@ MOVE = f"""
 
 
 def forget(connection: Connection, messages: Iterable[StoredMessage]) -> None:
-    """Delete the summaries of the conversations that messages are of."""
+    """Delete the summaries of the messages' conversations."""
     conversations = {
         (message.partition, message.instance, message.conversation_id)
         for message in messages

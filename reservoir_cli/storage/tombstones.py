@@ -1,8 +1,8 @@
-"""What stays of a forgotten message: keyed fingerprints, by which imports leave it out.
+"""Tombstones: keyed fingerprints of forgotten messages, so that imports skip them.
 
-One is of its source and id. Others are of what it said in its conversation, for another program
-that tells of the same conversation has ids of its own. These end with the time of the deletion:
-what was said later is new, even if it is the same.
+One fingerprint identifies the message's source and source id. Others identify its content in its
+conversation, because another program's log of the same conversation has other ids. These end with
+the time of the deletion: a message with the same content but a later time is new.
 """
 
 import json
@@ -15,51 +15,52 @@ from reservoir_cli.storage import properties
 from reservoir_cli.storage.content_identity import parts_of, session_of
 from reservoir_cli.storage.portable_sql import Connection, batches
 
-#: Stands before the source in the fingerprint of a message that was edited.
+#: The prefix of the source in the fingerprint of an edited message.
 _EDITED = "edited\n"
-#: Stand for the source in the fingerprints of a conversation, and of what was said in one.
+#: Replace the source in the fingerprints of a conversation, and of a content in a session.
 _CONVERSATION, _SAID = "conversation\n", "said\n"
-#: Bytes of a time behind a fingerprint that is shortened for it, and the last time.
+#: Length of the time that replaces the last bytes of a content's fingerprint, and the latest time.
 _TIME, _LAST = 8, 2**63 - 1
 
 
 def mark(connection: Connection, messages: Sequence[StoredMessage]) -> None:
     """Record that messages were forgotten."""
-    _mark(connection, [(message.source, message.source_id) for message in messages])
-    _mark_said(connection, messages)
+    _mark_sources(connection, [(message.source, message.source_id) for message in messages])
+    _mark_contents(connection, messages)
 
 
 def mark_edited(connection: Connection, message: StoredMessage) -> None:
-    """Record that a person edited a message, so that no import renews it."""
-    _mark(connection, [(_EDITED + message.source, message.source_id)])
-    _mark_said(connection, [message])
+    """Record that a person edited a message, so that no import overwrites it."""
+    _mark_sources(connection, [(_EDITED + message.source, message.source_id)])
+    _mark_contents(connection, [message])
 
 
-def edited(connection: Connection, messages: Iterable[StoredMessage]) -> list[StoredMessage]:
-    """Return those of some messages that a person edited."""
-    by_source = {(_EDITED + each.source, each.source_id): each for each in messages}
-    known = forgotten(connection, by_source)
+def find_edited(connection: Connection, messages: Iterable[StoredMessage]) -> list[StoredMessage]:
+    """Return the messages among these that a person edited."""
+    by_source = {(_EDITED + message.source, message.source_id): message for message in messages}
+    known = find_forgotten(connection, by_source)
     return [message for source, message in by_source.items() if source in known]
 
 
-def _mark(connection: Connection, sources: Iterable[tuple[str, str]]) -> None:
+def _mark_sources(connection: Connection, sources: Iterable[tuple[str, str]]) -> None:
     key = _key(connection)
     _insert(connection, {fingerprint(key, *source) for source in sources})
 
 
-def _mark_said(connection: Connection, messages: Sequence[StoredMessage]) -> None:
-    """Record that what messages say in their conversations is forgotten as of now."""
-    talks = {session_of(each.conversation_id) for each in messages if each.conversation_id}
-    if not talks:
+def _mark_contents(connection: Connection, messages: Sequence[StoredMessage]) -> None:
+    """Record that the contents of messages are forgotten in their sessions as of now."""
+    conversations = {message.conversation_id for message in messages if message.conversation_id}
+    if not conversations:
         return
     key, now = _key(connection), round(time.time() * 1000)
     marks = {
-        _timed(key, session_of(message.conversation_id), part, now)
+        _fingerprint_content(key, session_of(message.conversation_id), part, now)
         for message in messages
         if message.conversation_id
         for part in parts_of(message)
     }
-    _insert(connection, marks | {fingerprint(key, _CONVERSATION, talk) for talk in talks})
+    sessions = {session_of(conversation) for conversation in conversations}
+    _insert(connection, marks | {fingerprint(key, _CONVERSATION, session) for session in sessions})
 
 
 def _key(connection: Connection) -> str:
@@ -71,44 +72,48 @@ def _insert(connection: Connection, marks: Iterable[bytes]) -> None:
     connection.insert("forgotten", "mark", [(mark,) for mark in sorted(marks)], ignore=True)
 
 
-def _timed(key: str, session: str, part: str, moment: int) -> bytes:
+def _fingerprint_content(key: str, session: str, part: str, moment: int) -> bytes:
+    """Return the fingerprint of a content, its last bytes replaced by a time."""
     whole = fingerprint(key, _SAID + session, part)
     return whole[:-_TIME] + max(moment, 0).to_bytes(_TIME, "big")
 
 
-def sessions(connection: Connection, conversations: Iterable[str | None]) -> set[str]:
-    """Return the sessions of conversations of which something was forgotten."""
-    talks = {(_CONVERSATION, session_of(each)) for each in conversations if each}
-    return {session for _, session in forgotten(connection, talks)}
+def find_sessions(connection: Connection, conversations: Iterable[str | None]) -> set[str]:
+    """Return the sessions of those conversations that had messages forgotten."""
+    sources = {(_CONVERSATION, session_of(name)) for name in conversations if name}
+    return {session for _, session in find_forgotten(connection, sources)}
 
 
-def said(connection: Connection, messages: Sequence[Message]) -> list[bool]:
-    """Return of each message whether all that it says was forgotten in its conversation.
+def check_contents(connection: Connection, messages: Sequence[Message]) -> list[bool]:
+    """Return for each message whether all of its content was forgotten in its session.
 
-    :param messages: what has no time was said before.
+    :param messages: one without a time precedes all deletions.
     """
-    some = sessions(connection, (message.conversation_id for message in messages))
-    key = str(properties.get(connection, properties.FORGOTTEN_KEY)) if some else ""
+    sessions = find_sessions(connection, (message.conversation_id for message in messages))
+    key = str(properties.get(connection, properties.FORGOTTEN_KEY)) if sessions else ""
     return [
-        session_of(message.conversation_id or "") in some and _is_said(connection, key, message)
+        session_of(message.conversation_id or "") in sessions
+        and _is_content_forgotten(connection, key, message)
         for message in messages
     ]
 
 
-def _is_said(connection: Connection, key: str, message: Message) -> bool:
+def _is_content_forgotten(connection: Connection, key: str, message: Message) -> bool:
     session, parts = session_of(message.conversation_id or ""), parts_of(message)
     since = to_epoch_ms(message.created_at) if message.created_at else 0
     between = "SELECT 1 FROM forgotten WHERE mark BETWEEN ? AND ? LIMIT 1"
     return bool(parts) and all(
         connection.execute(
-            between, [_timed(key, session, part, moment) for moment in (since, _LAST)]
+            between, [_fingerprint_content(key, session, part, moment) for moment in (since, _LAST)]
         ).fetchone()
         for part in parts
     )
 
 
-def forgotten(connection: Connection, sources: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Return those of some (source, source id) that were forgotten."""
+def find_forgotten(
+    connection: Connection, sources: Iterable[tuple[str, str]]
+) -> set[tuple[str, str]]:
+    """Return the (source, source id) among these that were forgotten."""
     key = properties.get(connection, properties.FORGOTTEN_KEY)
     if key is None:
         return set()
@@ -122,8 +127,8 @@ def forgotten(connection: Connection, sources: Iterable[tuple[str, str]]) -> set
 
 
 def fingerprint(key: str, source: str, source_id: str) -> bytes:
-    """Return an HMAC-SHA-256: without the key nobody can tell what was forgotten."""
+    """Return an HMAC-SHA-256: without the key nobody can find out what was forgotten."""
     import hmac  # it loads OpenSSL
 
-    named = json.dumps([source, source_id]).encode()
-    return hmac.digest(bytes.fromhex(key), named, "sha256")
+    identity = json.dumps([source, source_id]).encode()
+    return hmac.digest(bytes.fromhex(key), identity, "sha256")

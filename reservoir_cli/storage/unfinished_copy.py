@@ -1,13 +1,13 @@
-"""A copy that was broken off: what tells of it, and what it says to who wants to use it."""
+"""The mark of an unfinished copy, and the error for a store that has it."""
 
 from reservoir_cli.errors import StoreError
 
-#: The property that says where a copy that is not complete comes from, and how far it is.
+#: The property of an unfinished copy, with its source and the last copied key.
 UNFINISHED_COPY = "unfinished_copy"
 
 
-def told(mark: str, place: str) -> StoreError:
-    """Return the error for a store with that mark.
+def unfinished_copy_error(mark: str, place: str) -> StoreError:
+    """Return the error for a store that is an unfinished copy.
 
     :param mark: the value of :data:`UNFINISHED_COPY`.
     """
@@ -16,18 +16,18 @@ def told(mark: str, place: str) -> StoreError:
 
     try:
         source = quote(str(json.loads(mark)["source"]))
-    except (ValueError, TypeError, LookupError):  # it is not of our making
+    except (ValueError, TypeError, LookupError):  # a damaged value
         source = "SOURCE"
     return StoreError(
         f"the store {place} is a copy that is not finished",
-        hint=f"reservoir db copy {source} {quote(place)} goes on with it",
+        hint=f"reservoir db copy {source} {quote(place)} resumes it",
     )
 
 
 def refuse(mark: str | None, place: str) -> None:
-    """Refuse to write to a store that is still being copied, or to copy it on.
+    """Refuse to write to or copy a store that is an unfinished copy.
 
-    :raises StoreError: it has that mark.
+    :raises StoreError: the store has the mark.
     """
     if mark is not None:
-        raise told(mark, place)
+        raise unfinished_copy_error(mark, place)

@@ -1,4 +1,4 @@
-"""Writing messages and what is waiting for their vectors."""
+"""Write rows of messages, and track the messages without vectors."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -8,31 +8,31 @@ from reservoir_cli.storage import properties, proxy_ledger_rows
 from reservoir_cli.storage.compact_keys import by_partition
 from reservoir_cli.storage.portable_sql import Connection
 
-#: The columns of ``messages``, as a new row has them.
+#: The columns of ``messages`` in a new row.
 COLUMNS = (
     "id, trace_id, conversation_id, partition, instance, role, content, name, tool_calls, "
     "tool_call_id, created_at, source, source_id, tokens, counter, secrets, terms, asks"
 )
 
-#: The lists of messages without vectors: of the active model, and of the one being built.
+#: The tables of messages without vectors: of the active model, and of the one being built.
 WAITING = ("pending", "rebuilding")
 
 
 def join_kinds(kinds: Sequence[str]) -> str | None:
-    """Return kinds of secrets as they are stored."""
+    """Join kinds of secrets to the text that is stored."""
     return " ".join(sorted(set(kinds))) or None
 
 
 def source_of(message: Message) -> tuple[str, str]:
-    """Return the identity of a message in an import; make a new one if it has none."""
+    """Return the (source, source id) of a message, with a new id if it has none."""
     own = message.source_id
     return clean_text(message.source or "python"), clean_text(own) if own else str(uuid.uuid4())
 
 
-def present(
+def find_present(
     connection: Connection, scope: Scope, sources: Sequence[tuple[str, str]]
 ) -> set[tuple[str, str]]:
-    """Return those of some (source, source id) that a partition and instance has already."""
+    """Return the (source, source id) among these that a partition and instance has stored."""
     by_source: dict[str, list[str]] = {}
     for source, own in sources:
         by_source.setdefault(source, []).append(own)
@@ -51,16 +51,18 @@ def present(
     return known
 
 
-def wait(connection: Connection, partition: str, ids: Sequence[int]) -> None:
-    """Record that messages are to be embedded."""
+def add_waiting(connection: Connection, partition: str, ids: Sequence[int]) -> None:
+    """Record that messages have to be embedded."""
     rows = [(partition, number) for number in ids]
     connection.insert("pending", "partition, message_id", rows)
     if properties.get(connection, properties.NEXT_ID):  # another model is being built
         connection.insert("rebuilding", "partition, message_id", rows)
 
 
-def waiting(connection: Connection, table: str, partition: str, ids: Sequence[int]) -> list[int]:
-    """Return those of these messages that are to be embedded, ascending."""
+def find_waiting(
+    connection: Connection, table: str, partition: str, ids: Sequence[int]
+) -> list[int]:
+    """Return the messages among these that have to be embedded, ascending."""
     in_partition, values = connection.in_partition("w", partition)
     listed, bound = connection.in_list("w.message_id", ids)
     rows = connection.execute(
@@ -71,7 +73,7 @@ def waiting(connection: Connection, table: str, partition: str, ids: Sequence[in
 
 
 def delete_rows(connection: Connection, table: str, partition: str, ids: Sequence[int]) -> None:
-    """Delete all rows that messages have in a table of what is derived from them."""
+    """Delete the rows of messages in a table of derived data."""
     in_partition, values = connection.in_partition(table, partition)
     listed, bound = connection.in_list("message_id", ids)
     connection.execute(f"DELETE FROM {table} WHERE {in_partition} AND {listed}", [*values, *bound])
@@ -94,4 +96,4 @@ def mark_secrets(connection: Connection, secrets: Mapping[Key, Sequence[str]]) -
         [(join_kinds(kinds), *key) for key, kinds in secrets.items()],
     )
     for partition, ids in by_partition(secrets).items():
-        proxy_ledger_rows.forget(connection, partition, ids)  # they may show what is a secret now
+        proxy_ledger_rows.forget(connection, partition, ids)  # they may quote a secret found now

@@ -6,8 +6,8 @@
     huggingface:PATH   exact for any model with a ``tokenizer.json``
     anthropic:MODEL    the provider's count of the finished request, over the network
 
-Callers use ``TokenCounter`` and ``load_counter``. A counter that is not available is an error; it
-is never silently replaced, because the budget would then be measured in other tokens.
+Callers use ``TokenCounter`` and ``load_counter``. An unavailable counter is an error: it is never
+silently replaced, because the budget would then be measured in different tokens.
 """
 
 from reservoir_cli.errors import UsageError
@@ -37,7 +37,7 @@ def load_counter(name: str, *, offline: bool = False) -> TokenCounter:
     :param name: ``approximate``, ``ratio``, ``tiktoken:ENCODING``, ``huggingface:PATH`` or
         ``anthropic:MODEL``.
     :param offline: refuse counters that need the network.
-    :raises UsageError: there is no such counter.
+    :raises UsageError: the counter is unknown.
     :raises ModelUnavailableError: the counter is not available on this machine.
     """
     match name.partition(":"):

@@ -1,4 +1,4 @@
-"""Count a finished request with Anthropic's endpoint."""
+"""Count the tokens of a finished request with Anthropic's endpoint."""
 
 import os
 from collections.abc import Mapping
@@ -11,10 +11,10 @@ from reservoir_cli.tokens.approximate import ApproximateCounter
 class AnthropicCounter:
     """A counter that asks Anthropic to count a finished request, and estimates single texts.
 
-    The request is sent with all its messages. It needs ``ANTHROPIC_API_KEY``;
+    The whole request is sent, with all its messages. It needs ``ANTHROPIC_API_KEY``;
     ``ANTHROPIC_BASE_URL`` changes the endpoint.
 
-    :raises ModelUnavailableError: offline, or there is no key.
+    :raises ModelUnavailableError: the network must not be used, or there is no key.
     """
 
     exact = False
@@ -44,7 +44,7 @@ class AnthropicCounter:
         """Ask the endpoint for the tokens of a whole request.
 
         :param body: a body for the messages endpoint; ``model`` is replaced by the counter's.
-        :raises ModelUnavailableError: the endpoint does not answer, or refuses the request.
+        :raises ModelUnavailableError: the endpoint does not answer, or rejects the request.
         """
         import json
         import urllib.error

@@ -11,13 +11,13 @@ _SYMBOLS = {
     b"n": b"\n\r",
     # Accented Latin and the combining marks.
     b"e": bytes(range(0xC3, 0xCE)),
-    # Greek, Cyrillic, Hebrew, Arabic, the scripts of India, Thai. 0xE1 holds the accented
-    # letters of Vietnamese beside Georgian and Khmer; all cost about as much as these.
+    # Greek, Cyrillic, Hebrew, Arabic, the scripts of India, Thai. 0xE1 also begins Georgian, Khmer
+    # and the accented letters of Vietnamese, which cost about as much.
     b"g": bytes(range(0xCE, 0xE2)),
-    # Latin-1 symbols, typographic punctuation, symbols, kana, Han, Hangul. Bytes that cannot
-    # begin a UTF-8 character are put here, so that every byte has a class.
+    # Latin-1 symbols, typographic punctuation, symbols, kana, Han, Hangul. Bytes that cannot begin
+    # a UTF-8 character are included, so that every byte has a class.
     b"c": bytes((0xC2, *range(0xE2, 0xF0), 0xC0, 0xC1, *range(0xF5, 0x100))),
-    # Four bytes: emoji and the rare scripts.
+    # Four bytes: emoji and rare scripts.
     b"m": bytes(range(0xF0, 0xF5)),
 }
 
@@ -74,8 +74,8 @@ class ApproximateCounter:
         # The dot belongs to no class, so that a run at the start of the text is counted.
         symbols = b"." + text.encode("utf-8", "surrogatepass").translate(_CLASSES, _CONTINUATION)
         words = symbols.translate(_LETTERS).count(b".x") + symbols.count(b"aA")
-        # One blank belongs to the word after it. More blanks, as in indents and tables, are a
-        # token of their own.
+        # A single blank belongs to the following word. A run of blanks, as in indents and tables,
+        # is a separate token.
         blanks = symbols.translate(_BLANKS).count(b".xx")
         breaks = symbols.translate(_BREAKS).count(b".x") + blanks
         hundredths = (

@@ -16,12 +16,12 @@ class TokenCounter(Protocol):
 
     @property
     def version(self) -> str:
-        """The version; it changes whenever a text's count could change."""
+        """The version, which changes whenever a text's count could change."""
         ...
 
     @property
     def exact(self) -> bool:
-        """Whether counts are exact; estimates are printed as such and get a safety factor."""
+        """Whether counts are exact; estimates are marked when printed and get a safety factor."""
         ...
 
     def count(self, text: str) -> int:

@@ -22,7 +22,7 @@ tokenizer.no_truncation()
 tokenizer.no_padding()
 tokenizer.encode("A tri\u00e4l: 42 words,\\n\u5b57 \U0001f642", add_special_tokens=False)
 """
-#: Seconds until a trial is given up; the largest published tokenizers take five.
+#: Seconds after which a trial is aborted; the largest published tokenizers take five.
 _TRIAL_TIMEOUT = 60
 
 
@@ -31,14 +31,14 @@ class UnloadableError(Exception):
 
 
 def require_loadable(content: bytes) -> None:
-    """Check in a separate process that a tokenizer loads: some files crash the process.
+    """Check in a separate process that a tokenizer loads, since some files crash the process.
 
-    A successful check is remembered in the cache.
+    A successful check is cached.
 
     :param content: the content of a ``tokenizer.json``.
     :raises UnloadableError: it cannot be loaded.
     """
-    from importlib.metadata import version  # takes 20 ms, which only this counter needs
+    from importlib.metadata import version  # takes 20 ms that only this counter needs
 
     digest = _sha256(content)
     marker = paths.cache_dir() / "tokenizers" / f"{digest[:32]}-{version('tokenizers')}"
@@ -76,7 +76,7 @@ class HuggingFaceCounter:
                 hint='pip install tokenizers, or token_counter = "approximate"',
             )
         file = Path(os.path.expanduser(path))
-        if os.path.isdir(file):  # False for invalid paths, too
+        if os.path.isdir(file):  # also False for invalid paths
             file /= "tokenizer.json"
         try:
             content = read_bounded(file)
@@ -115,12 +115,12 @@ class HuggingFaceCounter:
             encoded = self._tokenizer.encode(text, add_special_tokens=False)
         except (TypeError, UnicodeEncodeError):  # the text has a lone surrogate
             encoded = self._tokenizer.encode(_without_surrogates(text), add_special_tokens=False)
-        # Some tokenizers drop blanks; a message of blanks still costs a token.
+        # Some tokenizers drop blanks; a message of blanks still counts as one token.
         return max(1, len(encoded.ids))
 
 
 def _sha256(content: bytes) -> str:
-    import hashlib  # it loads OpenSSL
+    import hashlib  # loads OpenSSL
 
     return hashlib.sha256(content).hexdigest()
 

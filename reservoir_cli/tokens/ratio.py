@@ -1,4 +1,4 @@
-"""Estimate tokens from characters, a common rule of thumb."""
+"""Estimate tokens from the number of characters, by a common rule of thumb."""
 
 _FENCES = ("```", "~~~")
 _INDENTS = ("    ", "\t")
@@ -29,8 +29,8 @@ class RatioCounter:
 def _code_lengths(text: str) -> list[int]:
     """Return the lengths of the lines that are code.
 
-    An empty line is of the kind of the line before it. An unclosed fence, as in a truncated
-    reply, extends to the end of the text.
+    An empty line counts like the line before it. An unclosed fence, as in a truncated reply,
+    extends to the end of the text.
     """
     lengths = []
     fence = ""

@@ -9,8 +9,8 @@ from typing import Any
 
 from reservoir_cli.errors import ModelUnavailableError, UsageError
 
-#: The vocabulary files of each encoding: the name in tiktoken's cache, which is the SHA-1 of the
-#: file's URL, and the SHA-256 that tiktoken requires.
+#: The vocabulary files of each encoding: their name in tiktoken's cache, which is the SHA-1 of the
+#: URL, and the SHA-256 that tiktoken requires.
 _P50K = (
     "ec7223a39ce59f226a68acc30dc1af2788490e15",
     "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069",
@@ -52,8 +52,8 @@ VOCABULARIES: dict[str, tuple[tuple[str, str], ...]] = {
 class TiktokenCounter:
     """A counter that uses OpenAI's tokenizer and never the network.
 
-    tiktoken silently downloads a vocabulary that is missing from its cache or damaged. So the files
-    are checked, as tiktoken would check them, before it is called.
+    tiktoken silently downloads a vocabulary that is missing from its cache or damaged, so the
+    files are checked first, as tiktoken would check them.
     """
 
     exact = True
@@ -62,7 +62,7 @@ class TiktokenCounter:
         """Load an encoding from tiktoken's cache.
 
         :param encoding: its name, such as ``o200k_base``.
-        :raises UsageError: there is no such encoding.
+        :raises UsageError: the encoding is unknown.
         :raises ModelUnavailableError: the library or its vocabulary is not on this machine.
         """
         if encoding not in VOCABULARIES:
@@ -99,7 +99,7 @@ def _vocabulary_folder() -> Path | None:
         if variable in os.environ:
             folder = os.environ[variable]
             return Path(folder) if folder else None
-    import tempfile  # takes 5 ms, which only this counter needs
+    import tempfile  # takes 5 ms that only this counter needs
 
     return Path(tempfile.gettempdir()) / "data-gym-cache"
 

@@ -1,1 +1,1 @@
-"""The ways in and out of the store."""
+"""Import messages into the store, and export them."""

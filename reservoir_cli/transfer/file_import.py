@@ -1,4 +1,4 @@
-"""Store the records of one file, batch by batch: what is new of them, and where they belong."""
+"""Store the new records of one file, batch by batch, each in its partition and instance."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -23,9 +23,9 @@ from reservoir_cli.transfer.importers import Record, Skipped, Vectors
 from reservoir_cli.transfer.importers.content_blocks import THINKING
 from reservoir_cli.transfer.redact_and_store import Added, Intake
 from reservoir_cli.transfer.reports import ImportReport
-from reservoir_cli.transfer.returned_contexts import quotes, without_contexts
-from reservoir_cli.transfer.skip_elsewhere import Elsewhere
-from reservoir_cli.transfer.skip_proxied import Proxied
+from reservoir_cli.transfer.returned_contexts import is_excerpt, remove_contexts
+from reservoir_cli.transfer.skip_elsewhere import ElsewhereFilter
+from reservoir_cli.transfer.skip_proxied import ProxyFilter
 from reservoir_cli.util.clock import is_far_ahead
 
 #: Source and source id of a message.
@@ -34,9 +34,9 @@ Origin = tuple[str | None, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where the records of a file go.
+    """The partition and instance that the records of a file go to.
 
-    :param partition: put everything there, whatever the records say; likewise ``instance``.
+    :param partition: overrides the partitions of the records; likewise ``instance``.
     :param home: the instance of the format, for records that name none.
     """
 
@@ -45,15 +45,16 @@ class Destination:
     default_partition: str
     home: str | None = None
 
-    def of(self, record: Record) -> Scope:
-        """Return the scope of a record; it keeps its instance unless the file goes elsewhere."""
+    def scope_of(self, record: Record) -> Scope:
+        """Return the scope of a record; it keeps its instance unless ``partition`` is set."""
         partition = self.partition or clean_name(record.partition or self.default_partition)
-        own = clean_name(record.instance) if record.instance and self.partition is None else None
-        return Scope(partition, self.instance or own or self.home or partition)
+        instance = record.instance if self.partition is None else None
+        instance = instance and clean_name(instance)
+        return Scope(partition, self.instance or instance or self.home or partition)
 
 
 class FileImport:
-    """Stores the batches of one file."""
+    """Stores the records of one file in batches."""
 
     def __init__(
         self,
@@ -64,7 +65,7 @@ class FileImport:
         where: str,
         *,
         renew: bool = False,
-        elsewhere: Elsewhere | None = None,
+        elsewhere: ElsewhereFilter | None = None,
     ) -> None:
         self.report = ImportReport()
         self._renew, self._elsewhere = renew, elsewhere
@@ -73,73 +74,80 @@ class FileImport:
         self._now, self._where = now, where
         self._model: Model | None = None
         self._clock = _Clock(now)
-        self._described: dict[Scope, Conversation] = {}
-        self._quoting: set[tuple[str, str]] = set()
+        self._last_conversations: dict[Scope, Conversation] = {}
+        self._context_titles: set[tuple[str, str]] = set()
         self._contexts: Counter[Origin] = Counter()
         self._counted: set[int] = set()
         self._retention: dict[str, timedelta | None] = {}
-        self._proxied = Proxied(self._store, self._redacted)
-        self._left_out_reply = False
+        self._proxied = ProxyFilter(self._store, self._redact)
+        self._skipped_reply = False
 
     def choose_model(self, batch: Sequence[Record | Skipped]) -> None:
-        """Find out which embeddings the store takes, once the file has some."""
+        """Determine the model whose embeddings can be imported, once a batch has embeddings."""
         if self._model is None and any(map(_has_vectors, batch)):
             self._model = self._intake.indexer.importable_model()
 
     def save(self, batch: Sequence[Record | Skipped], *, dry_run: bool = False) -> None:
-        """Store a batch, and add it to the report."""
+        """Store a batch and add it to the report."""
         self._contexts.clear()
-        records = self._not_forgotten(batch)
-        records = [cleaned for cleaned in map(self._without_contexts, records) if cleaned]
-        for scope, given in self._by_scope(records).items():
-            group = self._proxied.without(scope, given)
+        records = self._skip_forgotten(batch)
+        records = [cleaned for cleaned in map(self._remove_contexts, records) if cleaned]
+        for scope, scoped in self._group_by_scope(records).items():
+            remaining = self._proxied.skip_known(scope, scoped)
             if self._elsewhere:
-                group = self._elsewhere.without(scope, group)
-            self.report.already += len(given) - len(group)
-            group = self._not_forgotten_elsewhere(scope, group)
-            self._store.add_conversations(scope, self._new_descriptions(scope, group))
-            messages = [record.message for record in group]
+                remaining = self._elsewhere.skip_known(scope, remaining)
+            self.report.already += len(scoped) - len(remaining)
+            remaining = self._skip_forgotten_texts(scope, remaining)
+            self._store.add_conversations(scope, self._changed_conversations(scope, remaining))
+            messages = [record.message for record in remaining]
             added = self._intake.add(scope, messages, self._now, counter=self._counter)
-            self._take_vectors(group, added)
+            self._store_vectors(remaining, added)
             new = [stored is not None for stored in added.stored]
-            self._count(scope, added, self._first_time(scope, added, new) if dry_run else new)
+            new = self._select_first(scope, added, new) if dry_run else new
+            self._update_report(scope, added, new)
             if self._renew:
-                self._renew_grown(scope, added)
+                self._replace_grown(scope, added)
         for skipped in batch:
             if isinstance(skipped, Skipped):
                 self.report.skip(f"{self._where}, {skipped.place}: {skipped.reason}")
 
-    def _count(self, scope: Scope, added: Added, new: Sequence[bool]) -> None:
+    def _update_report(self, scope: Scope, added: Added, new: Sequence[bool]) -> None:
         report, messages = self.report, added.messages
-        fresh = [message for message, is_new in zip(messages, new, strict=True) if is_new]
+        imported = [message for message, is_new in zip(messages, new, strict=True) if is_new]
         report.modes.add(self._mode(scope))
         report.conversations.update(
             message.conversation_id for message in messages if message.conversation_id
         )
         report.secrets += added.secrets_of(new)
-        report.ahead += sum(is_far_ahead(message.created_at, self._now) for message in fresh)
+        report.ahead += sum(is_far_ahead(message.created_at, self._now) for message in imported)
         report.contexts += sum(
-            self._contexts[message.source, message.source_id] for message in fresh
+            self._contexts[message.source, message.source_id] for message in imported
         )
         report.mended += sum(clean_text(message.content) != message.content for message in messages)
-        report.imported += len(fresh)
-        report.already += len(messages) - len(fresh)
+        report.imported += len(imported)
+        report.already += len(messages) - len(imported)
 
-    def _renew_grown(self, scope: Scope, added: Added) -> None:
-        """Replace messages that were stored while they were still being written."""
+    def _replace_grown(self, scope: Scope, added: Added) -> None:
+        """Replace messages that were stored before they were complete."""
         known = {
             (message.source, message.source_id): message
-            for message, stored in zip(added.messages, added.stored, strict=True)
-            if stored is None and message.source and message.source_id
+            for message, result in zip(added.messages, added.stored, strict=True)
+            if result is None and message.source and message.source_id
         }
         grown: dict[Key, Message] = {}
         for source in {source for source, _ in known if source}:
-            ids = [own for name, own in known if name == source and own]
-            there = Sources(self._store).stored(scope, source, ids)
-            longer = [each for own, each in there.items() if _has_grown(each, known[source, own])]
-            edited = {each.key for each in self._store.edited(longer)} if longer else set()
+            ids = [source_id for name, source_id in known if name == source and source_id]
+            stored_by_id = Sources(self._store).find_stored(scope, source, ids)
+            longer = [
+                stored
+                for source_id, stored in stored_by_id.items()
+                if _has_grown(stored, known[source, source_id])
+            ]
+            edited = {stored.key for stored in self._store.edited(longer)} if longer else set()
             grown |= {
-                each.key: known[source, each.source_id] for each in longer if each.key not in edited
+                stored.key: known[source, stored.source_id]
+                for stored in longer
+                if stored.key not in edited
             }
         self._store.replace(grown, counter=self._counter, now=self._now)
         self.report.renewed += len(grown)
@@ -155,97 +163,109 @@ class FileImport:
     def _mode(self, scope: Scope) -> Mode:
         return self._intake.redactor.mode(str(scope.partition))
 
-    def _not_forgotten(self, batch: Sequence[Record | Skipped]) -> list[Record]:
-        """Return the records of a batch, without what was forgotten once."""
+    def _skip_forgotten(self, batch: Sequence[Record | Skipped]) -> list[Record]:
+        """Return the records of a batch, without forgotten messages."""
         records = [record for record in batch if isinstance(record, Record)]
         messages = [record.message for record in records]
-        gone = self._store.forgotten(messages)
-        # Under "remove" an id with a secret is stored as its fingerprint.
-        clean = [_with_clean_ids(message) for message in messages]
+        forgotten = self._store.forgotten(messages)
+        # In the mode "remove" an id with a secret is stored as its hash.
+        clean = [_redact_ids(message) for message in messages]
         if any(new is not old for new, old in zip(clean, messages, strict=True)):
-            gone = [a or b for a, b in zip(gone, self._store.forgotten(clean), strict=True)]
-        self.report.forgotten += sum(gone)
-        return [record for record, was in zip(records, gone, strict=True) if not was]
+            forgotten = [
+                a or b for a, b in zip(forgotten, self._store.forgotten(clean), strict=True)
+            ]
+        self.report.forgotten += sum(forgotten)
+        return [
+            record
+            for record, is_forgotten in zip(records, forgotten, strict=True)
+            if not is_forgotten
+        ]
 
-    def _not_forgotten_elsewhere(self, scope: Scope, records: list[Record]) -> list[Record]:
-        """Return records without what was forgotten under the id of another source."""
+    def _skip_forgotten_texts(self, scope: Scope, records: list[Record]) -> list[Record]:
+        """Return records without messages that were forgotten under another source's id."""
         conversations = {record.message.conversation_id for record in records}
         if not self._store.forgotten_sessions(conversations):
             return records
-        messages = [self._redacted(record.message, str(scope.partition)) for record in records]
-        kept: list[Record] = []
-        for record, gone in zip(records, self._store.forgotten_said(messages), strict=True):
-            if record.message.name != THINKING:  # it goes with the reply before it
-                self._left_out_reply = gone
-            if not (gone or (record.message.name == THINKING and self._left_out_reply)):
-                kept.append(record)
-        self.report.forgotten += len(records) - len(kept)
-        return kept
+        messages = [self._redact(record.message, str(scope.partition)) for record in records]
+        remaining: list[Record] = []
+        for record, is_forgotten in zip(
+            records, self._store.forgotten_contents(messages), strict=True
+        ):
+            if record.message.name != THINKING:  # thinking belongs to the reply before it
+                self._skipped_reply = is_forgotten
+            if not (is_forgotten or (record.message.name == THINKING and self._skipped_reply)):
+                remaining.append(record)
+        self.report.forgotten += len(records) - len(remaining)
+        return remaining
 
-    def _redacted(self, message: Message, partition: str) -> Message:
+    def _redact(self, message: Message, partition: str) -> Message:
         return self._intake.redactor.scan(message, partition)[0]
 
-    def _without_contexts(self, record: Record) -> Record | None:
-        """Return a record without contexts, and without the embedding and the title of those."""
-        message, count = without_contexts(record.message)
+    def _remove_contexts(self, record: Record) -> Record | None:
+        """Return a record without contexts printed by Reservoir; ``None`` if nothing remains.
+
+        A title and an embedding that were made from such a context are dropped, too.
+        """
+        message, count = remove_contexts(record.message)
         if not count:
             return record
-        about = record.conversation
-        if about and about.title and quotes(about.title, record.message.content):
-            self._quoting.add((about.id, about.title))
+        conversation, content = record.conversation, record.message.content
+        if conversation and conversation.title and is_excerpt(conversation.title, content):
+            self._context_titles.add((conversation.id, conversation.title))
         if message is None:
             self.report.contexts += count
             return None
         self._contexts[message.source, message.source_id] += count
         return replace(record, message=message, vectors=None)
 
-    def _take_vectors(self, records: Sequence[Record], added: Added) -> None:
-        """Store the embeddings that come with messages, if they are of the store's model.
+    def _store_vectors(self, records: Sequence[Record], added: Added) -> None:
+        """Store the embeddings that come with messages, if they are from the store's model.
 
-        A message from which a secret was removed is not what was embedded.
+        The embedding of a message from which a secret was removed is dropped: it is of the old
+        text.
         """
         if self._model is None:
             return
         passages = {
-            stored.key: taken
+            stored.key: embedded
             for record, message, stored in zip(records, added.messages, added.stored, strict=True)
             if stored and record.vectors and message.content == record.message.content
-            if (taken := _passages_of(record.vectors, stored.id, self._model))
+            if (embedded := _to_passages(record.vectors, stored.id, self._model))
         }
         if passages:
             if self._store.active_model() is None:
                 self._store.activate_model(self._model.model_id, self._model.name)
             self._store.add_passages(self._model.model_id, passages, self._model.link_threshold)
 
-    def _by_scope(self, records: Sequence[Record]) -> dict[Scope, list[Record]]:
-        """Return records by their scope, in the order of the file, and with a time."""
+    def _group_by_scope(self, records: Sequence[Record]) -> dict[Scope, list[Record]]:
+        """Group records by scope, in the order of the file, with times filled in."""
         groups: dict[Scope, list[Record]] = {}
         self._clock.look_ahead(record.message for record in records)
         for record in records:
-            timed = replace(record, message=self._clock.timed(record.message))
-            scope = self._destination.of(record)
+            timed = replace(record, message=self._clock.set_time(record.message))
+            scope = self._destination.scope_of(record)
             if self._is_expired(scope, timed.message):
                 self.report.expired += 1
             else:
                 groups.setdefault(scope, []).append(timed)
         return groups
 
-    def _new_descriptions(self, scope: Scope, records: Iterable[Record]) -> list[Conversation]:
-        """Return the conversations that are described other than before."""
+    def _changed_conversations(self, scope: Scope, records: Iterable[Record]) -> list[Conversation]:
+        """Return the conversations whose metadata differ from those stored last."""
         new: list[Conversation] = []
         for record in records:
-            described = record.conversation
-            if described is not None and described != self._described.get(scope):
-                self._described[scope] = described
-                if described.title and (described.id, described.title) in self._quoting:
-                    described = replace(described, title=None)
+            conversation = record.conversation
+            if conversation is not None and conversation != self._last_conversations.get(scope):
+                self._last_conversations[scope] = conversation
+                if (conversation.id, conversation.title) in self._context_titles:
+                    conversation = replace(conversation, title=None)
                 if self._mode(scope) is Mode.REMOVE:
-                    described = redact_conversation(described)
-                new.append(described)
+                    conversation = redact_conversation(conversation)
+                new.append(conversation)
         return new
 
-    def _first_time(self, scope: Scope, added: Added, new: Iterable[bool]) -> list[bool]:
-        """Return which messages are new that no batch before has added and rolled back."""
+    def _select_first(self, scope: Scope, added: Added, new: Iterable[bool]) -> list[bool]:
+        """Return which messages are new and were not in an earlier batch of a dry run."""
         first = []
         for message, is_new in zip(added.messages, new, strict=True):
             key = hash((scope, message.source, message.source_id))
@@ -255,23 +275,24 @@ class FileImport:
 
 
 def _has_grown(stored: StoredMessage, message: Message) -> bool:
-    """Return whether a message goes on where the stored one ends.
+    """Return whether a message continues the stored one.
 
-    A reply of which only the thinking was there gets the id of that.
+    A reply has the id of its thinking if only the thinking was stored.
     """
     if stored.name == THINKING != message.name:
         return True
     content = clean_text(message.content)
-    more = (len(content), len(message.tool_calls)) > (len(stored.content), len(stored.tool_calls))
-    return more and content.startswith(stored.content)
+    stored_size = (len(stored.content), len(stored.tool_calls))
+    is_longer = (len(content), len(message.tool_calls)) > stored_size
+    return is_longer and content.startswith(stored.content)
 
 
 def _has_vectors(record: Record | Skipped) -> bool:
     return isinstance(record, Record) and record.vectors is not None
 
 
-def _passages_of(vectors: Vectors, message_id: int, model: Model) -> list[Passage]:
-    """Return vectors of a file as passages; none if they are of another model or length."""
+def _to_passages(vectors: Vectors, message_id: int, model: Model) -> list[Passage]:
+    """Return a file's vectors as passages; none if their model, size or length differs."""
     import numpy as np
 
     if vectors.model_id != model.model_id:
@@ -289,19 +310,19 @@ def _passages_of(vectors: Vectors, message_id: int, model: Model) -> list[Passag
     ]
 
 
-def _with_clean_ids(message: Message) -> Message:
-    """Return a message with its source and id as they are stored if secrets are removed."""
-    source, number = (text and redact_id(text) for text in (message.source, message.source_id))
-    if (source, number) == (message.source, message.source_id):
+def _redact_ids(message: Message) -> Message:
+    """Return a message with secrets in its source and source id replaced by hashes."""
+    source, source_id = (text and redact_id(text) for text in (message.source, message.source_id))
+    if (source, source_id) == (message.source, message.source_id):
         return message
-    return replace(message, source=source, source_id=number)
+    return replace(message, source=source, source_id=source_id)
 
 
 @dataclass
 class _Clock:
-    """Gives a time to records that have none: that of the one before, or of the first with one.
+    """Gives records without a time that of the previous record, or else the first in the file.
 
-    In a file without any it is the import's. A time far ahead is given to no other record.
+    In a file without times they get the time of the import. A time far ahead is not passed on.
     """
 
     now: datetime
@@ -309,17 +330,17 @@ class _Clock:
     begun: bool = False
 
     def look_ahead(self, messages: Iterable[Message]) -> None:
-        """Learn the first time of a file from its first batch."""
+        """Take the first time of a file from its first batch."""
         if not self.begun:
-            self.previous = next(filter(None, map(self._usable, messages)), None)
+            self.previous = next(filter(None, map(self._usable_time, messages)), None)
         self.begun = True
 
-    def timed(self, message: Message) -> Message:
-        """Return a message with the time it has in its file, if there is one."""
+    def set_time(self, message: Message) -> Message:
+        """Return a message with its time, or with that of the previous message."""
         if message.created_at is None:
             return replace(message, created_at=self.previous)
-        self.previous = self._usable(message) or self.previous
+        self.previous = self._usable_time(message) or self.previous
         return message
 
-    def _usable(self, message: Message) -> datetime | None:
+    def _usable_time(self, message: Message) -> datetime | None:
         return None if is_far_ahead(message.created_at, self.now) else message.created_at

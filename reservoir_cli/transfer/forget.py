@@ -1,4 +1,4 @@
-"""Forget messages for good: no word of them stays in the store's files."""
+"""Forget messages permanently, so that none of their text remains in the store's files."""
 
 from collections.abc import Sequence
 
@@ -9,21 +9,21 @@ from reservoir_cli.util.progress import Progress
 
 
 def forget(store: Store, keys: Sequence[Key], progress: Progress = lambda *_: None) -> None:
-    """Delete messages and everything that was made of them.
+    """Delete messages and all data derived from them.
 
-    Importing them again does not bring them back; saying the same words again does.
+    Importing them again does not bring them back; a new message with the same text is stored.
 
-    :raises ReservoirError: they are gone, but whoever reads the store just now keeps their words
-        in its files; the next command that opens the store finishes it.
+    :raises ReservoirError: they are deleted, but a concurrent reader keeps their text in the
+        store's files; the next command that opens the store removes it.
     """
     if not store.delete(keys, progress):
-        raise still_there(f"{len(keys):,} messages are gone, but words of them")
+        raise text_remains_error(f"{len(keys):,} messages are deleted, but parts of their text")
 
 
-def still_there(what: str) -> ReservoirError:
-    """Return the error for words that are deleted but not yet out of the files."""
+def text_remains_error(what: str) -> ReservoirError:
+    """Return the error for text that is deleted but not yet removed from the store's files."""
     return ReservoirError(
-        f"{what} are still in the store's files: another program is reading it, "
+        f"{what} are still in the store's files: another program is reading the store, "
         "or the disk is full",
-        hint="end that program, or make room; then any reservoir command finishes this",
+        hint="close that program or free disk space; then any reservoir command removes them",
     )

@@ -1,7 +1,7 @@
-"""Bring messages into a store: the one way in, for single messages and for files.
+"""Ingest messages into a store, one at a time or from files.
 
-Contexts that Reservoir printed are removed, secrets are redacted, messages are stored, what was
-found is reported, and then they are embedded. Of a file each batch is one transaction.
+Contexts that Reservoir printed are removed, secrets are redacted, and the messages are stored,
+reported and embedded. Each batch of a file is one transaction.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,36 +15,37 @@ from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.redaction import Mode
 from reservoir_cli.transfer import importers
 from reservoir_cli.transfer.file_import import Destination, FileImport
-from reservoir_cli.transfer.forget import still_there
-from reservoir_cli.transfer.importers import File, Found, Record, Skipped
+from reservoir_cli.transfer.forget import text_remains_error
+from reservoir_cli.transfer.importers import DetectedFile, File, Record, Skipped
 from reservoir_cli.transfer.redact_and_store import Intake
 from reservoir_cli.transfer.reports import ImportReport, report_secrets
-from reservoir_cli.transfer.returned_contexts import without_contexts
-from reservoir_cli.transfer.skip_elsewhere import Elsewhere
+from reservoir_cli.transfer.returned_contexts import remove_contexts
+from reservoir_cli.transfer.skip_elsewhere import ElsewhereFilter
 from reservoir_cli.util.clock import is_far_ahead
 from reservoir_cli.util.interrupts import explain_interrupt
 
 _BATCH = 1_000
-#: What an import says that Ctrl-C ends.
-BROKEN_OFF = "broken off; what is stored stays, and the same command imports the rest"
+#: Printed when Ctrl-C ends an import.
+INTERRUPTED = "interrupted; stored messages are kept, and the same command imports the rest"
 
 
 class Ingestor(Intake):
-    """Brings messages into one store."""
+    """Ingests messages into one store."""
 
     def ingest(
         self, scope: Scope, messages: Sequence[Message], *, embed: bool = True, pair: bool = False
     ) -> list[StoredMessage]:
         """Store messages of one scope.
 
-        :param pair: a reply without a trace id answers the newest open question.
-        :returns: the new ones among them.
+        :param pair: link a reply without a trace id to the newest open question.
+        :returns: the messages that are new.
         """
         now = datetime.now(UTC)
-        cleaned = [without_contexts(message) for message in messages]
-        if contexts := sum(each.contexts for each in cleaned):
+        cleaned = [remove_contexts(message) for message in messages]
+        if contexts := sum(result.contexts for result in cleaned):
             self.notify(f"contexts taken out, their questions kept: {contexts:,}")
-        added = self.add(scope, [each.message for each in cleaned if each.message], now, pair=pair)
+        remaining = [result.message for result in cleaned if result.message]
+        added = self.add(scope, remaining, now, pair=pair)
         report = ImportReport(modes={self.redactor.mode(str(scope.partition))})
         new = [stored is not None for stored in added.stored]
         report.ahead = sum(
@@ -69,22 +70,24 @@ class Ingestor(Intake):
     ) -> ImportReport:
         """Store the messages of files, folders and zips.
 
-        All are opened before the first is stored: if one cannot be read, nothing is stored.
+        All files are opened before the first is stored: if one cannot be read, nothing is stored.
 
-        :param copies: store what other partitions and instances have already, too.
+        :param copies: also store messages that other partitions and instances already have.
         """
-        report, elsewhere = ImportReport(), None if copies else Elsewhere(self.store)
+        report, elsewhere = ImportReport(), None if copies else ElsewhereFilter(self.store)
         with ExitStack() as open_files:
-            found = [importers.find(source, form, open_files) for source in sources]
+            detected = [importers.find(source, form, open_files) for source in sources]
             if not dry_run:
-                open_files.enter_context(explain_interrupt(self.notify, BROKEN_OFF))
-            for source, (files, passed_over) in zip(sources, found, strict=True):
-                done = ImportReport(passed_over=passed_over)
+                open_files.enter_context(explain_interrupt(self.notify, INTERRUPTED))
+            for source, (files, passed_over) in zip(sources, detected, strict=True):
+                source_report = ImportReport(passed_over=passed_over)
                 for file in files:
-                    done.add(self._import_file(file, partition, instance, dry_run, elsewhere))
-                if done.skipped and not done.total - done.skipped:
-                    done.unreadable.append(_name(source))
-                report.add(done)
+                    source_report.add(
+                        self._import_file(file, partition, instance, dry_run, elsewhere)
+                    )
+                if source_report.skipped and not source_report.total - source_report.skipped:
+                    source_report.unreadable.append(_name(source))
+                report.add(source_report)
         self.report(report, set() if dry_run else report.modes, partition)
         if embed and report.imported and not dry_run:
             self.indexer.embed_if_possible()
@@ -92,16 +95,16 @@ class Ingestor(Intake):
 
     def _import_file(
         self,
-        found: Found,
+        detected: DetectedFile,
         partition: str | None,
         instance: str | None,
         dry_run: bool,
-        elsewhere: Elsewhere | None,
+        elsewhere: ElsewhereFilter | None,
     ) -> ImportReport:
-        file, default = found.file, self._config.settings().partition
+        file, default = detected.file, self._config.settings().partition
         return self.load(
-            found.records(),
-            Destination(partition, instance, default, found.importer.instance),
+            detected.records(),
+            Destination(partition, instance, default, detected.importer.instance),
             where=file.name,
             now=datetime.now(UTC),
             dry_run=dry_run,
@@ -118,16 +121,16 @@ class Ingestor(Intake):
         now: datetime,
         dry_run: bool = False,
         renew: bool = False,
-        elsewhere: Elsewhere | None = None,
+        elsewhere: ElsewhereFilter | None = None,
         after_batch: Callable[[], None] = lambda: None,
     ) -> ImportReport:
-        """Store the records of one file; what is stored already is left as it is.
+        """Store the new records of one file.
 
-        :param where: the file's name, for the reasons.
-        :param renew: replace what is stored already if it is longer now.
-        :param dry_run: find out what would be done, and leave the store as it was.
-        :param elsewhere: leave out what other places of the store have already.
-        :param after_batch: called each time a batch is committed.
+        :param where: the file's name, for the reasons of skipped records.
+        :param renew: replace stored messages that are longer now.
+        :param dry_run: report what would be imported, and leave the store unchanged.
+        :param elsewhere: skip messages that other partitions and instances already have.
+        :param after_batch: called after each batch.
         """
         counter = self.counter(destination.partition or destination.default_partition)
         loader = FileImport(
@@ -136,9 +139,9 @@ class Ingestor(Intake):
         source = iter(records)
         while batch := list(islice(source, _BATCH)):
             if dry_run:
-                with suppress(_Undone), self.store.write():
+                with suppress(_DryRunRollback), self.store.write():
                     loader.save(batch, dry_run=True)
-                    raise _Undone
+                    raise _DryRunRollback
             else:
                 loader.choose_model(batch)
                 with self.store.write():
@@ -147,26 +150,27 @@ class Ingestor(Intake):
         return loader.report
 
     def edit(self, old: StoredMessage, text: str) -> None:
-        """Replace the text of a stored message; embed the new one if a model is there.
+        """Replace the text of a stored message, and embed the new text if a model is available.
 
-        :raises ReservoirError: it is done, but a reader keeps the old words in the files.
+        :raises ReservoirError: the text is replaced, but a concurrent reader keeps the old text
+            in the store's files.
         """
-        names = [each.name for each in fields(Message)]
+        names = [field.name for field in fields(Message)]
         values = {name: getattr(old, name) for name in names}
         edited = Message(**{**values, "role": old.role.value, "content": text, "secrets": ()})
         message, secrets = self.redactor.scan(edited, old.partition)
-        # Only the text is changed: what it says of itself stays, even where it holds a secret.
+        # Only the text changes: keep the source and its id, even if they contain a secret.
         message = replace(message, source=old.source, source_id=old.source_id)
         counter = self.counter(old.partition)
-        gone = self.store.edit(old.key, message, counter=counter, now=datetime.now(UTC))
+        erased = self.store.edit(old.key, message, counter=counter, now=datetime.now(UTC))
         modes = {self.redactor.mode(old.partition)}
         self.report(ImportReport(modes=modes, secrets=secrets), modes, old.partition)
         self.indexer.embed_added(Scope(old.partition), 0)
-        if not gone:
-            raise still_there("the text is replaced, but words of the old one")
+        if not erased:
+            raise text_remains_error("the text is replaced, but parts of the old one")
 
     def report(self, report: ImportReport, modes: set[Mode], partition: str | None) -> None:
-        """Report what a person should know of messages that came in."""
+        """Notify the user of secrets and of times in the future among imported messages."""
         if report.ahead:
             noun = "message" if report.ahead == 1 else "messages"
             self.notify(f"{report.ahead:,} {noun} with a time more than a day ahead, kept as given")
@@ -178,5 +182,5 @@ def _name(source: Path | File) -> str:
     return str(source) if isinstance(source, Path) else source.name
 
 
-class _Undone(Exception):
-    """Rolls a transaction back."""
+class _DryRunRollback(Exception):
+    """Raised to roll back the transaction of a dry run."""

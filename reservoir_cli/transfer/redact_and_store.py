@@ -1,4 +1,4 @@
-"""The step that every message passes on its way in: it is redacted, counted and stored."""
+"""Redact, count and store incoming messages; every import goes through here."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -18,9 +18,9 @@ from reservoir_cli.util.progress import Progress
 class Added(NamedTuple):
     """Messages of one scope after they were redacted and stored.
 
-    :param messages: as they were given to the store.
-    :param secrets: what was found in each.
-    :param stored: ``None`` for one that was stored before.
+    :param messages: the redacted messages.
+    :param secrets: the number of secrets of each kind, per message.
+    :param stored: the stored message, or ``None`` if it was stored before; per message.
     """
 
     messages: list[Message]
@@ -28,15 +28,15 @@ class Added(NamedTuple):
     stored: list[StoredMessage | None]
 
     def secrets_of(self, new: Sequence[bool]) -> Counter[str]:
-        """Return what was found in the messages that are new."""
-        found: Counter[str] = Counter()
+        """Count the secrets of the new messages, by kind."""
+        total: Counter[str] = Counter()
         for secrets, is_new in zip(self.secrets, new, strict=True):
-            found += secrets if is_new else Counter()
-        return found
+            total += secrets if is_new else Counter()
+        return total
 
 
 class Intake:
-    """Redacts the messages of one store, counts their tokens and stores them."""
+    """Redacts messages, counts their tokens and stores them in one store."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Intake:
         counter: TokenCounter | None = None,
         pair: bool = False,
     ) -> Added:
-        """Redact messages and store them."""
+        """Redact and store messages."""
         partition = str(scope.partition)
         scanned = [self.redactor.scan(message, partition) for message in messages]
         redacted = [message for message, _ in scanned]
@@ -70,7 +70,7 @@ class Intake:
         return Added(redacted, [secrets for _, secrets in scanned], stored)
 
     def counter(self, partition: str) -> TokenCounter:
-        """Return the counter of a partition; without it tokens are counted approximately."""
+        """Return the token counter of a partition; the approximate one if it cannot be loaded."""
         name = str(self._config.lookup("token_counter", partition)[0])
         if name not in self._counters:
             try:
@@ -81,6 +81,6 @@ class Intake:
         return self._counters[name]
 
     def retention(self, partition: str) -> timedelta | None:
-        """Return how long messages of a partition are kept; ``None`` for ever."""
+        """Return how long messages of a partition are kept; ``None`` means for ever."""
         days = self._config.settings(partition).retention_days
         return None if days is None else timedelta(days=days)

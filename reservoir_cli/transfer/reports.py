@@ -1,4 +1,4 @@
-"""What imports and exports report when they are done."""
+"""The reports of imports and exports."""
 
 import shlex
 from collections import Counter
@@ -7,27 +7,27 @@ from dataclasses import dataclass, field
 from reservoir_cli.redaction import Mode, describe_secrets
 from reservoir_cli.settings.config import Config, masking_command
 
-#: So many reasons are kept; of a file in which everything is wrong, the others are only counted.
+#: At most this many reasons are kept; further skipped records are only counted.
 _REASONS = 1_000
 
 
 @dataclass
 class ImportReport:
-    """What an import did, or with a dry run would do.
+    """The counts of an import, or of a dry run.
 
     :param already: messages that were stored before.
-    :param forgotten: messages that were forgotten once, and stay so.
-    :param expired: messages that are older than ``retention_days``, and left out.
-    :param renewed: messages that were stored before, and are longer now.
+    :param forgotten: messages that were forgotten earlier, and not imported.
+    :param expired: messages older than ``retention_days``, and not imported.
+    :param renewed: stored messages that were replaced because they are longer now.
     :param contexts: contexts printed by Reservoir that were removed from new messages.
-    :param ahead: messages whose time is more than a day ahead.
-    :param mended: messages in which bytes that are no text were replaced by U+FFFD.
-    :param secrets: how many secrets of each kind were found in what was imported.
-    :param modes: what was done about secrets, in one partition or another.
-    :param passed_over: files of a folder or zip that hold no messages.
-    :param conversations: ids of the conversations that were read, whether new or not.
-    :param reasons: why something was skipped, and where, up to a thousand.
-    :param unreadable: sources that hold nothing but what was skipped.
+    :param ahead: messages whose time is more than a day in the future.
+    :param mended: messages in which bytes that are not text were replaced by U+FFFD.
+    :param secrets: the number of secrets of each kind in new messages.
+    :param modes: how secrets are handled in the partitions imported to.
+    :param passed_over: files of a folder or zip that contain no messages.
+    :param conversations: ids of the conversations that were read, new or not.
+    :param reasons: positions and reasons of skipped records, up to a thousand.
+    :param unreadable: sources with skipped records only.
     """
 
     imported: int = 0
@@ -48,12 +48,12 @@ class ImportReport:
 
     @property
     def total(self) -> int:
-        """Everything that was read, whatever became of it."""
+        """Count everything that was read, stored or not."""
         stored = self.imported + self.already + self.renewed
         return stored + self.skipped + self.forgotten + self.expired + self.contexts
 
     def add(self, other: "ImportReport") -> None:
-        """Add what another import did."""
+        """Add the counts of another report."""
         self.imported += other.imported
         self.already += other.already
         self.skipped += other.skipped
@@ -71,25 +71,25 @@ class ImportReport:
         self.unreadable += other.unreadable
 
     def skip(self, reason: str) -> None:
-        """Count something that is no message."""
+        """Count a skipped record."""
         self.skipped += 1
         if len(self.reasons) < _REASONS:
             self.reasons.append(reason)
 
     def line(self, *, dry_run: bool = False) -> str:
-        """Return the one line a person reads."""
-        done = "would import" if dry_run else "imported"
-        line = f"{done} {self.imported:,}, already there {self.already:,}, skipped {self.skipped:,}"
+        """Return the summary in one line."""
+        verb = "would import" if dry_run else "imported"
+        line = f"{verb} {self.imported:,}, already there {self.already:,}, skipped {self.skipped:,}"
         line += f", renewed {self.renewed:,}" if self.renewed else ""
         return f"{line}, contexts taken out {self.contexts:,}" if self.contexts else line
 
 
 @dataclass
 class ExportReport:
-    """What an export wrote so far.
+    """The counts of an export so far.
 
-    :param left_out: messages that a format has no place for: thinking.
-    :param masked: messages with a secret that is redacted.
+    :param left_out: thinking, which most formats cannot represent.
+    :param masked: messages with redacted secrets.
     """
 
     messages: int = 0
@@ -97,27 +97,30 @@ class ExportReport:
     masked: int = 0
 
 
-#: What was done about the secrets that were found.
-_DONE_ABOUT = {
-    Mode.MASK: "masked in what is printed",
-    Mode.REMOVE: "removed before they are stored",
+#: How the secrets that were found are handled.
+_HANDLING = {
+    Mode.MASK: "masked in output",
+    Mode.REMOVE: "removed before storing",
 }
 
 
 def report_secrets(
     secrets: Counter[str], modes: set[Mode], config: Config, partition: str | None
 ) -> str:
-    """Return what was found, and what was done about it; nothing yet without ``modes``."""
+    """Describe the secrets found and how they are handled.
+
+    :param modes: how secrets are handled; empty for a dry run.
+    """
     modes = modes - {Mode.OFF}
-    done = "found"
+    handling = "found"
     if modes == {Mode.MARK}:
         command = masking_command(config, partition)
-        done = f"marked; {command} hides them in what is printed"
+        handling = f"marked; {command} hides them in output"
     elif len(modes) == 1:
-        done = _DONE_ABOUT[min(modes)]
+        handling = _HANDLING[min(modes)]
     elif modes:
-        done = "found; reservoir config tells of each partition what is done about them"
-    note = f"{describe_secrets(secrets)} {done}"
+        handling = "found; reservoir config shows how each partition handles them"
+    note = f"{describe_secrets(secrets)} {handling}"
     if not modes & {Mode.MARK, Mode.MASK}:  # nothing of them is stored
         return note
     where = f"-p {shlex.quote(partition)}" if partition else "--all-partitions"

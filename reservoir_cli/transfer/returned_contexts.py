@@ -1,6 +1,6 @@
-"""Contexts of our own that come back in what is stored: a tool's log holds what was piped into it.
+"""Remove contexts printed by Reservoir from incoming messages.
 
-Every message passes here on its way in, whether it comes alone or with a file.
+They come back when the log of a tool contains the context that was piped into the tool.
 """
 
 import re
@@ -12,31 +12,31 @@ from reservoir_cli.messages import Message
 
 
 class Cleaned(NamedTuple):
-    """A message without contexts of our own.
+    """A message without contexts printed by Reservoir.
 
-    :param message: ``None`` if nothing else was in it.
-    :param contexts: how many were taken out.
+    :param message: ``None`` if nothing else remains.
+    :param contexts: how many contexts were removed.
     """
 
     message: Message | None
     contexts: int
 
 
-def without_contexts(message: Message) -> Cleaned:
-    """Take the contexts out of a message and keep their questions.
+def remove_contexts(message: Message) -> Cleaned:
+    """Remove the contexts from a message and keep their questions.
 
-    A call, or the answer to one, is kept even if it is empty then.
+    A tool call or result is kept even if its text is empty.
     """
-    found = frame.unwrap(message.content)
-    if not found.contexts:
+    unwrapped = frame.unwrap(message.content)
+    if not unwrapped.contexts:
         return Cleaned(message, 0)
-    kept = found.text.strip() or message.tool_calls or message.tool_call_id
-    cleaned = replace(message, content=found.text) if kept else None
-    return Cleaned(cleaned, found.contexts)
+    keep = unwrapped.text.strip() or message.tool_calls or message.tool_call_id
+    cleaned = replace(message, content=unwrapped.text) if keep else None
+    return Cleaned(cleaned, unwrapped.contexts)
 
 
-def quotes(title: str, content: str) -> bool:
-    """Whether a title is the beginning of a content, as some tools make it: cut and in one line."""
+def is_excerpt(title: str, content: str) -> bool:
+    """Return whether a title is the beginning of a content, truncated and joined to one line."""
     beginning = re.sub(r"\s+", " ", content[: 4 * len(title) + 100]).strip()
-    words = re.sub(r"\s+", " ", title).strip().removesuffix("…").removesuffix("...").rstrip()
-    return bool(words) and beginning.startswith(words)
+    visible = re.sub(r"\s+", " ", title).strip().removesuffix("…").removesuffix("...").rstrip()
+    return bool(visible) and beginning.startswith(visible)

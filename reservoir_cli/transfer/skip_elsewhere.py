@@ -1,4 +1,4 @@
-"""Leave out of an import what another partition or instance of the store has already."""
+"""Skip imported messages that another partition or instance of the store already has."""
 
 from collections.abc import Sequence
 
@@ -8,26 +8,26 @@ from reservoir_cli.storage.sources import Sources
 from reservoir_cli.transfer.importers import Record
 
 
-class Elsewhere:
-    """The places of a store that have messages of a source; each source is looked up once."""
+class ElsewhereFilter:
+    """Finds messages in other partitions and instances; each source is looked up once."""
 
     def __init__(self, store: Store) -> None:
-        self._table = Sources(store)
+        self._sources = Sources(store)
         self._places: dict[str, list[Scope]] = {}
 
-    def without(self, scope: Scope, records: Sequence[Record]) -> list[Record]:
-        """Return records without those that a place other than this one has."""
+    def skip_known(self, scope: Scope, records: Sequence[Record]) -> list[Record]:
+        """Return records without those that another scope than this one has."""
         ids = {(str(record.message.source), str(record.message.source_id)) for record in records}
-        known = set()
+        present = set()
         for source in {source for source, _ in ids}:
             if source not in self._places:
-                self._places[source] = self._table.places(source)
+                self._places[source] = self._sources.places(source)
             others = [place for place in self._places[source] if place != scope]
             if others:
-                own = [identity for identity in ids if identity[0] == source]
-                known |= self._table.present(others, own)
+                of_source = [identity for identity in ids if identity[0] == source]
+                present |= self._sources.find_present(others, of_source)
         return [
             record
             for record in records
-            if (record.message.source, record.message.source_id) not in known
+            if (record.message.source, record.message.source_id) not in present
         ]

@@ -1,7 +1,7 @@
-"""Leave out of an import what the proxy has stored of the same conversation already.
+"""Skip imported messages that the proxy has already stored in the same conversation.
 
-The proxy and a client's own log know a message by different ids. What they share is the id of the
-conversation, and what was said.
+The proxy and the client's own log give a message different ids. They share the conversation's id
+and the text.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,40 +16,40 @@ from reservoir_cli.storage.sources import Sources
 from reservoir_cli.transfer.importers import Record
 from reservoir_cli.transfer.importers.content_blocks import THINKING
 
-#: Source of what the proxy stores.
+#: Source of the messages that the proxy stores.
 SOURCE = "proxy"
-#: The proxy stores a message after it was said, and clocks differ a little.
+#: The proxy stores a message after it was sent, and clocks differ a little.
 _SLACK = timedelta(minutes=1)
-#: What was said, and when it was stored.
-_Said = dict[str, list[datetime]]
+#: The times of stored messages, by the identity of their text.
+_StoredTexts = dict[str, list[datetime]]
 
 
-def normal(text: str) -> str:
-    """Return a text without what clients add to it, and without contexts of our own."""
+def normalise(text: str) -> str:
+    """Return a text without the additions of clients and contexts printed by Reservoir."""
     return frame.unwrap(plain(text)).text.strip()
 
 
-def text_mark(text: str) -> str:
-    """Return what the identity of a user's message begins with, whatever it follows."""
+def identity_prefix(text: str) -> str:
+    """Return the prefix of a user message's identity, which depends on the text alone."""
     import hashlib  # loads OpenSSL
 
     return hashlib.sha256(" ".join(text.split()).encode()).hexdigest()[:16]
 
 
-class Proxied:
-    """What the proxy has stored, as far as an import asks for it.
+class ProxyFilter:
+    """Finds messages that the proxy has stored, loading conversations as an import needs them.
 
-    :param redacted: returns a message as it would be stored.
+    :param redact: returns a message as a partition would store it.
     """
 
-    def __init__(self, store: Store, redacted: Callable[[Message, str], Message]) -> None:
-        self._store, self._redacted = store, redacted
+    def __init__(self, store: Store, redact: Callable[[Message, str], Message]) -> None:
+        self._store, self._redact = store, redact
         self._partitions: set[str | None] | None = None
-        self._left: dict[tuple[str, str], _Said] = {}
+        self._unmatched: dict[tuple[str, str], _StoredTexts] = {}
         self._dropped_reply = False
 
-    def without(self, scope: Scope, records: Sequence[Record]) -> list[Record]:
-        """Return records without those that the proxy has stored; its own are all kept."""
+    def skip_known(self, scope: Scope, records: Sequence[Record]) -> list[Record]:
+        """Return records without those that the proxy has stored; keep the proxy's own."""
         if all(record.message.source == SOURCE for record in records):
             return list(records)
         if self._partitions is None:
@@ -57,9 +57,9 @@ class Proxied:
             self._partitions = {place.partition for place in places}
         if scope.partition not in self._partitions:
             return list(records)
-        return list(self._others(str(scope.partition), records))
+        return list(self._filter(str(scope.partition), records))
 
-    def _others(self, partition: str, records: Sequence[Record]) -> Iterator[Record]:
+    def _filter(self, partition: str, records: Sequence[Record]) -> Iterator[Record]:
         for record in records:
             message = record.message
             if message.source == SOURCE or not message.conversation_id:
@@ -67,33 +67,38 @@ class Proxied:
                 continue
             if message.name == THINKING and self._dropped_reply:
                 continue
-            left = self._of(partition, session_of(message.conversation_id))
-            self._dropped_reply = bool(left) and _take(left, self._redacted(message, partition))
+            unmatched = self._load_unmatched(partition, session_of(message.conversation_id))
+            self._dropped_reply = bool(unmatched) and _match(
+                unmatched, self._redact(message, partition)
+            )
             if not self._dropped_reply:
                 yield record
 
-    def _of(self, partition: str, conversation: str) -> _Said:
-        """Return what is stored of a conversation and no record was found for yet."""
+    def _load_unmatched(self, partition: str, conversation: str) -> _StoredTexts:
+        """Return the stored messages of a conversation that no record has matched yet."""
         key = (partition, conversation)
-        if key not in self._left:
-            where = Filter(conversation_id=conversation, source=SOURCE)
-            left = self._left[key] = {}
-            for message in self._store.last(Scope(partition), 0, where):
+        if key not in self._unmatched:
+            selection = Filter(conversation_id=conversation, source=SOURCE)
+            unmatched = self._unmatched[key] = {}
+            for message in self._store.last(Scope(partition), 0, selection):
                 for part in parts_of(message):
-                    left.setdefault(part, []).append(message.created_at)
-        return self._left[key]
+                    unmatched.setdefault(part, []).append(message.created_at)
+        return self._unmatched[key]
 
 
-def _take(left: _Said, message: Message) -> bool:
-    """Take what a message says out of what is left, if all of it is there; return whether it is."""
+def _match(unmatched: _StoredTexts, message: Message) -> bool:
+    """Remove a message's parts from the unmatched ones; return whether all were there."""
     since = message.created_at and message.created_at - _SLACK
-    times = [left.get(part, []) for part in parts_of(message)]
+    times = [unmatched.get(part, []) for part in parts_of(message)]
     first = [
-        next((at for at, stored in enumerate(moments) if not since or stored >= since), None)
-        for moments in times
+        next(
+            (index for index, stored in enumerate(stored_times) if not since or stored >= since),
+            None,
+        )
+        for stored_times in times
     ]
     if not times or None in first:
         return False
-    for moments, at in zip(times, first, strict=True):
-        del moments[at or 0 : (at or 0) + 1]
+    for stored_times, index in zip(times, first, strict=True):
+        del stored_times[index or 0 : (index or 0) + 1]
     return True

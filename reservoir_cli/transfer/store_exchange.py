@@ -1,6 +1,6 @@
-"""Store what passed the proxy: a request is an import of its messages, and an answer behind them.
+"""Store the requests and answers that pass through the proxy.
 
-What is known is known by the identities that the proxy gives; see
+Stored messages are recognised by the identities that the proxy gives them; see
 :mod:`reservoir_cli.server.proxy.question_identity`.
 """
 
@@ -18,13 +18,13 @@ from reservoir_cli.storage.sources import Sources
 from reservoir_cli.transfer.file_import import Destination
 from reservoir_cli.transfer.importers import Record
 from reservoir_cli.transfer.ingest import Ingestor
-from reservoir_cli.transfer.skip_proxied import SOURCE, text_mark
+from reservoir_cli.transfer.skip_proxied import SOURCE, identity_prefix
 
-#: Tag of an answer that was cut.
+#: Tag of an incomplete answer.
 PARTIAL = "partial"
-#: A history that was shortened has a summary, a question and its answer at least.
+#: A shortened history has at least a summary, a question and its answer.
 _SHORTENED = 3
-#: So many questions of a shortened history are looked for, and so many messages compared.
+#: The number of questions of a shortened history to look up, and of messages to compare.
 _TRIED, _COMPARED = 8, 6
 _STEP = timedelta(milliseconds=1)
 
@@ -34,9 +34,9 @@ class Exchange:
     """A request and its answer.
 
     :param conversation: the id of the conversation.
-    :param messages: of the request, with their identities as ``source_id``.
-    :param reply: likewise; ``None`` if there was none.
-    :param partial: the reply was cut.
+    :param messages: the messages of the request, with their identities as ``source_id``.
+    :param reply: the answer with its identity; ``None`` without an answer.
+    :param partial: the reply is incomplete.
     :param named: the client names its conversation.
     """
 
@@ -50,9 +50,9 @@ class Exchange:
 
 
 class ExchangeLog:
-    """Stores what passed the proxy, and finds it again.
+    """Stores the exchanges of the proxy and finds their conversations.
 
-    :ivar ledger: what the proxy added to questions.
+    :ivar ledger: records the contexts that the proxy added to questions.
     """
 
     def __init__(self, ingestor: Ingestor) -> None:
@@ -61,107 +61,117 @@ class ExchangeLog:
         self.ledger = Ledger(ingestor.store)
 
     def store(self, exchange: Exchange, now: datetime | None = None) -> int:
-        """Store what is new of an exchange; a new answer to the same question replaces the old one.
+        """Store the new messages of an exchange; a new answer to a question replaces the old one.
 
-        :param now: the wall clock.
+        :param now: the current time.
         :returns: how many messages were added.
         """
         now = now or datetime.now(UTC)
         if not exchange.named:
-            known = self.continued(exchange.scope, exchange.messages)
+            known = self.find_continued(exchange.scope, exchange.messages)
             exchange = replace(exchange, conversation=known or exchange.conversation)
-        records = self._new(exchange, list(_records(exchange, now)))
+        records = self._select_new(exchange, list(_records(exchange, now)))
         added = 0
         if records:
             destination = Destination(str(exchange.scope.partition), exchange.scope.instance, "")
             added = self._ingestor.load(records, destination, where=SOURCE, now=now).imported
         if exchange.reply:
-            self._renew(exchange, exchange.reply, now)
+            self._replace_answer(exchange, exchange.reply, now)
         return added
 
-    def continued(self, scope: Scope, messages: Sequence[Message]) -> str | None:
-        """Return the conversation that a list of messages goes on with, if one is stored.
+    def find_continued(self, scope: Scope, messages: Sequence[Message]) -> str | None:
+        """Return the id of the stored conversation that a list of messages continues, if any.
 
-        The list may lack the beginning of the conversation, as clients drop their oldest messages.
+        The list may lack the beginning of the conversation: clients drop their oldest messages.
         """
-        asked = [number for number, message in enumerate(messages) if message.role == "user"]
-        if len(asked) < 2:
+        questions = [index for index, message in enumerate(messages) if message.role == "user"]
+        if len(questions) < 2:
             return None
-        sources, before = self._sources, messages[asked[-2]].source_id or ""
-        if stored := sources.stored(scope, SOURCE, [before]):
+        sources, before = self._sources, messages[questions[-2]].source_id or ""
+        if stored := sources.find_stored(scope, SOURCE, [before]):
             return stored[before].conversation_id
-        for start in asked[:-1][:_TRIED]:
-            said = messages[start : min(start + _COMPARED, asked[-1])]
-            for conversation in sources.conversations(scope, SOURCE, text_mark(said[0].content)):
-                if self._holds(scope, conversation, said):
+        for start in questions[:-1][:_TRIED]:
+            excerpt = messages[start : min(start + _COMPARED, questions[-1])]
+            for conversation in sources.conversations(
+                scope, SOURCE, identity_prefix(excerpt[0].content)
+            ):
+                if self._contains_sequence(scope, conversation, excerpt):
                     return conversation
         return None
 
-    def _holds(self, scope: Scope, conversation: str, said: Sequence[Message]) -> bool:
-        """Return whether messages follow each other in a conversation."""
+    def _contains_sequence(
+        self, scope: Scope, conversation: str, excerpt: Sequence[Message]
+    ) -> bool:
+        """Return whether a conversation contains the messages in sequence."""
         partition = str(scope.partition)
-        parts = _parts(self._redactor.scan(message, partition)[0] for message in said)
+        parts = _parts(self._redactor.scan(message, partition)[0] for message in excerpt)
         stored = _parts(self._store.last(scope, 0, Filter(conversation_id=conversation)))
-        starts = [at for at, part in enumerate(stored) if parts[:1] == [part]]
-        return any(stored[at : at + len(parts)] == parts for at in starts)
+        starts = [index for index, part in enumerate(stored) if parts[:1] == [part]]
+        return any(stored[index : index + len(parts)] == parts for index in starts)
 
-    def _new(self, exchange: Exchange, records: Sequence[Record]) -> list[Record]:
-        """Return the records that are not stored yet, nor forgotten under the id of another source.
+    def _select_new(self, exchange: Exchange, records: Sequence[Record]) -> list[Record]:
+        """Return the records that are neither stored nor forgotten under another source's id.
 
-        A client that shortens its history begins a new list under the same id, in which some of the
-        old messages come again under new identities.
+        A client that shortens its history sends a new list for the same conversation, in which some
+        old messages have new identities.
         """
         ids = [(SOURCE, str(record.message.source_id)) for record in records]
-        known = self._sources.present([exchange.scope], ids)
-        gone = self._forgotten_before(exchange)
+        known = self._sources.find_present([exchange.scope], ids)
+        forgotten = self._forgotten_identities(exchange)
         new = [
             record
-            for record, own in zip(records, ids, strict=True)
-            if own not in known and own[1] not in gone
+            for record, identity in zip(records, ids, strict=True)
+            if identity not in known and identity[1] not in forgotten
         ]
         if ids[0] in known or len(records) < _SHORTENED:
             return new
-        said = self._said(exchange)
-        newest = {own for _, own in ids[-2:]}
+        stored_parts = self._stored_parts(exchange)
+        newest = {identity for _, identity in ids[-2:]}
         return [
             record
             for record in new
             if record.message.source_id in newest
-            or not said.issuperset(parts_of(self._redacted(exchange, record.message)))
+            or not stored_parts.issuperset(parts_of(self._redact(exchange, record.message)))
         ]
 
-    def _forgotten_before(self, exchange: Exchange) -> set[str]:
-        """Return the identities of messages that the client repeats, though they were forgotten."""
+    def _forgotten_identities(self, exchange: Exchange) -> set[str]:
+        """Return the identities of forgotten messages that the client sends again."""
         if not self._store.forgotten_sessions([exchange.conversation]):
             return set()
         roles = [message.role for message in exchange.messages]
-        replies = [number for number, role in enumerate(roles) if role == "assistant"]
+        replies = [index for index, role in enumerate(roles) if role == "assistant"]
         repeated = [
             replace(
-                self._redacted(exchange, message),
+                self._redact(exchange, message),
                 conversation_id=exchange.conversation,
                 created_at=None,
             )
             for message in exchange.messages[: replies[-1] + 1 if replies else 0]
         ]
-        gone = self._store.forgotten_said(repeated)
-        return {str(each.source_id) for each, was in zip(repeated, gone, strict=True) if was}
+        flags = self._store.forgotten_contents(repeated)
+        return {
+            str(message.source_id)
+            for message, is_forgotten in zip(repeated, flags, strict=True)
+            if is_forgotten
+        }
 
-    def _redacted(self, exchange: Exchange, message: Message) -> Message:
+    def _redact(self, exchange: Exchange, message: Message) -> Message:
         return self._redactor.scan(message, str(exchange.scope.partition))[0]
 
-    def _said(self, exchange: Exchange) -> set[str]:
-        """Return what is stored of a conversation."""
+    def _stored_parts(self, exchange: Exchange) -> set[str]:
+        """Return the identities of all texts stored in a conversation."""
         where = Filter(conversation_id=exchange.conversation)
         return set(_parts(self._store.last(exchange.scope, 0, where)))
 
-    def _stored(self, exchange: Exchange, messages: Sequence[Message]) -> dict[str, StoredMessage]:
+    def _stored_messages(
+        self, exchange: Exchange, messages: Sequence[Message]
+    ) -> dict[str, StoredMessage]:
         ids = [message.source_id for message in messages if message.source_id]
-        return self._sources.stored(exchange.scope, SOURCE, ids)
+        return self._sources.find_stored(exchange.scope, SOURCE, ids)
 
-    def _renew(self, exchange: Exchange, reply: Message, now: datetime) -> None:
-        """Replace a stored answer by a new one, unless a person edited it."""
-        old = next(iter(self._stored(exchange, [reply]).values()), None)
+    def _replace_answer(self, exchange: Exchange, reply: Message, now: datetime) -> None:
+        """Replace a stored answer with a new one, unless the user edited it."""
+        old = next(iter(self._stored_messages(exchange, [reply]).values()), None)
         if old is None or (exchange.partial and PARTIAL not in old.tags):
             return
         partition = str(exchange.scope.partition)
@@ -169,7 +179,7 @@ class ExchangeLog:
         if (message.content, message.tool_calls) != (old.content, old.tool_calls):
             if self._store.edited([old]):
                 return
-            whole = replace(
+            renewed = replace(
                 message,
                 source=SOURCE,
                 trace_id=old.trace_id,
@@ -177,7 +187,7 @@ class ExchangeLog:
                 conversation_id=exchange.conversation,
             )
             self._store.replace(
-                {old.key: whole}, counter=self._ingestor.counter(partition), now=now
+                {old.key: renewed}, counter=self._ingestor.counter(partition), now=now
             )
         if PARTIAL in old.tags and not exchange.partial:
             Tags(self._store).remove(old.key, [PARTIAL])
@@ -188,7 +198,7 @@ def _parts(messages: Iterable[Message | StoredMessage]) -> list[str]:
 
 
 def _records(exchange: Exchange, now: datetime) -> Iterator[Record]:
-    about = Conversation(exchange.conversation, source=SOURCE, model=exchange.model)
+    conversation = Conversation(exchange.conversation, source=SOURCE, model=exchange.model)
     replies = [] if exchange.reply is None else [exchange.reply]
     if exchange.partial:
         replies = [replace(reply, tags=(PARTIAL,)) for reply in replies]
@@ -197,11 +207,11 @@ def _records(exchange: Exchange, now: datetime) -> Iterator[Record]:
         moment += _STEP
         if message.role == "user" or not trace:
             trace = str(uuid.uuid5(uuid.NAMESPACE_OID, str(message.source_id)))
-        whole = replace(
+        completed = replace(
             message,
             created_at=moment,
             trace_id=trace,
             source=SOURCE,
             conversation_id=exchange.conversation,
         )
-        yield Record(whole, conversation=about)
+        yield Record(completed, conversation=conversation)

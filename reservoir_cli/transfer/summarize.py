@@ -1,4 +1,4 @@
-"""Summaries of a partition's conversations, by our own model or by a command."""
+"""Summarise a partition's conversations with sentences of their own, or with a command."""
 
 import hashlib
 import shlex
@@ -16,21 +16,21 @@ from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import ConversationSummary, Filter
 from reservoir_cli.storage.summaries import Summaries, Summary
 
-#: Seconds that a command may take, and characters that it may print.
+#: Time limit of a command in seconds, and of its output in characters.
 _SECONDS, LONGEST = 120, 2_000
 EXTRACT = "extract"
 
 
 class CannotRunError(ReservoirError):
-    """The command cannot be started, for this conversation or any other."""
+    """The command cannot be started for any conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one conversation.
+    """The outcome for one conversation.
 
     :param summary: ``None`` if the conversation was skipped, or with ``dry_run``.
-    :param reason: why it was skipped.
+    :param reason: why the conversation was skipped.
     """
 
     conversation: ConversationSummary
@@ -48,10 +48,10 @@ def summarize(
     dry_run: bool = False,
     announce: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Outcome]:
-    """Summarise the conversations that have no summary, or that changed since it was made.
+    """Summarise the conversations that have no summary or have changed since.
 
     :param command: a program and its arguments, which reads a conversation on stdin and prints
-        the summary; without it the summary is made of the conversation's own sentences.
+        the summary; without it the summary is extracted from the conversation's own sentences.
     :param announce: called with the command before its first run.
     :raises CannotRunError: the command cannot be started.
     """
@@ -62,21 +62,26 @@ def summarize(
         for summary in summaries.read(scope)
     }
     for conversation in store.conversations(scope):
-        number = conversation.conversation.id
-        where = Filter(conversation_id=number)
-        place = Scope(conversation.partition, conversation.instance)
-        messages = mask.messages(store.by_key(list(store.find(place, where))))
+        conversation_id = conversation.conversation.id
+        selection = Filter(conversation_id=conversation_id)
+        own_scope = Scope(conversation.partition, conversation.instance)
+        messages = mask.messages(store.by_key(list(store.find(own_scope, selection))))
         digest = _digest(messages)
-        if not messages or known.get((place.instance or "", number)) == (digest, made_by):
+        key = (conversation.instance, conversation_id)
+        if not messages or known.get(key) == (digest, made_by):
             continue
         if dry_run:
             yield Outcome(conversation)
             continue
         if command:
             announce(shlex.join(command))
-            announce = _silent
+            announce = _ignore
         try:
-            text = _run(command, messages) if command else _extracted(store, messages, embedder)
+            text = (
+                _run_command(command, messages)
+                if command
+                else _extract_summary(store, messages, embedder)
+            )
         except CannotRunError:
             raise
         except ReservoirError as error:
@@ -87,7 +92,7 @@ def summarize(
         summary = Summary(
             conversation.partition,
             conversation.instance,
-            number,
+            conversation_id,
             digest,
             mask.text(conversation.partition, text),
             made_by,
@@ -96,22 +101,22 @@ def summarize(
         )
         summary = summary._replace(vector=embedder.encode_documents([summary.text])[0])
         with store.write():
-            # Something of it may have been forgotten meanwhile.
-            if len(store.find(place, where)) != len(messages):
-                yield Outcome(conversation, reason="it changed meanwhile")
+            # Messages may have been forgotten in the meantime.
+            if len(store.find(own_scope, selection)) != len(messages):
+                yield Outcome(conversation, reason="it changed in the meantime")
                 continue
             summaries.put(summary)
         yield Outcome(conversation, summary)
 
 
-def _silent(_: str) -> None:
-    """Say nothing."""
+def _ignore(_: str) -> None:
+    """Ignore the announcement: only the first run is announced."""
 
 
 def parse_command(text: str | None) -> list[str]:
-    """Return a command's program and arguments; no shell is asked.
+    """Split a command into its program and arguments, without a shell.
 
-    :raises UsageError: it cannot be split, or is empty.
+    :raises UsageError: the command cannot be split, or is empty.
     """
     if text is None:
         return []
@@ -119,7 +124,7 @@ def parse_command(text: str | None) -> list[str]:
         command = shlex.split(text)
     except ValueError as error:
         raise UsageError(
-            f"--with cannot be read: {error}", hint="quote its words as for a shell"
+            f"--with cannot be read: {error}", hint="quote its arguments as in a shell"
         ) from None
     if not command:
         raise UsageError("--with is empty", hint='name a command, such as --with "llm -s summary"')
@@ -133,23 +138,25 @@ def _digest(messages: Sequence[StoredMessage]) -> str:
     return digest.hexdigest()
 
 
-def _extracted(store: Store, messages: Sequence[StoredMessage], embedder: Embedder) -> str:
+def _extract_summary(store: Store, messages: Sequence[StoredMessage], embedder: Embedder) -> str:
     active = store.active_model()
-    known = store.passages([message.key for message in messages])
+    passages_by_key = store.passages([message.key for message in messages])
     comparable = active is not None and active[0] == embedder.model_id
-    passages = [passage for some in known.values() for passage in some] if comparable else []
+    passages = (
+        [passage for stored in passages_by_key.values() for passage in stored] if comparable else []
+    )
     return extract(messages, passages, embedder)
 
 
-def _run(command: Sequence[str], messages: Sequence[StoredMessage]) -> str:
-    """Return what a command prints about a conversation.
+def _run_command(command: Sequence[str], messages: Sequence[StoredMessage]) -> str:
+    """Return the summary that a command prints for a conversation.
 
-    :raises CannotRunError: there is no such program, or it may not be run.
-    :raises ReservoirError: it fails, takes too long, or prints nothing or too much.
+    :raises CannotRunError: the program does not exist, or cannot be executed.
+    :raises ReservoirError: the command fails, times out, or prints nothing or too much.
     """
     text = "\n\n".join(f"{message.role}: {plain_text(message)}" for message in messages)
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             input=text.encode("utf-8", "replace"),
             stdout=subprocess.PIPE,
@@ -159,16 +166,16 @@ def _run(command: Sequence[str], messages: Sequence[StoredMessage]) -> str:
     except subprocess.TimeoutExpired:
         raise ReservoirError(f"{command[0]} took more than {_SECONDS} s") from None
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "not a command"
+        reason = getattr(error, "strerror", None) or "not a command"
         raise CannotRunError(
-            f"cannot run {command[0]}: {why}",
-            hint="install it, or leave --with out: then summaries are made here",
+            f"cannot run {command[0]}: {reason}",
+            hint="install it, or omit --with to summarise without a command",
         ) from None
-    printed = clean_text(done.stdout.decode("utf-8", "replace")).strip()
-    if done.returncode:
-        raise ReservoirError(f"{command[0]} ended with {done.returncode}")
-    if not printed:
+    summary = clean_text(process.stdout.decode("utf-8", "replace")).strip()
+    if process.returncode:
+        raise ReservoirError(f"{command[0]} ended with code {process.returncode}")
+    if not summary:
         raise ReservoirError(f"{command[0]} printed nothing")
-    if len(printed) > LONGEST:
+    if len(summary) > LONGEST:
         raise ReservoirError(f"{command[0]} printed more than {LONGEST:,} characters")
-    return printed
+    return summary

@@ -1,7 +1,7 @@
-"""Keep a store current: import what is new in the histories of other tools on this machine.
+"""Keep a store in sync with the histories of other tools on this machine.
 
-Of each file the store knows how far it was read, so that unchanged files are not opened, and of
-one that grew only the end is read. Messages and how far they were read are written together.
+The store records how far each file was read: unchanged files are not opened, and only the new end
+of a longer file is read. Messages and the position are written in one transaction.
 """
 
 import json
@@ -33,35 +33,34 @@ from reservoir_cli.transfer.importers import (
 from reservoir_cli.transfer.importers.coerce import moment
 from reservoir_cli.transfer.importers.resume import Checkpoint, Resumable, StartOver
 from reservoir_cli.transfer.importers.watched_files import FileState
-from reservoir_cli.transfer.ingest import BROKEN_OFF, Ingestor
+from reservoir_cli.transfer.ingest import INTERRUPTED, Ingestor
 from reservoir_cli.transfer.reports import ImportReport
-from reservoir_cli.transfer.skip_elsewhere import Elsewhere
+from reservoir_cli.transfer.skip_elsewhere import ElsewhereFilter
 from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.private_files import exclusive_lock, make_private_dir
+from reservoir_cli.util.progress import Progress
 from reservoir_cli.util.read_files import open_regular
 
-#: An unfinished turn is stored when nothing was written for so long.
-_OLD = timedelta(minutes=10)
-#: So many messages are stored at once; of an unfinished turn with as many, all but the last.
+#: An unfinished turn is stored when its file has not changed for this long.
+_IDLE = timedelta(minutes=10)
+#: Messages stored in one transaction. An unfinished turn of as many is stored except its end.
 _BATCH = 1_000
-#: What keeps a conversation out, on a line of its own in a message of the user.
+#: Excludes a conversation if it begins a line of a user's message.
 _MARK = "DO NOT INDEX"
 _MARKED_LINE = re.compile(r"^\s*(?:<[^>\n]*>\s*)*DO NOT INDEX\b", re.MULTILINE)
 
 Item = Record | Skipped
-#: Called with what is done, how much, and of how much.
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A history that is kept in step with.
+    """The history of a tool that is kept in sync.
 
-    :param name: of its table in the settings.
+    :param name: the name of its table in the settings.
     :param tool: the importer that reads it.
-    :param path: a folder, or a file.
-    :param partition: where its messages go.
-    :param exclude: folders that are left out: of files, or those that people worked in.
+    :param path: a folder or a file.
+    :param partition: the partition its messages are stored in.
+    :param exclude: folders to exclude, of history files or of the conversations' projects.
     """
 
     name: str
@@ -73,14 +72,14 @@ class Source:
 
 @dataclass
 class SourceReport:
-    """What was done of one source.
+    """The report of a sync for one source.
 
-    :param files: how many there are.
-    :param read: how many were opened, as they are new or have changed.
-    :param held: files whose last turn is not finished, and was left for later.
-    :param excluded: messages of folders that are left out.
-    :param marked: conversations that are marked as not to be stored.
-    :param failures: why a file could not be read.
+    :param files: the number of files.
+    :param read: the number of files read because they are new or have changed.
+    :param held: files whose last turn is unfinished, and left for a later sync.
+    :param excluded: messages of excluded folders.
+    :param marked: ids of conversations marked as not to be stored.
+    :param failures: the files that could not be read, with reasons.
     """
 
     source: Source
@@ -95,9 +94,9 @@ class SourceReport:
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """What a sync did.
+    """The report of a sync.
 
-    :param busy: another one was at work, so that nothing was done.
+    :param busy: another sync was running, and nothing was done.
     """
 
     sources: tuple[SourceReport, ...] = ()
@@ -105,16 +104,16 @@ class SyncReport:
 
     @property
     def imported(self) -> int:
-        """How many messages are new."""
-        return sum(each.imports.imported + each.imports.renewed for each in self.sources)
+        """Count the messages that are new or were replaced."""
+        return sum(source.imports.imported + source.imports.renewed for source in self.sources)
 
 
-def configured(config: Config) -> list[Source]:
+def configured_sources(config: Config) -> list[Source]:
     """Return the sources of the settings.
 
-    :raises UsageError: one has no path, or is of a tool that is not known.
+    :raises UsageError: a source has no path or an unknown tool.
     """
-    usual = str(config.lookup("partition")[0])
+    default_partition = str(config.lookup("partition")[0])
     known = importers.importers()
     sources = []
     for name, table in config.sources.items():
@@ -130,36 +129,36 @@ def configured(config: Config) -> list[Source]:
                 hint=f"reservoir config set sources.{name}.path=FOLDER",
             )
         folders = tuple(excluded) if isinstance(excluded, list) else ()
-        where = str(table.get("partition") or usual)
-        sources.append(Source(name, str(tool), paths.expand_user(str(path)), where, folders))
+        partition = str(table.get("partition") or default_partition)
+        sources.append(Source(name, str(tool), paths.expand_user(str(path)), partition, folders))
     return sources
 
 
-def discovered(partition: str) -> list[Source]:
-    """Return the histories that are found on this machine."""
+def discover_sources(partition: str) -> list[Source]:
+    """Return the histories found on this machine."""
     sources: dict[str, Source] = {}
     for history in discover.look():
         if history.files:
-            name = unused_name(history.form, sources)
+            name = choose_name(history.form, sources)
             sources[name] = Source(name, history.form, history.path, partition)
     return list(sources.values())
 
 
-def unused_name(tool: str, taken: Container[str]) -> str:
-    """Return the name of a new source: that of its tool, with a number if it is taken."""
+def choose_name(tool: str, taken: Container[str]) -> str:
+    """Return a name for a new source: its tool's name, with a number if that is taken."""
     numbered = (f"{tool}-{number}" for number in count(2))
     return next(name for name in chain([tool], numbered) if name not in taken)
 
 
-def named(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:
-    """Return the sources that are named, by their name or their tool; all if none is.
+def select_sources(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:
+    """Return the sources with one of the names or tools; all if no name is given.
 
     :raises UsageError: there is no such source.
     """
     for name in names:
         if not any(name in (source.name, source.tool) for source in sources):
             known = ", ".join(source.name for source in sources)
-            hint = f"sources are {known}" if known else "reservoir init finds those of this machine"
+            hint = f"sources are {known}" if known else "reservoir init finds the histories here"
             raise UsageError(f"there is no source {name!r}", hint=hint)
     return [source for source in sources if not names or {source.name, source.tool} & set(names)]
 
@@ -173,12 +172,11 @@ def sync(
     now: datetime | None = None,
     progress: Progress = lambda *_: None,
 ) -> SyncReport:
-    """Import what is new; if another sync of the store is at work, do nothing.
+    """Import the new messages of sources; do nothing if another sync of the store is running.
 
-    :param whole: store unfinished last turns, too.
-    :param copies: store what other partitions and instances have already, too.
-    :param now: the wall clock.
-    :param progress: called with what is done, how much, and of how much.
+    :param whole: also store unfinished last turns.
+    :param copies: also store messages that other partitions and instances already have.
+    :param now: the current time.
     """
     lock = paths.sync_lock(ingestor.store.location)
     make_private_dir(lock.parent)
@@ -189,12 +187,12 @@ def sync(
         syncs = [
             _SourceSync(ingestor, source, moment, whole=whole, copies=copies) for source in sources
         ]
-        with explain_interrupt(ingestor.notify, BROKEN_OFF):
-            return SyncReport(tuple(each.run(progress) for each in syncs))
+        with explain_interrupt(ingestor.notify, INTERRUPTED):
+            return SyncReport(tuple(source_sync.run(progress) for source_sync in syncs))
 
 
 class _SourceSync:
-    """Brings one source up to date."""
+    """Imports the new messages of one source."""
 
     def __init__(
         self, ingestor: Ingestor, source: Source, now: datetime, *, whole: bool, copies: bool
@@ -202,90 +200,91 @@ class _SourceSync:
         self._whole = whole
         self._ingestor, self._store, self._source = ingestor, ingestor.store, source
         self._table, self._now = Sources(self._store), now
-        self._importer: Importer = importers.importers()[source.tool]
+        self.importer: Importer = importers.importers()[source.tool]
         self._machine = platform.node()
-        self._excluded = watched_files.exclusion(list(source.exclude))
-        self._report = SourceReport(source)
+        self._excluded = watched_files.compile_exclusion(list(source.exclude))
+        self.report = SourceReport(source)
         self._marked: set[str] | None = None
-        self._elsewhere = None if copies else Elsewhere(self._store)
+        self._elsewhere = None if copies else ElsewhereFilter(self._store)
         self._progress: Callable[[int], None] = lambda _: None
 
     def run(self, progress: Progress) -> SourceReport:
         files = list(watched_files.walk(self._source.path, self._excluded))
         key = (self._source.partition, self._machine)
-        known = self._table.seen(*key, self._source.tool)
+        known = self._table.file_states(*key, self._source.tool)
         changed = [file for file in files if not self._is_unchanged(file, known)]
-        # A session comes before its helpers, which lie in a folder beside it.
+        # Read a session before its sub-agents, which are in a folder beside it.
         changed.sort(key=lambda file: (file.path.count(os.sep), file.mtime_ns, file.path))
-        self._report.files = len(files)
-        total, done = sum(file.size for file in changed), 0
+        self.report.files = len(files)
+        total, bytes_read = sum(file.size for file in changed), 0
         for file in changed:
-            self._progress = partial(self._tell, progress, done, total)
-            self._try(file)
-            done += file.size
+            self._progress = partial(self._report_progress, progress, bytes_read, total)
+            self._read_or_report(file)
+            bytes_read += file.size
         if changed:
             progress("MB read", total >> 20, total >> 20)
-        self._drop_vanished(known, files)
-        report = self._report.imports
+        self._forget_vanished(known, files)
+        report = self.report.imports
         self._ingestor.report(report, report.modes, self._source.partition)
-        return self._report
+        return self.report
 
     @staticmethod
-    def _tell(progress: Progress, before: int, total: int, done: int) -> None:
-        progress("MB read", (before + done) >> 20, total >> 20)
+    def _report_progress(progress: Progress, before: int, total: int, read: int) -> None:
+        progress("MB read", (before + read) >> 20, total >> 20)
 
     def _is_unchanged(self, file: FileState, known: dict[str, tuple[int, int, int]]) -> bool:
-        size, mtime_ns, settled = known.get(_stored(file.path), (-1, -1, 1))
-        same = (size, mtime_ns) == (file.size, file.mtime_ns)
-        return same and (bool(settled) or not self._is_old(file))
+        size, mtime_ns, settled = known.get(_escape_path(file.path), (-1, -1, 1))
+        is_same = (size, mtime_ns) == (file.size, file.mtime_ns)
+        return is_same and (bool(settled) or not self._is_old(file))
 
     def _is_old(self, file: FileState) -> bool:
         if self._whole:
             return True
         age = self._now.timestamp() - file.mtime_ns / 1e9
-        return not abs(age) < _OLD.total_seconds()
+        return not abs(age) < _IDLE.total_seconds()
 
-    def _drop_vanished(
+    def _forget_vanished(
         self, known: dict[str, tuple[int, int, int]], files: Sequence[FileState]
     ) -> None:
-        root = str(self._source.path)
-        here = {_stored(file.path) for file in files}
-        gone = [
+        root = _escape_path(str(self._source.path))
+        below = f"{root}{os.sep}"
+        present = {_escape_path(file.path) for file in files}
+        vanished = [
             path
             for path in known
-            if path not in here and (path == root or path.startswith(f"{_stored(root)}{os.sep}"))
+            if path not in present and (path == root or path.startswith(below))
         ]
-        if gone and self._source.path.exists():  # else a disk may only be away
-            self._table.drop(self._source.partition, self._machine, gone)
+        if vanished and self._source.path.exists():  # otherwise a disk may just not be mounted
+            self._table.drop(self._source.partition, self._machine, vanished)
 
-    def _try(self, file: FileState) -> None:
-        self._report.read += 1
+    def _read_or_report(self, file: FileState) -> None:
+        self.report.read += 1
         try:
             self._read(file)
         except StoreError:
             raise
-        except FileNotFoundError:  # it was there a moment ago
-            self._report.files -= 1
+        except FileNotFoundError:  # deleted since it was listed
+            self.report.files -= 1
         except OSError as error:
             reason = error.strerror or "unknown reason"
-            self._report.failures.append(f"cannot read {file.path}: {reason}")
+            self.report.failures.append(f"cannot read {file.path}: {reason}")
         except (Unreadable, ReservoirError) as error:
-            self._report.failures.append(f"cannot read {file.path}: {error}")
+            self.report.failures.append(f"cannot read {file.path}: {error}")
 
     def _read(self, file: FileState) -> None:
         self._time: datetime | None = None
         row = SourceFile(
             self._source.partition,
             self._machine,
-            _stored(file.path),
+            _escape_path(file.path),
             self._source.tool,
-            getattr(self._importer, "version", 1),
+            getattr(self.importer, "version", 1),
             file.size,
             file.mtime_ns,
         )
-        before = self._table.get(row.partition, row.machine, row.path)
+        previous = self._table.get(row.partition, row.machine, row.path)
         path = Path(file.path)
-        start = self._start(before, row, path)
+        start = self._find_start(previous, row, path)
         if not start.offset and not start.state and not self._is_of_tool(path):
             self._table.put(row)
             return
@@ -301,53 +300,50 @@ class _SourceSync:
         except (ReservoirError, Unreadable):
             return False
 
-    def _start(self, before: SourceFile | None, row: SourceFile, path: Path) -> Checkpoint:
-        """Return from where to read: where reading ended, if the file goes on from there."""
-        if before is None or not before.state:
+    def _find_start(self, previous: SourceFile | None, row: SourceFile, path: Path) -> Checkpoint:
+        """Return the position to read from: the last one, if the file before it is unchanged."""
+        if previous is None or not previous.state:
             return Checkpoint()
-        state = json.loads(before.state)
-        if (before.tool, before.version) != (row.tool, row.version):
+        state = json.loads(previous.state)
+        if (previous.tool, previous.version) != (row.tool, row.version):
             return Checkpoint()
-        if before.bytes_read > row.size:
+        if previous.bytes_read > row.size:
             return Checkpoint()
         with open_regular(path) as stream:
-            if watched_files.hashes(stream, before.bytes_read) != (before.head, before.tail):
+            if watched_files.hash_ends(stream, previous.bytes_read) != (
+                previous.head,
+                previous.tail,
+            ):
                 return Checkpoint()
         self._time = moment(state.get("time"))
-        return Checkpoint(before.bytes_read, state.get("importer"))
-
-    @property
-    def importer(self) -> Importer:
-        return self._importer
-
-    @property
-    def report(self) -> SourceReport:
-        return self._report
+        return Checkpoint(previous.bytes_read, state.get("importer"))
 
     @property
     def marked(self) -> set[str]:
-        """Conversations that are not to be stored."""
+        """The ids of conversations marked as not to be stored."""
         if self._marked is None:
-            states = self._table.marked(self._source.partition, self._machine, self._source.tool)
+            states = self._table.find_marked(
+                self._source.partition, self._machine, self._source.tool
+            )
             self._marked = {
                 conversation for state in states for conversation in json.loads(state)[MARKED]
             }
         return self._marked
 
     def is_marked(self, conversation: str | None) -> bool:
-        """Return whether a conversation, or the one that it helps, is not to be stored."""
+        """Return whether a conversation, or the one its sub-agent works for, is marked."""
         return bool(conversation) and not self.marked.isdisjoint(
             (str(conversation), str(conversation).partition("/")[0])
         )
 
     def store(self, items: Sequence[Item], row: SourceFile) -> None:
-        """Store messages and how far the file was read, in one transaction."""
+        """Store messages and the position in their file in one transaction."""
         with self._store.write(durable=False):
             wanted = [item for item in items if self._is_wanted(item)]
             if wanted:
                 report = self._ingestor.load(
                     wanted,
-                    Destination(row.partition, None, row.partition, self._importer.instance),
+                    Destination(row.partition, None, row.partition, self.importer.instance),
                     where=row.path,
                     now=self._now,
                     renew=True,
@@ -355,23 +351,23 @@ class _SourceSync:
                 )
             self._table.put(row)
         if wanted:
-            self._report.imports.add(report)
+            self.report.imports.add(report)
         self._progress(row.bytes_read)
 
     def _is_wanted(self, item: Item) -> bool:
         if isinstance(item, Skipped):
             return True
         if item.folder and self._excluded(item.folder):
-            self._report.excluded += 1
+            self.report.excluded += 1
             return False
         if self.is_marked(item.message.conversation_id):
-            self._report.marked.add(str(item.message.conversation_id))
+            self.report.marked.add(str(item.message.conversation_id))
             return False
         return True
 
 
 class _FileSync:
-    """Reads one file from a place on."""
+    """Imports one file from a checkpoint on."""
 
     def __init__(
         self,
@@ -387,40 +383,40 @@ class _FileSync:
         self._resumes = False
 
     def run(self, *, old: bool) -> None:
-        """Store what is new.
+        """Store the new messages of the file.
 
-        :param old: nothing was written for a while: an unfinished turn is stored, too.
+        :param old: the file has not changed for a while: also store an unfinished turn.
         """
-        file = self._part(old=old)
+        file = self._open_part(old=old)
         if not file.name.endswith(watched_files.DATABASES) and watched_files.contains(
             file, _MARK.encode()
         ):
             for item in self._items(file):
-                self._look_for_mark(item)
+                self._record_mark(item)
         ready: list[Item] = []
-        turn: list[Item] = []
-        here = self._start
+        unfinished: list[Item] = []
+        checkpoint = self._start
         held = False
         for item in self._items(file):
             if not isinstance(item, Checkpoint):
-                turn.append(self._timed(item))
-                self._look_for_mark(item)
+                unfinished.append(self._set_time(item))
+                self._record_mark(item)
                 continue
-            if item.complete or old or (len(turn) >= _BATCH and not item.last):
-                ready, turn = ready + turn, []
-            held = item.last and bool(turn)
-            if not turn and item.offset >= here.offset:
-                here = item
+            if item.complete or old or (len(unfinished) >= _BATCH and not item.last):
+                ready, unfinished = ready + unfinished, []
+            held = item.last and bool(unfinished)
+            if not unfinished and item.offset >= checkpoint.offset:
+                checkpoint = item
             if len(ready) >= _BATCH:
-                # Of this size and time it never is: the file is read on, whatever happens.
-                unread = replace(self._row_at(here, settled=False), size=0, mtime_ns=0)
+                # No file matches this size and time: an interrupted file is read again.
+                unread = replace(self._row_at(checkpoint, settled=False), size=0, mtime_ns=0)
                 self._sync.store(ready, unread)
                 ready = []
         self._sync.report.held += held
-        self._sync.store(ready, self._row_at(here, settled=not held))
+        self._sync.store(ready, self._row_at(checkpoint, settled=not held))
 
-    def _part(self, *, old: bool) -> File:
-        """Return the part of the file to read: complete lines, or all of an old one."""
+    def _open_part(self, *, old: bool) -> File:
+        """Return the part of the file to read: complete lines, or up to its end if it is old."""
         with open_regular(self._path) as stream:
             is_database = watched_files.is_database(stream)
             importer = self._sync.importer
@@ -431,8 +427,8 @@ class _FileSync:
                 return File.of_path(self._path, os.fstat(stream.fileno()))
             end = self._row.size
             if not old:
-                end = watched_files.end_of_lines(stream, self._start.offset, end)
-        return watched_files.part_of(self._path, self._start.offset, end)
+                end = watched_files.find_last_line_end(stream, self._start.offset, end)
+        return watched_files.open_part(self._path, self._start.offset, end)
 
     def _items(self, file: File) -> Iterator[Item | Checkpoint]:
         importer = self._sync.importer
@@ -444,47 +440,47 @@ class _FileSync:
                 yield Checkpoint()
             yield Checkpoint(last=True)
 
-    def _look_for_mark(self, item: Item | Checkpoint) -> None:
-        """Note a conversation in which the user says that it is not to be stored."""
+    def _record_mark(self, item: Item | Checkpoint) -> None:
+        """Record a conversation that the user marked as not to be stored."""
         if isinstance(item, Record) and item.message.role == "user":
-            number, content = item.message.conversation_id, item.message.content
-            if number and _MARK in content and _MARKED_LINE.search(content):
-                self._own_marks.add(number)
-                self._sync.marked.add(number)
+            conversation_id, content = item.message.conversation_id, item.message.content
+            if conversation_id and _MARK in content and _MARKED_LINE.search(content):
+                self._own_marks.add(conversation_id)
+                self._sync.marked.add(conversation_id)
 
-    def _timed(self, item: Item) -> Item:
-        """Return a message with the time of the one before it if it has none."""
+    def _set_time(self, item: Item) -> Item:
+        """Return a message with a time; without one, that of the previous message."""
         if isinstance(item, Record):
             if item.message.created_at is None:
                 return replace(item, message=replace(item.message, created_at=self._time))
             self._time = item.message.created_at
         return item
 
-    def _row_at(self, place: Checkpoint, *, settled: bool) -> SourceFile:
-        """Return how far the file is read when everything before a place is stored."""
-        known: dict[str, object] = {"importer": place.state}
+    def _row_at(self, checkpoint: Checkpoint, *, settled: bool) -> SourceFile:
+        """Return the file's row for the store once everything before a checkpoint is stored."""
+        state: dict[str, object] = {"importer": checkpoint.state}
         if self._time:
-            known["time"] = self._time.isoformat()
-        marks = self._own_marks | self._former_marks()
+            state["time"] = self._time.isoformat()
+        marks = self._own_marks | self._earlier_marks()
         if marks:
-            known[MARKED] = sorted(marks)
+            state[MARKED] = sorted(marks)
         with open_regular(self._path) as stream:
-            head, tail = watched_files.hashes(stream, place.offset)
+            head, tail = watched_files.hash_ends(stream, checkpoint.offset)
         return replace(
             self._row,
             head=head,
             tail=tail,
-            bytes_read=place.offset,
-            state=json.dumps(known),
+            bytes_read=checkpoint.offset,
+            state=json.dumps(state),
             settled=int(settled),
         )
 
-    def _former_marks(self) -> set[str]:
-        """Return what was marked in the part of the file that was read before."""
+    def _earlier_marks(self) -> set[str]:
+        """Return the conversation of the part read earlier, if it is marked."""
         session = str((self._start.state or {}).get("session", self._path.stem))
         return {session} & self._sync.marked
 
 
-def _stored(path: str) -> str:
-    """Return a path as the store can hold it."""
+def _escape_path(path: str) -> str:
+    """Return a path as valid UTF-8 text, with other bytes escaped."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

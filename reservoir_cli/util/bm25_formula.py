@@ -1,4 +1,4 @@
-"""The parts of BM25 that ranking and keyword search share, of numbers and of arrays alike.
+"""The parts of BM25 that ranking and keyword search share, for numbers and for arrays.
 
 Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.
 """
@@ -18,26 +18,26 @@ K1, B = 1.2, 0.75
 
 
 def rarity(total: int, holding: float) -> float:
-    """Return the inverse document frequency of a term, never below 1e-6.
+    """Return the inverse document frequency of a term, at least 1e-6.
 
-    :param total: messages of the scope.
-    :param holding: those that hold the term.
+    :param total: number of messages in the scope.
+    :param holding: number of messages that contain the term.
     """
     return max(math.log((total - holding + 0.5) / (holding + 0.5)), 1e-6)
 
 
 def norm(length: _Value, mean: float) -> _Value:
-    """Return what a message's length adds to the counts of its terms.
+    """Return the length normalisation of a message, which is added to its term counts.
 
-    :param length: words of a message.
-    :param mean: words of the messages of the scope.
+    :param length: number of words in the message.
+    :param mean: mean number of words over the messages in the scope.
     """
     return K1 * (1 - B + B * length / max(mean, 1e-9))
 
 
-def saturated(count: _Value, norm: _Value) -> _Value:
-    """Return the gain of so many occurrences of a term, below K1 + 1.
+def saturate(count: _Value, norm: _Value) -> _Value:
+    """Return the saturated weight of a term's count, below K1 + 1.
 
-    :param norm: of the same message, by :func:`norm`.
+    :param norm: the message's length normalisation, from :func:`norm`.
     """
     return (K1 + 1) * count / (count + norm)

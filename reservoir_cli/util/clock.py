@@ -1,8 +1,8 @@
-"""The clock and the local zone, where a system's own functions may fail."""
+"""Read the clock and convert times to the local zone, even if the system's functions fail."""
 
 from datetime import UTC, datetime, timedelta
 
-#: A time this much later than now is not a clock that is slightly off.
+#: Times up to this far ahead of now may come from a clock that is slightly off.
 FAR_AHEAD = timedelta(days=1)
 
 
@@ -12,12 +12,12 @@ def unix_time() -> float:
 
 
 def is_far_ahead(moment: datetime | None, now: datetime) -> bool:
-    """Return whether a time is more than a day ahead of now."""
+    """Return whether a time is more than a day in the future."""
     return moment is not None and moment - now > FAR_AHEAD
 
 
 def to_local(moment: datetime) -> datetime:
-    """Convert an aware time to the local zone, if the system can."""
+    """Convert an aware time to the local zone; return it unchanged if the system cannot."""
     try:
         return moment.astimezone()
     except (OverflowError, ValueError, OSError):  # Windows knows no zone before 1970
@@ -25,5 +25,5 @@ def to_local(moment: datetime) -> datetime:
 
 
 def local_day(moment: datetime) -> str:
-    """Return the day of a moment in the local zone, such as ``2026-05-09``."""
+    """Return the date of a time in the local zone, such as ``2026-05-09``."""
     return to_local(moment).date().isoformat()

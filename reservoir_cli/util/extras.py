@@ -1,4 +1,4 @@
-"""Say how optional parts are installed."""
+"""Tell the user how to install an optional extra."""
 
 from contextlib import suppress
 
@@ -6,13 +6,13 @@ FULL, SLIM = "reservoir-cli", "reservoir-cli-slim"
 
 
 def install_hint(extra: str) -> str:
-    """Return the command that adds an extra to the package that is installed."""
+    """Return the command that adds an extra to the installed package."""
     return f"pip install '{_package()}[{extra}]'"
 
 
 def _package() -> str:
     """Return the name of the installed package: the slim one only if the full one is absent."""
-    from importlib.metadata import PackageNotFoundError, version  # 20 ms, for an error alone
+    from importlib.metadata import PackageNotFoundError, version  # 20 ms, only needed for errors
 
     for name in (FULL, SLIM):
         with suppress(PackageNotFoundError):

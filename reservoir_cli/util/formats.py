@@ -1,10 +1,10 @@
-"""The error for a format that does not exist."""
+"""Build the error for an unknown format."""
 
 from collections.abc import Collection
 
 from reservoir_cli.errors import UsageError
 
-#: What formats are called elsewhere.
+#: Names that other programs use for our formats.
 _OTHER_NAMES = {
     "md": "markdown",
     "txt": "text",
@@ -16,10 +16,10 @@ _OTHER_NAMES = {
 
 
 def unknown_format(name: str, known: Collection[str]) -> UsageError:
-    """Return the error for a format; its hint names the one that is meant, and all formats."""
+    """Return the error for an unknown format; its hint suggests the likely one and lists all."""
     from difflib import get_close_matches
 
-    other = _OTHER_NAMES.get(name.lower(), "")
-    near = [other] if other in known else get_close_matches(name.lower(), known, 1)
-    question = f"did you mean {near[0]}? " if near else ""
+    alias = _OTHER_NAMES.get(name.lower(), "")
+    matches = [alias] if alias in known else get_close_matches(name.lower(), known, 1)
+    question = f"did you mean {matches[0]}? " if matches else ""
     return UsageError(f"unknown format {name!r}", hint=f"{question}formats are {', '.join(known)}")

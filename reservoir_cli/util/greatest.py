@@ -1,4 +1,4 @@
-"""Find the few greatest of many numbers."""
+"""Find the few greatest values of a large array."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: Of so many numbers one is looked at to guess which are great enough.
-_SAMPLED = 64
+#: One value in this many is sampled to guess a lower bound.
+_SAMPLING_STEP = 64
 
 
 def greatest(values: NDArray[Any], count: int) -> NDArray[np.intp]:
-    """Return the places of the greatest values, ascending, with all that equal the least of them.
+    """Return the indices of the greatest values, ascending, including all ties with the least.
 
     :param values: shape (n,), without NaN.
     :param count: 0 < count < n.
     """
     import numpy as np
 
-    places = _guessed(values, count)
-    if len(places) < count:
-        places = np.arange(len(values))
-    few = values[places]
-    least = np.partition(few, len(few) - count)[len(few) - count]
-    chosen: NDArray[np.intp] = places[few >= least]
+    indices = _guess_candidates(values, count)
+    if len(indices) < count:
+        indices = np.arange(len(values))
+    candidates = values[indices]
+    least = np.partition(candidates, len(candidates) - count)[len(candidates) - count]
+    chosen: NDArray[np.intp] = indices[candidates >= least]
     return chosen
 
 
-def _guessed(values: NDArray[Any], count: int) -> NDArray[np.intp]:
-    """Return the places of values above a bound; with luck they are few and not too few."""
+def _guess_candidates(values: NDArray[Any], count: int) -> NDArray[np.intp]:
+    """Return the indices of values above a bound guessed from a sample; may be too few."""
     import numpy as np
 
-    sample = values[::_SAMPLED]
-    rank = 2 * count // _SAMPLED + 8
+    sample = values[::_SAMPLING_STEP]
+    rank = 2 * count // _SAMPLING_STEP + 8
     if rank >= len(sample):
         return np.zeros(0, np.intp)
     return np.flatnonzero(values >= np.partition(sample, len(sample) - rank)[len(sample) - rank])

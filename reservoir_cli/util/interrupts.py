@@ -1,4 +1,4 @@
-"""Say what an interrupt leaves behind."""
+"""Explain to the user what an interrupted command leaves behind."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def explain_interrupt(notify: Callable[[str], None], sentence: str) -> Iterator[None]:
-    """If Ctrl-C ends the work, say what was done of it."""
+    """Notify the user of a sentence if Ctrl-C ends the block, and raise it again."""
     try:
         yield
     except KeyboardInterrupt:

@@ -24,7 +24,7 @@ _FUNCTION_WORDS = {
     "waarom dat die zijn ook naar bij",
 }
 _WORDS = {language: frozenset(words.split()) for language, words in _FUNCTION_WORDS.items()}
-#: Words by which a speaker means only themselves, in lower case.
+#: First-person singular words, in lower case.
 _FIRST_PERSON_WORDS = {
     "en": "i my me mine myself",
     "de": "ich mich mir mein meine meinen meinem meiner meines",
@@ -37,21 +37,21 @@ _FIRST_PERSON_WORDS = {
 _FIRST_PERSON = {
     language: frozenset(words.split()) for language, words in _FIRST_PERSON_WORDS.items()
 }
-# Compiled when first needed: most commands ask nothing.
+# Not compiled here: most commands never guess a language.
 _WORD, _CHINESE, _KANA = r"[^\W\d_]+", "[\u3400-\u4dbf\u4e00-\u9fff]", "[\u3040-\u30ff]"
 _FIRST_PERSON_CHINESE = "我(?!们|們)"
 _LATIN_END = "\u024f"
-#: A text of more words is judged by its first ones.
-_ENOUGH = 200
+#: Only this many words of a text are examined.
+_MOST_WORDS = 200
 
 
 def guess_language(text: str) -> str | None:
-    """Return the language that most words of a text belong to, such as ``de``.
+    """Return the language whose common words are most frequent in a text, such as ``de``.
 
-    :returns: ``None`` if the words do not tell, ``zh`` and ``ja`` for their scripts, and ``other``
-        for a script without a guess.
+    :returns: ``None`` if the language is unclear, ``zh`` and ``ja`` by their scripts, and
+        ``other`` for any other script.
     """
-    words = [word.lower() for word in re.findall(_WORD, text[: 20 * _ENOUGH])[:_ENOUGH]]
+    words = [word.lower() for word in re.findall(_WORD, text[: 20 * _MOST_WORDS])[:_MOST_WORDS]]
     if not words:
         return None
     foreign = [word for word in words if word[0] > _LATIN_END]
@@ -67,10 +67,10 @@ def guess_language(text: str) -> str | None:
 
 
 def is_about_speaker(text: str) -> bool:
-    """Return whether a question speaks of the one who asks ("my", "I"); "we" does not.
+    """Return whether a question is about its speaker ("my", "I", but not "we").
 
-    A short question that no language is told by is taken for English; in a language without a
-    list of words, every question counts.
+    A question of unclear language is taken for English; in a language without a list of words,
+    every question counts.
     """
     language = guess_language(text) or "en"
     if language == "zh":
@@ -80,5 +80,5 @@ def is_about_speaker(text: str) -> bool:
 
 
 def are_function_words(words: Collection[str]) -> bool:
-    """Return whether all words, in lower case, are common words of one and the same language."""
+    """Return whether all words, in lower case, are common words of a single language."""
     return any(known.issuperset(words) for known in _WORDS.values())

@@ -44,12 +44,12 @@ def format_duration(seconds: float) -> str:
 
 
 def parse_time(text: str, now: datetime) -> datetime:
-    """Read a moment: ISO 8601 (local without a zone), an age such as ``7d``, or words.
+    """Parse a time: ISO 8601 (local without a zone), an age such as ``7d``, or words.
 
-    Words such as ``yesterday`` and ``last week`` mean the moment at which it began; ``monday`` and
+    Words such as ``yesterday`` and ``last week`` mean the start of that period; ``monday`` and
     ``last monday`` are the latest Monday before today.
 
-    :raises UsageError: it is none of these, or out of range.
+    :raises UsageError: the text is not a time, or is out of range.
     """
     hint = "use 2026-05-09, 2026-05-09T14:23, an age such as 12h or 7d, yesterday or '2 weeks ago'"
     text = " ".join(text.split())
@@ -78,7 +78,7 @@ def parse_age(text: str) -> float | None:
 
 
 def _start_of(words: str, now: datetime) -> datetime | None:
-    """Return when a day, week, month or year that words name began, in local time."""
+    """Return the start of the period that words such as ``last week`` name, in local time."""
     today = now.astimezone().date()
     monday, first = today - timedelta(days=today.weekday()), today.replace(day=1)
     starts = {

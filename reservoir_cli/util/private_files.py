@@ -1,4 +1,4 @@
-"""Create and replace files that only the user can read: modes, atomic replacement, locks."""
+"""Create and replace files that only the user can read; lock and clean them up."""
 
 import errno
 import os
@@ -12,11 +12,11 @@ from pathlib import Path
 
 from reservoir_cli.util.clock import unix_time
 
-#: The suffix of a temporary file's name; a store's write-ahead log lies beside its file.
+#: The suffix of a temporary file's name; a temporary store may have a write-ahead log beside it.
 _TEMPORARY = r"\.\w{8}(-wal|-shm|-journal)?$"
 #: Seconds after which a temporary file is considered abandoned.
 _ABANDONED = 24 * 3_600
-#: Seconds between two looks at a lock, where the system cannot wait for one.
+#: Seconds between two attempts to take a lock, where the system cannot wait for one.
 _LOCK_PAUSE = 0.05
 #: The temporary files and folders of this process.
 _in_use: set[Path] = set()
@@ -52,7 +52,7 @@ def write_private(path: Path, text: str) -> None:
 def replace_atomically(path: Path) -> Iterator[Path]:
     """Yield an empty private file that replaces ``path`` if the block succeeds.
 
-    The file lies beside the path and is synced to disk before it is renamed.
+    The file is created beside the path and synced to disk before it is renamed.
 
     :raises OSError: the folder cannot be written; the old file is untouched.
     """
@@ -74,9 +74,9 @@ def replace_atomically(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def temporary_folder(parent: Path, prefix: str) -> Iterator[Path]:
-    """Yield an empty private folder that is removed after the block with all that is in it.
+    """Yield an empty private folder that is removed with its contents after the block.
 
-    :raises OSError: the folder cannot be made.
+    :raises OSError: the folder cannot be created.
     """
     with _temporary_path(parent, prefix) as folder:
         folder.mkdir(mode=0o700)
@@ -85,7 +85,7 @@ def temporary_folder(parent: Path, prefix: str) -> Iterator[Path]:
 
 @contextmanager
 def _temporary_path(parent: Path, prefix: str) -> Iterator[Path]:
-    """Yield the path of a file or folder to be made, which is removed after the block."""
+    """Yield the path of a file or folder to create, which is removed after the block."""
     import secrets
 
     # Choose the name first, so that a signal at any moment leaves a known file to remove.
@@ -99,13 +99,13 @@ def _temporary_path(parent: Path, prefix: str) -> Iterator[Path]:
 
 
 def remove_temporary() -> None:
-    """Remove all temporary files and folders of this process, which is about to end at once."""
+    """Remove all temporary files and folders of this process, just before it exits abruptly."""
     for path in list(_in_use):
         _remove(path)
 
 
 def _remove(path: Path) -> None:
-    """Remove a file or a folder, if it is there and can be removed."""
+    """Remove a file or a folder, ignoring errors."""
     with suppress(OSError):
         if path.is_dir():
             from shutil import rmtree
@@ -140,14 +140,14 @@ def _sync_folder(folder: Path) -> None:
 
 @contextmanager
 def exclusive_lock(path: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Hold a lock that one process can have at a time; it is released if the process dies.
+    """Hold a lock that one process can hold at a time; it is released if the process dies.
 
     :param path: a folder, or an empty file used for this only. Never the store: closing it would
         release SQLite's own locks.
     :param wait: block until the lock is free; otherwise yield ``False`` if it is taken.
     """
     descriptor, acquired = None, True
-    # Continue without a lock where the file cannot be opened, such as a folder on Windows, or the
+    # Continue without a lock if the file cannot be opened, such as a folder on Windows, or if the
     # file system has no locks.
     with suppress(OSError):
         flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
@@ -161,11 +161,11 @@ def exclusive_lock(path: Path, *, wait: bool = True) -> Iterator[bool]:
 
 
 def _lock(descriptor: int, *, wait: bool) -> bool:
-    """Lock an open file; return ``False`` if another process has it and we do not wait."""
+    """Lock an open file; return ``False`` if another process holds the lock and we do not wait."""
     if sys.platform == "win32":
         import msvcrt
 
-        # Its own way to wait gives up after ten seconds.
+        # LK_LOCK, which waits, fails after ten seconds.
         while True:
             try:
                 msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)

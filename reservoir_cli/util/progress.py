@@ -1,10 +1,10 @@
-"""How long work tells how far it is."""
+"""The type of the callbacks that report the progress of long work."""
 
 from collections.abc import Callable
 
-#: Called with what is being done, how much of it is done, and how much there is (0: unknown).
+#: Called with the name of the work, the amount done, and the total (0: unknown).
 Progress = Callable[[str, int, int], None]
 
 
 def no_progress(_what: str, _done: int, _total: int) -> None:
-    """Report nothing."""
+    """Ignore progress."""

@@ -1,7 +1,7 @@
-"""Read files whose names come from a user, whatever they turn out to be.
+"""Read files named by the user safely, whatever their type.
 
-An endless device would fill the memory, and a pipe without a writer would block forever. So only
-regular files and pipes are read, their size is bounded, and waiting for a pipe's writer times out.
+An endless device would fill the memory, and a pipe without a writer would block forever. Therefore
+only regular files and pipes are read, up to a size, and waiting for a pipe's writer times out.
 """
 
 import codecs
@@ -15,13 +15,13 @@ from typing import IO
 
 from reservoir_cli.errors import ReservoirError
 
-#: Default limit, in bytes, of what is read into memory at once: a text, or an entry of a file.
+#: Default limit, in bytes, of a text or an entry of a file, which is read into memory.
 LARGEST = 64 << 20
 #: Seconds to wait until a writer opens the other end of a pipe.
 _PIPE_TIMEOUT = 2.0
 
 
-def way_out(error: OSError, path: Path) -> str | None:
+def suggest_fix(error: OSError, path: Path) -> str | None:
     """Return a hint for a path that cannot be read or written."""
     folder = path.parent
     if error.errno == errno.ENOENT and os.path.isdir(folder):
@@ -36,10 +36,10 @@ def way_out(error: OSError, path: Path) -> str | None:
         errno.EINVAL: "name a regular file",
         errno.EACCES: "permission denied: change the permissions, or name another",
         errno.EPERM: "permission denied: change the permissions, or name another",
-        errno.EROFS: "the file system is read-only: name another place",
-        errno.ENOSPC: "free some disk space, or name another place",
-        errno.EDQUOT: "free some disk space, or name another place",
-        errno.EFBIG: "the file is too large for that place: name another",
+        errno.EROFS: "the file system is read-only: choose another location",
+        errno.ENOSPC: "free some disk space, or choose another location",
+        errno.EDQUOT: "free some disk space, or choose another location",
+        errno.EFBIG: "the file is too large: name another",
         errno.ENAMETOOLONG: "use a shorter name",
     }.get(error.errno or 0)
 
@@ -139,11 +139,11 @@ class _PrefixedStream(io.RawIOBase):
 
 
 def decode(data: bytes, where: str, *, cut: bool = False) -> tuple[str, bool]:
-    """Bytes as text, and whether some of them were not UTF-8 and had to be replaced.
+    """Return bytes as text, and whether some of them were not UTF-8 and were replaced.
 
     :param where: the file's name, for the error.
-    :param cut: it is the beginning of a file, and may end inside of a character.
-    :raises ReservoirError: most of it is not text.
+    :param cut: the bytes are the beginning of a file, and may end within a character.
+    :raises ReservoirError: more than a tenth of the bytes are not text.
     """
     text = codecs.getincrementaldecoder("utf-8-sig")("replace").decode(data, final=not cut)
     replaced = text.count("\ufffd") + text.count("\0")

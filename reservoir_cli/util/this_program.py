@@ -1,6 +1,6 @@
-"""How this program starts itself again."""
+"""The command that starts this program again."""
 
 import sys
 
-#: Not with the modules of the folder that it is started in, which may be a stranger's.
+#: ``-P`` excludes the current folder from the modules' path: its modules may be anybody's.
 IN_PYTHON = (sys.executable, "-P", "-m", "reservoir_cli")

@@ -1,4 +1,4 @@
-"""A home with the settings of other programs, and none of them on PATH."""
+"""A home with settings of other programs, none of which is on PATH."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +12,7 @@ MOVED = (
     *("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"),
     *("APPDATA", "LOCALAPPDATA"),
 )
-#: What people have in these files, with all that each client reads.
+#: Typical settings files, with every syntax that the client reads.
 SETTINGS = {
     "claude": '{\n  "numStartups": 7,\n  "projects": {"/a": {"allowedTools": []}}\n}',
     "codex": (
@@ -34,7 +34,7 @@ SETTINGS = {
 
 @pytest.fixture
 def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The home folder of a person who has no client."""
+    """Return the home folder of a user without any client."""
     folder, programs = tmp_path / "user", tmp_path / "programs"
     folder.mkdir()
     programs.mkdir()
@@ -48,7 +48,7 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def write_settings(user: Path) -> Callable[[Client], bytes]:
-    """Write what people have in a client's settings."""
+    """Write typical settings of a client."""
 
     def write(client: Client) -> bytes:
         client.folder().mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
-"""A session with the SDK's version 1, which an environment of its own runs.
+"""Run a session with version 1 of the SDK, in an environment of its own.
 
     python mcp_1_client.py TOOLS COMMAND…
 
-``TOOLS`` is a JSON list of tools and arguments. Prints one JSON document of what came back.
+``TOOLS`` is a JSON list of tools and arguments. Prints the results as one JSON document.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Where the settings of each client are, by system and by variables."""
+"""Paths of each client's settings, by operating system and environment variables."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from reservoir_cli.agents.connect.registry import CLIENTS
 
-#: Where each client looks for its servers.
+#: Settings files in which each client looks for servers.
 PLACES = {
     "linux": {
         "claude": ".claude.json",
@@ -41,7 +41,7 @@ PLACES = {
 @pytest.mark.parametrize(
     ("system", "name"), [(system, name) for system in PLACES for name in PLACES[system]]
 )
-def test_each_system_has_its_places(
+def test_settings_paths_of_each_system(
     user: Path, monkeypatch: pytest.MonkeyPatch, system: str, name: str
 ) -> None:
     monkeypatch.setattr(sys, "platform", system)
@@ -58,7 +58,9 @@ def test_a_packaged_claude_desktop_on_windows_has_its_own_folder(
     assert CLIENTS["claude-desktop"].settings().parent == folder
 
 
-def test_variables_move_the_settings(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_move_the_settings(
+    user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for variable in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"):
         monkeypatch.setenv(variable, str(user / variable))
     assert CLIENTS["claude"].settings() == user / "CLAUDE_CONFIG_DIR" / ".claude.json"

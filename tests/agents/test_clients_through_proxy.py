@@ -1,4 +1,4 @@
-"""Real libraries and agents ask through ``reservoir serve``: nothing of theirs is changed but once.
+"""Real libraries and agents through ``reservoir serve``, which changes each request only once.
 
 ``make clients`` installs them and runs this. What a client sends is compared with what the provider
 gets, and the other way round, byte for byte.
@@ -37,13 +37,13 @@ pytestmark = [
     pytest.mark.skipif(os.name != "posix", reason="the clients are run in a POSIX environment"),
 ]
 
-#: The Python that has the libraries, which ``make clients`` sets.
+#: The Python that has the libraries; ``make clients`` sets it.
 LIBRARIES = os.environ.get("RESERVOIR_TEST_LIBRARIES")
 SCRIPTS = Path(__file__).with_name("sdks")
 OLDER = "We drop Redis for the job queue because it lost jobs in March."
 QUESTION, NEXT = "why did we drop Redis for the job queue?", "and what of the job queue then?"
 _BLOCK = re.compile(rb"\\n\\n\[Reservoir context\].*?\[/Reservoir [a-z]{7}\]", re.DOTALL)
-#: Clients, what they are asked with, and how they go on.
+#: Clients with their arguments for a question and for a follow-up.
 AGENTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "claude": (("-p", "--allowedTools", "Bash", "--"), ("--continue",)),
     "codex": (
@@ -52,7 +52,7 @@ AGENTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "opencode": (("run",), ("-c",)),
 }
-#: What their own histories are, and where they lie below a home.
+#: Formats and paths of the clients' own histories, below the home.
 HISTORIES = {
     "claude": ("claude-code", ".claude/projects"),
     "codex": ("codex", ".codex/sessions"),
@@ -62,7 +62,7 @@ HISTORIES = {
 
 @dataclass
 class Tap:
-    """What clients send to our server, and what they get."""
+    """Record what clients send to our server, and what they receive."""
 
     sent: list[bytes] = field(default_factory=list)
     got: list[bytes] = field(default_factory=list)
@@ -92,33 +92,33 @@ class Tap:
 
 @dataclass
 class Between:
-    """Our server between a client and a provider."""
+    """A server between a client and a provider."""
 
     served: "Served"
     provider: FakeProvider
     tap: Tap
 
     def stored(self) -> list[StoredMessage]:
-        """Return what the proxy stored."""
+        """Return the messages that the proxy stored."""
         self.served.settle(0)
         with Reservoir.open(self.served.store) as reservoir:
             rows = reservoir.view(Scope("default"), 0)
         return [row for row in rows if row.source == "proxy"]
 
     def check_bytes(self) -> None:
-        """Compare what went in with what came out."""
+        """Compare the bytes of client and provider."""
         assert sorted(_BLOCK.sub(b"", raw) for raw in self.provider.raw) == sorted(self.tap.sent)
         assert sorted(self.provider.answers) == sorted(self.tap.got)
 
     def tell(self) -> None:
-        """Print figures, which ``pytest -rP`` shows."""
+        """Print figures for ``pytest -rP``."""
         sizes = [len(raw) for raw in self.provider.raw]
         told = f"{len(sizes)} requests of {sizes} bytes, blocks {self.blocks()}"
         roles = " ".join(str(row.role) for row in self.stored())
         sys.stdout.write(f"{told}; stored: {roles}\n")
 
     def blocks(self) -> list[int]:
-        """Return how many blocks each request had that was not a client's own."""
+        """Return how many blocks the proxy added to each request."""
         counts = [len(_BLOCK.findall(raw)) for raw in self.provider.raw]
         return [count for count in counts if count]
 
@@ -127,7 +127,7 @@ class Between:
 def between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Between]:
     monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
     monkeypatch.setenv("TZ", "UTC")
-    monkeypatch.setattr(enrich, "PATIENCE", 60.0)  # a loaded machine is no failure
+    monkeypatch.setattr(enrich, "PATIENCE", 60.0)  # generous for a loaded machine
     store, tap = tmp_path / "store.db", Tap()
     with Reservoir.open(store) as reservoir:
         spring = datetime(2026, 3, 5, 12, tzinfo=UTC)
@@ -139,7 +139,7 @@ def between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Between
 
 
 def asked(*command: str | Path, cwd: Path, **env: str) -> list[str]:
-    """Run a program to its end, and return the lines that it printed."""
+    """Run a program to its end; return the lines that it printed."""
     plain = {"PATH": f"{PROGRAMS}:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(cwd)}
     done = subprocess.run(
         command,
@@ -166,7 +166,7 @@ def library(name: str) -> str:
 
 
 def check(between: Between, printed: list[str], answers: int) -> list[StoredMessage]:
-    """Check what a library printed, sent and left in the store."""
+    """Check what a library printed, sent and stored."""
     assert printed == [ANSWER] * answers
     between.check_bytes()
     assert set(between.blocks()) == {1}
@@ -183,7 +183,7 @@ def check(between: Between, printed: list[str], answers: int) -> list[StoredMess
 @pytest.mark.parametrize(
     ("name", "answers"), [("openai", 4), ("anthropic", 2), ("ollama", 2), ("langchain", 4)]
 )
-def test_a_library_asks_streams_and_calls_tools(
+def test_a_library_asks_streams_and_calls_tools_through_the_proxy(
     between: Between, tmp_path: Path, name: str, answers: int
 ) -> None:
     python = library({"langchain": "langchain_openai, langchain_anthropic"}.get(name, name))
@@ -217,7 +217,9 @@ def test_llm_asks_streams_and_calls_tools(between: Between, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", AGENTS)
-def test_an_agent_asks_calls_tools_and_goes_on(between: Between, user: Path, name: str) -> None:
+def test_an_agent_asks_calls_tools_and_asks_a_follow_up(
+    between: Between, user: Path, name: str
+) -> None:
     if shutil.which(name, path=PROGRAMS) is None:
         pytest.skip(f"{name} is not in {PROGRAMS}")
     person = agent_of(user, name, between.served.root)
@@ -240,7 +242,7 @@ def test_an_agent_asks_calls_tools_and_goes_on(between: Between, user: Path, nam
     with Reservoir.open(between.served.store) as reservoir:
         report = reservoir.import_files(user / below, form=form)
         assert (report.imported, report.already) == (0, len(rows))
-        # Nor does a history bring back what was forgotten.
+        # Importing the client's history does not restore forgotten messages.
         reservoir.forget([row.key for row in rows])
         report = reservoir.import_files(user / below, form=form)
         assert report.imported == 0
@@ -248,7 +250,7 @@ def test_an_agent_asks_calls_tools_and_goes_on(between: Between, user: Path, nam
 
 
 def agent_of(user: Path, name: str, root: str) -> Person:
-    """Return a person whose client asks our server."""
+    """Return a user whose client asks our server."""
     (user / "project").mkdir()
     write_settings(name, root)
     env = {"HOME": str(user), "PATH": f"{PROGRAMS}:/usr/bin:/bin", "LANG": "C.UTF-8"}

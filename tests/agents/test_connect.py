@@ -1,4 +1,4 @@
-"""Clients are connected and disconnected on real files in a home of their own."""
+"""Connect and disconnect clients, on real settings files in a temporary home."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def parsed(client: Client) -> dict[str, Any]:
 
 
 def append(path: Path, key: str) -> None:
-    """Write to a client's settings, as the client or a person would."""
+    """Add a key to a client's settings, as the client or its user would."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".toml":
         path.write_text(f"{key} = true\n{text}", encoding="utf-8")
@@ -65,13 +65,13 @@ def test_a_client_starts_our_server_and_keeps_its_settings(
     assert kinds(outcome)[0] == "changed"
     after = parsed(client)
     entry = after[client.servers].pop("reservoir")
-    assert client.started_by(entry) == [*PROGRAM, "mcp", "-p", "work"]
+    assert client.command_of(entry) == [*PROGRAM, "mcp", "-p", "work"]
     assert after[client.servers] == before.pop(client.servers, {})
     assert {key: after[key] for key in before} == before
     assert status(client).command == [*PROGRAM, "mcp", "-p", "work"]
 
 
-def test_disconnecting_gives_every_byte_back(
+def test_disconnecting_restores_every_byte(
     client: Client, user: Path, write_settings: WriteSettings
 ) -> None:
     write_settings(client)
@@ -109,7 +109,7 @@ def test_a_folder_that_we_created_is_removed(user: Path, tmp_path: Path) -> None
     assert list(user.iterdir()) == []
 
 
-def test_what_others_wrote_since_stays(client: Client, write_settings: WriteSettings) -> None:
+def test_later_changes_by_others_stay(client: Client, write_settings: WriteSettings) -> None:
     original = write_settings(client)
     connect(client, PROGRAM, hooks=bool(client.events))
     append(client.settings(), "theirs")
@@ -120,7 +120,7 @@ def test_what_others_wrote_since_stays(client: Client, write_settings: WriteSett
     assert after == client.settings().read_bytes()
 
 
-def test_containers_that_we_added_go_with_our_entries(client: Client, user: Path) -> None:
+def test_containers_that_we_added_are_removed_with_our_entries(client: Client, user: Path) -> None:
     client.settings().parent.mkdir(parents=True, exist_ok=True)
     client.folder().mkdir(exist_ok=True)
     is_toml = client.settings().suffix == ".toml"
@@ -145,7 +145,7 @@ def test_connecting_again_writes_nothing(
     assert {path: (user / path).stat().st_mtime_ns for path in files(user)} == before
 
 
-def test_the_path_of_a_moved_program_is_updated_and_goes_without_a_trace(
+def test_the_path_of_a_moved_program_is_updated_and_removed_without_a_trace(
     client: Client, user: Path, write_settings: WriteSettings
 ) -> None:
     write_settings(client)
@@ -160,7 +160,7 @@ def test_the_path_of_a_moved_program_is_updated_and_goes_without_a_trace(
     assert files(user) == before
 
 
-def test_an_update_keeps_what_a_person_added_to_our_entry(
+def test_an_update_keeps_what_the_user_added_to_our_entry(
     client: Client, write_settings: WriteSettings
 ) -> None:
     write_settings(client)
@@ -191,7 +191,7 @@ def test_a_dry_run_shows_the_change_and_writes_nothing(
     assert files(user) == connected
 
 
-def test_a_client_that_is_not_installed_is_refused_but_a_dry_run_shows_the_file(
+def test_a_client_that_is_not_installed_is_refused_except_in_a_dry_run(
     client: Client, user: Path
 ) -> None:
     with pytest.raises(ReservoirError, match="is not installed") as refusal:
@@ -206,7 +206,7 @@ def test_a_client_that_is_not_installed_is_refused_but_a_dry_run_shows_the_file(
 
 
 @pytest.mark.parametrize("broken", [b"{", b'{"a": \xff}', b"[]", b"= 1\n"])
-def test_invalid_settings_are_refused_with_what_to_paste(
+def test_invalid_settings_are_refused_with_a_snippet_to_paste(
     client: Client, user: Path, write_settings: WriteSettings, broken: bytes
 ) -> None:
     write_settings(client)
@@ -218,7 +218,7 @@ def test_invalid_settings_are_refused_with_what_to_paste(
     assert str(client.settings()) in refusal.value.message
     loads = tomllib.loads if client.settings().suffix == ".toml" else json.loads
     entry = loads(refusal.value.snippet)[client.servers]["reservoir"]
-    assert client.started_by(entry) == [*PROGRAM, "mcp"]
+    assert client.command_of(entry) == [*PROGRAM, "mcp"]
     assert files(user) == {str(client.settings().relative_to(user)): broken}
     assert status(client).error
     with pytest.raises(RefusedFileError):
@@ -248,7 +248,7 @@ def test_a_container_of_another_type_is_refused(user: Path, container: str) -> N
 
 
 @pytest.mark.parametrize("name", ["claude", "claude-desktop", "gemini", "codex"])
-def test_what_the_client_itself_cannot_read_is_refused(name: str, user: Path) -> None:
+def test_settings_that_the_client_cannot_read_are_refused(name: str, user: Path) -> None:
     client = CLIENTS[name]
     client.hooks_settings().parent.mkdir(parents=True, exist_ok=True)
     client.folder().mkdir(exist_ok=True)
@@ -257,7 +257,7 @@ def test_what_the_client_itself_cannot_read_is_refused(name: str, user: Path) ->
         connect(client, PROGRAM, hooks=bool(client.events))
 
 
-def test_a_file_that_changes_meanwhile_is_refused(
+def test_a_file_that_changes_during_the_edit_is_refused(
     client: Client, write_settings: WriteSettings
 ) -> None:
     write_settings(client)
@@ -287,7 +287,7 @@ def test_a_symbolic_link_is_followed_and_stays(
     connect(client, PROGRAM)
     assert client.settings().is_symlink()
     assert b"/opt/a b/reservoir" in target.read_bytes()
-    # The backup lies beside the link: a folder of dotfiles may be published.
+    # The backup is beside the link: a folder of dotfiles may be public.
     assert [path.name for path in dotfiles.iterdir()] == ["settings"]
     disconnect(client)
     assert client.settings().is_symlink()
@@ -295,7 +295,7 @@ def test_a_symbolic_link_is_followed_and_stays(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no modes")
-def test_the_mode_stays_and_the_backup_is_private(
+def test_the_file_mode_is_kept_and_the_backup_is_private(
     client: Client, write_settings: WriteSettings
 ) -> None:
     original = write_settings(client)
@@ -316,7 +316,7 @@ def test_a_read_only_file_is_refused(client: Client, write_settings: WriteSettin
     client.settings().chmod(0o600)
 
 
-def test_another_server_of_our_name_is_left_alone(
+def test_another_server_with_our_name_is_not_changed(
     client: Client, user: Path, write_settings: WriteSettings
 ) -> None:
     write_settings(client)
@@ -331,7 +331,7 @@ def test_another_server_of_our_name_is_left_alone(
     assert files(user) == before
 
 
-def test_without_a_record_only_our_entry_goes(
+def test_without_a_record_only_our_entry_is_removed(
     client: Client, write_settings: WriteSettings
 ) -> None:
     write_settings(client)
@@ -347,7 +347,7 @@ def test_without_a_record_only_our_entry_goes(
 @pytest.mark.parametrize(
     "damage", [b"", b"{", b"[]", b'{"files": 1}', b'{"files": {"a": {"x": 1}}}']
 )
-def test_damaged_records_are_no_obstacle(
+def test_damaged_records_are_ignored(
     write_settings: WriteSettings, home: Path, damage: bytes
 ) -> None:
     client = CLIENTS["zed"]
@@ -358,7 +358,7 @@ def test_damaged_records_are_no_obstacle(
     assert client.settings().read_bytes() == original
 
 
-def test_a_lost_or_changed_backup_is_never_put_back(write_settings: WriteSettings) -> None:
+def test_a_lost_or_changed_backup_is_never_restored(write_settings: WriteSettings) -> None:
     client = CLIENTS["zed"]
     original = write_settings(client)
     backup = connect(client, PROGRAM).changes[0].backup
@@ -388,7 +388,7 @@ def test_each_event_calls_us_once_and_the_hooks_of_others_stay(name: str, user: 
             assert handler["command"] == f"'/opt/a b/reservoir' hook {word}"
         assert handler["timeout"] == client.hook_timeout
     assert status(client).hooks is True
-    connect(client, PROGRAM)  # without --hooks they stay
+    connect(client, PROGRAM)  # without --hooks the hooks stay
     assert status(client).hooks is True
     disconnect(client)
     assert path.read_bytes() == before
@@ -422,7 +422,7 @@ def script(folder: Path, name: str, body: str) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the stand-in for a client is a script")
-def test_a_client_that_adds_servers_itself_is_asked_to(
+def test_the_command_of_a_client_adds_the_server(
     user: Path, tmp_path: Path, write_settings: WriteSettings
 ) -> None:
     client = CLIENTS["claude"]
@@ -450,7 +450,7 @@ json.dump(data, open(path, "w"))
 @pytest.mark.skipif(os.name != "posix", reason="the stand-in for a client is a script")
 @pytest.mark.parametrize("body", ["sys.exit(1)", "", "sys.stdin.read()"])
 @pytest.mark.parametrize("name", ["claude", "codex", "gemini", "vscode"])
-def test_a_client_whose_own_command_does_nothing_has_its_file_edited(
+def test_the_file_is_edited_if_the_command_of_the_client_does_nothing(
     user: Path, tmp_path: Path, write_settings: WriteSettings, name: str, body: str
 ) -> None:
     client = CLIENTS[name]

@@ -1,4 +1,4 @@
-"""``reservoir connect`` and ``disconnect`` as they are typed."""
+"""``reservoir connect`` and ``reservoir disconnect`` on the command line."""
 
 import dataclasses
 import json
@@ -23,9 +23,9 @@ MISSING = "warning: reservoir mcp needs the extra mcp: pip install 'reservoir-cl
 
 @pytest.fixture
 def run(user: Path, tmp_path: Path) -> Run:
-    """Run a command of a person who has nothing on PATH, and hold it to its exit code.
+    """Run a command with an empty PATH, and check its exit code.
 
-    The warning that the extra ``mcp`` is missing is left out where it is missing.
+    The warning that the extra ``mcp`` is missing is removed.
     """
     paths = {"HOME": str(user), "PATH": str(tmp_path / "programs"), "LANG": "C.UTF-8"}
 
@@ -37,7 +37,7 @@ def run(user: Path, tmp_path: Path) -> Run:
     return typed
 
 
-def test_connecting_is_said_on_stderr_and_twice_says_so(
+def test_connecting_is_reported_on_stderr_and_so_is_connecting_twice(
     run: Run, user: Path, write_settings: Callable[[Client], bytes]
 ) -> None:
     original = write_settings(ZED)
@@ -67,12 +67,14 @@ def test_a_dry_run_prints_a_diff_on_stdout(
     assert b"-[mcp_servers.reservoir]" in run("disconnect", "codex", "--dry-run").out
 
 
-def test_without_a_client_those_on_this_machine_are_listed(
+def test_without_an_argument_installed_clients_are_listed(
     run: Run, user: Path, write_settings: Callable[[Client], bytes]
 ) -> None:
     alone = run("connect")
     assert alone.out == b""
-    assert alone.err.startswith("note: none of these is on this machine: claude, codex, ")
+    assert alone.err.startswith(
+        "note: found none of these clients on this machine: claude, codex, "
+    )
     for name in ("zed", "gemini", "codex", "claude"):
         write_settings(CLIENTS[name])
     run("connect", "gemini", "--hooks")
@@ -169,13 +171,13 @@ def test_wrong_usage_changes_nothing(run: Run, user: Path, arguments: list[str])
     assert not ZED.settings().exists()
 
 
-def test_a_client_that_is_not_installed_ends_with_1_and_its_dry_run_with_0(run: Run) -> None:
+def test_a_client_that_is_not_installed_is_exit_1_and_its_dry_run_exit_0(run: Run) -> None:
     refused = run("connect", "zed", code=1)
     assert "error: Zed is not installed" in refused.err
     assert b"context_servers" in run("connect", "zed", "--dry-run").out
 
 
-def test_options_before_the_command_are_written_down(run: Run, tmp_path: Path) -> None:
+def test_global_options_are_written_to_the_settings_of_the_client(run: Run, tmp_path: Path) -> None:
     ZED.settings().parent.mkdir(parents=True)
     done = run("--db", "mine.db", "--config", "mine.toml", "connect", "zed", RESERVOIR_HOME="/x")
     assert "warning" not in done.err
@@ -185,7 +187,7 @@ def test_options_before_the_command_are_written_down(run: Run, tmp_path: Path) -
     assert entry["args"] == ["--config", str(config), "--db", str(store), "mcp"]
 
 
-def test_variables_that_the_client_may_not_have_are_warned_of(run: Run, tmp_path: Path) -> None:
+def test_variables_that_the_client_may_lack_are_warned_about(run: Run, tmp_path: Path) -> None:
     ZED.settings().parent.mkdir(parents=True)
     home = str(tmp_path / "elsewhere")
     warned = run("connect", "zed", RESERVOIR_HOME=home).err
@@ -193,13 +195,13 @@ def test_variables_that_the_client_may_not_have_are_warned_of(run: Run, tmp_path
     assert "warning" not in run("connect", "zed", RESERVOIR_HOME=home).err
 
 
-def test_a_missing_extra_is_warned_of(user: Path, tmp_path: Path) -> None:
+def test_a_missing_extra_is_warned_about(user: Path, tmp_path: Path) -> None:
     env = {"HOME": str(user), "PATH": "", "LANG": "C.UTF-8"}
     answer = forked.run("connect", "zed", "--dry-run", env=env, folder=tmp_path)
     assert (MISSING in answer.err) == (find_spec("mcp_types") is None)
 
 
-def test_the_program_is_found_as_it_was_started(
+def test_the_path_of_the_running_program_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "reservoir").write_text("")
@@ -208,13 +210,13 @@ def test_the_program_is_found_as_it_was_started(
     link.symlink_to(tmp_path / "reservoir")
     monkeypatch.setattr(sys, "argv", [str(link)])
     assert program() == [str(link)]
-    monkeypatch.chdir(tmp_path)  # a file in the current folder is not the program
+    monkeypatch.chdir(tmp_path)  # not a file in the current folder
     monkeypatch.setattr(sys, "argv", ["reservoir"])
     assert program() != [str(tmp_path / "reservoir")]
     assert os.path.isabs(program()[0])
 
 
-def test_without_a_script_python_is_started(
+def test_without_a_script_python_runs_the_module(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["-c"])

@@ -1,4 +1,4 @@
-"""``reservoir hook``: what clients run at their events, as real processes."""
+"""``reservoir hook``, which clients run at their events, as real processes."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import pytest
 from filling import room
 from trials import PATIENCE, Done, Home
 
-from reservoir_cli.agents.hooks import LARGEST_EVENT, LONGEST
+from reservoir_cli.agents.hooks import MAX_EVENT, MAX_OUTPUT
 from reservoir_cli.agents.time_limit import LIMIT
 from reservoir_cli.context.recall import BY_WORDS
 from reservoir_cli.context.render.frame import unwrap
@@ -23,14 +23,14 @@ from reservoir_cli.context.render.frame import unwrap
 SAMPLES = Path(__file__).parents[1] / "unit" / "transfer" / "importers" / "samples"
 ANSWER = "We dropped Redis because it lost 214 jobs in a failover."
 TRIES = 50
-#: Seconds by which the system may round the start of a process.
+#: The resolution of the start time of a process, in seconds.
 TICK = 0.05
 posix_only = pytest.mark.skipif(os.name != "posix", reason="signals and limits of POSIX")
 
 
 @pytest.fixture
 def person(tmp_path: Path) -> Home:
-    """A person whose store knows why Redis was dropped."""
+    """Return a home whose store holds one answer."""
     home = Home(tmp_path / "person")
     home.must("ingest", "--no-embed", "-p", "work", stdin=ANSWER)
     return home
@@ -42,7 +42,7 @@ def event(**fields: object) -> str:
 
 
 def answered(home: Home, *arguments: str, stdin: str) -> Done:
-    """Run the hook until it comes to its end; on a loaded machine its time may run out."""
+    """Run the hook until it finishes within its limit, which it may miss on a loaded machine."""
     for _ in range(TRIES):
         began = time.monotonic()
         done = home("hook", *(arguments or ("user-prompt",)), stdin=stdin)
@@ -50,19 +50,19 @@ def answered(home: Home, *arguments: str, stdin: str) -> Done:
         if done.out or _was_in_time(began):
             return done
         (home.folder / "reservoir.log").unlink(missing_ok=True)
-    pytest.skip("the machine is too busy: no hook came to its end in time")
+    pytest.skip("the machine is too busy: no hook finished in time")
 
 
 def _was_in_time(began: float) -> bool:
-    """Return whether a hook that was started then and has ended cannot have met its limit.
+    """Return whether a hook that was started then and has ended surely kept its time limit.
 
-    On a busy machine the line in the log that says it met it may be missing.
+    On a busy machine a hook that exceeds it may be unable to log that.
     """
     return time.monotonic() < began + LIMIT - TICK
 
 
 def context(done: Done) -> str:
-    """Return what a client is told."""
+    """Return the context that the client receives."""
     return json.loads(done.out)["hookSpecificOutput"]["additionalContext"] if done.out else ""
 
 
@@ -71,7 +71,7 @@ def log(home: Home) -> str:
     return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
-def test_a_prompt_gets_what_is_recalled_in_the_shape_that_clients_read(person: Home) -> None:
+def test_a_prompt_gets_recalled_messages_in_the_format_that_clients_read(person: Home) -> None:
     person.must("config", "--set", "partition=work")
     done = answered(person, stdin=event())
     (line,) = done.out.splitlines()
@@ -88,7 +88,7 @@ def test_an_empty_partition_is_named_in_the_log(person: Home) -> None:
     assert 'hook "user-prompt": "partition default is empty: setting partition' in log(person)
 
 
-def test_the_folder_of_the_work_chooses_the_partition(person: Home, tmp_path: Path) -> None:
+def test_the_working_directory_selects_the_partition(person: Home, tmp_path: Path) -> None:
     app = tmp_path / "code" / "app"
     (app / "deep").mkdir(parents=True)
     (tmp_path / "link").symlink_to(app)
@@ -119,7 +119,7 @@ def test_the_running_session_is_left_out(tmp_path: Path, sample: str) -> None:
         assert (f"user: {said}" in told) is expected
 
 
-def test_what_is_recalled_has_at_most_9000_characters(tmp_path: Path) -> None:
+def test_recalled_text_has_at_most_9000_characters(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     rows = [
         {
@@ -133,9 +133,9 @@ def test_what_is_recalled_has_at_most_9000_characters(tmp_path: Path) -> None:
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     home.must("ingest", "--no-embed", str(file))
     prompt = event(prompt="which zeppelin?")
-    assert len(home("recall", "which zeppelin?", "--budget", "9000").out) > LONGEST
+    assert len(home("recall", "which zeppelin?", "--budget", "9000").out) > MAX_OUTPUT
     text = context(answered(home, "user-prompt", "--budget", "9000", stdin=prompt))
-    assert LONGEST / 2 < len(text) <= LONGEST
+    assert MAX_OUTPUT / 2 < len(text) <= MAX_OUTPUT
     assert unwrap(text) == ("", (), 1)
 
 
@@ -157,25 +157,25 @@ ODD = {
 
 
 @pytest.mark.parametrize("stdin", ODD.values(), ids=ODD)
-def test_an_odd_event_is_answered_by_silence(person: Home, stdin: str) -> None:
+def test_an_unusable_event_prints_nothing(person: Home, stdin: str) -> None:
     done = person("hook", "user-prompt", stdin=stdin)
     assert (done.code, done.out, done.err) == (0, "", "")
 
 
-def test_bytes_that_are_no_text_are_answered_by_silence(person: Home) -> None:
+def test_invalid_utf8_prints_nothing(person: Home) -> None:
     process = person.start("hook", "user-prompt")
     out, err = process.communicate(b'{"prompt": "\xff\xfe"}', PATIENCE)
     assert (process.returncode, out, err) == (0, b"", b"")
 
 
-def test_a_large_event_is_read_and_one_that_is_too_large_is_not(person: Home) -> None:
+def test_an_event_up_to_the_limit_is_read_and_a_larger_one_ignored(person: Home) -> None:
     person.must("config", "--set", "partition=work")
     large = event(prompt="why did we drop Redis?\n" + "x" * 10_000_000)
     done = person("hook", "user-prompt", stdin=large)
     assert done.code == 0
-    assert not done.out or ANSWER in done.out  # a slow machine may end it before it is read
+    assert not done.out or ANSWER in done.out  # on a slow machine the time limit may end it first
     process = person.start("hook", "user-prompt")
-    out, _ = process.communicate(b" " * (LARGEST_EVENT + 1), PATIENCE)
+    out, _ = process.communicate(b" " * (MAX_EVENT + 1), PATIENCE)
     assert (process.returncode, out) == (0, b"")
 
 
@@ -196,24 +196,24 @@ def test_wrong_usage_never_fails_a_client(person: Home, arguments: list[str]) ->
     assert (done.code, done.out, done.err) == (0, "", "")
 
 
-def test_help_is_help(person: Home) -> None:
+def test_the_help_is_printed(person: Home) -> None:
     assert "hook [OPTIONS] EVENT" in person("hook", "--help").out
 
 
-def test_without_a_store_nothing_is_made(tmp_path: Path) -> None:
+def test_without_a_store_no_file_is_created(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     assert answered(home, stdin=event()).out == ""
     assert list(home.folder.iterdir()) == []
 
 
-def test_settings_that_are_wrong_are_told_in_the_log_alone(person: Home) -> None:
+def test_wrong_settings_are_reported_in_the_log_only(person: Home) -> None:
     person.config.write_text("partition = 7\n", encoding="utf-8")
     assert answered(person, stdin=event()).out == ""
     assert 'WARNING hook "user-prompt": ' in log(person)
     assert "partition" in log(person)
 
 
-def test_a_damaged_store_is_told_in_the_log_alone(person: Home) -> None:
+def test_a_damaged_store_is_reported_in_the_log_only(person: Home) -> None:
     person.db.write_bytes(b"SQLite format 3\0" + os.urandom(8_000))
     assert answered(person, stdin=event()).out == ""
     assert "WARNING hook" in log(person)
@@ -221,7 +221,7 @@ def test_a_damaged_store_is_told_in_the_log_alone(person: Home) -> None:
 
 
 @pytest.mark.parametrize("mode", ["IMMEDIATE", "EXCLUSIVE"])
-def test_a_locked_store_keeps_nobody_waiting(person: Home, mode: str) -> None:
+def test_a_locked_store_does_not_delay_the_client(person: Home, mode: str) -> None:
     person.must("config", "--set", "partition=work")
     with closing(sqlite3.connect(person.db, isolation_level=None)) as other:
         other.execute(f"BEGIN {mode}")
@@ -234,7 +234,7 @@ def test_a_locked_store_keeps_nobody_waiting(person: Home, mode: str) -> None:
 
 
 @posix_only
-def test_a_full_disk_is_no_failure(person: Home) -> None:
+def test_a_full_disk_does_not_fail_the_hook(person: Home) -> None:
     person.must("config", "--set", "partition=work")
     before = person.rows()
     done = person("hook", "user-prompt", stdin=event(), preexec_fn=room(0))
@@ -246,16 +246,16 @@ def test_a_full_disk_is_no_failure(person: Home) -> None:
 
 
 @posix_only
-def test_a_client_that_hangs_is_left_with_a_line_in_the_log(person: Home) -> None:
+def test_a_hook_whose_client_hangs_ends_and_logs_a_warning(person: Home) -> None:
     with person.start("hook", "user-prompt") as process:
-        assert process.wait(PATIENCE) == 0  # it ends by itself: its stdin is still open
+        assert process.wait(PATIENCE) == 0  # it ends although its stdin is still open
         assert process.stdout.read() == b""
-    # On a disk that is too slow the line is left out.
+    # On a slow disk the line is missing.
     assert log(person) == "" or "WARNING hook ended: it took more than" in log(person)
 
 
-#: Code that hangs behind ``begin()``: while Python could go on, while it holds the interpreter's
-#: lock, and with half of the output written.
+#: Code that hangs after ``begin()``: without and with the interpreter's lock, with half of the
+#: output written, and stopped by a signal.
 HANGS = {
     "waiting": "import time; time.sleep(600)",
     "holding the lock": "import ctypes; ctypes.PyDLL(None).sleep(600)",
@@ -266,7 +266,7 @@ HANGS = {
 
 @posix_only
 @pytest.mark.parametrize("code", HANGS.values(), ids=HANGS)
-def test_whatever_hangs_is_ended_with_0_and_nothing_printed(tmp_path: Path, code: str) -> None:
+def test_a_hanging_hook_is_ended_with_0_and_without_output(tmp_path: Path, code: str) -> None:
     pid = tmp_path / "pid"
     script = f"""
 import os
@@ -304,14 +304,14 @@ time_limit.begin()
 """
 
 
-def test_where_there_is_no_fork_a_thread_ends_it() -> None:
+def test_without_fork_a_thread_ends_a_hanging_hook() -> None:
     code = NO_FORK.replace("time_limit.begin", "time_limit.LIMIT = 0.4; time_limit.begin")
     command = [sys.executable, "-c", code + "time.sleep(600)"]
     done = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stdout) == (0, b"")
 
 
-def test_where_there_is_no_fork_output_is_never_cut_off() -> None:
+def test_without_fork_output_is_never_truncated() -> None:
     code = "time_limit.finish(); time.sleep(2.5); os.write(1, b'whole')"
     command = [sys.executable, "-c", NO_FORK + code]
     done = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
@@ -319,7 +319,7 @@ def test_where_there_is_no_fork_output_is_never_cut_off() -> None:
 
 
 def _ends(pid: int) -> bool:
-    """Whether a process is gone, or a zombie that nobody waits for, before long."""
+    """Return whether a process ends, or becomes a zombie, within a minute."""
     for _ in range(600):
         try:
             os.kill(pid, 0)
@@ -350,7 +350,7 @@ def test_only_the_command_hook_is_limited(arguments: list[str], expected: bool) 
     assert is_hook(arguments) is expected
 
 
-#: Written into the environment of every Python: it tells how a sync was started, and waits.
+#: A ``sitecustomize`` module that records how a sync was started.
 WITNESS = """
 import os, sys
 if "sync" in sys.orig_argv:
@@ -364,20 +364,20 @@ if "sync" in sys.orig_argv:
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="/proc shows how it was started")
 @pytest.mark.parametrize("name", ["stop", "session-end", "session-start"])
-def test_other_events_start_a_sync_of_its_own_and_return(
+def test_other_events_start_a_sync_in_the_background_and_return(
     person: Home, tmp_path: Path, name: str
 ) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(WITNESS, encoding="utf-8")
     witness, marker = tmp_path / "witness", tmp_path / "marker"
     hostile = f"open({str(marker)!r}, 'w').close()\n"
-    for module in ("reservoir_cli.py", "typer.py", "signal.py"):  # in the folder of the work
+    for module in ("reservoir_cli.py", "typer.py", "signal.py"):  # in the working directory
         (person.folder / module).write_text(hostile, encoding="utf-8")
     path = os.pathsep.join(filter(None, [str(tmp_path / "site"), os.environ.get("PYTHONPATH")]))
     env = {"PYTHONPATH": path, "WITNESS": str(witness)}
     reservoir = shutil.which("reservoir", path=str(Path(sys.executable).parent))
     assert reservoir
-    for _ in range(TRIES):  # on a loaded machine its time may run out
+    for _ in range(TRIES):  # on a loaded machine it may miss its limit
         began = time.monotonic()
         done = subprocess.run(
             [reservoir, "--db", str(person.db), "hook", name],
@@ -398,14 +398,14 @@ def test_other_events_start_a_sync_of_its_own_and_return(
     command, leads, streams, _, pid = eval(witness.read_text())
     assert command[1:4] == ["-P", "-m", "reservoir_cli"]
     assert command[4:] == ["--db", str(person.db), "sync", "--quiet"]
-    assert leads  # a session of its own: what ends the client does not end it
+    assert leads  # in its own session: a signal that ends the client does not end it
     assert streams == ["/dev/null"] * 3
     assert _ends(pid)
     assert not marker.exists()
 
 
 @posix_only
-def test_a_client_that_ends_the_hook_ends_it(person: Home) -> None:
+def test_a_hook_ends_on_sigterm(person: Home) -> None:
     with person.start("hook", "user-prompt") as process:
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) in (0, -signal.SIGTERM)

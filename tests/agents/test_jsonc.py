@@ -1,4 +1,4 @@
-"""JSON with comments is edited in place: no byte outside the edited member changes."""
+"""Edit JSON with comments in place, without changing a byte outside of the edited member."""
 
 import json
 import re
@@ -25,13 +25,13 @@ VALUES = st.recursive(
 )
 BLANKS = st.sampled_from(["", " ", "\n", "\n  ", "\t", " // one\n", "/* two */", "\n/* a\n b */ "])
 ENTRY = {"command": "/usr/bin/reservoir", "args": ["mcp"]}
-#: The same on every machine, however slow.
+#: The same examples in every run, however slow the machine is.
 same = settings(max_examples=150, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 @st.composite
 def texts(draw: st.DrawFn, value: object) -> str:
-    """Draw a text of a value, with blanks, comments and trailing commas."""
+    """Draw the text of a value, with blanks, comments and trailing commas."""
 
     def blank() -> str:
         return draw(BLANKS)
@@ -57,28 +57,28 @@ OBJECTS = st.dictionaries(KEYS, VALUES, max_size=4)
 
 
 def comments(text: str) -> list[str]:
-    """Return the comments of a text, by another way than the editor's."""
+    """Return the comments of a text, found independently of the editor."""
     tokens = re.findall(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/', text, re.S)
     return [token.strip() for token in tokens if token.startswith("/")]
 
 
 @same
 @given(st.data())
-def test_any_layout_is_read(data: st.DataObject) -> None:
+def test_any_layout_can_be_read(data: st.DataObject) -> None:
     value = data.draw(OBJECTS)
     assert jsonc.loads(data.draw(texts(value))) == value
 
 
 @same
 @given(st.data())
-def test_an_added_member_changes_no_other_byte_and_goes_without_a_trace(
+def test_adding_and_removing_a_member_changes_no_other_byte(
     data: st.DataObject,
 ) -> None:
     value = data.draw(OBJECTS.filter(lambda drawn: "reservoir" not in drawn))
     text = data.draw(texts(value))
     added = jsonc.assign(text, ("reservoir",), ENTRY)
     assert jsonc.loads(added) == {**value, "reservoir": ENTRY}
-    # What was there is there in the same order; only blanks in empty brackets go.
+    # All characters of the text are still there in order, except blanks in an empty object.
     rest = iter(added)
     assert all(character in rest for character in (text if value else "".join(text.split())))
     assert comments(added) == comments(text)
@@ -91,7 +91,7 @@ def test_an_added_member_changes_no_other_byte_and_goes_without_a_trace(
 
 @same
 @given(st.data())
-def test_any_member_is_removed_and_all_others_stay(data: st.DataObject) -> None:
+def test_removing_a_member_keeps_all_others(data: st.DataObject) -> None:
     value = data.draw(OBJECTS.filter(bool))
     text = data.draw(texts(value))
     name = data.draw(st.sampled_from(sorted(value)))
@@ -123,7 +123,7 @@ def test_an_element_is_appended_and_removed(data: st.DataObject) -> None:
 
 @same
 @given(st.text(alphabet='{}[]",:/*\\ \n1atrue', max_size=30))
-def test_no_text_breaks_the_reader(text: str) -> None:
+def test_the_reader_handles_any_text(text: str) -> None:
     try:
         value = jsonc.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The plugin for ``llm``: what it answers, and real ``llm`` with a model that calls its tools."""
+"""The plugin for ``llm``, by itself and in real ``llm`` with a model that calls its tools."""
 
 import json
 import os
@@ -28,7 +28,7 @@ real_llm = pytest.mark.skipif(
 
 @pytest.fixture
 def store(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Store an answer in the usual place, without a model."""
+    """Store an answer in the default partition, without a model."""
     monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
     said = Message("user", ANSWER, created_at=datetime(2026, 2, 13, 12, tzinfo=UTC))
     with Reservoir.open() as reservoir:
@@ -36,20 +36,20 @@ def store(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def test_a_fragment_is_what_is_recalled(store, capsys, monkeypatch) -> None:
+def test_a_fragment_holds_the_recalled_messages(store, capsys, monkeypatch) -> None:
     monkeypatch.setenv("RESERVOIR_PARTITION", "work")
-    text = llm_answers.recalled("why did we drop Redis?")
+    text = llm_answers.recall("why did we drop Redis?")
     assert f"[#1] user: {ANSWER}" in text
     assert unwrap(f"{text}\n\nIs it so?").text == "Is it so?"  # when llm's log is imported
-    assert llm_answers.recalled("what is the capital of Mongolia?") == ""
+    assert llm_answers.recall("what is the capital of Mongolia?") == ""
     assert capsys.readouterr() == ("", "reservoir: nothing about this was found\n")
 
 
-def test_the_folder_chooses_the_partition(store, tmp_path, monkeypatch) -> None:
+def test_the_working_directory_selects_the_partition(store, tmp_path, monkeypatch) -> None:
     (store / "reservoir.toml").write_text(f'[projects]\n"{tmp_path}" = "work"\n', encoding="utf-8")
-    assert llm_answers.recalled("why did we drop Redis?") == ""
+    assert llm_answers.recall("why did we drop Redis?") == ""
     monkeypatch.chdir(tmp_path)
-    assert ANSWER in llm_answers.recalled("why did we drop Redis?")
+    assert ANSWER in llm_answers.recall("why did we drop Redis?")
 
 
 def test_tools_answer_check_their_arguments_and_store_notes(store) -> None:
@@ -65,7 +65,7 @@ def test_tools_answer_check_their_arguments_and_store_notes(store) -> None:
 
 
 class Provider(BaseHTTPRequestHandler):
-    """A provider whose model calls the tools it is offered once, then answers."""
+    """A provider whose model calls the tool ``Reservoir_recall`` once, then answers."""
 
     requests: list[dict]
 
@@ -104,7 +104,7 @@ def provider() -> Iterator[ThreadingHTTPServer]:
 
 
 def llm(home: Path, *arguments: str, port: int = 0) -> str:
-    """Run real ``llm`` in a home of its own."""
+    """Run real ``llm`` in a temporary home."""
     folder = home / "llm"
     folder.mkdir(exist_ok=True)
     model = f'- model_id: m\n  model_name: m\n  api_base: "http://127.0.0.1:{port}/v1"\n'
@@ -152,7 +152,7 @@ def test_a_model_calls_the_tools(store, provider) -> None:
 
 
 @real_llm
-def test_nothing_but_one_module_is_imported_when_llm_starts(store) -> None:
+def test_starting_llm_imports_one_module_only(store) -> None:
     script = """
 import sys
 import llm

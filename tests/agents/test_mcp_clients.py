@@ -1,6 +1,6 @@
-"""The MCP server with the clients that people have: the SDK's two versions, and the inspector.
+"""The MCP server with common clients: both versions of the SDK, and the inspector.
 
-``make clients`` installs those that are not in the ``dev`` extra, and runs these tests with them.
+``make clients`` installs those that the ``dev`` extra lacks, and runs these tests with them.
 """
 
 import asyncio
@@ -17,14 +17,14 @@ from reservoir_cli.agents.mcp.tool_schemas import INSTRUCTIONS
 from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Reservoir
 
-#: Read before the tests' own home hides all variables.
+#: Read before the temporary home of the tests hides all variables.
 OTHERS = {
     "mcp 1.30": os.environ.get("RESERVOIR_TEST_MCP_1"),
     "inspector": os.environ.get("RESERVOIR_TEST_INSPECTOR"),
 }
 NEEDED = ("HOME", "PATH", "RESERVOIR_HOME", "RESERVOIR_EMBEDDING_MODEL")
 
-#: Tool, arguments, whether it fails, and what stands in the answer.
+#: Tool, arguments, whether it fails, and a part of the answer.
 CALLS: list[tuple[str, dict[str, Any], bool, str]] = [
     ("recall", {"question": "why did we drop Redis?", "budget": 500}, False, "214 jobs"),
     ("recall", {"quest": "why did we drop Redis?"}, True, "no parameter 'quest'"),
@@ -40,7 +40,7 @@ Session = dict[str, Any]
 
 @pytest.fixture(autouse=True)
 def said(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store with one message, and no model."""
+    """Create a store with one message, and configure no model."""
     monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
     with Reservoir.open() as reservoir:
         text = "Redis lost 214 jobs in the failover, so why did we not drop it?"
@@ -128,7 +128,7 @@ CLIENTS = [
 def test_a_client_lists_and_calls_the_tools(name, run, mode, protocol) -> None:
     session = run(mode)
     assert session["tools"] == ["recall", "search", "read", "remember"]
-    # Those that name the revision themselves ask for no instructions.
+    # Clients that name the revision themselves do not ask for instructions.
     assert session.get("instructions") in (INSTRUCTIONS, None)
     assert session.get("protocol") in (protocol, None)
     for (tool, arguments, fails, part), (text, failed, structured) in zip(

@@ -1,4 +1,4 @@
-"""The MCP server as its clients meet it: a real process, byte for byte."""
+"""The MCP server as a real process, byte for byte."""
 
 import json
 import os
@@ -24,7 +24,7 @@ NOON = datetime(2026, 2, 13, 12, tzinfo=UTC)
 
 @pytest.fixture
 def client_env(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home without a model, in which servers start; its store has one exchange."""
+    """Return a home without a model for servers to start in; its store has one exchange."""
     monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
     monkeypatch.setenv("TZ", "UTC")
     with Reservoir.open() as reservoir:
@@ -41,7 +41,7 @@ def client_env(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-#: Tool, arguments, whether it fails, and what stands in the answer.
+#: Tool, arguments, whether it fails, and a part of the answer.
 CALLS = [
     ("recall", {"question": "why did we drop Redis?"}, False, "214 jobs"),
     ("recall", {"question": "why did we drop Redis?", "budget": "many"}, True, "as budget"),
@@ -58,7 +58,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_session_of_each_era(client_env, era) -> None:
+def test_a_session_of_each_protocol_revision(client_env, era) -> None:
     with RawClient(era=era) as client:
         opened = client.open()
         assert opened["instructions"] == INSTRUCTIONS
@@ -97,7 +97,7 @@ def test_a_read_only_server_has_no_tool_that_writes(client_env) -> None:
 
 @pytest.fixture
 def code(client_env: Path, tmp_path: Path) -> Path:
-    """A folder whose project has the partition ``work``; agents may ask for both partitions."""
+    """Return a project folder with the partition ``work``; agents may use both partitions."""
     folder = tmp_path / "code"
     (folder / "app").mkdir(parents=True)
     settings = (
@@ -111,7 +111,7 @@ QUESTION = "what was lost in the failover?"
 
 
 @pytest.mark.parametrize("era", [MODERN, LEGACY])
-def test_the_scope_is_that_of_the_folder_a_client_works_in(code, era) -> None:
+def test_the_working_directory_of_a_client_selects_the_scope(code, era) -> None:
     with RawClient(era=era, cwd=code / "app") as client:
         client.open()
         assert "failover of work" in client.call("recall", question=QUESTION)[0]
@@ -128,7 +128,7 @@ def test_the_scope_is_that_of_the_folder_a_client_works_in(code, era) -> None:
         assert "noted at work" in client.call("search", query="noted")[0]
 
 
-def test_a_client_may_name_its_folders(code, tmp_path) -> None:
+def test_a_client_may_name_its_roots(code, tmp_path) -> None:
     with RawClient(cwd=tmp_path, roots=[tmp_path / "elsewhere", code / "app"]) as client:
         client.open()
         for _ in range(2):
@@ -136,7 +136,7 @@ def test_a_client_may_name_its_folders(code, tmp_path) -> None:
         assert client.asked == ["roots/list"]
 
 
-def test_outside_of_projects_and_with_a_partition_folders_do_not_matter(code, tmp_path) -> None:
+def test_folders_are_ignored_outside_of_projects_and_with_a_partition(code, tmp_path) -> None:
     with RawClient(cwd=tmp_path) as client:
         client.open()
         assert "failover of default" in client.call("recall", question=QUESTION)[0]
@@ -147,7 +147,7 @@ def test_outside_of_projects_and_with_a_partition_folders_do_not_matter(code, tm
         assert client.asked == []
 
 
-def test_all_that_was_asked_is_answered_when_stdin_ends(client_env) -> None:
+def test_all_requests_are_answered_when_stdin_ends(client_env) -> None:
     with RawClient() as client:
         client.open()
         asked = [
@@ -160,7 +160,7 @@ def test_all_that_was_asked_is_answered_when_stdin_ends(client_env) -> None:
         assert client.lines.get(timeout=PATIENCE) == b""
 
 
-def test_lines_that_are_no_messages_are_refused_and_the_session_goes_on(client_env) -> None:
+def test_invalid_lines_are_refused_and_the_session_continues(client_env) -> None:
     with RawClient() as client:
         client.open()
         for line, code in (
@@ -178,7 +178,7 @@ def test_lines_that_are_no_messages_are_refused_and_the_session_goes_on(client_e
         assert client.request("ping")["result"] == {}
 
 
-def test_a_call_that_is_cancelled_gets_no_answer_and_holds_up_no_other(client_env) -> None:
+def test_a_cancelled_call_gets_no_answer_and_delays_no_other_call(client_env) -> None:
     with RawClient() as client, sqlite3.connect(client_env / "reservoir.db") as other:
         client.open()
         assert "Stored" in client.call("remember", text="the first note")[0]
@@ -194,7 +194,7 @@ def test_a_call_that_is_cancelled_gets_no_answer_and_holds_up_no_other(client_en
         other.rollback()
         assert "214 jobs" in client.call("recall", question="why did we drop Redis?")[0]
         text, _ = client.call("search", query="note late never", mode="keyword")
-        assert "never" not in text  # it was cancelled before its turn
+        assert "never" not in text  # cancelled before its turn
         assert client.end()[0] == 0
 
 
@@ -235,7 +235,7 @@ def test_without_the_extra_an_error_names_it(home, tmp_path) -> None:
     assert done.stderr.startswith("error: ")
 
 
-def test_wrong_settings_end_a_server_before_it_begins(home) -> None:
+def test_wrong_settings_keep_a_server_from_starting(home) -> None:
     home.mkdir()
     (home / "reservoir.toml").write_text("[mcp]\npartitions = 3", encoding="utf-8")
     done = subprocess.run(
@@ -245,7 +245,7 @@ def test_wrong_settings_end_a_server_before_it_begins(home) -> None:
     assert b"mcp.partitions must be a list of partitions" in done.stderr
 
 
-def test_no_message_is_in_an_error_or_on_stderr(client_env) -> None:
+def test_no_message_text_is_in_errors_or_on_stderr(client_env) -> None:
     with RawClient("-p", "canary-partition") as client:
         client.open()
         client.call("remember", text="canaryword and AKIAQ7XN2VD4KLP3ZWTM")
@@ -273,7 +273,7 @@ def test_nothing_but_the_protocol_reaches_stdout(client_env, tmp_path) -> None:
     (tmp_path / "stray" / "usercustomize.py").write_text(STRAY, encoding="utf-8")
     (tmp_path / "stray" / "sitecustomize.py").write_text(STRAY, encoding="utf-8")
     with RawClient(env={"PYTHONPATH": str(tmp_path / "stray")}) as client:
-        client.open()  # the first line is the answer
+        client.open()  # the first line on stdout is the answer
         said = client.end()[1]
     assert all(f"stray {what}" in said for what in ("line", "bytes", "child"))
 
@@ -290,7 +290,7 @@ def test_a_signal_ends_a_server_that_waits_for_a_lock(client_env, era, name, cod
         assert client.process.wait(PATIENCE) == code
 
 
-def test_a_signal_ends_a_server_that_nobody_spoke_to(client_env) -> None:
+def test_a_signal_ends_an_idle_server(client_env) -> None:
     with RawClient() as client:
         client.open()
         client.process.send_signal(signal.SIGHUP)
@@ -310,7 +310,7 @@ def test_a_server_ends_when_nobody_reads_its_answers(client_env) -> None:
         process.stdout.close()
         process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
         process.stdin.flush()
-        code = process.wait(PATIENCE)  # stdin is open all the time
+        code = process.wait(PATIENCE)  # stdin stays open
         assert (code, process.stderr.read()) == (0, b"")
 
 
@@ -319,7 +319,7 @@ def test_a_server_ends_with_stdin_even_if_its_answers_are_not_read(client_env) -
         [RESERVOIR, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         line = b'{"jsonrpc": "2.0", "id": 1, "method": "nothing", "params": {}}\n'
-        process.stdin.write(line * 2_000)  # their answers are more than a pipe holds
+        process.stdin.write(line * 2_000)  # more answers than a pipe holds
         process.stdin.close()
         assert process.wait(PATIENCE) == 0
 

@@ -1,4 +1,4 @@
-"""What the MCP server offers, and how it checks what its tools are called with."""
+"""The MCP server's tools, and how it checks their arguments."""
 
 import json
 
@@ -11,7 +11,7 @@ from reservoir_cli.tokens import load_counter
 TOOLS = tools(["work", "home"])
 
 
-def test_there_are_four_tools_and_their_parameters_are_these() -> None:
+def test_the_tools_and_their_parameters() -> None:
     assert {name: list(tool.parameters) for name, tool in TOOLS.items()} == {
         "recall": ["question", "budget", "since", "partition"],
         "search": ["query", "limit", "since", "until", "mode"],
@@ -22,7 +22,7 @@ def test_there_are_four_tools_and_their_parameters_are_these() -> None:
     assert list(tools(read_only=True)) == ["recall", "search", "read"]
 
 
-def test_the_first_512_characters_of_the_instructions_stand_alone() -> None:
+def test_the_first_512_characters_of_the_instructions_are_complete() -> None:
     first, _, _ = INSTRUCTIONS.partition("\n\n")
     assert len(first) <= 512
     assert first.endswith(".")
@@ -53,9 +53,9 @@ def test_a_number_may_be_written_as_models_write_it(written: object) -> None:
 WRONG = [
     ("recall", {}, "needs question"),
     ("recall", {"question": None}, "needs question"),
-    ("recall", {"question": " \n"}, "needs a text as question"),
-    ("recall", {"question": 7}, "needs a text as question"),
-    ("recall", {"question": ["why?"]}, "needs a text as question"),
+    ("recall", {"question": " \n"}, "needs text as question"),
+    ("recall", {"question": 7}, "needs text as question"),
+    ("recall", {"question": ["why?"]}, "needs text as question"),
     ("recall", {"question": "x" * 20_001}, "at most 20,000 characters as question"),
     ("recall", {"question": "x", "budget": 0}, "whole number from 100 to 20,000 as budget"),
     ("recall", {"question": "x", "budget": "many"}, "as budget"),
@@ -73,7 +73,7 @@ WRONG = [
     ("read", {"id": 0}, "as id"),
     ("read", {"id": 2**63}, "as id"),
     ("read", {"id": 1, "around": -1}, "as around"),
-    ("remember", {"text": ""}, "needs a text as text"),
+    ("remember", {"text": ""}, "needs text as text"),
     ("remember", {"text": "x", "role": "user"}, "has no parameter 'role'"),
 ]
 
@@ -88,7 +88,7 @@ def test_wrong_arguments_are_named(tool: str, given: dict, problem: str) -> None
     assert all(name in caught.value.hint for name in TOOLS[tool].parameters)
 
 
-def test_an_error_repeats_no_value_and_no_long_name() -> None:
+def test_an_error_quotes_no_value_and_no_long_name() -> None:
     for given in ({"question": 5, "budget": "canary"}, {"question": "canary", "budget": "canary"}):
         with pytest.raises(UsageError) as caught:
             TOOLS["recall"].check(given)
@@ -98,7 +98,7 @@ def test_an_error_repeats_no_value_and_no_long_name() -> None:
     assert len(caught.value.message) < 100
 
 
-def test_the_schemas_refuse_what_the_check_refuses() -> None:
+def test_the_schemas_refuse_the_same_arguments_as_the_check() -> None:
     for tool in TOOLS.values():
         schema = tool.schema()
         assert schema["additionalProperties"] is False
@@ -107,13 +107,13 @@ def test_the_schemas_refuse_what_the_check_refuses() -> None:
         json.dumps(schema)
 
 
-def test_what_the_server_says_of_itself_is_under_800_tokens() -> None:
-    listed = pytest.importorskip("reservoir_cli.agents.mcp.server", reason="mcp is not installed")
+def test_instructions_and_tools_take_less_than_800_tokens() -> None:
+    server = pytest.importorskip("reservoir_cli.agents.mcp.server", reason="mcp is not installed")
     counter = load_counter("approximate")
     rows = [
-        listed.listed(tool).model_dump(by_alias=True, exclude_none=True, mode="json")
+        server.describe(tool).model_dump(by_alias=True, exclude_none=True, mode="json")
         for tool in TOOLS.values()
     ]
-    # The counter is within 15% of o200k, and above it on JSON; written out it is at its longest.
+    # The counter is within 15% of o200k, and above it for JSON; this is the longest form.
     said = json.dumps({"tools": rows}) + INSTRUCTIONS
     assert counter.count(said) * 1.15 < 800

@@ -1,4 +1,4 @@
-"""The thread that answers: one call after the other, and nothing kept when idle."""
+"""The worker thread of the MCP server: it runs calls in turn and keeps nothing while idle."""
 
 import asyncio
 import threading
@@ -19,7 +19,7 @@ def no_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Opened:
-    """Opens a store, and keeps what was opened."""
+    """Opens stores, and records them."""
 
     def __init__(self, place) -> None:
         self.place, self.stores, self.closed = place, [], 0
@@ -70,7 +70,7 @@ def test_a_store_stays_open_between_calls(tmp_path) -> None:
     assert (len(opened.stores), opened.closed) == (1, 1)
 
 
-def test_a_call_that_is_cancelled_before_its_turn_is_never_begun(tmp_path) -> None:
+def test_a_call_cancelled_before_its_turn_never_starts(tmp_path) -> None:
     begin = threading.Event()
 
     class Waiting(Answers):

@@ -1,7 +1,7 @@
-"""Real clients, connected by ``reservoir connect`` alone, list and call our server.
+"""Real clients, set up by ``reservoir connect`` only, list and call our server.
 
-``make clients`` installs them and runs this. Each has an empty home, its input is closed, and it
-knows of no provider but ours.
+``make clients`` installs them and runs this. Each has an empty home, no input, and our fake
+provider only.
 """
 
 import json
@@ -55,7 +55,7 @@ def provider() -> Any:
 
 @pytest.fixture
 def person(user: Path, provider: FakeProvider) -> Callable[[str], Person]:
-    """Return a person who has a client, settings with comments where it reads them, and a store."""
+    """Return a user with a client, its settings (with comments if it reads them), and a store."""
 
     def with_client(name: str) -> Person:
         if shutil.which(name, path=PROGRAMS) is None:
@@ -75,7 +75,7 @@ def person(user: Path, provider: FakeProvider) -> Callable[[str], Person]:
 
 
 def connected(person: Person, *options: str) -> dict[str, bytes]:
-    """Connect a person's client; return the settings as they were before."""
+    """Connect a user's client; return its previous settings."""
     before = person.files()
     person.run(RESERVOIR, "connect", person.client, "-p", "work", *options)
     assert person.files() != before
@@ -105,7 +105,7 @@ def test_the_client_lists_our_server(person: Callable[[str], Person], name: str)
     someone.run(RESERVOIR, "disconnect", name)
     after = someone.files()
     assert "reservoir" not in str(after)
-    if name != "claude":  # it counts its starts in this file
+    if name != "claude":  # the client counts its starts in this file
         assert after == before
 
 
@@ -115,7 +115,7 @@ def test_the_client_calls_our_tool(
 ) -> None:
     someone = person(name)
     connected(someone)
-    if name == "codex":  # it asks the model without tools that take more than a second to start
+    if name == "codex":  # it does not wait longer than a second for tools
         with CLIENTS["codex"].settings().open("a", encoding="utf-8") as file:
             file.write("required = true\n")
     del provider.bodies[:]
@@ -127,7 +127,7 @@ def test_the_client_calls_our_tool(
 
 
 @pytest.mark.parametrize("name", HOOKED)
-def test_a_hook_puts_recalled_text_behind_the_question(
+def test_a_hook_adds_recalled_text_after_the_question(
     person: Callable[[str], Person], provider: FakeProvider, name: str
 ) -> None:
     someone = person(name)
@@ -144,14 +144,14 @@ def test_a_hook_puts_recalled_text_behind_the_question(
 
 
 def synced(person: Person) -> int:
-    """Sync, and return how many messages are new."""
+    """Sync; return how many messages are new."""
     printed = person.run(RESERVOIR, "sync", "--no-embed", "--json")
     report = json.loads(printed[printed.index("{") :])  # behind the summary
     return sum(source["imported"] for source in report["sources"])
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_session_arrives_by_sync_once_and_resumed_adds_what_is_new(
+def test_sync_imports_a_session_once_and_adds_new_messages_when_it_is_resumed(
     person: Callable[[str], Person], name: str
 ) -> None:
     someone = person(name)

@@ -1,4 +1,4 @@
-"""TOML is edited in place: comments, order and line ends of everything else stay."""
+"""Edit TOML in place, keeping comments, order and line ends of everything else."""
 
 import tomllib
 
@@ -10,7 +10,7 @@ from reservoir_cli.agents.connect import toml
 
 PATH = ("mcp_servers", "reservoir")
 ENTRY = {"command": "/usr/bin/reservoir", "args": ["mcp", "-p", 'a "b" \\ \x7f ü']}
-#: The same on every machine, however slow.
+#: The same examples in every run, however slow the machine is.
 same = settings(max_examples=150, derandomize=True, suppress_health_check=list(HealthCheck))
 PARTS = (
     '# mine\nmodel = "m" # the best\n',
@@ -26,7 +26,7 @@ PARTS = (
 
 @st.composite
 def texts(draw: st.DrawFn) -> str:
-    """Draw a file of some parts, in their order or another."""
+    """Draw a file with parts in any order."""
     parts = draw(st.lists(st.sampled_from(PARTS[1:]), unique=True))
     text = (PARTS[0] if draw(st.booleans()) else "") + "".join(parts)
     return text.replace("\n", "\r\n") if draw(st.booleans()) else text
@@ -42,7 +42,7 @@ def valid(text: str) -> bool:
 
 @same
 @given(texts().filter(valid))
-def test_an_added_table_changes_no_other_byte_and_goes_without_a_trace(text: str) -> None:
+def test_adding_and_removing_a_table_changes_no_other_byte(text: str) -> None:
     added = toml.assign(text, PATH, ENTRY)
     before = tomllib.loads(text)
     assert tomllib.loads(added) == {
@@ -63,7 +63,7 @@ def test_an_argument_is_replaced_in_its_place(text: str) -> None:
     assert changed.startswith(text)
 
 
-def test_what_others_wrote_around_our_table_stays() -> None:
+def test_text_of_others_around_our_table_stays() -> None:
     text = (
         'a = 1\n\n[mcp_servers.reservoir]\ncommand = "x"\n\n'
         "[mcp_servers.reservoir.tools.recall]\nasked = false\n\n# theirs\n[z]\nb = 1\n"
@@ -91,6 +91,6 @@ def test_a_file_without_a_last_line_break_and_an_empty_one_get_a_table() -> None
 
 
 @pytest.mark.parametrize("text", ["mcp_servers = 1\n", "mcp_servers = [1]\n", "a = \n"])
-def test_what_does_not_fit_is_refused(text: str) -> None:
+def test_a_file_that_cannot_hold_the_table_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         toml.assign(text, PATH, ENTRY)

@@ -1,4 +1,4 @@
-"""People at a shell, with and without a model."""
+"""Homes of users at a shell, with and without a model."""
 
 import os
 import shutil
@@ -13,19 +13,19 @@ from command_line import Cli
 
 @pytest.fixture(scope="session")
 def new_cli():
-    """Gives a person with a home somewhere."""
+    """Return a function that makes a home in a folder."""
     return Cli
 
 
 @pytest.fixture
 def cli(tmp_path):
-    """A person with an empty store and no embedding model."""
+    """Return a home with an empty store and no embedding model."""
     return Cli(tmp_path / "home")
 
 
 @pytest.fixture(scope="session")
 def sample_home(tmp_path_factory, sample_store, compiled_models):
-    """The samples with their vectors; tests take a copy."""
+    """Build a home with the samples and their embeddings, for copying."""
     home = tmp_path_factory.mktemp("samples") / "home"
     shutil.copy(sample_store, _with_model(home, compiled_models).db)
     return home
@@ -33,7 +33,7 @@ def sample_home(tmp_path_factory, sample_store, compiled_models):
 
 @pytest.fixture
 def cli_with_model(tmp_path, compiled_models):
-    """A person with an empty store and the embedding model, which is compiled already."""
+    """Return a home with an empty store and the compiled embedding model."""
     return _with_model(tmp_path / "home", compiled_models)
 
 
@@ -45,7 +45,7 @@ def _with_model(home, compiled_models):
 
 @pytest.fixture
 def samples(sample_home, tmp_path):
-    """A person with the samples, their vectors, and the embedding model."""
+    """Return a home with the samples, their embeddings, and the embedding model."""
     home = tmp_path / "home"
     shutil.copytree(sample_home, home, symlinks=True)
     return Cli(home, model=True)
@@ -53,7 +53,7 @@ def samples(sample_home, tmp_path):
 
 @pytest.fixture
 def locked(cli):
-    """Somebody else is writing to the store, for as long as the test runs."""
+    """Hold the write lock of the store while the test runs."""
     cli.say("said before")
     connection = sqlite3.connect(cli.db, isolation_level=None)
     connection.execute("BEGIN IMMEDIATE")
@@ -63,7 +63,7 @@ def locked(cli):
 
 @pytest.fixture
 def impatient(tmp_path):
-    """An environment in which SQLite waits for a lock for moments instead of 30 s."""
+    """Return an environment in which SQLite waits only briefly for a lock instead of 30 s."""
     folder = tmp_path / "impatient"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(
@@ -76,7 +76,7 @@ def impatient(tmp_path):
 
 @pytest.fixture
 def as_owner():
-    """A prefix that takes away root's right to pass over file modes."""
+    """Return a command prefix that makes file modes hold for root, too."""
     if os.geteuid() != 0:
         return ()
     prefix = (

@@ -1,4 +1,4 @@
-"""Counters and models that settings name: checked when they are set, and never in the way."""
+"""Counters and models in the settings: checked when they are set, optional when they are used."""
 
 import json
 from pathlib import Path
@@ -24,14 +24,14 @@ def file(cli):
         ("model=gpt-99", 2, "unknown model 'gpt-99'"),
     ],
 )
-def test_a_counter_or_model_that_is_not_there_cannot_be_set(cli, file, change, code, words):
+def test_an_unavailable_counter_or_model_cannot_be_set(cli, file, change, code, words):
     done = cli("config", "--set", "fill=true", "--set", change, code=code)
     assert words in done.err.splitlines()[0]
     assert done.err.splitlines()[1].startswith("hint: ")
     assert not file.exists()
 
 
-def test_what_is_there_can_be_set_and_what_comes_along(cli):
+def test_an_available_counter_or_model_can_be_set(cli):
     cli("config", "--set", "model=mine", "--set", "models.mine.context_window=9000")
     cli("config", "--set", "token_counter=anthropic:claude-opus-4")
     cli("config", "--set", "token_counter=ratio")
@@ -39,7 +39,7 @@ def test_what_is_there_can_be_set_and_what_comes_along(cli):
 
 
 @pytest.mark.parametrize("counter", ["nonsense", "tiktoken:nonsense", "huggingface:/no/such.json"])
-def test_an_ingest_loses_nothing_for_want_of_a_counter(cli, file, counter):
+def test_ingest_works_without_the_counter(cli, file, counter):
     file.write_text(f'token_counter = "{counter}"\n', encoding="utf-8")
     done = cli("ingest", "--no-embed", stdin="by stdin")
     assert "warning: tokens are counted approximately: " in done.err
@@ -50,7 +50,7 @@ def test_an_ingest_loses_nothing_for_want_of_a_counter(cli, file, counter):
     assert {row["content"] for row in cli.rows("--all-partitions")} == {"by stdin", "hello"}
     assert all(row["tokens"] > 0 for row in cli.rows("--all-partitions"))
     code = 5 if counter.startswith("huggingface") else 2
-    cli("context", "hello?", code=code)  # a budget is kept by the counter that was asked for
+    cli("context", "hello?", code=code)  # a budget needs the counter that was set
     checks = cli("doctor", "--json", code=1).document["checks"]
     (check,) = [each for each in checks if each["name"] == "token_counter"]
     assert (check["status"], bool(check["fix"])) == ("fault", True)
@@ -80,7 +80,7 @@ def test_an_older_name_is_noted_when_it_is_set_and_not_listed(cli):
     assert "--output-reserve" not in cli("context", "--help").out
 
 
-def test_both_names_of_the_reserve_are_options_and_the_newer_wins(cli):
+def test_both_options_of_the_reserve_work_and_the_newer_wins(cli):
     for command in (["budget", "--max", "9000"], ["context", "q", "--format", "json"]):
         both = cli(*command, "--reserve", "10", "--output-reserve", "20")
         assert "--output-reserve is ignored" in both.err

@@ -1,11 +1,11 @@
-"""``budget``, ``models`` and ``stats``, typed at a shell."""
+"""``budget``, ``models`` and ``stats`` on the command line."""
 
 import sqlite3
 
 import pytest
 from contract import AVAILABLE
 
-#: Models whose figures the contract names: window, reserve, recommended.
+#: Documented figures of models: window, reserve, recommended budget.
 TABLE = {
     "gpt-3.5-turbo": (4_096, 1_024, None),
     "gpt-4": (8_192, 2_048, None),
@@ -53,7 +53,7 @@ def test_budget_shows_the_formula_line_by_line(cli):
     assert lines[-1] == "6000"
 
 
-def test_budget_reports_the_least_history_that_the_reserve_pays(cli):
+def test_budget_reports_minimum_history_taken_from_the_reserve(cli):
     done = cli("budget", "--model", "gpt-4", "--knowledge", "5000")
     assert done.out.splitlines()[-1] == str(1_144 + 1_024)
     assert "warning: " in done.err
@@ -67,7 +67,7 @@ def test_budget_as_json_holds_the_same_numbers(cli):
     assert (found["system"], found["history"], found["model"]) == (144, 6_000, "gpt-4")
 
 
-def test_budget_goes_by_the_settings(cli):
+def test_budget_uses_the_settings(cli):
     cli("config", "--set", "models.gpt-4.reserve_tokens=192")
     assert cli("budget", "--model", "gpt-4").out.splitlines()[-1] == "8000"
     cli("config", "--set", "models.gpt-4.max_context_tokens=500")
@@ -88,12 +88,12 @@ def test_budget_without_a_model_is_the_default_window_less_4_096(cli):
         pytest.param(["--current", "few"], id="no number"),
     ],
 )
-def test_budget_refuses_what_cannot_be(cli, arguments):
+def test_budget_refuses_impossible_values(cli, arguments):
     cli("budget", "--model", "gpt-4", *arguments, code=2)
 
 
 @pytest.mark.parametrize("command", ["budget", "context"])
-def test_an_unknown_model_is_2_with_near_names_and_the_line_that_adds_it(cli, command):
+def test_an_unknown_model_is_exit_2_with_similar_names_and_the_command_that_adds_it(cli, command):
     question = ["q"] if command == "context" else []
     done = cli(command, *question, "--model", "gpt-4x", code=2)
     assert done.out == ""
@@ -108,7 +108,7 @@ def test_gpt_4_1_is_not_gpt_4(cli):
 # models
 
 
-def test_models_lists_the_figures_of_the_contract(cli):
+def test_models_lists_the_documented_figures(cli):
     rows = {row["name"]: row for row in cli("models", "--json").document["models"]}
     for name, (window, reserve, recommended) in TABLE.items():
         row = rows[name]
@@ -117,7 +117,7 @@ def test_models_lists_the_figures_of_the_contract(cli):
         assert row["origin"] == "table"
 
 
-def test_models_shows_what_the_file_adds_and_changes_and_says_so(cli):
+def test_models_marks_what_the_settings_add_or_change(cli):
     cli("config", "--set", "models.mine.context_window=5000")
     cli("config", "--set", "models.gpt-4.reserve_tokens=192")
     rows = {row["name"]: row for row in cli("models", "--json").document["models"]}
@@ -141,7 +141,7 @@ def test_models_in_a_pipe_are_tab_separated_rows(cli):
 # stats
 
 
-def test_stats_of_an_empty_store_are_zeros_and_make_no_file(cli):
+def test_stats_of_an_empty_store_are_zeros_and_create_no_file(cli):
     found = cli("stats", "--json").document
     assert (found["runs"], found["truncated_runs"], found["truncation_events"]) == (0, 0, 0)
     assert found["store"]["messages"] == 0
@@ -150,7 +150,7 @@ def test_stats_of_an_empty_store_are_zeros_and_make_no_file(cli):
 
 @pytest.fixture
 def used(cli):
-    """A person who asked three times: twice for gpt-4, once in a budget that was too small."""
+    """Return a home with three runs: two for gpt-4, one with a budget that was too small."""
     cli.store(*({"content": f"note {number} of many words and more"} for number in range(30)))
     cli("context", "one", "--model", "gpt-4")
     cli("context", "two", "--model", "gpt-4")
@@ -158,7 +158,7 @@ def used(cli):
     return cli
 
 
-def test_stats_count_the_runs_since_a_moment_and_what_they_took(used):
+def test_stats_count_runs_and_their_tokens_since_a_time(used):
     found = used("stats", "--json").document
     assert found["schema_version"] == 1
     assert found["runs"] == 3
@@ -174,7 +174,7 @@ def test_stats_count_the_runs_since_a_moment_and_what_they_took(used):
     assert used("stats", "--since", "2100-01-01", "--json").document["runs"] == 0
 
 
-def test_stats_of_a_partition_count_it_alone(cli):
+def test_stats_can_be_limited_to_a_partition(cli):
     for partition in ("work", "work", "home"):
         cli.say("Why Redis?", "-p", partition)
         cli("context", "redis", "-p", partition)
@@ -187,7 +187,7 @@ def test_stats_of_a_partition_count_it_alone(cli):
     assert "note: nothing in wrok; 2 messages in work (-p work)\n" in nowhere.err
 
 
-def test_stats_show_a_bar_a_model_and_a_sparkline(used):
+def test_stats_show_a_bar_for_each_model_and_a_sparkline(used):
     shown = dict(line.split("\t", 1) for line in used("stats").out.splitlines())
     assert shown["contexts built"] == "3"
     assert shown["model gpt-4"].count("█") == 2 * shown["without a model"].count("█")
@@ -196,7 +196,7 @@ def test_stats_show_a_bar_a_model_and_a_sparkline(used):
     assert days.endswith("█")
 
 
-def test_no_text_of_a_question_or_a_message_is_in_a_run_record(cli):
+def test_run_records_hold_no_text_of_questions_or_messages(cli):
     cli.say("the heliotrope")
     cli("context", "heliotrope", "--system", "heliotrope", "--knowledge", "heliotrope=heliotrope")
     connection = sqlite3.connect(cli.db)
@@ -206,7 +206,7 @@ def test_no_text_of_a_question_or_a_message_is_in_a_run_record(cli):
     assert "heliotrope" not in str(rows)
 
 
-def test_a_run_while_others_write_is_not_recorded_and_says_so(locked):
+def test_a_run_while_others_write_is_not_recorded_and_a_note_says_so(locked):
     done = locked("context", "what?", "--budget", "300")
     assert "said before" in done.out
     assert "not recorded" in done.err

@@ -1,4 +1,4 @@
-"""The Tab key, in real shells on a real terminal; a shell that is not there is skipped."""
+"""Shell completion in real shells on a real terminal; missing shells are skipped."""
 
 import os
 import pty
@@ -18,7 +18,7 @@ from reservoir_cli.settings.schema import SETTINGS
 
 PATIENCE = 300
 SHELLS = ("bash", "zsh", "fish")
-#: What is typed, where ``→`` is the Tab key; each line writes to the file that its number names.
+#: Typed lines, with ``→`` for the Tab key; each line writes to a file named by its number.
 TYPED = (
     "reservoir part→--json > 0",
     "reservoir view -p wo→--oneli→> 1",
@@ -33,7 +33,7 @@ TYPED = (
     "true | reservoir view --partition=wo→--oneline > 10",
     "reservoir view -p Zo→> 11",
 )
-#: Each would run ``touch pwned…`` in some shell, in some kind of quotes.
+#: Names that would run ``touch pwned…`` in some shell if they were not quoted correctly.
 HOSTILE = (
     r"\$(touch pwned)",
     "$(touch pwned)",
@@ -83,10 +83,10 @@ def said(cli):
 
 
 def typed_into(shell, cli, text):
-    """Install completion in a real shell, then type into one of its own on a terminal."""
+    """Install completion in a real shell, then type lines into that shell on a terminal."""
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    # More than one command, or the shell would leave its place to ours and not be found.
+    # Two commands: with one, the shell would exec ours and completion would not detect the shell.
     cli("-c", "reservoir --install-completion; true", command=(shell,))
     master, slave = pty.openpty()
     termios.tcsetwinsize(slave, (200, 200))
@@ -112,8 +112,8 @@ def test_installing_names_each_file_and_when_it_works(cli, shell, profile):
         pytest.skip(f"{shell} is not installed")
     done = cli("-c", "reservoir --install-completion; true", command=(shell,))
     script, loaded = re.fullmatch(
-        rf"{shell} completion installed in (.+), which (.+) loads; it works in the next terminal, "
-        rf"or here after: exec {shell}\n",
+        rf"{shell} completion installed in (.+), which (.+) loads; open a new terminal to use it, "
+        rf"or run: exec {shell}\n",
         done.err,
     ).groups()
     assert "reservoir" in Path(script).read_text(encoding="utf-8")
@@ -127,7 +127,7 @@ needs_terminal = pytest.mark.skipif(
 
 @needs_terminal
 @pytest.mark.parametrize("shell", SHELLS)
-def test_tab_completes_what_is_typed_once_it_is_installed(said, tmp_path, shell):
+def test_tab_completes_commands_after_installation(said, tmp_path, shell):
     said.say("in a name of odd signs", "-p", "my notes/x: y")
     said.say("in another script", "-p", "Zoë भाषा")
     shown = typed_into(shell, said, "".join(f"{line}\n" for line in TYPED))
@@ -144,12 +144,12 @@ def test_tab_completes_what_is_typed_once_it_is_installed(said, tmp_path, shell)
 
 @needs_terminal
 @pytest.mark.parametrize("shell", SHELLS)
-def test_no_shell_runs_a_name_of_the_store(cli, tmp_path, shell):
+def test_no_shell_executes_a_name_in_the_store(cli, tmp_path, shell):
     names = [*HOSTILE, *(f"h{number}{name}" for number, name in enumerate(HOSTILE[:8]))]
     cli.store(
         *({"content": "x", "partition": name, "instance": name} for name in (*names, *HARMLESS))
     )
-    # Names that an earlier version let in.
+    # Earlier versions stored such names.
     with sqlite3.connect(cli.db) as raw:
         raw.execute("UPDATE messages SET partition = ? WHERE partition LIKE '%|%'", ["\x1b]0;\x07"])
     raw.close()
@@ -173,7 +173,7 @@ def test_only_names_without_shell_syntax_are_offered(cli):
     assert sorted(done.out.replace("\\ ", " ").splitlines()) == sorted(HARMLESS)
 
 
-def test_a_script_of_an_earlier_version_is_given_nothing_of_the_store(cli):
+def test_a_completion_script_of_an_earlier_version_gets_no_names_of_the_store(cli):
     cli.store(*({"content": "x", "partition": name} for name in HOSTILE))
     for shell in ("bash", "zsh", "powershell"):
         done = cli(
@@ -188,12 +188,12 @@ def test_a_script_of_an_earlier_version_is_given_nothing_of_the_store(cli):
 
 
 def offered(cli, *words):
-    """What bash is offered for the last word."""
+    """Return bash's completions of the last word."""
     line = " ".join(("reservoir", *words))
     return cli(line, words[-1], env={"_RESERVOIR_COMPLETE": "bash"}).out.split()
 
 
-def test_what_is_offered(said):
+def test_completions_of_each_option(said):
     assert offered(said, "") == list(EXAMPLES)
     assert offered(said, "view", "-p", "") == ["default", "work"]
     assert offered(said, "partitions", "--rename", "w") == ["work"]
@@ -224,14 +224,14 @@ def test_what_is_offered(said):
     assert "gpt-4o-mini" in offered(said, "context", "--model", "gpt-4o")
 
 
-def test_the_store_that_the_settings_name_is_asked(said, tmp_path):
+def test_completions_come_from_the_store_in_the_settings(said, tmp_path):
     other = str(tmp_path / "other.db")
     said("--db", other, "ingest", "--no-embed", "-p", "elsewhere", stdin="hello")
     said("config", "--set", f"database={other}")
     assert offered(said, "view", "-p", "") == ["elsewhere"]
 
 
-def test_a_store_that_cannot_be_read_offers_nothing_and_says_nothing(said, tmp_path):
+def test_an_unreadable_store_gives_no_completions_and_no_error(said, tmp_path):
     (tmp_path / "notes.db").write_text("these are notes " * 400)
     for location in ("notes.db", "nowhere.db"):
         assert offered(said, "--db", str(tmp_path / location), "view", "-p", "") == []

@@ -13,13 +13,13 @@ def file(cli):
     return cli.home / "reservoir.toml"
 
 
-def test_path_is_where_the_file_is_or_would_be(cli, file):
+def test_path_prints_the_path_even_if_there_is_no_file(cli, file):
     assert cli("config", "--path").out == f"{file}\n"
     assert not file.exists()
     assert cli("config", "--path", "--json").document == {"schema_version": 1, "path": str(file)}
 
 
-def test_what_is_set_is_what_is_got(cli, file):
+def test_get_prints_the_value_that_was_set(cli, file):
     done = cli("config", "--set", "recent_context_size=7")
     assert (done.out, done.err) == ("", "")
     assert cli("config", "--get", "recent_context_size").out == "7\n"
@@ -34,7 +34,7 @@ def test_the_folder_of_a_model_is_kept_by_its_whole_path(cli, file, tmp_path):
         assert tomllib.loads(file.read_text())["embedding_model"] == kept
 
 
-def test_get_prints_the_default_of_what_is_not_set(cli):
+def test_get_prints_the_default_of_an_unset_setting(cli):
     assert cli("config", "--get", "similarity_weight").out == "0.7\n"
     assert cli("config", "--get", "partition").out == "default\n"
 
@@ -57,7 +57,7 @@ def test_json_of_get_has_value_and_origin(cli, file):
     ids=["name", "type", "value"],
 )
 @pytest.mark.parametrize("options", [["--list"], ["--unset", "absent"], ["--set", "fill=true"]])
-def test_an_error_in_the_file_names_it_and_leads_out(cli, file, text, said, options):
+def test_an_error_in_the_file_names_the_file_and_has_a_hint(cli, file, text, said, options):
     file.write_text(text)
     done = cli("config", *options, code=2)
     assert done.err.startswith(f"error: {file}: {said}\nhint: ")
@@ -65,7 +65,7 @@ def test_an_error_in_the_file_names_it_and_leads_out(cli, file, text, said, opti
     assert file.read_text() == text
 
 
-def test_a_store_that_cannot_be_is_refused_by_the_name_of_where_it_is_named(cli, file):
+def test_an_invalid_store_is_refused_by_the_option_or_setting_that_names_it(cli, file):
     hint = "hint: give the path of a file, or postgresql://USER@HOST/DATABASE\n"
     said = "a store at foo:// is not supported\n"
     done = cli("config", "--set", "database=foo://u:s3cret@x", code=2)
@@ -88,7 +88,7 @@ def test_a_store_that_cannot_be_is_refused_by_the_name_of_where_it_is_named(cli,
         ("models.'my-model:7b'.context_window", "models", "my-model:7b", "32768"),
     ],
 )
-def test_a_name_may_stand_in_quotes_as_in_the_file(cli, file, key, table, name, value):
+def test_a_name_may_be_quoted_as_in_the_file(cli, file, key, table, name, value):
     cli("config", "--set", f"{key}={value}")
     assert list(tomllib.loads(file.read_text())[table]) == [name]
     assert cli("config", "--get", key).out == f"{value}\n"
@@ -98,7 +98,7 @@ def test_a_name_may_stand_in_quotes_as_in_the_file(cli, file, key, table, name, 
     assert tomllib.loads(file.read_text()).get(table, {}) == {}
 
 
-def test_what_the_list_calls_a_setting_is_understood(cli, file):
+def test_names_in_the_list_are_accepted(cli, file):
     cli("config", "--set", 'partitions."Anna\'s".redact=mask')
     (key,) = [line.split("\t")[0] for line in cli("config").out.splitlines() if "Anna" in line]
     assert cli("config", "--get", key).out == "mask\n"
@@ -120,7 +120,7 @@ def test_one_bad_setting_sets_none(cli, file, bad):
     assert file.read_text() == "# mine\nrecent_context_size = 3\n"
 
 
-def test_an_unknown_key_is_told_its_nearest_names(cli):
+def test_an_unknown_key_gets_similar_names(cli):
     for action in ("--get", "--unset"):
         done = cli("config", action, "recent_contxt_size", code=2)
         assert "recent_context_size" in done.err.splitlines()[1]
@@ -142,7 +142,7 @@ def test_a_change_keeps_comments_order_and_the_rest(cli, file):
     assert tomllib.loads(text)["partitions"] == {"work": {"recent_context_size": 30}}
 
 
-def test_unset_goes_back_to_the_default(cli, file):
+def test_unset_restores_the_default(cli, file):
     cli("config", "--set", "recent_context_size=7", "--set", "partition=work")
     cli("config", "--unset", "recent_context_size")
     assert cli("config", "--get", "recent_context_size").out == "15\n"
@@ -150,14 +150,14 @@ def test_unset_goes_back_to_the_default(cli, file):
 
 
 @pytest.mark.parametrize("text", ["", 'partition = "work"\n', "[partitions.x]\n# none\n"])
-def test_unset_of_what_is_not_set_leaves_the_file(cli, file, text):
+def test_unset_of_an_unset_setting_leaves_the_file(cli, file, text):
     file.write_text(text)
     cli("config", "--unset", "partitions.home.redact")
     cli("config", "--unset", "models.gpt-4o.reserve_tokens")
     assert file.read_text() == text
 
 
-def test_the_last_setting_of_a_table_takes_its_header_along(cli, file):
+def test_removing_the_last_setting_of_a_table_removes_its_header(cli, file):
     file.write_text('# mine\n[partitions.home]\nredact = "mask"\n')
     cli("config", "--unset", "partitions.home.redact")
     assert file.read_text() == "# mine\n"
@@ -171,7 +171,7 @@ def test_a_model_keeps_the_dots_of_its_name(cli, file):
     assert cli("config", "--get", MODEL_KEY).out == "1024\n"
 
 
-def test_the_unquoted_header_of_a_model_is_renamed_and_not_doubled(cli, file):
+def test_the_unquoted_header_of_a_model_is_renamed_not_duplicated(cli, file):
     file.write_text("# cheap\n[models.gpt-3.5-turbo] # ours\nrecent_context_size = 4\n")
     assert cli("config", "--get", "models.gpt-3.5-turbo.recent_context_size").out == "4\n"
     cli("config", "--set", f"{MODEL_KEY}=1024")
@@ -187,7 +187,7 @@ def test_a_partition_has_settings_of_its_own(cli):
     assert cli("config", "--get", "token_multiplier").out == "1.0\n"
 
 
-def test_alone_it_lists_every_setting_with_value_and_origin(cli):
+def test_without_options_it_lists_every_setting_with_value_and_origin(cli):
     cli("config", "--set", "partitions.coding.token_multiplier=1.3", "--set", "partition=work")
     done = cli("config", env={"RESERVOIR_RECENT_CONTEXT_SIZE": "3"})
     assert done.out == cli("config", "--list", env={"RESERVOIR_RECENT_CONTEXT_SIZE": "3"}).out
@@ -210,14 +210,14 @@ def test_json_of_the_list_has_the_same_rows(cli):
     assert len(listed) == len(cli("config").out.splitlines())
 
 
-def test_the_environment_goes_before_the_file(cli):
+def test_the_environment_overrides_the_file(cli):
     cli("config", "--set", "partition=work")
     assert cli("config", "--get", "partition", env={"RESERVOIR_PARTITION": "home"}).out == "home\n"
     cli.say("at work")
     assert [row["partition"] for row in cli.rows("--all-partitions")] == ["work"]
 
 
-def test_a_wrong_value_in_the_environment_is_named(cli):
+def test_an_invalid_environment_variable_is_named(cli):
     done = cli("view", code=2, env={"RESERVOIR_RECENT_CONTEXT_SIZE": "lots"})
     assert "RESERVOIR_RECENT_CONTEXT_SIZE" in done.err
 
@@ -238,13 +238,13 @@ def test_a_config_file_that_is_missing_is_wrong_usage(cli, tmp_path, action):
     assert "absent.toml" in done.err
 
 
-def test_a_config_file_that_is_missing_is_not_made_by_a_change(cli, tmp_path):
+def test_a_change_does_not_create_a_missing_config_file(cli, tmp_path):
     absent = tmp_path / "absent.toml"
     cli("--config", str(absent), "config", "--set", "partition=work", code=2)
     assert not absent.exists()
 
 
-def test_a_broken_file_is_named_and_left_alone(cli, file):
+def test_an_invalid_file_is_named_and_not_changed(cli, file):
     file.write_text("partition = \n")
     for done in (cli("view", code=2), cli("config", "--set", "partition=work", code=2)):
         assert str(file) in done.err

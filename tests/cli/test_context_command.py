@@ -26,7 +26,7 @@ def talk(cli):
 
 
 def alone(text: str) -> bool:
-    """Whether a text is the question in a frame with nothing in it."""
+    """Return whether a text is the question alone, with an empty frame."""
     frame = re.escape("[Reservoir context]\n[/Reservoir ") + r"[a-z]{7}\]"
     return bool(re.fullmatch(rf"{frame}\n\nuser: {re.escape(QUESTION)}\n", text))
 
@@ -46,7 +46,7 @@ def test_the_question_comes_last_and_history_before_it(talk):
     assert "assistant: answer 29: it lost jobs" in shown
 
 
-def test_the_last_line_on_stderr_says_what_was_spent(talk):
+def test_the_last_line_on_stderr_reports_the_tokens_used(talk):
     done = talk("context", QUESTION, "--model", "gpt-3.5-turbo")
     summary = done.err.splitlines()[-1]
     assert SUMMARY.fullmatch(summary)
@@ -55,7 +55,7 @@ def test_the_last_line_on_stderr_says_what_was_spent(talk):
 
 
 @pytest.mark.parametrize("budget", [60, 300, 900])
-def test_the_summary_counts_what_each_section_shows(talk, budget):
+def test_the_summary_counts_the_messages_of_each_section(talk, budget):
     done = talk("context", QUESTION, "--budget", str(budget), "--format", "json")
     sections = [row["section"] for row in done.document["messages"]]
     counts = f"{sections.count('history')} recent · {sections.count('recalled')} recalled"
@@ -70,12 +70,12 @@ def test_an_empty_question_gives_recent_history_and_no_current_message(talk):
     assert body["messages"][-1]["role"] == "user"
 
 
-def test_a_question_of_stdin_loses_its_line_end_only(cli):
+def test_a_question_from_stdin_loses_only_its_line_end(cli):
     assert cli("context", stdin="two\nlines\n").out.endswith("]\n\nuser: two\nlines\n")
 
 
 @pytest.mark.parametrize("budget", [40, 150, 300, 1000])
-def test_what_is_printed_stays_inside_the_budget(talk, budget):
+def test_the_output_stays_within_the_budget(talk, budget):
     document = talk("context", QUESTION, "--budget", str(budget), "--format", "json").document
     spent = document["budget"]
     assert spent["available"] == budget
@@ -86,7 +86,7 @@ def test_what_is_printed_stays_inside_the_budget(talk, budget):
     assert contents[-1] == QUESTION
 
 
-def test_a_bigger_budget_holds_more(talk):
+def test_a_larger_budget_holds_more(talk):
     small, large = (
         len(talk("context", QUESTION, "--budget", str(budget)).out) for budget in (200, 1500)
     )
@@ -106,7 +106,7 @@ def test_five_megabytes_do_not_break_a_small_budget(cli):
     assert len(excerpt["content"]) < 2_000
 
 
-def test_one_instance_never_shows_another(cli):
+def test_an_instance_never_shows_messages_of_another(cli):
     cli.say("Redis lost our jobs", "-i", "backend")
     cli.say("Redis in the garden", "-i", "garden")
     cli.say("Redis of the other partition", "-p", "other")
@@ -131,7 +131,7 @@ def test_an_instance_without_messages_says_where_they_are(cli):
     )
 
 
-def test_history_of_an_empty_default_instance_is_the_newest_ones_and_that_is_said(cli):
+def test_history_of_an_empty_default_instance_comes_from_the_newest_instance_with_a_note(cli):
     cli.say("Redis lost our jobs", "-i", "backend")
     done = cli("context", QUESTION)
     history, _, question = done.out.partition("\n[/Reservoir ")
@@ -143,7 +143,7 @@ def test_history_of_an_empty_default_instance_is_the_newest_ones_and_that_is_sai
 # Models
 
 
-def test_an_unknown_model_is_2_with_near_names_and_the_line_that_adds_it(cli):
+def test_an_unknown_model_is_exit_2_with_similar_names_and_the_command_that_adds_it(cli):
     done = cli("context", QUESTION, "--model", "gpt-4oo", code=2)
     assert done.out == ""
     error, hint = done.err.splitlines()
@@ -160,7 +160,7 @@ def test_a_model_that_was_added_is_known(cli):
     assert document["budget"]["available"] == 1500
 
 
-def test_the_setting_model_is_the_default_and_the_option_goes_before_it(cli):
+def test_the_option_model_overrides_the_setting(cli):
     cli("config", "--set", "model=gpt-4")
     assert cli("context", QUESTION, "--format", "json").document["budget"]["available"] == 6144
     other = cli("context", QUESTION, "--format", "json", "--model", "gpt-4o").document
@@ -192,7 +192,7 @@ def test_openai_ends_with_the_question_and_leaves_an_unknown_model_out(talk):
     assert "model" in done.err.splitlines()[-2]
 
 
-def test_an_unknown_format_names_those_there_are(cli):
+def test_an_unknown_format_lists_the_known_ones(cli):
     done = cli("context", QUESTION, "--format", "yaml", code=2)
     for form in ("text", "json", "openai"):
         assert form in done.err
@@ -201,7 +201,7 @@ def test_an_unknown_format_names_those_there_are(cli):
 # Saving
 
 
-def test_save_stores_the_question_afterwards_under_the_trace_of_the_document(cli):
+def test_save_stores_the_question_with_the_trace_of_the_document(cli):
     cli.say("Redis lost our jobs")
     document = cli("context", QUESTION, "--save", "--format", "json").document
     assert [row["content"] for row in document["messages"]] == ["Redis lost our jobs", QUESTION]
@@ -222,7 +222,7 @@ def test_a_given_trace_is_the_one_that_is_saved(cli):
     assert cli.rows()[0]["trace_id"] == "t-9"
 
 
-def test_a_saved_question_lands_where_it_was_asked(cli):
+def test_a_saved_question_is_stored_in_its_scope(cli):
     cli("context", QUESTION, "--save", "-p", "work", "-i", "backend")
     (saved,) = cli.rows("-p", "work", "-i", "backend")
     assert saved["content"] == QUESTION
@@ -240,7 +240,7 @@ def test_an_empty_question_is_not_saved(cli):
     assert not cli.rows()
 
 
-def test_a_question_asked_again_is_not_answered_by_itself(cli):
+def test_a_repeated_question_does_not_recall_itself(cli):
     cli("context", QUESTION, "--save")
     assert alone(cli("context", QUESTION).out)
 
@@ -282,7 +282,7 @@ def test_the_document_is_complete_and_its_priorities_follow_the_formula(samples)
 
 
 @pytest.mark.model
-def test_with_vectors_too_one_instance_never_shows_another(samples):
+def test_with_embeddings_an_instance_never_shows_messages_of_another(samples):
     everything = samples.rows("-p", "work", "--all-instances")
     first = everything[0]["instance"]
     document = samples(
@@ -295,7 +295,7 @@ def test_with_vectors_too_one_instance_never_shows_another(samples):
 
 
 @pytest.mark.model
-def test_embed_gives_every_pending_message_its_vector_once(cli_with_model):
+def test_embed_embeds_every_pending_message_once(cli_with_model):
     cli = cli_with_model
     cli.store({"content": "one"}, {"content": "two"})
     done = cli("embed", "--json")
@@ -309,11 +309,13 @@ def test_embed_gives_every_pending_message_its_vector_once(cli_with_model):
     assert again.document["embedded"] == 0  # nothing is pending, so no model is needed
     assert again.document["engine"] is None
     assert again.document["model"] == done.document["model"]
-    assert cli("embed", "--json").document["engine"] == "compiled"  # nor is it needed to tell
+    assert (
+        cli("embed", "--json").document["engine"] == "compiled"
+    )  # nor is it needed to find that out
 
 
 @pytest.mark.model
-def test_where_the_cache_cannot_be_written_the_reference_runs_and_says_why(cli):
+def test_with_an_unwritable_cache_the_reference_engine_runs_with_a_note(cli):
     del cli.env["RESERVOIR_EMBEDDING_MODEL"]
     cli.say("one")
     (cli.home / "cache").mkdir()
@@ -324,7 +326,7 @@ def test_where_the_cache_cannot_be_written_the_reference_runs_and_says_why(cli):
     assert "which is slower: the cache folder cannot be written" in done.err
 
 
-def test_a_question_that_nothing_fits_gives_history_and_says_so(talk):
+def test_an_unrelated_question_gives_history_with_a_note(talk):
     done = talk("context", "what is the capital of Mongolia", "--budget", "4000")
     assert "note: nothing about this was found" in done.err
     assert "[Recalled Messages]" not in done.out

@@ -1,4 +1,4 @@
-"""``context`` as a person sees it: sections, exit codes, --explain, settings."""
+"""``reservoir context``: sections, exit codes, --explain, settings."""
 
 import json
 import stat
@@ -41,7 +41,7 @@ def test_sections_come_from_arguments_and_from_files(cli, tmp_path):
     )
 
 
-def test_a_question_that_begins_with_an_at_sign_is_no_file(cli):
+def test_a_question_that_begins_with_an_at_sign_is_not_a_file(cli):
     assert cli("context", "@nobody").out.endswith("]\n\nuser: @nobody\n")
 
 
@@ -60,7 +60,7 @@ def test_a_question_that_begins_with_an_at_sign_is_no_file(cli):
         pytest.param(["--recall-scope", "all"], id="an unknown scope"),
     ],
 )
-def test_what_cannot_be_is_2_and_prints_nothing(cli, arguments):
+def test_invalid_options_are_exit_2_and_print_nothing(cli, arguments):
     done = cli("context", "q", *arguments, code=2)
     assert done.out == ""
     assert done.err.startswith(("error: ", "Usage: "))
@@ -83,7 +83,7 @@ LONG = "word " * 600
         pytest.param([LONG, "--budget", "100"], id="§2 an oversized question"),
     ],
 )
-def test_strict_is_6_after_a_truncation_and_the_context_is_printed_all_the_same(talk, arguments):
+def test_strict_is_exit_6_after_a_truncation_and_still_prints_the_context(talk, arguments):
     lax = talk("context", *arguments)
     strict = talk("context", *arguments, "--strict", code=6)
     assert strict.out == lax.out != ""
@@ -92,14 +92,14 @@ def test_strict_is_6_after_a_truncation_and_the_context_is_printed_all_the_same(
     assert all("truncated" in line for line in log)
 
 
-def test_strict_is_0_when_filling_just_stopped(cli):
+def test_strict_is_exit_0_when_only_filling_stopped(cli):
     cli.store(*({"content": f"note {number} of some words"} for number in range(60)))
     done = cli("context", "q", "--budget", "150", "--recent", "2", "--similar", "2", "--strict")
     assert "note 59" in done.out
     assert not (cli.home / "reservoir.log").exists()
 
 
-def test_an_oversized_question_is_printed_whole_and_alone_with_a_warning(talk):
+def test_an_oversized_question_is_printed_whole_without_history_and_with_a_warning(talk):
     done = talk("context", LONG, "--budget", "100")
     assert done.out.endswith(f"]\n\nuser: {LONG}\n")
     assert "warning: " in done.err
@@ -112,7 +112,7 @@ def test_the_first_piece_of_knowledge_stays_with_a_warning(cli):
     assert "warning: " in done.err
 
 
-def test_the_log_is_for_its_owner_only(talk):
+def test_the_log_is_private(talk):
     talk("context", "q", "--budget", "60")
     mode = (talk.home / "reservoir.log").stat().st_mode
     assert stat.S_IMODE(mode) == 0o600
@@ -122,7 +122,7 @@ def test_the_log_is_for_its_owner_only(talk):
 
 
 @pytest.mark.parametrize("fill", ["--fill", "--no-fill"])
-def test_explain_in_the_document_tells_of_every_candidate(talk, fill):
+def test_explain_lists_every_candidate_in_the_document(talk, fill):
     asked = ("context", "q", "--format", "json", "--explain", "--recent", "5", "--similar", "4")
     found = talk(*asked, "--model", "gpt-4", fill).document
     told = {row["id"]: row for row in found["explain"]}
@@ -136,7 +136,7 @@ def test_explain_in_the_document_tells_of_every_candidate(talk, fill):
         assert number not in dropped or row["reason"] == dropped[number]
 
 
-def test_explain_in_text_is_a_table_on_stderr_and_leaves_stdout_as_it_is(talk):
+def test_explain_prints_a_table_on_stderr_and_does_not_change_stdout(talk):
     plain = talk("context", "q", "--budget", "300")
     told = talk("context", "q", "--budget", "300", "--explain")
     assert told.out == plain.out
@@ -191,7 +191,7 @@ def test_a_setting_of_a_partition_changes_the_next_context_of_that_partition_onl
     assert listed["recent_context_size"] == (15, "default")
 
 
-def test_a_variable_goes_before_the_file_and_the_list_says_so(talk):
+def test_a_variable_overrides_the_file_and_the_list_shows_it(talk):
     talk("config", "--set", "recent_context_size=4")
     env = {"RESERVOIR_RECENT_CONTEXT_SIZE": "2"}
     asked = ("--model", "gpt-4", "--similar", "0")
@@ -224,14 +224,14 @@ def test_the_model_and_the_profile_of_the_settings_name_their_origins(cli):
     assert listed["model"] == ("gpt-4", "file")
 
 
-def test_an_unquoted_header_of_a_model_is_the_model_that_was_meant(cli):
+def test_an_unquoted_header_of_a_model_names_that_model(cli):
     cli.home.mkdir(parents=True)
     file = cli.home / "reservoir.toml"
     file.write_text("[models.gpt-3.5-turbo]\nreserve_tokens = 96\n")
     assert cli("budget", "--model", "gpt-3.5-turbo").out.splitlines()[-1] == "4000"
 
 
-# What is left alone
+# What does not change
 
 
 def test_a_read_only_store_gives_the_same_context(talk, as_owner):
@@ -248,6 +248,6 @@ def test_a_read_only_store_gives_the_same_context(talk, as_owner):
     assert found.out == writable.out
 
 
-def test_a_context_in_a_loop_is_the_same_to_the_byte(talk):
+def test_repeated_contexts_are_identical(talk):
     asked = ("context", "words?", "--budget", "300", "--format", "openai")
     assert len({json.dumps(talk(*asked).document) for _ in range(2)}) == 1

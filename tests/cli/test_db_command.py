@@ -1,4 +1,4 @@
-"""cli.md, db: the same commands on a server, and bringing a store there and back."""
+"""``reservoir db``: commands on a server, and copying a store to a server and back."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -25,7 +25,7 @@ def test_every_command_works_on_a_server(cli, url, samples_file):
         return cli(*arguments, env=server, **more)
 
     assert on_server("view").out == ""  # nothing is there, and nothing is made
-    assert "not there yet" in on_server("db", "status").out
+    assert "none yet" in on_server("db", "status").out
     assert "imported" in on_server("ingest", "--no-embed", str(samples_file)).err
     number = int(on_server("ingest", "--no-embed", stdin="We dropped Redis in May.").out)
     assert on_server("view", "1").out == "user: We dropped Redis in May.\n"
@@ -65,7 +65,7 @@ def samples_file(tmp_path):
     return file
 
 
-def test_a_store_is_brought_to_a_server_and_back(cli, url, samples_file, tmp_path):
+def test_a_store_is_copied_to_a_server_and_back(cli, url, samples_file, tmp_path):
     cli("ingest", "--no-embed", str(samples_file))
     done = cli("db", "copy", str(cli.db), url, "--json")
     assert done.document["messages"] == 3
@@ -95,13 +95,13 @@ def test_a_dry_run_of_a_copy_checks_both_and_writes_nothing(cli, url, samples_fi
 
 
 @pytest.mark.parametrize("kind", ["file", "server"])
-def test_a_copy_that_was_broken_off_says_so(cli, url, samples_file, tmp_path, kind):
+def test_an_interrupted_copy_is_reported(cli, url, samples_file, tmp_path, kind):
     target = url if kind == "server" else str(tmp_path / "copy.db")
     cli("ingest", "--no-embed", str(samples_file))
     with closing(open_store(str(cli.db))) as old, closing(open_store(target)) as new:
         with pytest.raises(OSError, match="killed"):
             replicate.copy(old, new, broken_off)
-    way = f"reservoir db copy {cli.db} {target} goes on with it"
+    way = f"reservoir db copy {cli.db} {target} resumes it"
     for arguments in (["view"], ["context", "note", "--budget", "400"], ["db", "status"]):
         read = cli("--db", target, *arguments)
         assert read.err.count("a copy that is not finished") == read.err.count(way) == 1
@@ -139,7 +139,7 @@ def test_the_status_names_tables_partitions_and_indexes_with_their_sizes(cli, ur
 
 
 def test_the_status_of_a_cluster_names_shards_by_table_and_by_machine(cli, url):
-    """With a view that has the columns of Citus's own; there is no Citus here."""
+    """Use a view with the columns of Citus's own, since Citus is not installed."""
     cli("--db", url, "ingest", "--no-embed", stdin="one")
     with psycopg.connect(url, autocommit=True) as server:
         server.execute("SET allow_system_table_mods = on")
@@ -160,11 +160,11 @@ def test_the_status_of_a_cluster_names_shards_by_table_and_by_machine(cli, url):
 
 
 def broken_off(*_: object) -> None:
-    """As when the program is killed in the middle of a copy."""
+    """Leave an unfinished copy, as a program that is killed does."""
     raise OSError("killed")
 
 
-def test_rows_are_guarded_when_they_are_to_be(cli, url):
+def test_row_security_is_set_up_when_asked_for(cli, url):
     told = cli("--db", url, "db", "migrate", "--rls", "--json")
     assert told.document["guarded"] is True
     assert cli("--db", url, "db", "status", "--json").document["guarded"] is True
@@ -200,7 +200,7 @@ def test_the_setting_names_the_store_and_its_password_is_not_shown(cli, url):
         "dbname=postgresql://me:geheim@h/d",
     ],
 )
-def test_parameters_of_a_server_are_no_path_and_are_not_shown(cli, parameters, tmp_path):
+def test_connection_parameters_are_not_a_path_and_not_shown(cli, parameters, tmp_path):
     said = [
         cli("--db", parameters, "ingest", "--no-embed", stdin="hello", code=2),
         cli("--db", parameters, "view", code=2),
@@ -216,20 +216,20 @@ def test_parameters_of_a_server_are_no_path_and_are_not_shown(cli, parameters, t
     assert not [each for each in tmp_path.iterdir() if "=" in each.name]
 
 
-def test_a_file_may_have_such_a_name_in_a_folder(cli):
+def test_a_path_with_a_folder_may_look_like_connection_parameters(cli):
     assert cli("--db", "./host=h.db", "ingest", "--no-embed", stdin="hello").out == "1\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["db", "migrate", "--rls"], 2, "reservoir.db is a file: this is for a store on a server"),
-        (["db", "index", "-p", "p"], 2, "for a store on a server"),
+        (["db", "migrate", "--rls"], 2, "reservoir.db is a file: this needs a store on a server"),
+        (["db", "index", "-p", "p"], 2, "needs a store on a server"),
         (["db", "copy", "nowhere.db", "x.db"], 3, "there is no store"),
         (["--db", "mysql://h/d", "view"], 2, "not supported"),
     ],
 )
-def test_what_a_file_is_not_for_is_said(cli, arguments, code, said):
+def test_commands_for_another_kind_of_store_are_refused(cli, arguments, code, said):
     assert said in cli(*arguments, code=code).err
 
 
@@ -238,18 +238,18 @@ def test_a_file_has_a_status_too_and_a_cluster_its_statements(cli):
     status = cli("db", "status", "--json").document
     assert status["engine"].startswith("SQLite")
     assert status["store"]["messages"] == 1
-    assert "not there yet" not in cli("db", "status").out
+    assert "none yet" not in cli("db", "status").out
     assert (
         "create_distributed_table('reservoir.messages', 'partition')" in cli("db", "shard-sql").out
     )
 
 
-def test_what_needs_no_server_needs_no_driver(cli, tmp_path):
+def test_commands_without_a_server_need_no_driver(cli, tmp_path):
     (tmp_path / "psycopg.py").write_text("raise ImportError")
     without = {"PYTHONPATH": str(tmp_path)}
     assert "create_reference_table" in cli("db", "shard-sql", env=without).out
     refused = cli("db", "index", "-p", "p", env=without, code=2).err
-    assert "is a file: this is for a store on a server" in refused
+    assert "is a file: this needs a store on a server" in refused
     away = cli("--db", "postgresql://h/d", "view", env=without, code=3).err
     assert "needs psycopg" in away
 
@@ -259,7 +259,7 @@ def test_without_a_command_a_group_prints_its_help(cli):
     assert cli("db").out.startswith("Usage: reservoir db")
 
 
-def test_a_question_finds_the_same_meanings_in_a_file_and_on_a_server(
+def test_a_question_gets_the_same_scores_from_a_file_and_a_server(
     cli_with_model, url, samples_file
 ):
     cli, on_server = cli_with_model, {"RESERVOIR_DB": url}
@@ -275,7 +275,7 @@ def test_a_question_finds_the_same_meanings_in_a_file_and_on_a_server(
 
 
 def _scores(document):
-    """Cosines and the like, to the digits that two ways of summing agree in."""
+    """Round scores to the digits that do not depend on the order of summing."""
     if isinstance(document, dict):
         found = [document[key] for key in ("cosine", "similarity") if document.get(key)]
         inner = document.values()

@@ -1,4 +1,4 @@
-"""Doctor says what is in order, and what to do about what is not."""
+"""``reservoir doctor`` reports faults with their fixes."""
 
 import sqlite3
 from contextlib import closing
@@ -7,7 +7,7 @@ import pytest
 
 
 def checks(done) -> dict[str, tuple[str, str | None]]:
-    """(status, fix) of each check; of several with one name the last."""
+    """Return (status, fix) of each check by name; the last one if a name repeats."""
     assert done.document["schema_version"] == 1
     found = done.document["checks"]
     assert all(set(each) == {"name", "status", "detail", "fix"} for each in found)
@@ -22,24 +22,24 @@ def break_full_text(store) -> None:
 def test_a_new_home_has_notes_and_no_fault(cli):
     found = checks(cli("doctor", "--json"))
     assert found["settings"] == ("ok", None)
-    assert found["store"] == ("note", "reservoir ingest makes it")
+    assert found["store"] == ("note", "reservoir ingest creates it")
     assert found["model"][0] == "note"  # the model of these tests is absent
     assert not cli.db.exists()
 
 
-def test_what_is_pending_is_a_note(cli):
+def test_pending_messages_are_a_note(cli):
     cli.say("hello")
     assert checks(cli("doctor", "--json"))["vectors"] == ("note", "reservoir embed")
 
 
-def test_in_a_pipe_each_check_is_a_line(cli):
+def test_in_a_pipe_each_check_is_one_line(cli):
     cli.say("hello")
     lines = cli("doctor").out.splitlines()
     assert all(line.split("\t")[0] in ("ok", "note") for line in lines)
     assert f"store\t{cli.db}, 1 messages" in "\n".join(lines)
 
 
-def test_derived_tables_that_are_wrong_are_a_fault_that_repair_mends(cli):
+def test_wrong_derived_tables_are_a_fault_that_repair_fixes(cli):
     cli.say("hello there")
     break_full_text(cli.db)
     broken = cli("doctor", "--json", code=1)
@@ -68,11 +68,11 @@ def test_settings_that_cannot_be_read_are_a_fault_and_the_rest_is_checked(cli):
     assert found["store"] == ("ok", None)
 
 
-def test_files_that_others_may_read_are_noted_and_repair_closes_them(cli):
+def test_readable_files_are_noted_and_repair_makes_them_private(cli):
     cli.say("hello")
     cli.db.chmod(0o644)
     assert checks(cli("doctor", "--json"))["privacy"][0] == "note"
-    assert "yours alone" in cli("doctor", "--repair").out
+    assert "now readable only by you" in cli("doctor", "--repair").out
     assert "privacy" not in checks(cli("doctor", "--json"))
     assert cli.db.stat().st_mode & 0o777 == 0o600
 
@@ -83,7 +83,7 @@ def links(store) -> list[tuple]:
 
 
 @pytest.mark.model
-def test_repair_gives_what_embedding_gave(samples):
+def test_repair_rebuilds_what_embedding_made(samples):
     question = ("search", "why did we drop Redis?", "--all-partitions", "--json")
     before, tied = samples(*question).document, links(samples.db)
     assert tied
@@ -97,8 +97,11 @@ def test_repair_gives_what_embedding_gave(samples):
     assert links(samples.db) == tied
 
 
-def test_calibrating_stands_alone(cli):
-    assert "--calibrate stands alone" in cli("doctor", "--calibrate", "--repair", code=2).err
+def test_calibrate_cannot_be_combined_with_repair(cli):
+    assert (
+        "--calibrate cannot be combined with"
+        in cli("doctor", "--calibrate", "--repair", code=2).err
+    )
 
 
 @pytest.mark.model

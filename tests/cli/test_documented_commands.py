@@ -1,9 +1,9 @@
-"""Every block of commands in README and docs runs, as a reader would run it.
+"""Run every block of commands in README and docs as a reader would.
 
-A block is a fence named ``sh``, ``console`` (commands behind ``$``, then what they print) or
-``python``. One that cannot run here has ``<!-- not run: WHY -->`` on the line above its fence; the
-files, targets, extras and options it names must exist all the same. One that runs, but prints
-something else on each machine, has ``<!-- output differs: WHY -->`` there.
+A block is a fence named ``sh``, ``console`` (commands after ``$``, then their output) or
+``python``. A block that cannot run here has ``<!-- not run: WHY -->`` on the line above its fence;
+the files, targets, extras and options that it names must exist all the same. A block whose output
+depends on the machine has ``<!-- output differs: WHY -->`` there.
 """
 
 import html
@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[2]
 PATIENCE = 300
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXPORTS = ROOT / "tests" / "unit" / "transfer" / "importers" / "samples"
-#: Programs a reader has beside ours: they read what they are given, and answer.
+#: Stand-ins for other programs of a reader: they read stdin and answer.
 PROGRAMS = {
     "llm": """[ "$*" = "logs path" ] && exec echo "$HOME/llm.db"
 [ -t 0 ] || cat >/dev/null
@@ -47,7 +47,7 @@ echo '{"choices": []}'
 
 @dataclass(frozen=True)
 class Block:
-    """Commands of a page."""
+    """A block of commands on a page."""
 
     page: Path
     line: int
@@ -69,7 +69,7 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
-#: Files for other programs, some of which are checked here.
+#: Configuration files for other programs; some can be checked here.
 FILES = ("bash", "ini", "json", "lua", "tmux", "text")
 RUN = [block for block in BLOCKS if block.language not in FILES and block.mark != "not run"]
 NOT_RUN = [block for block in BLOCKS if block.mark == "not run"]
@@ -82,7 +82,7 @@ INLINE = [
 
 @pytest.fixture
 def reader(samples, tmp_path):
-    """A person with the samples, histories of other tools, and programs that answer."""
+    """Return a home with the samples, histories of other tools, and stand-ins for programs."""
     samples.say("My card number is 4000 0000.", "-p", "old")
     with zipfile.ZipFile(tmp_path / "chatgpt-export.zip", "w") as export:
         export.write(EXPORTS / "chatgpt.json", "conversations.json")
@@ -103,10 +103,10 @@ def reader(samples, tmp_path):
 
 
 def typed(reader, script: str, command: tuple[str, ...] = ("bash", "-euo", "pipefail", "-c")):
-    """What a script prints that a person runs who says yes to every question.
+    """Run a script, answering yes to every question; return its output.
 
-    Output is read until the last process has closed it, so that none of bash's substitutions is
-    missed, whose exit codes it does not tell.
+    Reads until the last process has closed its output: bash does not wait for process
+    substitutions.
     """
     master, slave = pty.openpty()
     process = subprocess.Popen(
@@ -119,7 +119,7 @@ def typed(reader, script: str, command: tuple[str, ...] = ("bash", "-euo", "pipe
         text=True,
         encoding="utf-8",
     )
-    os.write(master, b"y\n" * 20 + b"\x04")  # the last ends a server that reads on
+    os.write(master, b"y\n" * 20 + b"\x04")  # the last message ends a server that continues to read
     out, err = process.communicate(timeout=PATIENCE)
     os.close(slave)
     os.close(master)
@@ -141,7 +141,7 @@ def test_a_block_of_commands_runs(reader, block):
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
-def test_a_block_says_what_it_holds(block):
+def test_every_block_names_its_language(block):
     assert block.language in ("sh", "console", "python", "sql", *FILES)
     if block.language == "text":
         assert not re.search(r"(?m)^(\$ )?(reservoir|make|pip|python) ", block.text)
@@ -174,7 +174,7 @@ def test_a_command_in_a_file_for_another_program_exists(command):
 
 
 @pytest.mark.parametrize("block", NOT_RUN, ids=str)
-def test_what_a_block_names_that_is_not_run_exists(block):
+def test_files_and_options_in_a_block_that_is_not_run_exist(block):
     assert subprocess.run(["bash", "-n", "-c", block.text], check=False).returncode == 0
     lines = [shlex.split(line, comments=True) for line in block.text.splitlines()]
     assert [words for words in lines if words]
@@ -183,7 +183,7 @@ def test_what_a_block_names_that_is_not_run_exists(block):
 
 
 def check_words(program: str, first: str = "", *others: str) -> None:
-    """Hold a command that is not run to what there is."""
+    """Check that the files and options of a command exist without running it."""
     if program == "reservoir":
         assert not unknown_options(shlex.join((first, *others)))
     elif program == "make":
@@ -202,11 +202,11 @@ def check_words(program: str, first: str = "", *others: str) -> None:
 
 
 def unknown_options(words: str) -> set[str]:
-    """Options of a typed command that it does not have."""
+    """Return the options of a typed command that the command lacks."""
     given = re.findall(r"(?<![\w-])--?[a-z][\w-]*", re.sub(r'"[^"]*"', "", words))
     command = typer.main.get_command(app)
     params = list(command.params)
-    for word in words.split():  # a command, and one of its own
+    for word in words.split():  # a command and its subcommand
         if word in getattr(command, "commands", {}):
             command = command.commands[word]
             params += command.params
@@ -215,19 +215,19 @@ def unknown_options(words: str) -> set[str]:
 
 
 @pytest.mark.parametrize(("page", "span"), INLINE, ids=lambda each: each)
-def test_a_command_in_a_sentence_exists(page, span):
+def test_commands_quoted_in_sentences_exist(page, span):
     assert not unknown_options(span.removeprefix("reservoir ").split(" | ")[0])
 
 
-# serve does not end by itself, and open leaves one behind: tests/server/test_process.py and
+# serve runs forever, and open leaves a server running: tests/server/test_process.py and
 # tests/web/test_open.py run them.
 @pytest.mark.parametrize("name", [name for name in EXAMPLES if name not in ("serve", "open")])
 def test_the_example_of_a_help_text_runs(reader, name):
     typed(reader, EXAMPLES[name])
 
 
-def test_the_picture_of_the_readme_shows_what_is_printed(reader):
-    """If not: ``python tools/readme_picture.py``."""
+def test_the_picture_of_the_readme_is_current(reader):
+    """Update it by ``python tools/readme_picture.py``."""
     drawn = (ROOT / "docs" / "explain.svg").read_text(encoding="utf-8")
     shown = re.sub(r"<[^>]*>", "\n", drawn).replace("&#160;", " ")
     asked = runpy.run_path(str(ROOT / "tools" / "readme_picture.py"))["COMMAND"]
@@ -239,8 +239,8 @@ def test_the_picture_of_the_readme_shows_what_is_printed(reader):
         assert f"\n{row[:15]}" in shown, row
 
 
-def test_the_recording_of_the_readme_shows_what_is_printed(reader):
-    """If not: ``python tools/readme_recording.py``."""
+def test_the_recording_of_the_readme_is_current(reader):
+    """Update it by ``python tools/readme_recording.py``."""
     drawn = (ROOT / "docs" / "recording.svg").read_text(encoding="utf-8")
     shown = html.unescape(re.sub(r"<[^>]*>", "\n", drawn)).replace("\xa0", " ")
     with pytest.MonkeyPatch.context() as patch:

@@ -26,7 +26,7 @@ def test_the_text_comes_from_the_argument_or_stdin(said, arguments, stdin):
     assert b"walrus" not in said.db.read_bytes()
 
 
-def test_it_says_what_it_edited_and_what_is_out_of_reach(said):
+def test_it_reports_the_edit_and_copies_that_it_cannot_reach(said):
     told = said("edit", "1", "new").err.splitlines()
     assert told[0] == "#1 user: the walrus sleeps"
     assert "#1 user: new" in told
@@ -72,10 +72,10 @@ def test_an_editor_runs_without_a_shell_on_a_private_file(said, tmp_path, name):
         ("true", 0, "nothing was changed"),
         ("false", 1, "nothing was changed"),
         ("/nowhere/at-all", 1, "hint: set EDITOR"),
-        ("'unclosed", 2, "cannot be parsed"),
-        ("", 2, "there is no text and no editor"),
+        ("'unclosed", 2, "cannot parse EDITOR"),
+        ("", 2, "no text and no editor"),
     ],
 )
-def test_an_editor_that_changes_nothing_or_fails_says_so(said, editor, code, told):
+def test_an_editor_that_changes_nothing_or_fails_is_reported(said, editor, code, told):
     assert told in said("edit", "1", env={"EDITOR": editor}, code=code).err
     assert content(said) == "the walrus sleeps"

@@ -41,12 +41,12 @@ WRONG_USAGE = [
 
 
 @pytest.mark.parametrize(("arguments", "named"), WRONG_USAGE, ids=lambda each: " ".join(each))
-def test_wrong_usage_is_2_and_named_in_one_line(cli, arguments, named):
+def test_wrong_usage_is_exit_2_with_a_one_line_error(cli, arguments, named):
     done = cli(*arguments, code=2)
     assert done.out == ""
     first, *rest = done.err.splitlines()
     assert first.startswith("error: ")
-    assert named.lower() in first.lower()  # an argument is written one way or the other
+    assert named.lower() in first.lower()  # Typer's versions write an argument differently
     assert len(rest) <= 1
     assert all(line.startswith("hint: ") for line in rest)
 
@@ -72,7 +72,7 @@ def test_with_json_an_error_is_a_document_too(cli, arguments, kind, code):
 
 
 HINTS = [
-    # what was typed, the exit code, a part of the error, a part of the hint
+    # typed words, exit code, part of the error, part of the hint
     (["ingest", "hello world"], 1, "cannot read hello world: no such", "| reservoir ingest"),
     (["ingest", "x" * 300], 1, "x" * 200 + "…: no such", "| reservoir ingest"),
     (["ingest", ".", "--role", "user"], 2, "for a message from stdin", "< FILE"),
@@ -95,7 +95,7 @@ HINTS = [
     (["view", "--all-instances", "-i", "x"], 2, "contradicts -i", "leave -i out"),
     (["view", "--all-partitions", "-p", "x"], 2, "contradicts -p", "leave -p and -i out"),
     (["view", "--id", "1", "--role", "user"], 2, "--id contradicts", "leave them out"),
-    (["view", "-p", ""], 2, "needs a name", "leave the option out"),
+    (["view", "-p", ""], 2, "cannot be empty", "leave the option out"),
     (["--config", "nosuch.toml", "view"], 2, "no settings file", "omit --config"),
     (["config", "--set", "redact=foo"], 2, "redact cannot be 'foo'", "one of off, mark, mask"),
     (["backup", "nosuch/x"], 1, "cannot write nosuch/x", "no folder nosuch: create it"),
@@ -106,7 +106,7 @@ HINTS = [
     (["trim", "nosuch", "--iteration", "1"], 1, "cannot read nosuch", "has no file of that name"),
     (["trim", ".", "--iteration", "1"], 1, "cannot read .", "name a file in it"),
     (["trim", "--iteration", "0"], 2, "0 is less than 1", "trim --help"),
-    (["partitions", "--rename", "a", "a", "-y"], 2, "the same", "its old and its new name"),
+    (["partitions", "--rename", "a", "a", "-y"], 2, "the same", "the old and the new name"),
 ]
 
 
@@ -114,7 +114,7 @@ HINTS = [
     ("arguments", "code", "said", "hint"), HINTS, ids=[" ".join(each[0])[:40] for each in HINTS]
 )
 def test_an_error_is_one_line_with_a_hint(cli, arguments, code, said, hint):
-    if arguments[0] == "backup":  # else there is nothing to copy
+    if arguments[0] == "backup":  # otherwise there is nothing to copy
         cli.say("hello")
     done = cli(*arguments, code=code)
     first, second = done.err.splitlines()
@@ -124,21 +124,21 @@ def test_an_error_is_one_line_with_a_hint(cli, arguments, code, said, hint):
     assert hint in second
 
 
-def test_an_option_behind_the_command_is_shown_in_its_place(cli):
+def test_the_hint_for_a_misplaced_global_option_shows_its_place(cli):
     done = cli("view", "3", "--db", "x.db", code=2)
     assert done.err.splitlines()[1] == "hint: reservoir --db PATH view"
 
 
-def test_an_error_without_json_leaves_stdout_alone(cli):
+def test_an_error_without_json_prints_nothing_on_stdout(cli):
     assert cli("view", "--id", "7", code=1).out == ""
 
 
-def test_the_word_json_as_a_search_term_does_not_ask_for_json(cli):
+def test_json_as_a_search_term_is_not_the_option(cli):
     cli.say("hello")
     assert cli("--db", "/", "search", "--", "--json", code=3).out == ""
 
 
-def test_a_traceback_is_shown_in_debugging_only(cli, tmp_path):
+def test_a_traceback_is_shown_only_when_debugging(cli, tmp_path):
     folder = {"RESERVOIR_DB": str(tmp_path)}
     assert "Traceback" not in cli("view", code=3, env=folder).err
     absent = str(tmp_path / "absent.txt")
@@ -158,7 +158,7 @@ def test_without_a_command_the_help_is_readable(cli):
     assert len(shown.splitlines()) > 10
 
 
-def test_the_module_is_the_command(cli):
+def test_python_m_runs_the_command(cli):
     done = cli("--version", command=(sys.executable, "-m", "reservoir_cli"))
     assert done.out == f"reservoir {__version__}\n" == cli("--version").out
 
@@ -166,7 +166,7 @@ def test_the_module_is_the_command(cli):
 # 3: the store cannot be opened
 
 
-def test_a_file_that_is_no_database_is_3(cli, tmp_path):
+def test_a_file_that_is_not_a_database_is_exit_3(cli, tmp_path):
     file = tmp_path / "notes.txt"
     file.write_text("these are notes, and long enough to be looked at" * 40)
     for command in (["view"], ["search", "--keyword", "x"], ["ingest", "--no-embed"]):
@@ -175,7 +175,7 @@ def test_a_file_that_is_no_database_is_3(cli, tmp_path):
     assert file.read_text().startswith("these are notes")
 
 
-def test_a_store_of_a_newer_program_is_3_and_names_both_versions(cli):
+def test_a_store_of_a_newer_program_is_exit_3_and_names_both_versions(cli):
     cli.say("hello")
     with closing(sqlite3.connect(cli.db)) as connection, connection:
         known = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -186,12 +186,12 @@ def test_a_store_of_a_newer_program_is_3_and_names_both_versions(cli):
         assert str(known) in done.err.replace("999", "")
 
 
-def test_a_folder_as_a_store_is_3(cli, tmp_path):
+def test_a_folder_as_a_store_is_exit_3(cli, tmp_path):
     assert str(tmp_path) in cli("--db", str(tmp_path), "view", code=3).err
     cli("--db", str(tmp_path), "ingest", "--no-embed", stdin="x", code=3)
 
 
-def test_the_database_of_another_program_is_3_and_untouched(cli, tmp_path):
+def test_the_database_of_another_program_is_exit_3_and_untouched(cli, tmp_path):
     file = tmp_path / "other.db"
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("CREATE TABLE things (name TEXT)")
@@ -201,7 +201,7 @@ def test_the_database_of_another_program_is_3_and_untouched(cli, tmp_path):
     assert file.read_bytes() == before
 
 
-def test_a_torn_store_is_3(cli):
+def test_a_truncated_store_is_exit_3(cli):
     cli.store(*({"content": f"message {number} " * 50} for number in range(200)))
     data = cli.db.read_bytes()
     cli.db.write_bytes(data[: len(data) // 3 // 4096 * 4096])
@@ -210,7 +210,7 @@ def test_a_torn_store_is_3(cli):
     assert "message" not in done.err
 
 
-def test_a_read_only_store_is_read_and_not_written(cli, as_owner, tmp_path):
+def test_a_read_only_store_can_be_read_but_not_written(cli, as_owner, tmp_path):
     cli.say("hello there")
     cli.db.chmod(0o400)
     cli.home.chmod(0o500)
@@ -226,7 +226,7 @@ def test_a_read_only_store_is_read_and_not_written(cli, as_owner, tmp_path):
     assert len(cli.rows()) == 1
 
 
-def test_a_store_in_a_folder_that_cannot_be_written_is_3(cli, as_owner, tmp_path):
+def test_a_store_in_a_read_only_folder_is_exit_3(cli, as_owner, tmp_path):
     folder = tmp_path / "closed"
     folder.mkdir(mode=0o500)
     command = (*as_owner, str(Path(sys.executable).with_name("reservoir")))
@@ -254,7 +254,7 @@ def test_a_store_is_readable_by_its_owner_alone(cli):
 # 4: the store stayed locked
 
 
-def test_a_locked_store_is_4_and_nothing_is_stored(locked, impatient):
+def test_a_locked_store_is_exit_4_and_nothing_is_stored(locked, impatient):
     done = locked("ingest", "--no-embed", stdin="x", code=4, env=impatient)
     assert done.out == ""
     assert done.err.startswith("error: the store is locked")
@@ -268,7 +268,7 @@ def test_reads_do_not_wait_for_a_writer(locked, impatient):
     assert locked("context", "said what?", env=impatient).out.endswith("user: said what?\n")
 
 
-def test_a_locked_store_does_not_keep_the_context_from_being_printed(locked, impatient):
+def test_a_context_is_printed_while_the_store_is_locked(locked, impatient):
     done = locked("context", "said what?", "--save", code=4, env=impatient)
     assert done.out.endswith("user: said what?\n")
 
@@ -277,7 +277,7 @@ def test_a_locked_store_does_not_keep_the_context_from_being_printed(locked, imp
 
 
 @pytest.mark.parametrize("command", [["embed"], ["search", "before", "--semantic"]])
-def test_without_a_model_what_needs_it_is_5(cli, command):
+def test_commands_that_need_the_model_are_exit_5_without_it(cli, command):
     cli.say("said before")
     done = cli("--offline", *command, code=5, env={"HF_HUB_OFFLINE": "0"})
     assert done.out == ""
@@ -287,7 +287,7 @@ def test_without_a_model_what_needs_it_is_5(cli, command):
     assert "embedding_model" in hint
 
 
-def test_without_a_model_search_and_context_go_by_words_and_say_so(cli):
+def test_without_a_model_search_and_context_rank_by_words_with_a_note(cli):
     cli.say("the queue lost jobs")
     cli.say("something else entirely")
     found = cli("search", "queue")
@@ -302,7 +302,7 @@ def test_without_a_model_search_and_context_go_by_words_and_say_so(cli):
 
 
 def _reading(cli, *arguments):
-    """A command that has been started and is waiting for more on stdin."""
+    """Start a command that reads stdin; return it when it waits for more."""
     process = cli.start(
         *arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -310,7 +310,7 @@ def _reading(cli, *arguments):
     process.stdin.flush()
     unread = b"\1\0\0\0"
     for _ in range(6000):
-        # When the pipe is empty, the process has come to its reading.
+        # Once the pipe is empty, the process is reading.
         unread = fcntl.ioctl(process.stdin.fileno(), termios.FIONREAD, b"\0\0\0\0")
         if not any(unread):
             break
@@ -321,7 +321,9 @@ def _reading(cli, *arguments):
 
 @pytest.mark.parametrize("command", [["ingest", "--no-embed"], ["context"]])
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_while_it_reads_ends_it_without_a_traceback(cli, command, number, code):
+def test_a_signal_while_reading_stdin_ends_the_command_without_a_traceback(
+    cli, command, number, code
+):
     process = _reading(cli, *command)
     process.send_signal(number)
     out, err = process.communicate(timeout=300)
@@ -335,7 +337,7 @@ def test_a_signal_while_it_reads_ends_it_without_a_traceback(cli, command, numbe
 # Streams that are closed or full
 
 
-def test_a_full_disk_behind_stdout_is_a_failure_that_is_told(cli):
+def test_a_full_disk_behind_stdout_is_a_one_line_error(cli):
     cli.say("hello")
     done = cli.shell("reservoir view > /dev/full; echo $?")
     assert done.out == "1\n"
@@ -359,7 +361,7 @@ def test_a_full_disk_behind_stdout_is_a_failure_that_is_told(cli):
         ("reservoir context hello <&-", "0"),
     ],
 )
-def test_a_closed_stream_is_not_a_crash(cli, line, codes):
+def test_a_closed_stream_causes_no_traceback(cli, line, codes):
     cli.say("hello")
     done = cli.shell(f"({line}); echo $?")
     assert "Traceback" not in done.err
@@ -380,14 +382,14 @@ def test_a_closed_stream_is_not_a_crash(cli, line, codes):
         r"reservoir context $'caf\xe9' --save",
     ],
 )
-def test_no_argument_however_odd_is_an_unexpected_error(cli, line):
+def test_odd_arguments_cause_no_unexpected_error(cli, line):
     cli.say("café au lait")
     done = cli.shell(line + "; true")
     assert "unexpected" not in done.err
     assert "Traceback" not in done.err
 
 
-def test_an_error_document_stays_one_document_on_a_closed_pipe(cli):
+def test_an_error_on_a_closed_pipe_is_still_one_document(cli):
     done = cli.shell("reservoir view --id 7 --json | head -c 1; echo ${PIPESTATUS[0]}")
     assert done.out.startswith("{")
     assert done.err.startswith("error: no message 7 in default\n")

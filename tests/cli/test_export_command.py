@@ -1,4 +1,4 @@
-"""Export prints messages, or writes them to a file whole or not at all."""
+"""``reservoir export``: print messages, or write them to a file atomically."""
 
 import json
 import os
@@ -15,7 +15,7 @@ def contents(text):
 
 @pytest.fixture
 def spread(cli):
-    """Messages in two partitions and three instances."""
+    """Return a home with messages in two partitions and three instances."""
     cli.store(
         {"content": "own"},
         {"content": "other instance", "instance": "chatgpt"},
@@ -38,12 +38,12 @@ SCOPES = [
 
 
 @pytest.mark.parametrize(("options", "expected"), SCOPES, ids=lambda each: " ".join(each))
-def test_scope_and_filters_follow_the_rules_of_reads(spread, options, expected):
+def test_scope_and_filters_select_messages_as_in_view(spread, options, expected):
     assert contents(spread("export", *options).out) == expected
 
 
 @pytest.mark.parametrize("form", ["jsonl", "json", "markdown"])
-def test_one_conversation_is_exported_by_the_beginning_of_its_id(cli, form):
+def test_a_conversation_is_exported_by_the_beginning_of_its_id(cli, form):
     cli.store(
         {"content": "one", "conversation_id": "bad-1"},
         {"content": "two", "conversation_id": "bad-1", "role": "assistant"},
@@ -72,17 +72,17 @@ def test_an_empty_scope_prints_nothing_and_says_where_messages_are(spread):
     assert done.err.startswith("note: nothing in nowhere; 2 messages in default (-p default)")
 
 
-def test_filters_that_let_nothing_through_are_named(spread):
+def test_filters_that_match_nothing_are_named(spread):
     for command in ("export", "view"):
         done = spread(command, "--since", "2030-01-01", "--until", "2031-01-01")
         assert done.out == ""
-        assert done.err == "note: no message in default passes --since and --until\n"
+        assert done.err == "note: no message in default matches --since and --until\n"
     done = spread("view", "--role", "tool", "-i", "chatgpt", "--json")
     assert done.document["messages"] == []
-    assert done.err == "note: no message in default/chatgpt passes --role\n"
+    assert done.err == "note: no message in default/chatgpt matches --role\n"
 
 
-def test_json_is_a_document_and_jsonl_are_rows(spread):
+def test_json_is_a_document_and_jsonl_is_a_row_per_line(spread):
     assert spread("export", "--json").document["schema_version"] == 1
     assert contents(spread("export", "--jsonl").out) == ["own", "other instance"]
     assert spread("export", "--format", "json").document[0]["content"] == "own"
@@ -105,7 +105,7 @@ def test_wrong_usage_is_exit_2(spread, options):
     assert spread("export", *options, code=2).out.count("content") == 0
 
 
-def test_a_file_is_private_whole_and_ends_up_alone(spread, tmp_path):
+def test_a_file_is_private_and_complete_without_temporary_files(spread, tmp_path):
     target = tmp_path / "out" / "x.jsonl"
     target.parent.mkdir()
     target.write_text("before")
@@ -116,7 +116,7 @@ def test_a_file_is_private_whole_and_ends_up_alone(spread, tmp_path):
     assert [each.name for each in target.parent.iterdir()] == ["x.jsonl"]
 
 
-def test_a_file_stays_as_it_was_when_the_export_fails(spread, tmp_path):
+def test_a_failed_export_leaves_the_file_unchanged(spread, tmp_path):
     target = tmp_path / "x.jsonl"
     target.write_text("before")
     spread("export", "-o", str(target), "--format", "csv", code=2)
@@ -130,20 +130,18 @@ def test_a_file_stays_as_it_was_when_the_export_fails(spread, tmp_path):
     ("options", "hint"),
     [
         (["-p", "nowhere"], "hint: nothing in nowhere; 2 messages in default (-p default)"),
-        (["--match", "never said"], "hint: no message in default passes --match\n"),
+        (["--match", "never said"], "hint: no message in default matches --match\n"),
         (["-p", "nowhere", "--format", "json"], "hint: nothing in nowhere; "),
         (["-p", "nowhere", "--format", "openai"], "hint: nothing in nowhere; "),
     ],
     ids=["scope", "filter", "array", "conversations"],
 )
-def test_an_earlier_export_is_not_replaced_by_nothing(spread, tmp_path, options, hint):
+def test_an_export_without_messages_does_not_replace_a_file(spread, tmp_path, options, hint):
     target = tmp_path / "x.jsonl"
     spread("export", "--all-partitions", "-o", str(target))
     before = target.read_bytes()
     done = spread("export", *options, "-o", str(target), code=1)
-    assert done.err.startswith(
-        f"error: there is nothing to export: {target} stays as it is\n{hint}"
-    )
+    assert done.err.startswith(f"error: nothing to export: {target} is left unchanged\n{hint}")
     assert target.read_bytes() == before
     assert {each.name for each in tmp_path.iterdir()} == {"x.jsonl", "home"}
 
@@ -156,7 +154,7 @@ def test_an_emptied_store_does_not_empty_its_export(spread, tmp_path):
     assert len(contents(target.read_text())) == 3
 
 
-def test_nothing_makes_an_empty_file_where_there_was_none(spread, tmp_path):
+def test_an_export_without_messages_creates_an_empty_file(spread, tmp_path):
     target = tmp_path / "x.jsonl"
     for _ in range(2):
         done = spread("export", "-p", "nowhere", "-o", str(target))
@@ -173,7 +171,7 @@ def test_the_store_is_never_overwritten(spread, ending):
 
 
 @pytest.mark.parametrize("target", ["none/x", "."])
-def test_a_place_that_cannot_be_written_is_exit_1(spread, target):
+def test_a_path_that_cannot_be_written_is_exit_1(spread, target):
     assert "error: cannot write" in spread("export", "-o", target, code=1).err
 
 
@@ -201,7 +199,7 @@ def test_a_read_only_store_is_exported(spread, as_owner):
     assert contents(done.out) == ["own", "other instance"]
 
 
-def test_an_export_by_a_terminal_shows_its_progress_on_stderr_only(cli, tmp_path):
+def test_an_export_on_a_terminal_shows_progress_on_stderr_only(cli, tmp_path):
     cli.store(*({"content": "hello"} for _ in range(3)))
     target = tmp_path / "x.jsonl"
     done = cli.on_terminal("export", "-o", str(target), streams=("stderr",))
@@ -210,7 +208,7 @@ def test_an_export_by_a_terminal_shows_its_progress_on_stderr_only(cli, tmp_path
 
 
 @pytest.mark.model
-def test_the_samples_come_back_with_their_vectors(samples, tmp_path):
+def test_exported_samples_are_imported_with_their_embeddings(samples, tmp_path):
     file = tmp_path / "all.jsonl"
     samples("export", "--all-partitions", "--with-embeddings", "-o", str(file))
     other = ("--db", str(tmp_path / "other.db"))
@@ -227,7 +225,7 @@ def test_the_samples_come_back_with_their_vectors(samples, tmp_path):
     assert "not embedded" not in samples(*other, "doctor").out
 
 
-def test_exporting_needs_memory_for_a_portion_only(cli):
+def test_exporting_needs_memory_for_one_batch_only(cli):
     cli.store(*({"content": f"{number} " + "x" * 20_000} for number in range(3_000)))
     measured = (
         "import resource, subprocess, sys;"

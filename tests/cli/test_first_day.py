@@ -1,9 +1,9 @@
-"""What people mistype on their first day gives what they meant, or the exact command."""
+"""Common mistakes of new users work as meant, or the hint has the exact command."""
 
 import pytest
 from forked import run
 
-#: What is typed, the exit code, and words of the answer or of the hint.
+#: Typed words, exit code, and words of the output or the hint.
 MISTAKES = [
     ("help", 0, "Usage: reservoir [OPTIONS] COMMAND"),
     ("help view", 0, "Usage: reservoir view"),
@@ -53,7 +53,7 @@ MISTAKES = [
     ("partitions empty work", 2, "partitions cannot empty"),
     ("partitions rename work default --yes", 1, "hint: reservoir partitions merge work default"),
     ("partitions merge work job --yes", 1, "hint: reservoir partitions rename work job"),
-    ("partitions delete wrok --yes", 1, "there are default, work"),
+    ("partitions delete wrok --yes", 1, "partitions are default, work"),
     ("search why did we drop redis -p work", 0, "why did we drop Redis?"),
     ("search redis -p wrok", 0, "(-p work)"),
     ("context why did we drop redis -p work", 0, "user: why did we drop redis"),
@@ -121,7 +121,7 @@ MISTAKES = [
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    """A home with a message in each of two partitions."""
+    """Return a home with a message in each of two partitions."""
     folder = tmp_path_factory.mktemp("first-day")
     env = {
         "HOME": str(folder),
@@ -139,7 +139,7 @@ def world(tmp_path_factory):
 @pytest.mark.parametrize(
     ("typed", "code", "words"), MISTAKES, ids=[row[0][:60] for row in MISTAKES]
 )
-def test_a_mistake_gives_what_was_meant_or_the_exact_command(world, typed, code, words):
+def test_a_mistake_works_as_meant_or_its_hint_has_the_exact_command(world, typed, code, words):
     folder, env = world
     answer = run(*typed.split(), env=env, folder=folder)
     said = answer.out.decode() + answer.err
@@ -149,7 +149,7 @@ def test_a_mistake_gives_what_was_meant_or_the_exact_command(world, typed, code,
         assert len(answer.err.strip().splitlines()) <= 2
 
 
-def test_a_default_partition_that_holds_nothing_is_said_to(cli):
+def test_an_empty_default_partition_is_reported(cli):
     assert cli("config", "set", "partition=work").err == ""  # nothing is stored anywhere
     cli.say("hello")
     done = cli("config", "set", "partition=wrok")

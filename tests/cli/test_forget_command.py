@@ -1,4 +1,4 @@
-"""``forget``: what it takes, whom it asks, and what it says."""
+"""``reservoir forget``: selection, confirmation and output."""
 
 import sqlite3
 
@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def spread(cli):
-    """Six messages in two partitions and three instances."""
+    """Return a home with six messages in two partitions and three instances."""
     cli.store(
         {"content": "own one", "trace_id": "t1"},
         {"content": "own secret", "trace_id": "t1", "conversation_id": "c1"},
@@ -49,7 +49,7 @@ WHICH = [
     WHICH,
     ids=lambda each: " ".join(sorted(each) if isinstance(each, set) else each),
 )
-def test_exactly_what_is_meant_goes(spread, options, gone):
+def test_exactly_the_selected_messages_are_forgotten(spread, options, gone):
     shown = spread("forget", *options, "--dry-run")
     assert {line.split("\t")[3].removeprefix("user: ") for line in shown.out.splitlines()} == gone
     assert left(spread) == ALL
@@ -85,30 +85,30 @@ def test_a_pipe_without_yes_is_exit_2(spread, options):
     done = spread("forget", *options, stdin="y\n", code=2)
     count = "0 messages" if "--match" in options else "2 messages"
     question = f"forget {count} in default/default for good?"
-    assert done.err == f"error: there is no terminal to ask at: {question}\nhint: add --yes\n"
+    assert done.err == f"error: cannot ask without a terminal: {question}\nhint: add --yes\n"
     assert left(spread) == ALL
 
 
 WRONG = [
     (["--match", ""], 2, "error: --match needs a text\n"),
     (["--before", "someday"], 2, "error: 'someday' is not a time"),
-    (["--expired"], 0, "note: nothing expires: setting retention_days is unset\n"),
+    (["--expired"], 0, "note: messages never expire: the setting retention_days is unset\n"),
 ]
 
 
 @pytest.mark.parametrize(("options", "code", "said"), WRONG, ids=lambda each: str(each))
-def test_what_is_wrong_is_said_before_yes_is_asked_for(spread, options, code, said):
+def test_errors_are_reported_before_confirmation(spread, options, code, said):
     assert spread("forget", *options, code=code).err.startswith(said)
 
 
-def test_what_expires_is_not_forgotten_in_a_pipe_without_yes(spread):
+def test_expired_messages_are_not_forgotten_in_a_pipe_without_yes(spread):
     spread("config", "--set", "retention_days=1")
     assert "hint: add --yes" in spread("forget", "--expired", code=2).err
     assert left(spread) == ALL
 
 
 @pytest.mark.parametrize("command", [["forget", "--yes"], ["view"]], ids=lambda each: each[0])
-def test_a_message_of_another_partition_is_said_to_be_there(spread, command):
+def test_the_hint_names_the_partition_of_a_message_elsewhere(spread, command):
     row = spread.rows("-p", "work")[0]
     done = spread(*command, "--id", str(row["id"]), code=1)
     assert done.err.startswith(f"error: no message {row['id']} in default\nhint: ")
@@ -116,7 +116,7 @@ def test_a_message_of_another_partition_is_said_to_be_there(spread, command):
     assert left(spread) == ALL
 
 
-def test_a_message_that_is_not_there_is_exit_1_and_the_others_stay(spread):
+def test_an_unknown_id_is_exit_1_and_nothing_is_forgotten(spread):
     for options in (["--id", "1", "--id", "99"], ["--id", "5"]):
         assert "error: no message" in spread("forget", *options, "--yes", code=1).err
     assert left(spread) == ALL
@@ -134,19 +134,19 @@ NOTES = [
     (["--match", "absent"], "note: nothing to forget in default/default"),
     (["--conversation", "absent"], "note: nothing to forget in default"),
     (["--scope", "-p", "nowhere"], "warning: nothing in nowhere/nowhere; 2 messages in "),
-    (["--expired"], "note: nothing expires: setting retention_days is unset"),
+    (["--expired"], "note: messages never expire: the setting retention_days is unset"),
 ]
 
 
 @pytest.mark.parametrize(("options", "note"), NOTES, ids=lambda each: str(each))
-def test_finding_nothing_says_where_it_lies(spread, options, note):
+def test_an_empty_selection_says_where_messages_are(spread, options, note):
     done = spread("forget", *options, "--yes")
     assert done.out == ""
     assert done.err.startswith(note)
     assert left(spread) == ALL
 
 
-def test_json_tells_what_was_done(spread):
+def test_json_reports_what_was_forgotten(spread):
     dry = spread("forget", "--match", "own", "--dry-run", "--json").document
     assert dry == {"schema_version": 1, "forgotten": 2, "ids": [1, 2], "dry_run": True}
     done = spread("forget", "--match", "own", "--yes", "--json").document
@@ -168,7 +168,7 @@ def test_json_tells_what_was_done(spread):
         ("\x03", 130, set()),
     ],
 )
-def test_a_terminal_is_shown_the_count_and_asked(spread, answer, code, gone):
+def test_on_a_terminal_the_count_is_shown_and_confirmation_asked(spread, answer, code, gone):
     done = spread.talk("forget", "--match", "secret", answers=[("[y/N] ", answer)])
     question = "forget 1 message in default/default for good? [y/N] "
     assert done.out.startswith(f"#2 user: own secret\n{question}")
@@ -176,7 +176,7 @@ def test_a_terminal_is_shown_the_count_and_asked(spread, answer, code, gone):
     assert left(spread) == ALL - gone
 
 
-def test_three_messages_are_shown_before_a_person_is_asked(cli):
+def test_three_messages_are_shown_before_confirmation(cli):
     for number in range(5):
         cli.say(f"word {number}" + " x" * 200 * (number == 1))
     done = cli.talk("forget", "--scope", answers=[("[y/N] ", "n\n")])
@@ -206,7 +206,7 @@ def test_an_id_may_have_a_hash_or_be_the_beginning_of_one(cli):
     assert [row["content"] for row in cli.rows()] == ["two"]
 
 
-def test_expired_goes_by_the_setting_of_each_partition(spread):
+def test_expired_uses_the_setting_of_each_partition(spread):
     spread("config", "--set", "partitions.work.retention_days=1")
     spread.say("new", "-p", "work")
     spread("forget", "--expired", "--all-partitions", "--yes")
@@ -214,10 +214,10 @@ def test_expired_goes_by_the_setting_of_each_partition(spread):
     spread("config", "--set", "retention_days=0", code=2)
 
 
-def test_importing_the_file_again_leaves_it_forgotten_and_says_so(spread):
+def test_importing_the_file_again_skips_forgotten_messages_with_a_note(spread):
     spread("forget", "--match", "secret", "--all-partitions", "--yes")
     done = spread("ingest", "--no-embed", "--json", str(spread.home / "rows.jsonl"))
-    assert "note: forgotten once, and left out: 3 messages" in done.err
+    assert "note: forgotten earlier, and not imported: 3 messages" in done.err
     assert (done.document["already_there"], done.document["forgotten"]) == (3, 3)
     spread.say("own secret")
     assert "own secret" in left(spread)
@@ -234,12 +234,12 @@ def test_a_locked_store_is_exit_4(locked, impatient):
     locked("forget", "--scope", "--yes", env=impatient, code=4)
 
 
-def test_a_reader_in_the_way_is_exit_1_and_the_next_command_finishes(spread):
+def test_a_long_reader_is_exit_1_and_the_next_command_finishes(spread):
     reader = sqlite3.connect(spread.db, isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT COUNT(*) FROM messages").fetchone()
     done = spread("forget", "--match", "three", "-p", "work", "--yes", "--json", code=1)
-    assert "another program is reading it" in done.document["error"]["message"]
+    assert "another program is reading the store" in done.document["error"]["message"]
     assert left(spread) == ALL - {"work three"}
     assert any(b"work three" in each.read_bytes() for each in spread.home.glob("reservoir.db*"))
     reader.close()

@@ -1,4 +1,4 @@
-"""A message and files by ``ingest``."""
+"""``reservoir ingest``: messages and files."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 
-def test_stdout_of_a_message_is_its_new_id_alone(cli):
+def test_stdout_is_only_the_id_of_the_new_message(cli):
     done = cli("ingest", "--no-embed", stdin="one")
     assert (done.out, done.err) == ("1\n", "")
     assert cli("ingest", "--no-embed", stdin="two").out == "2\n"
@@ -34,13 +34,13 @@ def test_stdin_can_be_read_only_once(cli):
     assert not cli.rows()
 
 
-def test_outer_blank_lines_go_and_indents_stay(cli):
+def test_outer_blank_lines_are_removed_and_indentation_stays(cli):
     cli.say("\n \n    def f():\n\n        return 1\n\n\n")
     assert cli("view").out == "user:     def f():\n\n        return 1\n"
 
 
 @pytest.mark.parametrize("nothing", ["", "\n", " \n\t\n"])
-def test_nothing_on_stdin_is_a_note_and_no_failure(cli, nothing):
+def test_empty_stdin_is_a_note_not_an_error(cli, nothing):
     done = cli("ingest", "--no-embed", stdin=nothing)
     assert (done.out, done.err) == ("", "note: nothing to ingest\n")
     assert not cli.rows()
@@ -93,7 +93,7 @@ def test_a_reply_does_not_answer_another_instance(cli):
     assert traces[0] != traces[1]
 
 
-def test_a_given_trace_ties_a_reply_to_an_older_question(cli):
+def test_a_given_trace_links_a_reply_to_an_older_question(cli):
     cli.say("older", "--trace-id", "t-1")
     cli.say("newer", "--trace-id", "t-2")
     cli.say("answer", "--role", "assistant", "--trace-id", "t-1")
@@ -109,21 +109,21 @@ def test_a_clock_set_back_cannot_put_a_reply_before_its_question(cli):
     assert answer["trace_id"] == question["trace_id"]
 
 
-def test_without_at_a_message_is_of_now(cli):
+def test_without_the_option_at_a_message_gets_the_current_time(cli):
     before = datetime.now(UTC).replace(microsecond=0)
     cli.say("one")
     stored = datetime.fromisoformat(cli.rows()[0]["created_at"])
     assert before <= stored <= datetime.now(UTC)
 
 
-def test_a_future_in_one_instance_does_not_move_the_clock_of_another(cli):
+def test_a_future_time_in_one_instance_does_not_affect_another(cli):
     cli.say("from the future", "-i", "elsewhere", "--at", "2098-01-01T00:00:00Z")
     cli.say("now")
     assert cli.rows()[0]["created_at"] < "2098"
 
 
 @pytest.mark.parametrize("time", ["yesterday-ish", "2026-13-01", "", "12"])
-def test_a_time_that_is_none_is_wrong_usage(cli, time):
+def test_an_invalid_time_is_wrong_usage(cli, time):
     cli("ingest", "--no-embed", "--at", time, stdin="x", code=2)
     assert not cli.rows()
 
@@ -145,7 +145,7 @@ def test_a_byte_order_mark_is_stripped(cli):
         (b"a surrogate \xed\xa0\x80 inside of a text", None),
     ],
 )
-def test_bytes_that_are_no_text_are_replaced_with_a_note(cli, data, stored):
+def test_invalid_utf8_is_replaced_with_a_note(cli, data, stored):
     done = cli("ingest", "--no-embed", stdin=data)
     assert done.out == "1\n"
     assert done.err.startswith("note: ")
@@ -177,13 +177,13 @@ def test_a_binary_file_fails_and_stores_nothing(cli, tmp_path):
     assert not cli.rows()
 
 
-def test_text_of_every_plane_survives_to_the_byte(cli):
+def test_text_of_every_unicode_plane_is_stored_exactly(cli):
     text = "naïve Ελληνικά 日本語 ไทย 👩‍👩‍👧 \u202e \u2028 e\u0301 \U000e0001."
     cli.say(text)
     assert cli("view").out == f"user: {text}\n"
 
 
-def test_what_replacement_characters_a_text_has_itself_are_no_fault(cli):
+def test_replacement_characters_in_the_input_are_not_reported(cli):
     done = cli("ingest", "--no-embed", stdin="an honest \ufffd in a text")
     assert (done.out, done.err) == ("1\n", "")
 
@@ -217,7 +217,7 @@ def test_importing_again_adds_only_what_is_new(cli, tmp_path):
     assert [row["content"] for row in cli.rows()] == ["said twice", "said twice", "new"]
 
 
-def test_json_of_an_import_is_its_totals(cli, tmp_path):
+def test_json_of_an_import_has_its_totals(cli, tmp_path):
     file = tmp_path / "notes.txt"
     file.write_text("a note", encoding="utf-8")
     document = cli("ingest", "--no-embed", "--json", str(file)).document
@@ -225,7 +225,7 @@ def test_json_of_an_import_is_its_totals(cli, tmp_path):
     assert (document["imported"], document["skipped"]) == (1, 0)
 
 
-def test_of_a_file_that_is_all_wrong_every_line_is_named_and_the_way_out(cli, tmp_path):
+def test_a_file_without_valid_lines_names_each_line_and_has_a_hint(cli, tmp_path):
     file = tmp_path / "wrong.jsonl"
     file.write_text('{"role": "user", "content": "x"}\n' * 300)
     done = cli("ingest", "--format", "chatgpt", str(file), "--json", code=1)
@@ -233,11 +233,11 @@ def test_of_a_file_that_is_all_wrong_every_line_is_named_and_the_way_out(cli, tm
     assert lines[0].endswith("skipped 300")
     assert "line 300: " in lines[300]
     assert lines[301].startswith("error: ")
-    assert lines[302] == "hint: without --format it is found by what the file holds"
+    assert lines[302] == "hint: without --format the format is detected from the content"
     assert len(json.loads(done.out)["reasons"]) == 300
 
 
-def test_a_file_that_is_not_there_fails_before_anything_is_stored(cli, tmp_path):
+def test_a_missing_file_fails_before_anything_is_stored(cli, tmp_path):
     file = tmp_path / "notes.txt"
     file.write_text("a note", encoding="utf-8")
     done = cli("ingest", "--no-embed", str(file), str(tmp_path / "absent.txt"), code=1)
@@ -254,26 +254,26 @@ def test_a_file_that_is_not_there_fails_before_anything_is_stored(cli, tmp_path)
         ('[{"a": 1', "entry 1: cut off or damaged, up to the end of the file"),
     ],
 )
-def test_a_file_that_is_no_json_says_where(cli, tmp_path, text, error):
+def test_invalid_json_is_reported_with_its_place(cli, tmp_path, text, error):
     file = tmp_path / "broken.json"
     file.write_text(text, encoding="utf-8")
     hint = "hint: --format text stores it as one message\n"
     assert cli("ingest", str(file), code=1).err == f"error: {file}, {error}\n{hint}"
 
 
-def test_json_of_no_known_format_says_so(cli, tmp_path):
+def test_json_of_an_unknown_format_is_reported(cli, tmp_path):
     file = tmp_path / "other.json"
     for text in ('{"a": 1}', "[1, 2]", '{"a": 1}\n{"a": \n'):
         file.write_text(text, encoding="utf-8")
-        assert "other.json is of no format that is known\n" in cli("ingest", str(file), code=1).err
+        assert "other.json has an unknown format\n" in cli("ingest", str(file), code=1).err
 
 
-def test_an_unknown_format_names_those_there_are(cli):
+def test_an_unknown_format_lists_the_known_ones(cli):
     done = cli("ingest", "--format", "morse", "-", stdin="x", code=2)
     assert "openai" in done.err
 
 
-def test_what_view_writes_as_json_comes_back_as_it_was(cli, tmp_path):
+def test_json_of_view_can_be_imported_unchanged(cli, tmp_path):
     cli.say("question", "-i", "chat", "--at", "2026-05-09T14:23:01Z", "--trace-id", "t-1")
     cli.say("answer", "-i", "chat", "--role", "assistant")
     rows = cli.rows("-i", "chat")
@@ -302,7 +302,7 @@ def test_without_a_model_a_message_is_stored_with_a_warning(cli):
     assert cli("view").out == "user: still here\n"
 
 
-def test_five_megabytes_come_back_as_they_went_in(cli):
+def test_five_megabytes_are_stored_exactly(cli):
     text = "".join(f"{number} lorem ipsum dolor\n" for number in range(210_000)).rstrip()
     assert len(text) > 5_000_000
     said = cli("ingest", stdin=text).err
@@ -323,7 +323,7 @@ def test_two_imports_at_once_lose_nothing(cli, tmp_path):
     assert contents == {f"{name} {number}" for name in "ab" for number in range(200)}
 
 
-def test_many_first_messages_at_once_make_one_store(cli):
+def test_many_concurrent_first_messages_create_one_store(cli):
     running = [
         cli.start("ingest", "--no-embed", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         for _ in range(8)
@@ -349,7 +349,7 @@ def test_a_time_more_than_a_day_ahead_is_kept_with_a_warning(cli, tmp_path):
     assert rows[0]["content"] == "now"
 
 
-def test_rows_written_by_hand_keep_their_time_and_conversation(cli, tmp_path):
+def test_handwritten_rows_keep_their_time_and_conversation(cli, tmp_path):
     rows = [
         {"role": role, "content": text, "created_at": moment, "conversation_id": "standup"}
         for role, text, moment in [

@@ -1,4 +1,4 @@
-"""Histories of other tools by ``ingest``, and imports that are killed."""
+"""Import histories of other tools by ``ingest``, and resume killed imports."""
 
 import json
 import shutil
@@ -13,7 +13,7 @@ import pytest
 
 from reservoir_cli.transfer.importers import importers
 
-#: Messages of an import that is killed.
+#: How many messages a killed import has.
 MANY = 14_000
 
 
@@ -28,7 +28,7 @@ def zipped(path, *names):
     return path
 
 
-def test_an_export_goes_to_the_instance_of_its_tool(cli, tmp_path):
+def test_an_export_is_stored_in_the_instance_of_its_tool(cli, tmp_path):
     done = cli("ingest", "--no-embed", str(zipped(tmp_path / "export.zip", "chatgpt.json")))
     first, *others = done.err.splitlines()
     assert done.out == ""
@@ -36,7 +36,7 @@ def test_an_export_goes_to_the_instance_of_its_tool(cli, tmp_path):
     assert (
         len([each for each in others if "export.zip/export/conversations.json, entry" in each]) == 4
     )
-    assert others[-1] == "note: 1 other file passed over"
+    assert others[-1] == "note: 1 other file ignored"
     assert not cli.rows("-i", "default")
     rows = cli.rows("-i", "chatgpt")
     assert len(rows) == 10
@@ -65,7 +65,7 @@ def test_thinking_is_kept_and_never_sent(cli, form):
     assert "They want" not in sent
 
 
-def test_a_conversation_that_went_on_is_extended(cli, tmp_path):
+def test_a_continued_conversation_is_extended(cli, tmp_path):
     lines = (HISTORIES / "claude-code.jsonl").read_text(encoding="utf-8").splitlines(True)
     file = tmp_path / "5e55.jsonl"
     file.write_text("".join(lines[:4]), encoding="utf-8")
@@ -78,7 +78,7 @@ def test_a_conversation_that_went_on_is_extended(cli, tmp_path):
     assert question["conversation_id"] == reply["conversation_id"] == "5e55"
 
 
-def test_a_dry_run_says_what_would_be_and_makes_no_store(cli):
+def test_a_dry_run_reports_the_import_and_creates_no_store(cli):
     sample = str(HISTORIES / "codex.jsonl")
     done = cli("ingest", "--dry-run", sample)
     assert done.out == ""
@@ -96,7 +96,7 @@ def test_a_dry_run_is_for_files(cli):
     cli("ingest", "--dry-run", stdin="x", code=2)
 
 
-def test_a_file_of_which_nothing_can_be_read_fails_and_the_others_are_imported(cli, tmp_path):
+def test_an_unreadable_file_fails_and_the_others_are_imported(cli, tmp_path):
     torn = tmp_path / "torn.json"
     torn.write_text('[{"mapping": {', encoding="utf-8")
     note = str(HISTORIES / "note.txt")
@@ -109,14 +109,14 @@ def test_a_file_of_which_nothing_can_be_read_fails_and_the_others_are_imported(c
 
 
 @pytest.mark.parametrize("text", ["", "\n", "[]"])
-def test_a_file_in_which_nothing_is_fails_nothing(cli, tmp_path, text):
+def test_an_empty_file_is_not_an_error(cli, tmp_path, text):
     file = tmp_path / "empty.json"
     file.write_text(text, encoding="utf-8")
     done = cli("ingest", "--no-embed", str(file))
     assert "nothing to ingest" in done.err
 
 
-def test_no_reason_and_no_error_quotes_what_was_said(cli, tmp_path):
+def test_reasons_and_errors_quote_no_message_text(cli, tmp_path):
     secret = "sup3rsecret"
     bad = [
         {"mapping": {secret: {"message": {"author": {"role": secret}, "content": secret}}}},
@@ -142,7 +142,7 @@ def test_the_help_names_every_format(cli):
 
 
 def many(path, count):
-    """An export of so many messages, which takes several batches."""
+    """Return an export with so many messages, which takes several batches."""
     path.write_text(
         "".join(
             json.dumps({"role": "user", "content": f"message {number}"}) + "\n"
@@ -176,7 +176,7 @@ def chats(path, count):
 
 
 def killed_at(count, cli, file):
-    """Kill an import that has stored so many messages; return how many it leaves."""
+    """Kill an import when it has stored so many messages; return how many are stored then."""
     running = cli.start("ingest", "--no-embed", file, stderr=subprocess.DEVNULL)
     while running.poll() is None and stored(cli.db) < count:
         time.sleep(0.005)
@@ -187,7 +187,7 @@ def killed_at(count, cli, file):
 
 @pytest.fixture(scope="module")
 def uninterrupted(new_cli, tmp_path_factory):
-    """A file of many messages, and somebody whose import of it came to its end."""
+    """Return a file of many messages, and the rows and titles of a complete import of it."""
     folder = tmp_path_factory.mktemp("uninterrupted")
     whole = new_cli(folder / "home")
     file = chats(folder / "conversations.json", MANY)
@@ -196,14 +196,14 @@ def uninterrupted(new_cli, tmp_path_factory):
 
 
 def comparable(cli):
-    """Rows without their numbers: these may leave a gap, where messages were there already."""
+    """Return rows without ids: ids may have gaps where messages existed already."""
     return [{**row, "id": 0} for row in cli.rows("-i", "claude")]
 
 
 @pytest.mark.parametrize("batches", [1, 3, 7])
-def test_an_import_that_is_killed_and_run_again_equals_one_that_is_not(cli, uninterrupted, batches):
+def test_a_killed_import_that_is_run_again_equals_an_uninterrupted_one(cli, uninterrupted, batches):
     file, rows, names = uninterrupted
-    for _ in range(20):  # on a loaded machine it may come to its end before the kill
+    for _ in range(20):  # on a loaded machine the import may finish before the kill
         left = killed_at(1_000 * batches, cli, file)
         if left < MANY:
             break

@@ -1,4 +1,4 @@
-"""``reservoir init``: a person with histories of other tools, at a terminal."""
+"""``reservoir init`` for a user with histories of other tools, at a terminal."""
 
 import re
 import shutil
@@ -15,7 +15,7 @@ TOOLS = {"claude-code": 11, "codex": 7, "llm": 2}
 
 @pytest.fixture
 def machine(cli, tmp_path):
-    """A home with sessions of Claude Code and Codex, and a log of llm, where they usually are."""
+    """Return a home with sessions of Claude Code and Codex and a log of llm in the usual places."""
     home = tmp_path / "person"
     claude, codex = home / ".claude/projects/-src", home / ".codex/sessions/2026/05/09"
     log = home / ".config/io.datasette.llm/logs.db"
@@ -43,7 +43,7 @@ def say_to_llm(log, identity, prompt, response):
 
 
 def stored(cli):
-    """How many messages lie in each place."""
+    """Return how many messages each instance holds."""
     if not cli.db.exists():
         return {}
     found = cli("partitions", "--json").document["partitions"]
@@ -55,22 +55,22 @@ def everything(partition="default"):
 
 
 def rows(shown):
-    """Of the table: number, tool, conversations, messages, new."""
+    """Return the rows of the table: number, tool, conversations, messages, new."""
     found = re.findall(r"(?m)^(\d) +(Claude Code|Codex|llm) +(\d+) +(\d+) +(\d+)", shown)
     return [(tool, *map(int, counts)) for _, tool, *counts in found]
 
 
-def test_enter_to_every_question_imports_all_and_asks_the_first_question(machine):
+def test_enter_at_every_prompt_imports_everything_and_asks_a_first_question(machine):
     done = machine.talk("init", answers=[(each, "\n") for each in (READ, WHICH, WHERE, RUN)])
     assert done.code == 0
     assert "Claude Code: 1 file, 6.0 KB, ~/.claude/projects\n" in done.out
     assert rows(done.out) == [("Claude Code", 2, 11, 11), ("Codex", 1, 7, 7), ("llm", 1, 2, 2)]
     assert stored(machine) == everything()
     [command] = re.findall(r"now try: (.*)\n", done.out)
-    # It is a question of these histories, and the command does what was shown.
+    # The question comes from these histories, and the shown command gives the shown result.
     question = re.fullmatch(r'reservoir context "(.*)" --budget 1000', command)[1]
     assert question in [row["content"] for row in machine.rows("--all-instances")]
-    agents = "these agents can ask the store themselves: "
+    agents = "let these agents search the store: "
     assert f"{agents}reservoir connect claude, reservoir connect codex\n" in done.out
     again = machine.shell(command)
     assert again.out.strip().endswith(question)
@@ -82,7 +82,9 @@ def test_enter_to_every_question_imports_all_and_asks_the_first_question(machine
     assert "imported 0, already there 0" in machine("sync", "llm", "--no-embed").err
 
 
-def test_it_says_how_long_embedding_takes_and_that_it_may_be_interrupted(machine, compiled_models):
+def test_it_estimates_the_time_of_embedding_and_says_that_it_can_be_interrupted(
+    machine, compiled_models
+):
     log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
     with closing(sqlite3.connect(log)) as connection, connection:
         connection.executemany(
@@ -93,12 +95,12 @@ def test_it_says_how_long_embedding_takes_and_that_it_may_be_interrupted(machine
     machine.env.pop("RESERVOIR_EMBEDDING_MODEL")
     machine.env["RESERVOIR_MODEL_CACHE"] = str(compiled_models)
     done = machine("init", "--yes")
-    assert "the newest first; Ctrl-C keeps what is done, and reservoir embed goes on" in done.err
+    assert "the newest first; after Ctrl-C, reservoir embed does the rest" in done.err
     assert re.search(r"note: 76 messages to go, about \d+ s\n", done.err)
     assert machine("embed").err.startswith("embedded 0 messages")
 
 
-def test_what_is_picked_goes_to_the_partition_that_is_typed_which_stays_the_usual_one(machine):
+def test_selected_sources_go_to_the_typed_partition_which_becomes_the_default(machine):
     answers = [(READ, "y\n"), (WHICH, "7\n"), (WHICH, "3, 2\n"), (WHERE, "work\n"), (RUN, "n\n")]
     done = machine.talk("init", answers=answers)
     assert done.code == 0
@@ -108,7 +110,7 @@ def test_what_is_picked_goes_to_the_partition_that_is_typed_which_stays_the_usua
     assert " -p " not in re.findall(r"now try: (.*)\n", done.out)[0]
 
 
-def test_again_it_says_what_is_there_and_adds_only_what_is_new(machine):
+def test_a_second_run_reports_known_messages_and_adds_only_new_ones(machine):
     machine("init", "--yes", "--no-embed")
     log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
     say_to_llm(log, "r2", "How heavy is it?", "Ten kilos.")
@@ -121,7 +123,7 @@ def test_again_it_says_what_is_there_and_adds_only_what_is_new(machine):
     assert (last.code, "nothing new for default" in last.out) == (0, True)
 
 
-def test_another_partition_is_not_filled_with_what_is_in_the_usual_one_unasked(machine):
+def test_messages_of_the_default_partition_are_not_copied_to_another_unasked(machine):
     machine("init", "--yes", "--no-embed")
     log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
     say_to_llm(log, "r2", "How heavy is it?", "Ten kilos.")
@@ -135,11 +137,11 @@ def test_another_partition_is_not_filled_with_what_is_in_the_usual_one_unasked(m
         (RUN, "n\n"),
     ]
     done = machine.talk("init", answers=answers)
-    assert "2 messages of them are stored already" in done.out
+    assert "already stored: 2 messages of them" in done.out
     assert {partition for partition, _ in stored(machine)} == {"default"}
 
 
-def test_a_source_that_is_set_up_goes_to_its_partition_whatever_the_usual_one_is(machine):
+def test_a_configured_source_goes_to_its_own_partition(machine):
     machine("init", "--yes", "--no-embed", "-p", "agents")
     machine("config", "set", "partition=work")
     done = machine("init", "--yes", "--no-embed", "--json")
@@ -156,7 +158,7 @@ def test_a_source_that_is_set_up_goes_to_its_partition_whatever_the_usual_one_is
     assert machine("config", "get", "partition").out == "work\n"
 
 
-def test_what_another_partition_has_already_is_not_stored_again(machine):
+def test_messages_of_another_partition_are_not_stored_again(machine):
     log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
     machine("ingest", "--no-embed", "-p", "agents", str(log))
     say_to_llm(log, "r2", "How heavy is it?", "Ten kilos.")
@@ -164,10 +166,10 @@ def test_what_another_partition_has_already_is_not_stored_again(machine):
     assert stored(machine) == {**everything(), ("agents", "llm"): 2}
 
 
-def test_a_partition_that_is_named_gets_a_copy_and_what_is_new_from_then_on(machine):
+def test_a_named_partition_gets_a_copy_and_later_messages(machine):
     machine("init", "--yes", "--no-embed", "-p", "agents")
     done = machine("init", "--yes", "--no-embed", "-p", "work")
-    assert "note: llm goes to work from now on; what agents has of it stays there\n" in done.err
+    assert "note: llm goes to work from now on; its messages in agents stay there\n" in done.err
     assert stored(machine) == {**everything("agents"), **everything("work")}
     log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
     say_to_llm(log, "r2", "How heavy is it?", "Ten kilos.")
@@ -209,14 +211,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("answers", "code"), REFUSED.values(), ids=REFUSED)
-def test_whoever_says_no_has_nothing_imported_and_nothing_made(machine, answers, code):
+def test_declining_imports_nothing_and_creates_nothing(machine, answers, code):
     done = machine.talk("init", answers=answers)
     assert done.code == code
     assert "Traceback" not in done.out
     assert not machine.home.exists()
 
 
-def test_an_interrupted_import_is_whole_and_the_next_one_finishes_it(machine):
+def test_an_interrupted_import_is_consistent_and_the_next_one_finishes_it(machine):
     log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
     many = 2_500
     with closing(sqlite3.connect(log)) as connection, connection:
@@ -234,8 +236,8 @@ def test_an_interrupted_import_is_whole_and_the_next_one_finishes_it(machine):
     assert stored(machine) == {**everything("work"), ("work", "llm"): 2 + 2 * many}
 
 
-def test_nothing_is_opened_before_the_yes(machine, tmp_path):
-    # Python tells its hooks of everything that is opened.
+def test_nothing_is_opened_before_consent(machine, tmp_path):
+    # Audit hooks see every file that is opened.
     (tmp_path / "sitecustomize.py").write_text(
         "import os, sys\n"
         f"told = os.open({str(tmp_path / 'opened')!r}, os.O_CREAT | os.O_WRONLY | os.O_APPEND)\n"
@@ -252,11 +254,11 @@ def test_nothing_is_opened_before_the_yes(machine, tmp_path):
     assert all(each in opened.read_text() for each in histories)
 
 
-def test_without_a_terminal_it_needs_yes_and_then_asks_nothing(machine):
+def test_without_a_terminal_the_option_yes_is_needed_and_nothing_is_asked(machine):
     done = machine("init", stdin="y\n", code=2)
     assert "claude-code" in done.err.lower() or "Claude Code" in done.err
-    asked = "Read them, to see what they hold?"
-    assert done.err.endswith(f"error: there is no terminal to ask at: {asked}\nhint: add --yes\n")
+    asked = "Read them to see what they contain?"
+    assert done.err.endswith(f"error: cannot ask without a terminal: {asked}\nhint: add --yes\n")
     assert machine("init", "--json", code=2).document["error"]["kind"] == "usage"
     done = machine("init", "--yes", "--no-embed", "-p", "work")
     assert done.out == ""
@@ -264,13 +266,13 @@ def test_without_a_terminal_it_needs_yes_and_then_asks_nothing(machine):
     assert machine("config", "--get", "partition").out == "work\n"
 
 
-def test_where_nothing_is_found_there_is_nothing_to_ask(cli):
+def test_without_histories_nothing_is_asked(cli):
     done = cli("init")
     assert done.err.startswith("found no history on this machine")
     assert not cli.db.exists()
 
 
-def test_a_dry_run_shows_everything_and_makes_nothing(machine):
+def test_a_dry_run_shows_everything_and_creates_nothing(machine):
     document = machine("init", "--yes", "--dry-run", "--json").document
     counts = ("files", "conversations", "messages", "already_there", "new", "imported", "skipped")
     assert document["schema_version"] == 1
@@ -288,7 +290,7 @@ def test_a_dry_run_shows_everything_and_makes_nothing(machine):
     assert not machine.home.exists()
 
 
-def test_one_that_cannot_be_read_does_not_keep_the_others_away(machine):
+def test_an_unreadable_history_does_not_stop_the_others(machine):
     log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
     log.write_bytes(b"SQLite format 3\0" + bytes(2_000))
     done = machine("init", "--yes", "--no-embed", "--json", code=1)
@@ -298,7 +300,7 @@ def test_one_that_cannot_be_read_does_not_keep_the_others_away(machine):
     assert failed == ["llm"]
 
 
-def test_variables_of_the_tools_say_where_they_keep_their_histories(machine, tmp_path):
+def test_variables_of_the_tools_locate_their_histories(machine, tmp_path):
     home = Path(machine.env["HOME"])
     elsewhere = tmp_path / "elsewhere"
     shutil.move(home / ".claude", elsewhere / "c")
@@ -313,7 +315,7 @@ def test_variables_of_the_tools_say_where_they_keep_their_histories(machine, tmp
     assert stored(machine) == everything()
 
 
-def test_where_nothing_is_found_it_says_where_it_looked_and_what_to_do(cli, tmp_path):
+def test_without_histories_it_lists_the_searched_paths_and_the_next_step(cli, tmp_path):
     cli.env["HOME"] = str(tmp_path)
     done = cli.talk("init", answers=[])
     assert done.code == 0

@@ -1,4 +1,4 @@
-"""The page on JSON lists every field of every command, and what it lists is there."""
+"""The page on JSON lists exactly the fields of every command."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from command_line import SAMPLES, Cli
 
 PAGE = (Path(__file__).parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
 REDIS = "why did we drop Redis?"
-#: A command for each section; more than one where only another fills some fields.
+#: Commands for each section; several if one does not fill all fields.
 COMMANDS = {
     "view": ["view 5 -p work -i backend"],
     "search": ["search redis -p work --link", "search redis -p work --keyword"],
@@ -41,7 +41,7 @@ COMMANDS = {
     "db status": ["db status"],
     "An error": ["view 0 -p nobody --id 1"],
 }
-#: Fields of which these commands have none.
+#: Fields that these commands do not have.
 RARE = {
     *(f"messages[].tool_calls[].{field}" for field in ("id", "name", "arguments")),
     *("sources[].failures[]", "sources[].reasons[]"),
@@ -61,7 +61,7 @@ KINDS = {
 
 
 def sections() -> dict[str, dict[str, str]]:
-    """The page: what each section says of the type of each field."""
+    """Parse the page: the types of fields by section."""
     tables = {}
     for section in PAGE.split("\n## ")[1:]:
         rows = re.findall(r"^\| `(\S+)` \| (.+?) \|", section, re.MULTILINE)
@@ -80,11 +80,11 @@ TABLES = sections()
 
 
 def fields(value: Any, known: dict[str, str], path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every field of a document; what the page calls an object or a list is not entered."""
+    """Return every field of a document, without descending into documented objects and lists."""
     if isinstance(value, dict) and known.get(path, "object") == "object" and path != "secrets":
         inner = [(f"{path}.{name}" if path else name, part) for name, part in value.items()]
         if path in known and not any(name in known for name, _ in inner):
-            inner = []  # a table by names that are not ours
+            inner = []  # a table with names of the user
             yield path, value
     elif isinstance(value, list) and not known.get(path, "").startswith("list"):
         inner = [(f"{path}[]", part) for part in value]
@@ -99,7 +99,7 @@ def fields(value: Any, known: dict[str, str], path: str = "") -> Iterator[tuple[
 
 @pytest.fixture(scope="module")
 def person(sample_home, tmp_path_factory):
-    """A person with histories of some tools beside the samples, whose store was asked before."""
+    """Return a home with the samples, histories of some tools, and a recorded run."""
     home = tmp_path_factory.mktemp("json") / "home"
     shutil.copytree(sample_home, home, symlinks=True)
     reader = Cli(home, model=True)
@@ -112,7 +112,7 @@ def person(sample_home, tmp_path_factory):
 
 
 def said(person: Cli, command: str) -> Any:
-    """The document that a command prints; one that fails prints one, too."""
+    """Return the document that a command prints, also when it fails."""
     words = [word.strip("'") for word in re.findall(r"'[^']*'|\S+", command)]
     places = {"FILE": str(SAMPLES / "sourdough.jsonl"), "BROKEN": str(person.home / "broken.jsonl")}
     form = () if "--format" in words else ("--json",)
@@ -134,5 +134,5 @@ def test_the_page_lists_every_field(person, section):
     assert known.keys() - seen - referring <= RARE
 
 
-def test_every_section_is_tried():
+def test_every_section_has_a_command():
     assert TABLES.keys() - COMMANDS.keys() == {"A message"}

@@ -1,4 +1,4 @@
-"""Light commands load nothing heavy; help and README know every command."""
+"""Light commands import nothing heavy; help and README list every command."""
 
 import re
 import sys
@@ -75,7 +75,7 @@ TORCH = ("torch", "sentence_transformers", "transformers", "huggingface_hub", "o
     ],
     ids=lambda each: each[0],
 )
-def test_a_model_that_is_compiled_needs_no_torch(samples, arguments):
+def test_a_compiled_model_needs_no_torch(samples, arguments):
     command = (sys.executable, "-X", "importtime", "-m", "reservoir_cli")
     done = samples(*arguments, stdin="hello", command=command)
     imported = set(re.findall(r"^import time:.*\| +([\w.]+)$", done.err, re.M))
@@ -89,14 +89,14 @@ def test_the_commands_of_this_version_are_registered():
 
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("option", ["--help", "-h"])
-def test_help_says_what_it_does_and_shows_an_example(cli, name, option):
+def test_help_describes_the_command_and_shows_an_example(cli, name, option):
     done = cli(name, option)
     assert done.err == ""
     assert done.out.startswith(f"Usage: reservoir {name} ")
-    # Bash must be able to run it: what stands there is one line, or joined by its wrapping.
+    # Bash must be able to run the example, which may be wrapped.
     assert re.search(rf"Example: [^\n]*(\n  [^\n]+)*?reservoir {name}", done.out)
     assert not re.search("[\x1b╭│─]", done.out)
-    # Options, or commands of its own.
+    # Options or subcommands.
     listed = re.findall(r"^  (?:(?:-\w, )?--[\w-]+|[a-z][a-z-]*  +[A-Z])", done.out, re.M)
     assert len(listed) >= 2
 
@@ -105,7 +105,7 @@ def test_help_says_what_it_does_and_shows_an_example(cli, name, option):
     "command", [["view"], ["search", "--keyword", "hello"], ["context", "hi?"]]
 )
 @pytest.mark.parametrize("scope", [[], ["-i", "nowhere"]], ids=["alone", "instance"])
-def test_the_ways_a_note_names_are_options_of_the_command(cli, command, scope):
+def test_options_that_a_note_names_exist(cli, command, scope):
     cli.say("hello", *(["-i", "else"] if scope else ["-p", "work", "-i", "else"]))
     told = cli(*command, *scope).err
     (ways,) = re.findall(r"^note: nothing in \S+; .*\((.*)\)$", told, re.M)
@@ -120,7 +120,7 @@ def test_help_lists_every_command_with_a_sentence(cli):
         assert re.search(rf"^  {name} +\S", shown, re.M)
 
 
-def test_the_list_of_commands_says_what_each_command_says_of_itself():
+def test_the_list_of_commands_has_the_summary_of_each_command():
     commands = Commands()
     assert {name: commands[name].get_short_help_str() for name in COMMANDS} == SUMMARIES
     assert not any(commands[name].hidden for name in COMMANDS)
@@ -130,7 +130,7 @@ def test_the_list_of_commands_says_what_each_command_says_of_itself():
 def test_the_list_of_commands_loads_none_of_them(cli, command):
     program = (sys.executable, "-X", "importtime", "-m", "reservoir_cli")
     done = cli(*command, "--help", command=program)
-    # Every command imports its options.
+    # Every command imports the module of common options.
     assert bool(re.search(r"reservoir_cli\.cli\.options$", done.err, re.M)) == bool(command)
 
 

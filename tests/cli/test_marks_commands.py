@@ -1,4 +1,4 @@
-"""``tag``, ``untag``, ``pin``, ``unpin``, and where the marks show."""
+"""``tag``, ``untag``, ``pin`` and ``unpin``, and commands that show marks."""
 
 import json
 
@@ -38,7 +38,7 @@ def test_a_tag_finds_its_messages_everywhere(said):
 
 
 @pytest.mark.parametrize("command", [("tag", "4", "x"), ("untag", "4", "x"), ("pin", "4")])
-def test_what_lies_elsewhere_is_said_to(said, command):
+def test_the_partition_of_a_message_elsewhere_is_named(said, command):
     done = said(*command, code=1)
     assert done.out == ""
     assert done.err == ("error: no message 4 in default\nhint: it is in partition work: -p work\n")
@@ -52,12 +52,12 @@ def test_what_lies_elsewhere_is_said_to(said, command):
     "arguments",
     [("tag", "1", "a\nb"), ("tag", "1", " "), ("tag", "one", "a"), ("pin", "0"), ("tag", "1")],
 )
-def test_what_is_wrong_is_refused_and_changes_nothing(said, arguments):
+def test_wrong_usage_is_refused_and_changes_nothing(said, arguments):
     assert said(*arguments, code=2).out == ""
     assert not [row for row in said.rows() if "tags" in row or "pinned" in row]
 
 
-def test_pins_are_listed_and_taken_off(said):
+def test_pins_are_listed_and_removed(said):
     assert said("pin", "3").err == "#3 user: book the train\n"
     said("pin", "1")
     assert "pinned already" in said("pin", "1").err
@@ -80,7 +80,7 @@ def test_a_pin_that_does_not_fit_is_named(said):
     assert "is left out" not in said("context", "the train?", "--budget", "9000").err
 
 
-def test_an_export_brings_tags_and_pins_back(said, tmp_path):
+def test_an_imported_export_restores_tags_and_pins(said, tmp_path):
     said("tag", "1", "decision", "京都")
     said("pin", "1")
     file = tmp_path / "out.jsonl"

@@ -1,4 +1,4 @@
-"""Names of partitions, instances, traces and conversations, on every way in."""
+"""Names of partitions, instances, traces and conversations, at every entry point."""
 
 import json
 
@@ -45,7 +45,7 @@ def test_names_of_a_file_are_cleaned(cli, tmp_path):
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_the_api_refuses_such_a_place_and_cleans_such_an_id(tmp_path, bad):
+def test_the_api_refuses_such_scopes_and_cleans_such_ids(tmp_path, bad):
     with Reservoir.open(tmp_path / "store.db") as reservoir:
         for place in ({"partition": bad}, {"instance": bad}):
             with pytest.raises(UsageError, match="control characters"):

@@ -1,4 +1,4 @@
-"""Partitions and conversations say what lies where; a partition can be moved or deleted."""
+"""``partitions`` and ``conversations``: listing, renaming, merging and deleting."""
 
 import json
 import tomllib
@@ -61,14 +61,14 @@ def test_a_renamed_partition_is_found_by_its_new_name(spread):
     assert "contents" not in spread("doctor").out
 
 
-def test_the_settings_of_a_renamed_partition_go_with_it(spread):
+def test_the_settings_of_a_renamed_partition_are_renamed_too(spread):
     file = spread.home / "reservoir.toml"
     file.write_text('# mine\n[partitions.default]\nredact = "mask"\nrecent_context_size = 5\n')
     spread("ingest", "--no-embed", stdin="AKIAIOSFODNN7EXAMPLX is the key")
     assert "AKIA" not in spread("view", "1").out
     done = spread("partitions", "--rename", "default", "home.2", "--yes")
     assert "reservoir config set partition=home.2" in done.err
-    assert f"[partitions.default] in {file} is [partitions.home.2] now" in done.err
+    assert f"[partitions.default] in {file} is now [partitions.home.2]" in done.err
     assert "AKIA" not in spread("view", "1", "-p", "home.2").out
     assert tomllib.loads(file.read_text()) == {
         "partitions": {"home.2": {"redact": "mask", "recent_context_size": 5}}
@@ -77,20 +77,20 @@ def test_the_settings_of_a_renamed_partition_go_with_it(spread):
 
 
 @pytest.mark.parametrize("option", ["--rename", "--merge"])
-def test_settings_that_do_not_go_along_are_named(spread, option):
+def test_settings_that_are_not_renamed_are_named(spread, option):
     spread("config", "--set", "partitions.default.recent_context_size=5")
     target = "work" if option == "--merge" else "other"
     if option == "--rename":  # the new name has settings already
         spread("config", "--set", "partitions.other.recent_context_size=7")
     before = (spread.home / "reservoir.toml").read_text()
     done = spread("partitions", option, "default", target, "--yes")
-    assert "[partitions.default] in " in done.err
-    assert " stays, and holds for nothing that moved" in done.err
+    assert "[partitions.default] stays in " in done.err
+    assert ", but does not apply to the moved messages" in done.err
     assert (spread.home / "reservoir.toml").read_text() == before
 
 
 @pytest.mark.parametrize("option", ["--rename", "--merge"])
-def test_settings_that_will_end_are_told_before_anything_is_asked(spread, option):
+def test_settings_that_will_be_lost_are_named_before_confirmation(spread, option):
     new = "work" if option == "--merge" else "other"
     spread(
         *("config", "--set", "partitions.default.redact=mask"),
@@ -99,16 +99,16 @@ def test_settings_that_will_end_are_told_before_anything_is_asked(spread, option
     )
     refused = spread.talk("partitions", option, "default", new, answers=[("[y/N] ", "\n")])
     assert refused.out.splitlines()[0] == (
-        "note: settings of default that will hold no more: "
+        "note: settings of default that will no longer apply: "
         f"redact=mask (remove in {new}), retention_days=30 (unset in {new})"
     )
     assert (refused.code, places(spread)) == (1, BEFORE)
 
 
-def test_settings_that_go_along_or_hold_there_too_do_not_end(spread):
+def test_settings_that_move_or_are_equal_are_not_lost(spread):
     spread("config", "--set", "partitions.default.redact=mask", "--set", "redact=mask")
     for options in (("--rename", "default", "home"), ("--merge", "home", "work")):
-        assert "hold no more" not in spread("partitions", *options, "--yes").err
+        assert "no longer apply" not in spread("partitions", *options, "--yes").err
 
 
 @pytest.mark.parametrize(
@@ -120,24 +120,24 @@ def test_settings_that_go_along_or_hold_there_too_do_not_end(spread):
     ],
     ids=["inline", "dotted", "table"],
 )
-def test_settings_go_along_however_they_are_written(spread, text):
+def test_settings_are_renamed_in_any_notation(spread, text):
     file = spread.home / "reservoir.toml"
     file.write_text(text)
     done = spread("partitions", "--rename", "default", "home", "--yes")
-    assert "is [partitions.home] now" in done.err
+    assert "is now [partitions.home]" in done.err
     found = tomllib.loads(file.read_text())["partitions"]
     assert found.pop("default", {}) == {}
     assert found == {"home": {"redact": "mark"}, "x": {"redact": "off"}}
 
 
-def test_a_file_that_cannot_be_edited_does_not_keep_messages_from_moving(spread):
+def test_messages_move_even_if_the_settings_cannot_be_edited(spread):
     file = spread.home / "reservoir.toml"
     file.write_text('partitions.default.redact = "mark"\npartitions.x.redact = "off"\n')
     before = file.read_text()
     done = spread("partitions", "--rename", "default", "home", "--yes")
     assert "renamed default to home: 3 messages" in done.err
     assert f"warning: cannot change {file}" in done.err
-    assert "[partitions.default] in " in done.err
+    assert "[partitions.default] stays in " in done.err
     assert file.read_text() == before
 
 
@@ -160,8 +160,8 @@ def test_two_partitions_are_merged(spread):
             1,
             "hint: reservoir partitions rename work nowhere",
         ),
-        (["--rename", "nowhere", "x", "--yes"], 1, "hint: there are default, work"),
-        (["--delete", "nowhere", "--yes"], 1, "hint: there are default, work"),
+        (["--rename", "nowhere", "x", "--yes"], 1, "hint: partitions are default, work"),
+        (["--delete", "nowhere", "--yes"], 1, "hint: partitions are default, work"),
         (["--rename", "work", "work", "--yes"], 2, "the two names are the same"),
         (["--rename", "work", " ", "--yes"], 2, "a name cannot be empty"),
         (
@@ -171,8 +171,12 @@ def test_two_partitions_are_merged(spread):
         ),
         (["--delete"], 2, "requires an argument\nhint: reservoir partitions --delete P\n"),
         (["--rename", "work", "x", "--delete", "work"], 2, "choose one of"),
-        (["--delete", "work"], 2, "ask at: forget all of work, 1 message, for good?"),
-        (["--rename", "work", "x"], 2, "ask at: rename work to x, with 1 message in 1 instance?"),
+        (["--delete", "work"], 2, "a terminal: forget all of work, 1 message, for good?"),
+        (
+            ["--rename", "work", "x"],
+            2,
+            "a terminal: rename work to x, with 1 message in 1 instance?",
+        ),
         (["delete", "wrok"], 1, "there is no partition wrok"),
         (["rename", "wrok", "x"], 1, "there is no partition wrok"),
         (["--merge", "work", "default"], 2, "add --yes"),
@@ -180,7 +184,7 @@ def test_two_partitions_are_merged(spread):
     ],
     ids=lambda each: " ".join(each) if isinstance(each, list) else "",
 )
-def test_what_cannot_be_done_changes_nothing(spread, options, code, said):
+def test_a_refused_change_changes_nothing(spread, options, code, said):
     assert said in spread("partitions", *options, code=code).err
     assert places(spread) == BEFORE
 
@@ -195,7 +199,7 @@ MOVES = {
 
 
 @pytest.mark.parametrize(("question", "option"), MOVES.items(), ids=["rename", "merge", "delete"])
-def test_a_terminal_is_told_what_will_happen_and_asked(spread, question, option):
+def test_on_a_terminal_the_effect_is_shown_and_confirmation_asked(spread, question, option):
     refused = spread.talk("partitions", *option, answers=[("[y/N] ", "\n")])
     assert refused.out.startswith(f"{question} [y/N] ")
     assert (refused.code, places(spread)) == (1, BEFORE)
@@ -230,7 +234,7 @@ def test_folders_and_sources_of_a_deleted_partition_are_named(spread):
     assert '[projects]\n"/src/c" = "work"\n' in file.read_text()
 
 
-def test_conversations_are_listed_with_what_is_known_of_them(spread):
+def test_conversations_are_listed_with_their_details(spread):
     document = spread("conversations", "-p", "work", "--json").document
     assert document["conversations"] == [
         {
@@ -253,7 +257,7 @@ def test_conversations_are_listed_with_what_is_known_of_them(spread):
     assert (first, last) == ("d", "taskboard")
 
 
-def test_a_conversation_without_a_title_is_called_after_its_first_question(cli):
+def test_a_conversation_without_a_title_shows_its_first_question(cli):
     secret = "ghp_" + "a8Kd03Lq92Xz" * 3
     rows = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": f"{secret} is"}]
     cli("ingest", "--no-embed", "--format", "openai", stdin=json.dumps({"messages": rows}))
@@ -272,14 +276,14 @@ SCOPES = [
 
 
 @pytest.mark.parametrize(("options", "expected"), SCOPES, ids=lambda each: " ".join(each))
-def test_conversations_are_those_of_the_scope(spread, options, expected):
+def test_only_conversations_of_the_scope_are_listed(spread, options, expected):
     found = spread("conversations", *options, "--json").document["conversations"]
     assert [each["id"] for each in found] == expected
 
 
-def test_finding_no_conversation_says_why(spread):
+def test_an_empty_list_of_conversations_has_a_reason(spread):
     done = spread("conversations", "-i", "default")
-    assert done.err == "note: the messages in default/default are in no conversation\n"
+    assert done.err == "note: no message in default/default belongs to a conversation\n"
     assert spread("conversations", "-p", "x").err.startswith("note: nothing in x; ")
 
 
@@ -300,15 +304,15 @@ def test_a_read_only_store_can_be_listed_and_not_changed(spread, as_owner, optio
 
 
 @pytest.mark.parametrize("words", [["rename", "work", "acme"], ["merge", "work", "default"]])
-def test_projects_follow_their_partition(spread, words):
+def test_projects_of_a_renamed_partition_are_renamed_too(spread, words):
     spread("config", "set", "projects./src/app=work", "mcp.partitions=work,home")
     done = spread("partitions", *words, "--yes")
-    assert f"name {words[2]} now" in done.err
+    assert f"now name {words[2]}" in done.err
     assert spread("config", "get", "projects./src/app").out == f"{words[2]}\n"
     assert spread("config", "get", "mcp.partitions").out == f"{words[2]}, home\n"
 
 
-def test_the_newest_conversations_are_those_of_the_newest_messages(cli):
+def test_conversations_are_ordered_by_their_newest_message(cli):
     cli.store(
         *({"content": "x", "conversation_id": name} for name in ("a", "b", "c")),
         {"content": "y", "conversation_id": "a"},

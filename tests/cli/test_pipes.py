@@ -1,4 +1,4 @@
-"""The lines that people type, run by bash as they type them."""
+"""Typical pipelines, run by bash."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def large(cli):
     "command",
     ["view 0", "view 0 --jsonl", "view 0 --json", "search --keyword message -n 2000 --jsonl"],
 )
-def test_a_reader_that_has_seen_enough_ends_it_quietly(large, command):
+def test_a_reader_that_stops_early_causes_no_error(large, command):
     done = large.shell(f"reservoir {command} | head -1; echo ${{PIPESTATUS[0]}}")
     first, status = done.out.splitlines()
     assert first
@@ -48,7 +48,7 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly(large, command):
     ],
     ids=" ".join,
 )
-def test_a_pipe_closed_from_the_start_ends_it_quietly(cli, arguments):
+def test_a_pipe_closed_from_the_start_causes_no_error(cli, arguments):
     cli.say("hello")
     reading, writing = os.pipe()
     os.close(reading)
@@ -62,7 +62,7 @@ def test_a_pipe_closed_from_the_start_ends_it_quietly(cli, arguments):
     assert process.returncode == 0
 
 
-def test_the_demo_ends_quietly_when_its_pipe_is_closed(cli):
+def test_the_demo_on_a_closed_pipe_causes_no_error(cli):
     reading, writing = os.pipe()
     os.close(reading)
     demo = Path(__file__).parents[2] / "samples" / "demo.py"
@@ -73,7 +73,7 @@ def test_the_demo_ends_quietly_when_its_pipe_is_closed(cli):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_what_takes_long_once_is_told_in_a_pipe_once(capsys):
+def test_long_work_is_announced_once_in_a_pipe(capsys):
     progress = console.ProgressBar()
     for done in (0, 1):
         progress("compiling the embedding model, once", done, 0)
@@ -81,12 +81,12 @@ def test_what_takes_long_once_is_told_in_a_pipe_once(capsys):
     assert capsys.readouterr().err == "note: compiling the embedding model, once\n"
 
 
-def test_a_rate_is_measured_from_the_first_call_of_each_work(monkeypatch):
+def test_a_rate_is_measured_from_the_first_call_of_each_task(monkeypatch):
     moments = iter([0.0, 2.0, 4.0, 5.0, 7.0])
     monkeypatch.setattr(console, "time", SimpleNamespace(monotonic=lambda: next(moments)))
     bar = console.ProgressBar()
-    said = [bar._share("copying messages", done, 900) for done in (500, 600, 700)]
-    said += [bar._share("embedding", done, 50) for done in (0, 10)]
+    said = [bar._pace("copying messages", done, 900) for done in (500, 600, 700)]
+    said += [bar._pace("embedding", done, 50) for done in (0, 10)]
     assert said == [
         "500 of 900",
         "600 of 900 · 50/s · 6 s left",
@@ -96,7 +96,7 @@ def test_a_rate_is_measured_from_the_first_call_of_each_work(monkeypatch):
     ]
 
 
-def test_a_saved_question_says_when_it_begins_a_conversation_of_its_own(cli):
+def test_a_note_says_that_a_saved_question_starts_a_conversation(cli):
     cli.say("of the backend", "-p", "work", "-i", "backend")
     done = cli("context", "what?", "-p", "work", "--save")
     assert "note: the question is saved in work/work; " in done.err
@@ -118,7 +118,7 @@ def test_a_closed_stderr_pipe_does_not_fail_a_command(cli):
     assert process.returncode == 0
 
 
-def test_tokens_can_be_guessed_by_counting_bytes(cli):
+def test_tokens_can_be_estimated_by_counting_bytes(cli):
     cli.store(*({"content": f"message {number:02}"} for number in range(20)))
     done = cli.shell("TOTAL_CHARS=$(reservoir view 15 | wc -c); echo $((TOTAL_CHARS/4))")
     assert done.out == f"{15 * len('user: message 00' + chr(10)) // 4}\n"
@@ -137,7 +137,7 @@ def test_a_loop_over_lines_sees_every_line(cli):
     )
 
 
-def test_oneline_gives_a_loop_one_message_a_turn(cli):
+def test_oneline_gives_a_loop_one_message_per_iteration(cli):
     cli.say("several\nlines\r\nof text")
     cli.say("one more")
     done = cli.shell("reservoir view --oneline | while read -r line; do echo x; done | wc -l")
@@ -170,7 +170,9 @@ def test_a_question_and_its_piped_answer_are_stored_as_a_pair(cli):
     earlier, question, answer = rows
     assert question["content"] == "why did we drop Redis?"
     assert answer["role"] == "assistant"
-    assert answer["content"] == "why did we drop Redis?"  # a context comes back as its question
+    assert (
+        answer["content"] == "why did we drop Redis?"
+    )  # of a context, only its question is stored
     assert answer["trace_id"] == question["trace_id"] != earlier["trace_id"]
     assert question["created_at"] <= answer["created_at"]
 
@@ -185,7 +187,7 @@ def test_a_context_is_a_request_body_that_jq_and_a_provider_read(cli):
     assert body["messages"][-1] == {"role": "user", "content": "why did we drop Redis?"}
 
 
-def test_a_question_can_come_through_a_pipe(cli):
+def test_a_question_can_be_piped(cli):
     for command in ("reservoir context", "reservoir context -"):
         assert cli.shell(f'echo "why?" | {command}').out.endswith("]\n\nuser: why?\n")
     cli.say("because of the queue")
@@ -194,14 +196,14 @@ def test_a_question_can_come_through_a_pipe(cli):
     )
 
 
-def test_an_at_sign_before_a_question_is_only_a_character(cli, tmp_path):
+def test_an_at_sign_before_a_question_has_no_meaning(cli, tmp_path):
     file = tmp_path / "secret.txt"
     file.write_text("secret")
     assert cli("context", f"@{file}").out.endswith(f"]\n\nuser: @{file}\n")
     assert cli("search", "--keyword", f"@{file}").out == ""
 
 
-def test_a_history_moves_through_a_pipe_to_another_store(cli, tmp_path):
+def test_messages_can_be_piped_to_another_store(cli, tmp_path):
     cli.say("question")
     cli.say("answer", "--role", "assistant")
     other = tmp_path / "other.db"

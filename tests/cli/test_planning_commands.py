@@ -31,7 +31,7 @@ def test_the_budget_of_an_unknown_model_is_wrong_usage(cli):
     assert "gpt-4o" in cli("budget", "--model", "gpt-4oo", code=2).err
 
 
-def test_models_are_listed_with_what_a_context_may_take(cli):
+def test_models_are_listed_with_their_context_budget(cli):
     cli("config", "--set", "models.my-own.context_window=2000")
     document = cli("models", "--json").document
     assert document["schema_version"] == 1
@@ -54,7 +54,7 @@ def test_stats_count_the_contexts_that_were_built(cli):
     assert cli("stats").out
 
 
-def test_trim_drops_what_is_old_and_keeps_head_and_turn(cli, tmp_path):
+def test_trim_drops_old_messages_and_keeps_head_and_turn(cli, tmp_path):
     file = tmp_path / "messages.json"
     file.write_text(json.dumps(LIST), encoding="utf-8")
     done = cli("trim", str(file), "--iteration", "3", "--budget", "500")
@@ -64,13 +64,13 @@ def test_trim_drops_what_is_old_and_keeps_head_and_turn(cli, tmp_path):
 @pytest.mark.parametrize(
     "arguments", [["--iteration", "1", "--budget", "1000"], ["--iteration", "3"]]
 )
-def test_trim_gives_the_same_list_where_nothing_is_to_be_cut(cli, arguments):
+def test_trim_returns_a_short_list_unchanged(cli, arguments):
     assert cli("trim", *arguments, stdin=json.dumps(LIST)).document == LIST
     assert cli("trim", "-", *arguments, stdin=json.dumps(LIST)).document == LIST
 
 
 @pytest.mark.parametrize("text", ["", "{torn", '"words"', "[1, 2]"])
-def test_trim_of_what_is_no_list_of_messages_fails_with_one_line(cli, text):
+def test_trim_of_anything_but_a_list_of_messages_is_a_one_line_error(cli, text):
     done = cli.shell(f"printf %s '{text}' | reservoir trim --iteration 2; echo $?")
     assert done.out in ("1\n", "2\n")
     assert done.err.startswith("error: ")

@@ -1,4 +1,4 @@
-"""``reservoir recall``: what an agent gets, from the command line."""
+"""``reservoir recall`` on the command line."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def asked(cli):
     return cli
 
 
-def test_it_prints_the_frame_and_nothing_else(asked):
+def test_it_prints_only_the_frame(asked):
     done = asked("recall", "why", "did", "we", "drop", "Redis?", "-p", "work")
     first, *_, last = done.out.splitlines()
     assert (first, last[:11]) == ("[Reservoir context]", "[/Reservoir")
@@ -31,27 +31,27 @@ def test_the_question_may_come_from_stdin(asked):
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["ok"], "this asks nothing that could be looked for"),
-        (["/compact"], "this asks nothing that could be looked for"),
+        (["ok"], "there is no question to search for"),
+        (["/compact"], "there is no question to search for"),
         (["what is the capital of Mongolia?"], "nothing about this was found"),
-        (["why did we drop Redis?", "--budget", "30"], "nothing of what was found fits the budget"),
-        (["why did we drop Redis?", "--since", "2027-01-01"], "there are no messages to look in"),
-        (["why Redis?", "--exclude-conversation", "c1"], "there are no messages to look in"),
+        (["why did we drop Redis?", "--budget", "30"], "nothing that was found fits the budget"),
+        (["why did we drop Redis?", "--since", "2027-01-01"], "there are no messages to search"),
+        (["why Redis?", "--exclude-conversation", "c1"], "there are no messages to search"),
     ],
 )
-def test_nothing_is_zero_bytes_with_the_reason_on_stderr(asked, arguments, reason):
+def test_an_empty_result_is_zero_bytes_with_the_reason_on_stderr(asked, arguments, reason):
     done = asked("recall", *arguments, "-p", "work")
     assert done.out == ""
     assert f"note: nothing recalled: {reason}\n" in done.err
     assert "note:" not in asked("-q", "recall", *arguments, "-p", "work").err
 
 
-def test_a_conversation_may_be_named_by_bytes_that_are_no_text(asked):
+def test_a_conversation_id_may_be_invalid_utf8(asked):
     done = asked("recall", "Redis?", "-p", "work", "--exclude-conversation", "\udcff\udcfe")
     assert "Redis" in done.out
 
 
-def test_json_is_a_document_either_way(asked):
+def test_json_is_a_document_with_or_without_results(asked):
     found = asked("recall", "why did we drop Redis?", "-p", "work", "--json").document
     assert list(found) == [
         *("schema_version", "question", "skipped", "text", "tokens", "messages"),
@@ -70,7 +70,7 @@ def test_an_empty_scope_says_where_messages_are(asked):
     assert "note: nothing in default; 1 message in work (-p work)" in done.err
 
 
-def test_without_a_store_nothing_is_made(cli):
+def test_without_a_store_no_file_is_created(cli):
     assert cli("recall", "why did we drop Redis?").out == ""
     assert not cli.db.exists()
 
@@ -82,7 +82,7 @@ def test_wrong_usage_is_refused(cli):
     assert done.code == 2
 
 
-def test_stats_count_recalls_by_themselves(asked):
+def test_stats_count_recalls_separately(asked):
     asked("recall", "why did we drop Redis?", "-p", "work")
     asked("recall", "ok", "-p", "work")
     stats = asked("stats", "--json").document

@@ -1,4 +1,4 @@
-"""What is odd about a call is said in one line, with the right exit code."""
+"""Unusual conditions are reported in one line, with the right exit code."""
 
 import errno
 import json
@@ -13,7 +13,7 @@ import pytest
 
 SESSION = Path(__file__).parents[1] / "unit/transfer/importers/samples/claude-code.jsonl"
 COUNTED = {"type": "WordLevel", "vocab": {"a": 0, "[UNK]": 1}, "unk_token": "[UNK]"}
-#: Tokenizers that make the library panic when they are loaded or used.
+#: Tokenizer files that make the library panic when they are loaded or used.
 HOSTILE = {
     "charsmap": {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"}},
     "index": {
@@ -28,7 +28,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_a_hostile_tokenizer_ends_nothing(cli, tmp_path, kind):
+def test_a_hostile_tokenizer_is_a_one_line_error(cli, tmp_path, kind):
     file = tmp_path / "tokenizer.json"
     file.write_text(json.dumps({"version": "1.0", "model": COUNTED, **HOSTILE[kind]}))
     counter = {"RESERVOIR_TOKEN_COUNTER": f"huggingface:{file}"}
@@ -38,7 +38,7 @@ def test_a_hostile_tokenizer_ends_nothing(cli, tmp_path, kind):
     assert hint.startswith("hint: ")
 
 
-def test_a_tokenizer_is_tried_once(cli, tmp_path):
+def test_a_tokenizer_is_checked_once(cli, tmp_path):
     file = tmp_path / "tokenizer.json"
     file.write_text(json.dumps({"version": "1.0", "model": COUNTED}))
     for _ in range(2):
@@ -46,7 +46,7 @@ def test_a_tokenizer_is_tried_once(cli, tmp_path):
     assert len(list((cli.home / "cache" / "tokenizers").iterdir())) == 1
 
 
-#: Interrupts the process when a module is about to be imported.
+#: Sends a signal to the process when it is about to import a module.
 INTERRUPTED = """
 import os, signal, sys
 class Finder:
@@ -60,22 +60,22 @@ main()
 
 
 @pytest.mark.parametrize("module", ["typer", "reservoir_cli.cli.console"])
-def test_interrupting_while_it_loads_is_130_without_a_traceback(cli, module):
+def test_interrupting_the_start_is_exit_130_without_a_traceback(cli, module):
     done = cli("-c", INTERRUPTED, module, command=(sys.executable,), code=130)
     assert done.out == done.err == ""
 
 
 @pytest.mark.parametrize("module", ["numpy", "numpy.exceptions"])
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
-def test_interrupting_while_a_library_loads_ends_the_command(cli_with_model, module, name, code):
-    """ONNX Runtime makes an ImportError of it, and the command would go on without a model."""
+def test_interrupting_the_import_of_a_library_ends_the_command(cli_with_model, module, name, code):
+    """ONNX Runtime turns it into an ImportError, so the command could continue without a model."""
     cli_with_model.say("hello")
     words = ("-c", INTERRUPTED, "search", module)
     done = cli_with_model(*words, command=(sys.executable,), code=code, env={"KILLED_BY": name})
     assert done.out == done.err == ""
 
 
-#: Interrupts the process when a command shows that it has done a part of its work.
+#: Interrupts the process when a command first reports progress.
 INTERRUPTED_AT_WORK = """
 import signal
 from reservoir_cli.cli import console
@@ -92,7 +92,7 @@ def test_an_interrupted_import_says_that_what_is_stored_stays(cli, tmp_path):
     home.mkdir(parents=True)
     shutil.copy(SESSION, home / "session.jsonl")
     cli.env["HOME"] = str(tmp_path)
-    told = "warning: broken off; what is stored stays, and the same command imports the rest\n"
+    told = "warning: interrupted; stored messages are kept, and the same command imports the rest\n"
     for words in (["ingest", str(file)], ["sync"]):
         program = ("-c", INTERRUPTED_AT_WORK, *words, "--no-embed")
         done = cli(*program, command=(sys.executable,), code=130)
@@ -105,15 +105,17 @@ def test_an_interrupted_embed_says_that_what_is_embedded_stays(cli_with_model):
     for words in (["embed"], ["embed", "--rebuild"]):
         program = ("-c", INTERRUPTED_AT_WORK, *words)
         done = cli_with_model(*program, command=(sys.executable,), code=130)
-        told = "broken off; what is embedded stays, and the same command embeds the rest\n"
-        assert done.err == f"warning: {told}"
+        text = "interrupted; finished embeddings are kept, and the same command embeds the rest\n"
+        assert done.err == f"warning: {text}"
 
 
 @pytest.mark.parametrize(
     ("limit", "value"),
     [*((resource.RLIMIT_AS, mb << 20) for mb in (150, 220, 300)), (resource.RLIMIT_NOFILE, 6)],
 )
-def test_a_whole_model_stays_where_memory_or_handles_are_short(cli, compiled_models, limit, value):
+def test_a_compiled_model_is_not_removed_when_memory_or_files_run_out(
+    cli, compiled_models, limit, value
+):
     env = {**cli.env, "RESERVOIR_EMBEDDING_MODEL": "sentence-transformers/all-MiniLM-L6-v2"}
     cli.say("hello sails")
     models = cli.home / "cache" / "models"
@@ -137,7 +139,7 @@ def test_a_whole_model_stays_where_memory_or_handles_are_short(cli, compiled_mod
 
 
 @pytest.mark.skipif(not shutil.which("faketime"), reason="faketime is not installed")
-def test_a_clock_far_in_the_future_is_no_error(cli, compiled_models):
+def test_a_clock_far_in_the_future_is_not_an_error(cli, compiled_models):
     script = (
         "import time; from reservoir_cli.embedding import load_embedder\n"
         "from reservoir_cli.util.clock import unix_time; assert unix_time() > 9e9\n"
@@ -145,7 +147,7 @@ def test_a_clock_far_in_the_future_is_no_error(cli, compiled_models):
         "loaded = load_embedder(name, offline=True, progress=lambda *_: None)\n"
         "print(loaded.engine.kind)"
     )
-    # A monotonic clock never stands there; the names are those of several versions.
+    # Do not fake the monotonic clock; versions of faketime use different variables.
     real = dict.fromkeys(("FAKETIME_DONT_FAKE_MONOTONIC", "DONT_FAKE_MONOTONIC"), "1")
     env = {**cli.env, **real, "RESERVOIR_HOME": str(compiled_models.parent.parent)}
     for command, said in (
@@ -161,22 +163,22 @@ def test_variables_without_effect_are_warned_about(cli):
     done = cli(
         "view", env={"RESERVOIR_PARTITON": "x", "RESERVOIR_DEBUG": "0", "RESERVOIR_TEST_X": "1"}
     )
-    warned = "warning: RESERVOIR_PARTITON is no setting; did you mean RESERVOIR_PARTITION?\n"
+    warned = "warning: RESERVOIR_PARTITON is not a setting; did you mean RESERVOIR_PARTITION?\n"
     assert done.err.startswith(warned)
     assert done.err.count("warning") == 1
     done = cli("view", env={"RESERVOIR_NOSUCH": "x"})
-    assert done.err.startswith("warning: RESERVOIR_NOSUCH is no setting\n")
+    assert done.err.startswith("warning: RESERVOIR_NOSUCH is not a setting\n")
     absent = str(cli.home / "absent.toml")
     done = cli("view", env={"RESERVOIR_CONFIG": absent})
-    assert f"warning: RESERVOIR_CONFIG names {absent}, which is not there" in done.err
+    assert f"warning: RESERVOIR_CONFIG names {absent}, which does not exist" in done.err
 
 
-def test_a_settings_file_in_the_home_of_nobody_is_an_error_of_one_line(cli):
+def test_a_settings_file_in_an_unknown_home_is_a_one_line_error(cli):
     done = cli("view", env={"RESERVOIR_CONFIG": "~nobody-is-called-so/x"}, code=2)
     assert "error: there is no home folder for ~nobody-is-called-so/x\n" in done.err
 
 
-def test_a_store_that_was_named_and_is_absent_is_said(cli):
+def test_a_missing_store_that_was_named_is_reported(cli):
     absent = str(cli.home / "absent.db")
     done = cli("--db", absent, "view")
     assert f"warning: there is no store at {absent}\n" in done.err
@@ -193,12 +195,12 @@ def test_a_hint_with_the_name_of_a_model_is_quoted_for_the_shell(cli):
     assert "config --set 'models.x; rm -rf ~.context_window=N' adds it" in done.err
 
 
-def test_near_models_are_of_the_family(cli):
+def test_similar_models_are_of_the_same_family(cli):
     done = cli("budget", "--model", "gpt-3.5", code=2)
     assert "did you mean gpt-3.5-turbo" in done.err.replace("gpt-3.5-turbo-", "")
 
 
-def test_a_wrong_key_can_be_unset_and_the_path_is_printed(cli):
+def test_an_unknown_key_can_be_unset_and_path_still_works(cli):
     file = cli.home / "reservoir.toml"
     file.parent.mkdir(exist_ok=True)
     file.write_text('# mine\nwrong = 1\npartition = "a"\n[partitions.x]\nbad = 2\n')
@@ -225,7 +227,7 @@ def test_explain_lists_messages_that_equal_the_question(cli):
     assert line.endswith("the question itself")
 
 
-def test_stats_shows_how_much_of_the_window_is_used(cli):
+def test_stats_shows_the_used_share_of_the_window(cli):
     cli("ingest", "--no-embed", stdin="hello")
     cli("context", "hello?")
     shown = cli("stats").out
@@ -272,7 +274,7 @@ def test_a_home_that_is_a_file_is_an_error_that_says_so(cli, tmp_path, command):
     assert file.read_text() == "mine"
 
 
-def test_settings_that_cannot_be_opened_are_not_to_be_edited(cli, tmp_path):
+def test_the_hint_for_a_home_below_a_file_is_to_name_another(cli, tmp_path):
     (tmp_path / "file").write_text("")
     done = cli("view", code=2, env={"RESERVOIR_HOME": str(tmp_path / "file" / "home")})
     assert (

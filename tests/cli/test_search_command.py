@@ -24,7 +24,7 @@ def test_hits_are_numbered_role_and_content(notes):
     assert (done.out, done.err) == ("1. user: the job queue lost messages\n", "")
 
 
-def test_all_words_are_wanted_before_any_and_any_is_told(notes):
+def test_all_words_are_tried_first_then_any_with_a_note(notes):
     assert "bakery" in notes("search", "--keyword", "queue long").out
     assert notes("search", "--keyword", "queue long").out.count("\n") == 1
     done = notes("search", "--keyword", "bakery theory")
@@ -37,7 +37,7 @@ def test_a_phrase_keeps_its_order(notes):
     assert notes("search", "--keyword", '"lost queue"').out == ""
 
 
-def test_a_star_finds_what_begins_so(notes):
+def test_a_star_matches_a_prefix(notes):
     assert "bakery" in notes("search", "--keyword", "bak*").out
     assert notes("search", "--keyword", "bak").out == ""
 
@@ -45,21 +45,21 @@ def test_a_star_finds_what_begins_so(notes):
 @pytest.mark.parametrize(
     "typed", ['"unclosed queue', "queue AND (", "queue OR OR", "queue^", "{queue}"]
 )
-def test_what_is_no_syntax_is_searched_as_words(notes, typed):
+def test_other_operators_are_searched_as_words(notes, typed):
     assert "queue" in notes("search", "--keyword", typed).out
 
 
 @pytest.mark.parametrize(
     "typed", ["*", '"', "---", "()", '""', "'", "text:zeppelin", "NEAR(zeppelin"]
 )
-def test_a_term_that_stands_nowhere_finds_nothing_and_is_no_failure(notes, typed):
+def test_an_unknown_term_finds_nothing_and_is_not_an_error(notes, typed):
     assert notes("search", "--keyword", "--", typed).out == ""
 
 
-def test_nothing_found_is_zero_bytes_and_no_failure(notes):
+def test_an_empty_result_is_zero_bytes_and_not_an_error(notes):
     done = notes("search", "--keyword", "zeppelin")
     assert done.out == ""
-    assert done.err.startswith("note: nothing in default has these words (")
+    assert done.err.startswith("note: nothing in default contains these words (")
     assert notes("search", "--keyword", "zeppelin", "--jsonl").out == ""
     assert notes("search", "--keyword", "zeppelin", "--json").document["hits"] == []
 
@@ -72,7 +72,7 @@ def test_the_whole_partition_is_searched_unless_an_instance_is_named(notes):
     assert "somebody else" in notes("search", "--keyword", "queue*", "--all-partitions").out
 
 
-def test_an_empty_scope_says_where_messages_lie(notes):
+def test_an_empty_scope_says_where_messages_are(notes):
     done = notes("search", "--keyword", "queue", "-i", "nowhere")
     assert done.out == ""
     assert done.err == (
@@ -80,7 +80,7 @@ def test_an_empty_scope_says_where_messages_lie(notes):
     )
 
 
-def test_limit_is_how_many_at_most(notes):
+def test_limit_is_the_maximum_number_of_hits(notes):
     assert notes("search", "--keyword", "queue", "-n", "1").out.count("\n") == 1
 
 
@@ -97,7 +97,7 @@ def test_json_rows_add_the_scores_to_the_message(notes):
         assert {key: hit[key] for key in stored[hit["id"]]} == stored[hit["id"]]
 
 
-def test_jsonl_has_a_hit_a_line(notes):
+def test_jsonl_has_one_hit_per_line(notes):
     lines = notes("search", "--keyword", "queue", "--jsonl").out.splitlines()
     assert [json.loads(line)["rank"] for line in lines] == list(range(1, len(lines) + 1))
     assert len(lines) > 1
@@ -141,7 +141,7 @@ def test_hybrid_hits_are_ordered_by_similarity_and_carry_every_score(samples):
 
 
 @pytest.mark.model
-def test_a_search_without_a_word_says_how_it_goes(samples):
+def test_a_search_without_words_explains_its_ranking(samples):
     note = "note: the term contains no words; ranked by embedding similarity only\n"
     for term in ("*", "…"):
         done = samples("search", term, "--all-partitions", "-n", "1")
@@ -151,8 +151,8 @@ def test_a_search_without_a_word_says_how_it_goes(samples):
 
 
 @pytest.mark.model
-def test_words_that_are_in_no_message_are_said_not_to_be_there(samples):
-    note = "note: none of these has any of the words; they are the nearest in meaning\n"
+def test_words_that_no_message_contains_are_reported(samples):
+    note = "note: none of these contains any of the words; they are the nearest in meaning\n"
     for options in ((), ("-p", "work"), ("--role", "user")):
         done = samples("search", "qqzzxxwv", *options, "-n", "2")
         assert done.err == (note if done.out else done.err)
@@ -162,14 +162,14 @@ def test_words_that_are_in_no_message_are_said_not_to_be_there(samples):
     assert note not in samples("search", "--semantic", "qqzzxxwv", "--all-partitions").err
 
 
-def test_words_without_quotes_are_one_term(notes):
+def test_unquoted_words_are_one_query(notes):
     assert notes("search", "--keyword", "job", "queue", "lost").out == (
         "1. user: the job queue lost messages\n"
     )
     assert "job queue lost" in notes("context", "what", "lost", "messages?").out
 
 
-def test_hits_are_printed_on_lines_with_times_or_as_passages(cli):
+def test_hits_can_be_printed_on_one_line_with_times_or_as_passages(cli):
     cli.store({"content": "needle\n  in hay" + "\nhay stack" * 100, "trace_id": "12345678-90"})
     line = cli("search", "needle", "--oneline", "--timestamps").out
     assert line.startswith("1. 2026-05-09T14:00:00+00:00 [12345678] user: needle\\n  in hay\\n")
@@ -181,7 +181,7 @@ def test_hits_are_printed_on_lines_with_times_or_as_passages(cli):
 
 
 @pytest.mark.parametrize("mode", [[], ["--keyword"]], ids=["hybrid", "keyword"])
-def test_filters_leave_out_hits_and_keep_their_scores(cli, mode):
+def test_filters_remove_hits_without_changing_scores(cli, mode):
     about = {"title": None, "source": "codex", "model": None, "project": "app"}
     cli.store(
         {"content": "amber in the fjord", "source": "codex"},
@@ -206,7 +206,7 @@ def test_filters_leave_out_hits_and_keep_their_scores(cli, mode):
         told = cli(command, "--source", "nowhere").err
         assert told == "note: no message in default passes --source\n"
     told = cli("search", "amber", *mode, "--source", "nowhere").err
-    assert told.endswith("note: no message in default passes --source\n")
+    assert told.endswith("note: no message in default matches --source\n")
 
 
 def test_the_best_hits_are_printed_by_time_the_newest_first(cli):
@@ -237,7 +237,7 @@ def test_filters_of_a_context_restrict_its_history_too(cli):
     assert "and birch?" not in shown
     assert "assistant: because of the fjord\n…\nassistant: because of the hill\n" in shown
     told = cli("context", "x", "--role", "tool").err
-    assert "note: no message in default passes --role\n" in told
+    assert "note: no message in default matches --role\n" in told
 
 
 def test_conversations_are_filtered_by_text_project_and_time(cli):
@@ -257,10 +257,10 @@ def test_conversations_are_filtered_by_text_project_and_time(cli):
         found = cli("conversations", *options, "--json").document["conversations"]
         assert [each["id"] for each in found] == expected
     told = cli("conversations", "--project", "none").err
-    assert told == "note: no conversation in default passes --project\n"
+    assert told == "note: no conversation in default matches --project\n"
 
 
-def test_a_context_is_copied_by_the_terminal_or_the_platform_command(cli, tmp_path):
+def test_a_context_is_copied_by_the_terminal_or_a_platform_command(cli, tmp_path):
     cli.say("hello")
     shown = cli.on_terminal("context", "what?", "--copy", streams=("stderr",))
     (encoded,) = re.findall(r"\x1b\]52;c;([^\a]*)\a", shown.err)
@@ -276,7 +276,7 @@ def test_a_context_is_copied_by_the_terminal_or_the_platform_command(cli, tmp_pa
     assert "found no clipboard" in cli("context", "what?", "--copy", code=1).err
 
 
-def test_a_misspelt_word_is_searched_for_as_the_nearest_one_and_said(cli):
+def test_a_misspelt_word_is_replaced_by_the_nearest_one_with_a_note(cli):
     cli.say("Kubernetes restarted it.")
     for command in ("search", "context", "recall"):
         done = cli(command, "kuberntes")

@@ -1,4 +1,4 @@
-"""Secrets are found as messages come in; the setting ``redact`` says what is done about them."""
+"""Secrets in messages are found at import and treated as the setting ``redact`` says."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ CALL = {"id": "c1", "name": "Bash", "arguments": json.dumps({"command": f'KEY="{
 
 
 def bring(cli, redact):
-    """A question with a password, and a call and a title with a key, each in another way."""
+    """Store a question with a password, and a tool call and a title with a key."""
     env = {"RESERVOIR_REDACT": redact}
     said = cli("ingest", "--no-embed", stdin=SAYS, env=env)
     rows = [
@@ -61,7 +61,7 @@ READS = [
 ]
 
 
-def test_by_default_they_are_stored_whole_and_marked(cli):
+def test_by_default_secrets_are_stored_and_marked(cli):
     said, imported = bring(cli, "mark")
     assert "1 secret (password-in-url) marked" in said.err
     assert "2 secrets (anthropic-key 2) marked" in imported.err
@@ -73,7 +73,7 @@ def test_by_default_they_are_stored_whole_and_marked(cli):
     assert len(cli.rows("--secrets")) == 3
 
 
-def test_a_context_says_how_many_of_its_messages_have_some(cli):
+def test_a_context_reports_how_many_messages_hold_secrets(cli):
     bring(cli, "mark")
     done = cli("context", "the queue")
     assert "note: secrets in 3 messages printed as they are" in done.err
@@ -82,7 +82,7 @@ def test_a_context_says_how_many_of_its_messages_have_some(cli):
     assert "note: secrets in 3 messages masked" in masked.err
 
 
-def test_masked_they_are_in_nothing_that_is_printed(cli):
+def test_masked_secrets_are_never_printed(cli):
     bring(cli, "mark")
     cli.env["RESERVOIR_REDACT"] = "mask"
     for command in READS:
@@ -94,7 +94,7 @@ def test_masked_they_are_in_nothing_that_is_printed(cli):
 
 
 def bring_in_names(cli, redact):
-    """A call and its result whose names and ids, and those of their conversation, hold a key."""
+    """Store a tool call and its result with a key in names, ids, and their conversation."""
     about = {"conversation_id": f"c-{KEY}", "trace_id": f"t-{KEY}", "name": f"bot {KEY}"}
     about |= {"conversation": {"title": f"Queue {KEY}", "source": KEY, "model": KEY}}
     about |= {"partition": "default", "instance": "default", "source": f"s-{KEY}"}
@@ -110,7 +110,7 @@ def bring_in_names(cli, redact):
     return cli("ingest", "--no-embed", str(file), env={"RESERVOIR_REDACT": redact})
 
 
-def test_masked_they_are_in_no_name_id_or_title_that_is_printed(cli):
+def test_masked_secrets_are_not_in_printed_names_ids_or_titles(cli):
     bring_in_names(cli, "mark")
     for mode in ("mask", "remove"):
         cli.env["RESERVOIR_REDACT"] = mode
@@ -123,7 +123,7 @@ def test_masked_they_are_in_no_name_id_or_title_that_is_printed(cli):
     assert caller["tool_calls"][0]["id"] == result["tool_call_id"]
 
 
-def test_removed_they_are_in_no_name_or_id_that_is_stored_and_stay_forgotten(cli):
+def test_removed_secrets_are_not_in_stored_names_or_ids_and_stay_forgotten(cli):
     assert "imported 3" in bring_in_names(cli, "remove").err
     assert "already there 3" in bring_in_names(cli, "remove").err
     assert KEY not in cli("export", env={"RESERVOIR_REDACT": "off"}).out
@@ -132,10 +132,10 @@ def test_removed_they_are_in_no_name_or_id_that_is_stored_and_stay_forgotten(cli
     assert cli.rows() == []
 
 
-def test_remove_hides_what_was_stored_before_and_says_how_many(cli):
+def test_remove_masks_stored_secrets_and_reports_how_many(cli):
     bring(cli, "mask")
     changed = cli("config", "--set", "redact=remove")
-    assert "3 stored messages hold secrets" in changed.err
+    assert "3 stored messages contain secrets" in changed.err
     for command in READS:
         shown = cli(*command)
         assert PASSWORD not in shown.out + shown.err, command
@@ -143,7 +143,7 @@ def test_remove_hides_what_was_stored_before_and_says_how_many(cli):
     assert "found in 3 messages" in cli("doctor").out
 
 
-def test_masked_they_are_not_on_a_terminal_either(cli):
+def test_masked_secrets_are_not_shown_on_a_terminal(cli):
     bring(cli, "mark")
     for command in (("view", "0"), ("search", "queue"), ("context", "the queue", "--explain")):
         shown = cli.on_terminal(
@@ -161,7 +161,7 @@ def test_masking_does_not_need_marks(cli):
     assert PASSWORD not in cli("view", "0", env={"RESERVOIR_REDACT": "mask"}).out
 
 
-def test_what_is_masked_is_counted_as_it_is_printed(cli):
+def test_masked_text_is_counted_as_printed(cli):
     long = "-----BEGIN RSA PRIVATE KEY-----\n" + "aB3d" * 800 + "\n-----END RSA PRIVATE KEY-----"
     cli.say(f"the key of the queue is {long}")
     tight = ("context", "the queue", "--budget", "120")
@@ -173,13 +173,13 @@ def test_what_is_masked_is_counted_as_it_is_printed(cli):
 def test_an_export_says_that_it_is_masked(cli):
     bring(cli, "mask")
     masked = cli("export", env={"RESERVOIR_REDACT": "mask"})
-    assert "secrets of 3 messages are masked" in masked.err
+    assert "secrets in 3 messages are masked" in masked.err
     whole = cli("export", env={"RESERVOIR_REDACT": "mark"})
     assert KEY in whole.out
     assert "masked" not in whole.err
 
 
-def test_removed_they_are_in_no_file_of_the_store(cli):
+def test_removed_secrets_are_in_no_file_of_the_store(cli):
     said, imported = bring(cli, "remove")
     assert "1 secret (password-in-url) removed" in said.err
     assert "2 secrets (anthropic-key 2) removed" in imported.err
@@ -196,21 +196,21 @@ def test_removed_they_are_in_no_file_of_the_store(cli):
     assert not any("secrets" in row for row in rows)
 
 
-def test_what_was_removed_is_the_same_message_when_it_comes_again(cli):
+def test_importing_a_message_with_a_removed_secret_again_adds_nothing(cli):
     bring(cli, "remove")
     again = cli("ingest", "--no-embed", str(cli.home / "rows.jsonl"))
     assert "imported 0, already there 3" in again.err
     assert "secret" not in again.err
 
 
-def test_a_dry_run_says_what_would_be_found(cli):
+def test_a_dry_run_reports_secrets(cli):
     bring(cli, "remove")
     file = cli.home / "note.txt"
     file.write_text(f"key {KEY}", encoding="utf-8")
     assert "1 secret (anthropic-key)" in cli("ingest", "--dry-run", str(file)).err
 
 
-def test_a_partition_may_have_its_own_way(cli):
+def test_a_partition_may_have_its_own_redact_setting(cli):
     cli("config", "--set", "partitions.work.redact=remove")
     cli.say(SAYS, "-p", "work")
     cli.say(SAYS, "-p", "home")
@@ -218,7 +218,7 @@ def test_a_partition_may_have_its_own_way(cli):
     assert PASSWORD in cli("view", "-p", "home").out
 
 
-def test_the_advice_is_for_the_setting_that_holds(cli):
+def test_the_advice_matches_the_effective_setting(cli):
     cli("config", "--set", "partitions.work.redact=mark")
     said = cli("ingest", "--no-embed", "-p", "work", stdin=SAYS)
     assert "config set partitions.work.redact=mask" in said.err
@@ -226,13 +226,13 @@ def test_the_advice_is_for_the_setting_that_holds(cli):
     assert "config set redact=mask" in cli("ingest", "--no-embed", stdin=SAYS).err
 
 
-def test_a_question_that_is_saved_is_searched_too(cli):
+def test_a_saved_question_is_scanned_too(cli):
     done = cli("context", SAYS, "--save", env={"RESERVOIR_REDACT": "remove"})
     assert "1 secret (password-in-url) removed" in done.err
     assert PASSWORD not in cli("view").out
 
 
-def test_doctor_finds_the_marked_and_repair_marks_what_came_before(cli):
+def test_doctor_counts_marked_messages_and_repair_marks_older_ones(cli):
     bring(cli, "off")
     assert not [each for each in doctor(cli) if each["name"] == "secrets"]
     cli("doctor", "--repair")
@@ -263,12 +263,12 @@ def test_the_way_to_see_messages_with_secrets_is_told(cli):
     assert "see them" not in removed.err
 
 
-def test_a_wrong_way_is_refused(cli):
+def test_an_invalid_redact_setting_is_refused(cli):
     done = cli("config", "--set", "redact=hide", code=2)
     assert "must be one of off, mark, mask, remove" in done.err
 
 
-def test_the_way_to_mask_a_partition_can_be_typed_as_it_is_told(cli):
+def test_the_suggested_command_to_mask_a_partition_works(cli):
     cli("config", "--set", """partitions."it's a/b".redact=mark""")
     said = cli("ingest", "--no-embed", "-p", "it's a/b", stdin=SAYS)
     way = said.err.partition("marked; ")[2].partition(" hides them")[0]

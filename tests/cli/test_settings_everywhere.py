@@ -1,7 +1,7 @@
-"""Every setting, in every command that it concerns, from every place that may set it.
+"""Every setting, in every command that uses it, from every source that can set it.
 
-One rule decides each case: a command prints the same for a value, wherever the value was set and
-whatever the places below say, and something else for another value.
+Each case checks one rule: a command prints the same for a value wherever it is set, whatever
+sources of lower precedence say, and something else for another value.
 """
 
 import json
@@ -41,12 +41,12 @@ TRIM = ("trim", "--iteration", "3", "-p", "p")
 
 @dataclass(frozen=True)
 class Case:
-    """A setting and a command that it concerns.
+    """A setting and a command that uses it.
 
-    :param first: a value; by ``other`` the command must print something else.
-    :param flag: the option that stands for the setting.
-    :param also: what the file says besides.
-    :param model: the model that the command is given, whose table may hold the setting.
+    :param first: a value; with ``other`` the command must print something else.
+    :param flag: the option for the setting.
+    :param also: other lines of the settings file.
+    :param model: the model option of the command; its table may hold the setting.
     """
 
     setting: str
@@ -150,7 +150,7 @@ CASES = [
     Case("retention_days", ("forget", "--expired", "-p", "p", "--dry-run"), 1, 36_000),
     Case("embedding_model", ("embed",), "nobody/one", "nobody/other"),
 ]
-#: Settings that are about meaning: tried with vectors, in Python.
+#: Settings that need embeddings: tried in Python.
 BY_MEANING = {
     "similar_cosine": (-0.5, 0.9),
     "min_cosine": (0.9, 0.0),
@@ -159,7 +159,7 @@ BY_MEANING = {
     "excerpt_over": (10, 100_000),
 }
 
-#: Tried in test_links.py and test_summarize.py, which make the links and summaries they need.
+#: Tried in test_links.py and test_summarize.py, which create links and summaries.
 ELSEWHERE = {"link_cosine", "episodes"}
 
 
@@ -169,7 +169,7 @@ def test_every_setting_is_tried() -> None:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a store of two instances and a tool call, and an empty store."""
+    """Return a folder with a store of two instances and a tool call, and an empty store."""
     folder = tmp_path_factory.mktemp("made")
     start = datetime(2026, 5, 9, 12, tzinfo=UTC)
     words = ("the database has port 5432?", "no, port 6432", "what of lunch?", "soup and bread")
@@ -200,7 +200,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_command_goes_by_the_first_place_that_sets_a_value(
+def test_a_command_uses_the_source_of_highest_precedence(
     made: Path, tmp_path: Path, case: Case
 ) -> None:
     expected = _printed(made, tmp_path, case, {"file": case.first})
@@ -212,7 +212,7 @@ def test_a_command_goes_by_the_first_place_that_sets_a_value(
 
 
 def _printed(made: Path, folder: Path, case: Case, values: Mapping[str, Value]) -> Any:
-    """What the command prints, without what changes from run to run."""
+    """Return the output of a command without what differs between runs."""
     shutil.rmtree(folder / "world", ignore_errors=True)
     home = folder / "world" / "home"
     shutil.copytree(made, home)
@@ -242,7 +242,7 @@ def _printed(made: Path, folder: Path, case: Case, values: Mapping[str, Value]) 
 
 
 def _document(case: Case, values: Mapping[str, Value]) -> dict[str, Any]:
-    """The settings file."""
+    """Return the text of a settings file."""
     document: dict[str, Any] = deepcopy(dict(case.also or {}))
     tables: dict[str, Sequence[str]] = {
         "file": (),
@@ -259,7 +259,7 @@ def _document(case: Case, values: Mapping[str, Value]) -> dict[str, Any]:
 
 
 def _lasting(value: Any) -> Any:
-    """A document without ids, moments and durations; scores are rounded, for ages go on."""
+    """Return a document without ids, times and durations; scores are rounded, since ages grow."""
     if isinstance(value, dict):
         gone = {"id", "created_at", "timings_ms", "trace_id", "source_id", "origin"}
         return {key: _lasting(each) for key, each in value.items() if key not in gone}
@@ -270,7 +270,7 @@ def _lasting(value: Any) -> Any:
 
 @pytest.mark.parametrize("origin", ["flag", "environment", "partition", "file"])
 @pytest.mark.parametrize("setting", [*BY_MEANING, "link_cosine"])
-def test_a_setting_of_meaning_holds_from_every_place(
+def test_a_setting_for_embeddings_works_from_every_source(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, fake_embedder, setting, origin
 ) -> None:
     first, other = BY_MEANING.get(setting, (-1.0, 1.0))

@@ -1,4 +1,4 @@
-"""What a person sees: streams that are terminals."""
+"""Output on terminals."""
 
 import re
 import sqlite3
@@ -50,7 +50,7 @@ def test_no_color_leaves_no_escape_sequence(said, command):
 
 
 @pytest.mark.parametrize("command", READS, ids=lambda each: each[0])
-def test_a_pipe_gets_no_escape_sequence_whatever_the_environment_forces(said, command):
+def test_a_pipe_never_gets_escape_sequences(said, command):
     done = said(*command, env={"FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "COLORTERM": "truecolor"})
     assert done.out
     assert "\x1b" not in done.out + done.err
@@ -69,7 +69,7 @@ def test_a_document_goes_to_a_pipe_while_stderr_is_a_terminal(cli):
     assert shown.out.startswith("{")
 
 
-def test_a_terminal_is_shown_control_characters_and_does_not_obey_them(cli):
+def test_control_characters_are_made_visible_on_a_terminal(cli):
     cli.say(NASTY)
     for command in (["view"], ["search", "--keyword", "bell"], ["context", "what?"]):
         shown = cli.on_terminal(*command, env={"NO_COLOR": "1"}).out
@@ -87,9 +87,9 @@ def test_a_pipe_gets_control_characters_as_they_are(cli):
     assert NASTY in cli("context", "what?").out
 
 
-def test_control_characters_of_names_are_not_obeyed_on_stderr(cli):
+def test_control_characters_of_names_are_made_visible_on_stderr(cli):
     cli.say("hello", "-i", "evil")
-    with sqlite3.connect(cli.db) as raw:  # as an earlier version let it in
+    with sqlite3.connect(cli.db) as raw:  # an earlier version stored such names
         raw.execute("UPDATE messages SET instance = ?", ["evil\x1b[31m"])
     raw.close()
     arguments = ("view", "-i", "default")
@@ -98,7 +98,7 @@ def test_control_characters_of_names_are_not_obeyed_on_stderr(cli):
     assert "\x1b[31m" not in shown.err
 
 
-def test_a_terminal_shows_the_same_words_as_a_pipe_behind_dim_ids(said):
+def test_a_terminal_shows_the_same_text_as_a_pipe_after_dim_ids(said):
     piped = said("view", "--timestamps").out
     shown = said.on_terminal("view", "--timestamps").out
     assert re.sub(r"(?m)^#\d ", "", COLOUR.sub("", shown)) == piped
@@ -138,7 +138,7 @@ def test_times_are_local_on_a_terminal(cli):
     assert "2026-05-09T23:30:00+00:00 [" in cli("view", "--timestamps", env=zone).out
 
 
-def test_a_view_on_a_terminal_names_the_instance_where_there_are_several(cli):
+def test_a_view_on_a_terminal_names_the_instance_if_there_are_several(cli):
     cli.store({"content": "mine"}, {"content": "next door", "instance": "other"})
     plain = {"NO_COLOR": "1"}
     assert (
@@ -148,7 +148,7 @@ def test_a_view_on_a_terminal_names_the_instance_where_there_are_several(cli):
     assert cli.on_terminal("view", "-i", "other", env=plain).out == "#2 user: next door\n"
 
 
-def test_a_table_gives_way_to_a_narrow_terminal(said):
+def test_a_table_fits_a_narrow_terminal(said):
     asked = ("context", "why did we drop Redis in the end?", "--explain")
     for width, wanted, unwanted in ((60, "prio", "day"), (140, "text", "")):
         shown = said.on_terminal(*asked, streams=("stderr",), env={"COLUMNS": str(width)}).err
@@ -160,7 +160,7 @@ def test_a_table_gives_way_to_a_narrow_terminal(said):
         assert len([row for row in rows if " newest" in row]) == 2
 
 
-def test_no_word_of_a_title_is_broken_in_a_narrow_terminal(cli):
+def test_words_of_a_title_are_not_broken_on_a_narrow_terminal(cli):
     about = {"title": "Backgrounds of interprocess jobs", "source": "claude", "model": None}
     cli.store(
         {"content": "hi", "conversation_id": "0" * 8 + "-1111" * 3 + "-" + "2" * 12}
@@ -172,13 +172,13 @@ def test_no_word_of_a_title_is_broken_in_a_narrow_terminal(cli):
         assert all(len(line) <= width for line in shown.splitlines())
 
 
-def test_times_are_dim_and_what_was_said_is_not(said):
+def test_times_are_dim_and_messages_are_not(said):
     shown = said.on_terminal("view", "--timestamps").out
     assert re.search(r"\x1b\[2m20\d\d-", shown)
     assert not re.search(r"\x1b\[(\d+;)*2(;\d+)*m[^\x1b]*why did we", shown)
 
 
-def test_what_is_said_of_an_error_has_the_colour_of_the_terminal(cli):
+def test_errors_are_coloured_on_a_terminal(cli):
     shown = cli.on_terminal("view", "many", streams=("stderr",)).err
     assert re.fullmatch(
         r"\x1b\[1;31merror: \x1b\[0m[^\x1b]+\n\x1b\[33mhint: \x1b\[0m[^\x1b]+\n", shown
@@ -191,7 +191,7 @@ def test_a_long_line_is_not_broken_on_a_terminal(cli):
     assert COLOUR.sub("", cli.on_terminal("view").out) == f"#1 user: {text}\n"
 
 
-def test_markup_of_rich_in_a_message_is_only_text(cli):
+def test_rich_markup_in_a_message_is_printed_as_text(cli):
     cli.say("[bold]not bold[/bold] :smile: [/] 3 [link=x]")
     shown = COLOUR.sub("", cli.on_terminal("view").out)
     assert shown == "#1 user: [bold]not bold[/bold] :smile: [/] 3 [link=x]\n"
@@ -204,7 +204,7 @@ def test_a_context_without_a_question_on_a_terminal_is_wrong_usage(cli):
 
 
 @pytest.mark.parametrize("command", [["--help"], ["view", "--help"], []], ids=" ".join)
-def test_help_is_the_same_on_a_terminal_but_for_colour(cli, command):
+def test_help_on_a_terminal_differs_only_in_colour(cli, command):
     piped = cli(*command, env={"COLUMNS": "80"}).out
     shown = cli.on_terminal(*command, env={"COLUMNS": "80"}).out
     assert COLOUR.search(shown)

@@ -24,7 +24,7 @@ CUT = [SYSTEM, *OLD[2:], *TURN]
 
 @pytest.fixture
 def trim(cli):
-    """Run ``reservoir trim`` on a document given on stdin."""
+    """Return a function that runs ``reservoir trim`` on a document from stdin."""
 
     def trimming(document, *arguments, code=0, env=None):
         text = document if isinstance(document, str) else json.dumps(document)
@@ -33,12 +33,12 @@ def trim(cli):
     return trimming
 
 
-def test_a_list_on_stdin_comes_out_trimmed(trim):
+def test_a_list_from_stdin_is_trimmed(trim):
     done = trim(LIST, "--iteration", "2", "--budget", "500")
     assert done.document == CUT
 
 
-def test_a_body_comes_out_as_a_body(trim):
+def test_a_request_body_is_printed_as_a_request_body(trim):
     body = {"model": "m", "messages": LIST, "temperature": 0.5, "metadata": {"a": None}}
     done = trim(body, "--iteration", "2", "--budget", "500")
     assert done.document == {**body, "messages": CUT}
@@ -61,12 +61,12 @@ def test_an_anthropic_body_keeps_results_with_their_calls(trim):
 
 
 @pytest.mark.parametrize("form", ["openai", "anthropic", "auto"])
-def test_every_format_that_the_help_names_is_taken(trim, form):
+def test_every_format_in_the_help_is_accepted(trim, form):
     arguments = ("--iteration", "2", "--budget", "500", "--format", form)
     assert trim(LIST, *arguments).document == CUT
 
 
-def test_a_file_is_read_as_stdin_is(cli, trim, tmp_path):
+def test_a_file_is_read_like_stdin(cli, trim, tmp_path):
     file = tmp_path / "loop.json"
     file.write_text(json.dumps(LIST), encoding="utf-8")
     arguments = ("--iteration", "2", "--budget", "500")
@@ -75,7 +75,7 @@ def test_a_file_is_read_as_stdin_is(cli, trim, tmp_path):
     assert json.loads(file.read_text(encoding="utf-8")) == LIST
 
 
-def test_a_missing_file_is_1_and_named(cli, tmp_path):
+def test_a_missing_file_is_exit_1_and_named(cli, tmp_path):
     absent = str(tmp_path / "absent.json")
     done = cli("trim", absent, "--iteration", "2", "--budget", "500", code=1)
     assert absent in done.err
@@ -92,11 +92,11 @@ def test_a_missing_file_is_1_and_named(cli, tmp_path):
         pytest.param(("--iteration", "9", "--budget", "100000"), id="it fits"),
     ],
 )
-def test_what_needs_no_trimming_comes_out_as_it_went_in(trim, arguments):
+def test_a_short_list_is_printed_unchanged(trim, arguments):
     assert trim(LIST, *arguments).document == LIST
 
 
-def test_a_budget_under_500_becomes_500_and_is_told(trim):
+def test_a_budget_under_500_is_raised_to_500_with_a_note(trim):
     small = trim(LIST, "--iteration", "2", "--budget", "50")
     assert small.document == trim(LIST, "--iteration", "2", "--budget", "500").document == CUT
     assert "500" in small.err
@@ -110,13 +110,13 @@ def test_the_budget_of_the_setting_is_used_and_raised_to_500_too(trim):
     assert off.document == LIST
 
 
-def test_the_turn_starts_where_it_is_said(trim):
+def test_the_turn_starts_at_the_given_index(trim):
     arguments = ("--iteration", "2", "--budget", "500", "--turn-start")
     assert trim(LIST, *arguments, "3").document == LIST
     assert trim(LIST[:5], *arguments, "5").document == CUT[:3]
 
 
-def test_a_turn_behind_the_end_is_2(trim):
+def test_a_turn_after_the_end_is_exit_2(trim):
     done = trim(LIST, "--iteration", "2", "--budget", "500", "--turn-start", "9", code=2)
     assert "9" in done.err
     assert done.out == ""
@@ -142,7 +142,7 @@ def test_a_list_without_a_question_has_no_old_part(trim):
         '["x"]',
     ],
 )
-def test_what_is_no_list_of_messages_is_1(trim, document):
+def test_anything_but_a_list_of_messages_is_exit_1(trim, document):
     done = trim(document, "--iteration", "2", "--budget", "500", code=1)
     assert done.out == ""
     assert done.err.startswith("error: ")
@@ -162,7 +162,7 @@ def test_what_is_no_list_of_messages_is_1(trim, document):
         (),
     ],
 )
-def test_wrong_usage_is_2(trim, arguments):
+def test_wrong_usage_is_exit_2(trim, arguments):
     done = trim(LIST, *arguments, code=2)
     assert done.out == ""
     assert done.err.startswith("error: ")
@@ -179,13 +179,13 @@ def test_wrong_usage_is_2(trim, arguments):
     ],
     ids=["calls are a number", "id is a list", "use id is an object", "role is a list", "empty"],
 )
-def test_odd_messages_come_out_as_they_went_in(trim, odd):
+def test_odd_messages_are_printed_unchanged(trim, odd):
     done = trim([SYSTEM, *OLD, odd, *TURN], "--iteration", "2", "--budget", "500")
     assert done.document == [SYSTEM, *OLD[2:], odd, *TURN]
 
 
-def test_half_a_surrogate_pair_comes_out_as_it_went_in(trim):
-    # Valid JSON, and what a text that was cut in the middle of an emoji looks like.
+def test_half_a_surrogate_pair_is_printed_unchanged(trim):
+    # Valid JSON, as after cutting a text in the middle of an emoji.
     odd = {"role": "user", "content": "half of a pair: \ud83d"}
     assert trim([SYSTEM, odd, *TURN], "--iteration", "1").document == [SYSTEM, odd, *TURN]
 

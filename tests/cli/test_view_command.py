@@ -27,7 +27,7 @@ def test_oneline_puts_a_message_on_a_line(two):
     )
 
 
-def test_timestamps_stand_in_front_as_utc_and_short_trace(two):
+def test_timestamps_puts_utc_time_and_short_trace_before_each_message(two):
     shown = two("view", "--timestamps").out
     assert shown.startswith(
         "2026-05-09T14:23:01+00:00 [1b2c3d4e] user: first line\n  second line\n"
@@ -36,7 +36,7 @@ def test_timestamps_stand_in_front_as_utc_and_short_trace(two):
     assert re.search(form, shown)
 
 
-def test_timestamps_and_oneline_go_together(two):
+def test_timestamps_and_oneline_can_be_combined(two):
     assert two("view", "1", "--timestamps", "--oneline", "--role", "user").out == (
         "2026-05-09T14:23:01+00:00 [1b2c3d4e] user: first line\\n  second line\n"
     )
@@ -50,7 +50,7 @@ def test_ten_are_shown_unless_a_count_is_given_and_zero_shows_all(cli):
     assert cli("view", "0").out.splitlines() == lines
 
 
-def test_order_is_time_then_id_whatever_came_in_first(cli):
+def test_messages_are_ordered_by_time_then_id(cli):
     cli.say("later", "--at", "2026-03-01T00:00:00Z")
     cli.say("same time, second id", "--at", "2026-02-01T00:00:00Z")
     cli.say("same time, third id", "--at", "2026-02-01T00:00:00Z")
@@ -82,7 +82,7 @@ def test_json_and_jsonl_together_are_wrong_usage(cli):
     assert "--jsonl" in cli("view", "--json", "--jsonl", code=2).err
 
 
-def test_an_empty_store_views_as_zero_bytes_and_is_not_made(cli):
+def test_without_a_store_view_prints_nothing_and_creates_none(cli):
     done = cli("view")
     assert (done.out, done.err) == (
         "",
@@ -96,7 +96,7 @@ def test_an_empty_result_is_zero_bytes_of_jsonl_and_one_document_of_json(cli):
     assert cli("view", "--json").document == {"schema_version": 1, "messages": []}
 
 
-def test_a_view_that_finds_nothing_says_where_messages_lie(cli):
+def test_an_empty_view_says_where_messages_are(cli):
     cli.store(*({"content": f"m{number}", "instance": "chatgpt"} for number in range(812)))
     done = cli("view", "-i", "claude")
     assert done.out == ""
@@ -115,14 +115,14 @@ def test_a_view_that_finds_nothing_says_where_messages_lie(cli):
     )
 
 
-def test_a_view_of_another_partition_names_the_partition_that_has_messages(cli):
+def test_an_empty_view_of_a_partition_names_one_with_messages(cli):
     cli.say("hello", "-p", "work", "-i", "backend")
     told = cli("view").err
     assert told == "note: nothing in default; 1 message in work (-p work)\n"
 
 
 @pytest.mark.parametrize("command", [["view"], ["search", "--keyword", "hello"], ["conversations"]])
-def test_a_partition_that_is_misspelt_is_answered_by_the_nearest_names(cli, command):
+def test_a_misspelt_partition_gets_similar_names(cli, command):
     cli.store(
         *({"content": "fullest", "partition": "kitchen"} for _ in range(3)),
         *({"content": "near", "partition": "Work", "instance": each} for each in "ab"),
@@ -137,14 +137,14 @@ def test_a_partition_that_is_misspelt_is_answered_by_the_nearest_names(cli, comm
     )
 
 
-def test_a_filter_that_leaves_nothing_does_not_send_the_user_elsewhere(cli):
+def test_a_filter_that_matches_nothing_does_not_suggest_other_partitions(cli):
     cli.say("here", "--at", AT)
     cli.say("there", "-i", "other", "--at", AT)
     done = cli("view", "--role", "tool")
-    assert (done.out, done.err) == ("", "note: no message in default passes --role\n")
+    assert (done.out, done.err) == ("", "note: no message in default matches --role\n")
 
 
-def test_a_view_takes_the_whole_partition_unless_it_is_narrowed(cli):
+def test_a_view_shows_the_whole_partition_by_default(cli):
     cli.say("mine", "--at", "2026-01-01T00:00:00Z")
     cli.say("next door", "-i", "other", "--at", "2026-01-02T00:00:00Z")
     cli.say("another house", "-p", "work", "--at", "2026-01-03T00:00:00Z")
@@ -158,12 +158,12 @@ def test_a_view_takes_the_whole_partition_unless_it_is_narrowed(cli):
     assert cli("view", "-p", "work").out == "user: another house\n"
 
 
-def test_an_id_is_looked_for_in_all_instances_of_the_partition(cli):
+def test_an_id_is_searched_in_all_instances_of_the_partition(cli):
     number = cli.say("next door", "-i", "other")
     assert cli("view", "--id", str(number)).out == "user: next door\n"
 
 
-def test_an_id_of_another_partition_is_not_there(cli):
+def test_an_id_of_another_partition_is_not_found(cli):
     number = cli.say("another house", "-p", "work")
     done = cli("view", "--id", str(number), code=1)
     assert done.out == ""
@@ -171,7 +171,7 @@ def test_an_id_of_another_partition_is_not_there(cli):
     assert cli("view", "--id", str(number), "-p", "work").out == "user: another house\n"
 
 
-def test_several_ids_are_shown_in_the_order_of_time(two):
+def test_several_ids_are_shown_in_order_of_time(two):
     assert [row["id"] for row in two.rows("--id", "2", "--id", "1")] == [1, 2]
     assert two("view", "--id", "1", "--id", "7", code=1).out == ""
 
@@ -190,7 +190,7 @@ def test_a_day_is_part_of_since_and_not_of_until(cli):
     assert cli("view", "--until", "2026-05-09").out == "user: on the day before\n"
 
 
-def test_since_and_until_take_ages(cli):
+def test_since_and_until_accept_ages(cli):
     cli.say("long ago", "--at", "400d")
     cli.say("this morning", "--at", "3h")
     assert cli("view", "--since", "7d").out == "user: this morning\n"
@@ -231,7 +231,7 @@ def test_ids_may_be_shortened_and_numbers_may_have_a_hash(cli):
     assert "not a message number" in cli("view", "--id", "two", code=2).err
 
 
-def test_a_message_is_shown_amid_its_conversation(cli):
+def test_a_message_is_shown_with_its_neighbours(cli):
     cli.store(
         *({"content": f"m{number}", "conversation_id": "c"} for number in range(9)),
         {"content": "another", "conversation_id": "d"},
@@ -244,7 +244,7 @@ def test_a_message_is_shown_amid_its_conversation(cli):
     )
 
 
-def test_quiet_keeps_notes_away_wherever_it_stands(cli):
+def test_quiet_suppresses_notes_before_and_after_the_command(cli):
     cli.say("hello", "-p", "work")
     assert cli("view").err.startswith("note: ")
     assert (cli("view", "-q").err, cli("--quiet", "view").err) == ("", "")

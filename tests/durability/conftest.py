@@ -1,4 +1,4 @@
-"""Fixtures: the home of a user at a shell."""
+"""Homes of users at a shell."""
 
 import os
 import shutil
@@ -10,13 +10,13 @@ from trials import Home
 
 @pytest.fixture
 def person(tmp_path: Path) -> Home:
-    """A home without an embedding model."""
+    """Return a home without an embedding model."""
     return Home(tmp_path / "person")
 
 
 @pytest.fixture
 def person_with_model(tmp_path: Path, compiled_models: Path) -> Home:
-    """A home with its own compiled model, whose large files are links."""
+    """Return a home with its own compiled model, whose large files are hard links."""
     home = tmp_path / "person"
     for folder in compiled_models.glob("[!.]*"):
         copy = home / "cache" / "models" / folder.name
@@ -30,7 +30,7 @@ def person_with_model(tmp_path: Path, compiled_models: Path) -> Home:
 
 @pytest.fixture
 def without_rights() -> tuple[str, ...]:
-    """A prefix under which file modes hold, even for root."""
+    """Return a command prefix that makes file modes hold for root, too."""
     if os.name != "posix":
         pytest.skip("the modes of POSIX files")
     if os.geteuid() != 0:

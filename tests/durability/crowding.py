@@ -23,7 +23,7 @@ _ROWS = 300
 
 @dataclass
 class Run:
-    """One process: when it began, seconds by the wall clock, exit code, most memory in MB."""
+    """One process: start time, seconds of wall-clock time, exit code, peak memory in MB."""
 
     at: float
     seconds: float
@@ -33,13 +33,13 @@ class Run:
 
 @dataclass
 class Crowd:
-    """What a crowd came to.
+    """The results of a crowd.
 
-    :param runs: of each kind of command.
-    :param acknowledged: text by the id that was printed.
-    :param imported: rows of files whose import ended well.
-    :param unrecorded: questions that were answered without a record of their run.
-    :param log: (seconds since the beginning, bytes of the write-ahead log).
+    :param runs: processes by kind of command.
+    :param acknowledged: texts by the printed id.
+    :param imported: rows of files whose import succeeded.
+    :param unrecorded: questions whose run was not recorded.
+    :param log: (seconds since the start, bytes of the write-ahead log).
     """
 
     seconds: float = 0
@@ -54,12 +54,12 @@ class Crowd:
 
     @property
     def failed(self) -> int:
-        """Processes that did not end with 0."""
+        """Return the number of processes that failed."""
         return sum(run.code != 0 for some in self.runs.values() for run in some)
 
 
 class _Together:
-    """Loops of processes that end at a moment."""
+    """Loops that start processes until a point in time."""
 
     def __init__(self, home: Home, seconds: float) -> None:
         self.home, self.crowd = home, Crowd()
@@ -72,7 +72,7 @@ class _Together:
         return time.perf_counter() < self._end
 
     def run(self, kind: str, *arguments: str, stdin: str = "") -> str | None:
-        """Run one command; what it printed, or ``None`` if it failed."""
+        """Run one command; return its output, or ``None`` if it failed."""
         began = time.perf_counter()
         process = self.home.start(*arguments)
         process.stdin.write(stdin.encode())
@@ -87,7 +87,7 @@ class _Together:
         run = Run(began - self._began, now - began, code, usage.ru_maxrss / kilobytes)
         with self._lock:
             self.crowd.runs[kind].append(run)
-            # A question never waits for others to keep the record of its run.
+            # A question never waits for other writers in order to record its run.
             lines = err.splitlines()
             odd = [each for each in lines if "this run is not recorded" not in each]
             self.crowd.unrecorded += len(lines) - len(odd)
@@ -96,7 +96,7 @@ class _Together:
         return out if code == 0 else None
 
     def bring_in(self, number: int) -> None:
-        """Say one message after the other."""
+        """Store one message after the other."""
         chance, count = random.Random(number), 0
         more = () if number % 2 else ("--no-embed",)
         kind = "ingest" if number % 2 else "ingest --no-embed"
@@ -119,7 +119,7 @@ class _Together:
                 self.run("search", "search", question)
 
     def load(self, folder: Path) -> None:
-        """Import one file after the other, each of other messages."""
+        """Import one file after the other, each with other messages."""
         number = 0
         while self.going:
             number += 1
@@ -130,7 +130,7 @@ class _Together:
             file.unlink()
 
     def watch(self) -> None:
-        """Note how long the write-ahead log is."""
+        """Record the length of the write-ahead log."""
         log = self.home.db.with_name(self.home.db.name + "-wal")
         while self.going:
             length = log.stat().st_size if log.exists() else 0
@@ -147,7 +147,7 @@ def crowd(
     askers: int = 4,
     importers: int = 1,
 ) -> Crowd:
-    """Let many processes work on one store for some time, then look for what was lost."""
+    """Let many processes work on one store for some time, then look for lost messages."""
     home = Home(folder / "crowd", models)
     home.must("ingest", "--no-embed", stdin="the first one")
     work = _Together(home, seconds)
@@ -171,7 +171,7 @@ def crowd(
 
 
 def table(found: Crowd) -> str:
-    """Latencies, failures and memory as a Markdown table."""
+    """Return latencies, failures and memory as a Markdown table."""
     lines = [
         "| command | runs | failed | median s | 95 % | longest | MB, first third | last third |",
         "|---|---|---|---|---|---|---|---|",
@@ -190,7 +190,7 @@ def table(found: Crowd) -> str:
 
 
 def summary(found: Crowd) -> str:
-    """In one sentence what was kept, and how long the log was."""
+    """Summarise kept messages and the length of the log in a sentence."""
     third = found.seconds / 3
     early = max((size for at, size in found.log if at < third), default=0)
     late = max((size for at, size in found.log if at > 2 * third), default=0)

@@ -21,7 +21,7 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Passage
 
-#: What is asked of each damaged store; ``export`` says every text.
+#: Commands that are run on each damaged store; ``export`` prints every text.
 READING = (
     ("export", "--all-partitions"),
     ("view", "20", "--json"),
@@ -30,23 +30,23 @@ READING = (
     ("context", "why did the deploy of the queue fail?", "--budget", "600"),
     ("partitions",),
 )
-#: What a fault of the store may end with; ``doctor`` ends with 1.
+#: Exit codes of a damaged store; that of ``doctor`` is 1.
 _REFUSED = 3
 _PAGE = 4096
 
 
 @dataclass
 class Damages(Tally):
-    """A tally with what became of the damages.
+    """A tally that counts the outcomes of damage.
 
-    :param outcomes: how many were of no consequence, found, mended, and so on.
+    :param outcomes: how often damage had no effect, was found, was repaired, and so on.
     """
 
     outcomes: Counter[str] = field(default_factory=Counter)
 
 
 def build(folder: Path, count: int = 400, models: Path | None = None) -> Home:
-    """A store with vectors: the model's, or some of the right shape."""
+    """Build a store with embeddings by the model, or with random vectors."""
     home = Home(folder / "damaged", models)
     file = folder / "to-damage.jsonl"
     rows(file, random.Random(5), count)
@@ -71,7 +71,7 @@ def _invent_vectors(path: Path) -> None:
 
 
 def damage(data: bytes, chance: random.Random) -> tuple[bytes, str]:
-    """Flip bits, overwrite a sector or a page, or cut the end off; and how it was done."""
+    """Flip bits, overwrite a sector or a page, or truncate a file; return what was done."""
     kinds = ("a bit", "a bit", "a bit", "some bits", "a sector", "a page", "a page", "the end")
     kind = chance.choice(kinds)
     if kind == "the end":
@@ -88,7 +88,7 @@ def damage(data: bytes, chance: random.Random) -> tuple[bytes, str]:
 
 
 def damaged(home: Home, seed: int, trials: int) -> Damages:
-    """Damage a store again and again; each time everything is asked, mended, and restored."""
+    """Damage a store again and again; each time run all commands, repair it, and restore it."""
     base = home.folder / "base.db"
     backup = home.folder / "backup.db"
     copied(home.db, base)
@@ -118,7 +118,7 @@ def _texts(exported: str) -> dict[int, str]:
 
 
 def _ask(home: Home, expected: dict[tuple[str, ...], str], tally: Damages, where: str) -> None:
-    """Every command works, or refuses; nothing else."""
+    """Check that every command works or refuses."""
     noticed = other = False
     for command in READING:
         done = home(*command)
@@ -139,7 +139,7 @@ def _hold_to_form(done: Done, tally: Damages, where: str, *codes: int) -> None:
 
 
 def _mend(home: Home, said: dict[int, str], tally: Damages, where: str) -> None:
-    """``doctor`` finds what SQLite finds, and ``--repair`` loses nothing."""
+    """Check that ``doctor`` finds what SQLite finds, and that ``--repair`` loses nothing."""
     wrong = _sqlite_says(home.db)
     doctor = home("doctor")
     _hold_to_form(doctor, tally, f"doctor: {where}", 0, 1)
@@ -167,7 +167,7 @@ def _mend(home: Home, said: dict[int, str], tally: Damages, where: str) -> None:
 
 
 def _salvage(home: Home, said: dict[int, str], tally: Damages, where: str) -> None:
-    """What is left becomes a sound store, or there is nothing that could be read."""
+    """Check that salvaging gives a sound store, unless nothing can be read."""
     target = home.folder / "saved.db"
     done = home("doctor", "--salvage", str(target), "--json")
     _hold_to_form(done, tally, f"doctor --salvage: {where}", 0, _REFUSED)
@@ -187,7 +187,7 @@ def _salvage(home: Home, said: dict[int, str], tally: Damages, where: str) -> No
 
 
 def _restore(home: Home, backup: Path, said: dict[int, str], tally: Damages, where: str) -> None:
-    """The way back that is printed: move the files away, copy a backup there."""
+    """Follow the printed hint: move the files away and copy a backup there."""
     for each in home.folder.glob("reservoir.db*"):
         each.unlink()
     home.db.write_bytes(backup.read_bytes())
@@ -196,7 +196,7 @@ def _restore(home: Home, backup: Path, said: dict[int, str], tally: Damages, whe
 
 
 def _sqlite_says(path: Path) -> bool:
-    """Whether ``PRAGMA integrity_check`` finds anything wrong."""
+    """Return whether ``PRAGMA integrity_check`` finds a fault."""
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
             return connection.execute("PRAGMA integrity_check").fetchall() != [("ok",)]
@@ -205,7 +205,7 @@ def _sqlite_says(path: Path) -> bool:
 
 
 def _readable(path: Path) -> int:
-    """How many messages SQLite reads before it gives up."""
+    """Return how many messages SQLite reads before an error."""
     count = 0
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:

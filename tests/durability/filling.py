@@ -1,4 +1,4 @@
-"""A disk that is full at a random point, by a limit or by a small file system."""
+"""Let a disk be full at a random point, by a limit or a small file system."""
 
 import random
 import subprocess
@@ -11,7 +11,7 @@ from trials import Home, Tally, copied, faults, settle
 
 
 def room(most: int) -> Callable[[], None]:
-    """Limit the length of files a process can write, as a quota does."""
+    """Limit the size of files that a process can write, as a quota does."""
 
     def limit() -> None:
         import resource
@@ -22,7 +22,7 @@ def room(most: int) -> Callable[[], None]:
 
 
 def limited(folder: Path, seed: int, trials: int, count: int = 1_500) -> Tally:
-    """Files that may not grow: an import, a message or a forgetting that breaks off anywhere."""
+    """Limit the size of files so that an import, a message or a deletion fails anywhere."""
     home, chance = Home(folder / "limited"), random.Random(seed)
     file = folder / "to-fill.jsonl"
     rows(file, chance, count, needle_every=10)
@@ -52,7 +52,7 @@ def limited(folder: Path, seed: int, trials: int, count: int = 1_500) -> Tally:
                 copied(filled, home.db)
                 done = home(*forget, preexec_fn=room(limit))
                 gone = done.code == 0 or "messages are gone" in done.err
-                # What is there besides is what was meant to go, all of it or nothing.
+                # The other rows are those to be forgotten, all or none of them.
                 there = home.rows("*")
                 found = [*there, *(meant if gone else ())]
                 tally.hold(gone == meant.isdisjoint(there), f"half forgotten, {where}")
@@ -67,7 +67,7 @@ def limited(folder: Path, seed: int, trials: int, count: int = 1_500) -> Tally:
 
 
 def small_disk(folder: Path, seed: int, trials: int, count: int = 1_500) -> Tally | None:
-    """A file system of some hundred kilobytes that others fill up; ``None`` if none can be made."""
+    """Fill up a file system of some hundred kilobytes; return ``None`` if none can be mounted."""
     chance = random.Random(seed)
     file = folder / "to-disk.jsonl"
     rows(file, chance, count)
@@ -88,7 +88,7 @@ def small_disk(folder: Path, seed: int, trials: int, count: int = 1_500) -> Tall
                 tally.hit += done.code != 0
                 tally.hold(done.code == 0 or done.told, f"not told, {where}: {done.err[-200:]}")
                 if acknowledged:
-                    (disk / "room").unlink()  # somebody makes room
+                    (disk / "room").unlink()  # free some space
                     there = dict(home.rows())
                     tally.lost += sum(number not in there for number in acknowledged)
                     tally.hold(not faults(home.db), f"a fault, {where}")
@@ -100,7 +100,7 @@ def small_disk(folder: Path, seed: int, trials: int, count: int = 1_500) -> Tall
 
 @contextmanager
 def _mounted(folder: Path, kilobytes: int) -> Iterator[Path | None]:
-    """A small file system with a file in it that can be removed to make room."""
+    """Mount a small file system with a file that can be removed to free space."""
     folder.mkdir(exist_ok=True)
     size = f"size={kilobytes + 256}k"
     mount = ["mount", "-t", "tmpfs", "-o", size, "none", str(folder)]

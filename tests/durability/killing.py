@@ -26,7 +26,7 @@ NEEDLE = "zebrafish"
 
 
 def text(chance: random.Random, number: int, *, long: bool = True) -> str:
-    """A message that no other trial has; seldom one of many pages, if it may be long."""
+    """Return a unique message; if long ones are allowed, seldom one of many pages."""
     count = 20_000 if long and chance.random() < 0.1 else chance.randint(1, 80)
     return f"{number}: {' '.join(chance.choices(_WORDS, k=count))} end of {number}"
 
@@ -34,7 +34,7 @@ def text(chance: random.Random, number: int, *, long: bool = True) -> str:
 def rows(
     file: Path, chance: random.Random, count: int, *, needle_every: int = 0, name: str = "row"
 ) -> None:
-    """Write an export of conversations with ids and times of their own."""
+    """Write an export of conversations with their own ids and times."""
     start = datetime(2026, 1, 1, tzinfo=UTC)
     with file.open("w", encoding="utf-8") as lines:
         for number in range(count):
@@ -56,7 +56,7 @@ def rows(
 
 
 def ingest(folder: Path, seed: int, trials: int) -> Tally:
-    """Messages from stdin: an id on stdout means that it is on disk."""
+    """Kill commands that store a message: a printed id means that it is on disk."""
     home, chance = Home(folder / "ingest"), random.Random(seed)
     home.must("ingest", "--no-embed", stdin="the first one")
     seconds = home.seconds("ingest", "--no-embed", stdin="the first one")
@@ -85,7 +85,7 @@ def ingest(folder: Path, seed: int, trials: int) -> Tally:
 
 
 def bring_in(folder: Path, seed: int, trials: int, count: int = 4_000) -> Tally:
-    """An import, killed up to three times and then run to its end, against one that was not."""
+    """Compare an import that was killed up to three times and resumed with an uninterrupted one."""
     chance = random.Random(seed)
     file = folder / "rows.jsonl"
     rows(file, chance, count)
@@ -115,7 +115,7 @@ def bring_in(folder: Path, seed: int, trials: int, count: int = 4_000) -> Tally:
 
 
 def embed(folder: Path, seed: int, trials: int, models: Path, count: int = 1_200) -> Tally:
-    """Vectors in the making: what is done is done, what is not is pending."""
+    """Kill ``embed``: each message has complete vectors or is pending."""
     home, chance = Home(folder / "embed", models), random.Random(seed)
     file = folder / "to-embed.jsonl"
     rows(file, chance, count)
@@ -143,7 +143,7 @@ def embed(folder: Path, seed: int, trials: int, models: Path, count: int = 1_200
 
 
 def _embedded(home: Home) -> tuple[int, ...]:
-    """How many messages, vectors and pending ones there are, and messages that ranking reads."""
+    """Return the numbers of messages, embedded, pending and rankable messages."""
     with closing(sqlite3.connect(home.db)) as connection:
         counts = ("messages", "embeddings", "pending")
         found = [connection.execute(f"SELECT COUNT(*) FROM {each}").fetchone() for each in counts]
@@ -152,7 +152,7 @@ def _embedded(home: Home) -> tuple[int, ...]:
 
 
 def forget(folder: Path, seed: int, trials: int, count: int = 1_000) -> Tally:
-    """Forgetting: all of it or nothing, and then no word of it in any file."""
+    """Kill ``forget``: all or nothing is forgotten, and no word of it is left in any file."""
     home, chance = Home(folder / "forget"), random.Random(seed)
     file = folder / "to-forget.jsonl"
     rows(file, chance, count, needle_every=5)
@@ -188,7 +188,7 @@ def forget(folder: Path, seed: int, trials: int, count: int = 1_000) -> Tally:
 
 
 def older_store(path: Path, version: int, count: int) -> None:
-    """A store as an older program left it: the migrations up to a version, and messages."""
+    """Create a store of an older schema version, with messages."""
     with closing(sqlite3.connect(path)) as connection:
         database = Database(connection)
         names = [each.name for each in migrations.pending(database)]
@@ -213,7 +213,7 @@ def older_store(path: Path, version: int, count: int) -> None:
 
 
 def compile_model(folder: Path, seed: int, trials: int) -> Tally:
-    """The first use of the model, which compiles it: whole, or not there; the message is safe."""
+    """Kill the first use of the model: it is compiled or absent, and the message is stored."""
     name = "sentence-transformers/all-MiniLM-L6-v2"
     home = Home(folder / "compile", RESERVOIR_EMBEDDING_MODEL=name)
     chance, models = random.Random(seed), home.folder / "cache" / "models"
@@ -222,15 +222,15 @@ def compile_model(folder: Path, seed: int, trials: int) -> Tally:
     with tally.timed():
         for number in range(trials):
             where = f"seed {seed} at {number}"
-            shutil.rmtree(models, ignore_errors=True)  # the last one may have begun nothing
+            shutil.rmtree(models, ignore_errors=True)  # if the last process compiled nothing
             said = f"said while it compiles, {number}"
-            # The first seconds load libraries; whoever is killed there has begun nothing.
+            # The first seconds only load libraries.
             done = home.killed(chance, seconds, "ingest", stdin=said)
             tally.trials += 1
             tally.hit += done.code < 0
             tally.lost += (said,) not in home.rows("content") and bool(done.out)
             finished = models.glob("[!.]*") if models.exists() else ()
-            tally.hold(not any(map(compiled_models.damaged, finished)), f"half a model, {where}")
+            tally.hold(not any(map(compiled_models.is_damaged, finished)), f"half a model, {where}")
             tally.hold(not faults(home.db), f"a fault, {where}")
         home.must("embed")
         tally.hold(home("doctor").code == 0, f"doctor finds a fault, seed {seed}")
@@ -239,7 +239,7 @@ def compile_model(folder: Path, seed: int, trials: int) -> Tally:
 
 
 def migrate(folder: Path, seed: int, trials: int, count: int = 3_000) -> Tally:
-    """An older store that is brought up to date by whatever command comes first."""
+    """Kill the migration of an older store, by whatever command comes first."""
     home, chance = Home(folder / "migrate"), random.Random(seed)
     bases = {}
     for version in range(1, SCHEMA_VERSION):
@@ -271,7 +271,7 @@ def migrate(folder: Path, seed: int, trials: int, count: int = 3_000) -> Tally:
 
 
 def write_settings(folder: Path, seed: int, trials: int) -> Tally:
-    """Settings: the old file or the new one, and every remark in it."""
+    """Kill changes of settings: the file is the old or the new one, with all comments."""
     home, chance = Home(folder / "settings"), random.Random(seed)
     remarks = "".join(f"# remark {number}\n" for number in range(200))
     home.config.write_text(f"{remarks}recent_context_size = 7  # behind it\n", encoding="utf-8")
@@ -297,7 +297,7 @@ def write_settings(folder: Path, seed: int, trials: int) -> Tally:
 
 
 def back_up(folder: Path, seed: int, trials: int) -> Tally:
-    """A copy that replaces an older one: that, or the new one whole."""
+    """Kill a backup that replaces a file: that is the old one or the complete new one."""
     home, chance = Home(folder / "backup"), random.Random(seed)
     file, target = folder / "to-copy.jsonl", folder / "copy.db"
     rows(file, chance, 4_000)
@@ -328,7 +328,7 @@ def _said(path: Path) -> list[tuple[int, str]]:
 
 
 def session_lines(first: int, count: int) -> str:
-    """Return a part of a session of Claude Code: questions and replies in turn."""
+    """Return a part of a session of Claude Code, with alternating questions and replies."""
     lines = []
     for number in range(first, first + count):
         role = ("user", "assistant")[number % 2]
@@ -346,7 +346,7 @@ def session_lines(first: int, count: int) -> str:
 
 
 def sync(folder: Path, seed: int, trials: int, count: int = 2_400) -> Tally:
-    """Files that grow between syncs which are killed: every message once, and no fault."""
+    """Kill syncs of growing files: every message is stored once, and there is no fault."""
     home, chance = Home(folder / "sync"), random.Random(seed)
     sessions = folder / "sessions"
     sessions.mkdir()
@@ -364,7 +364,7 @@ def sync(folder: Path, seed: int, trials: int, count: int = 2_400) -> Tally:
     written = count
     with tally.timed():
         for number in range(trials):
-            if number % 2:  # from the beginning once more
+            if number % 2:  # once more from the beginning
                 home.must(*command)
                 copied(base, home.db)
             if number % 3:
@@ -392,7 +392,7 @@ def sync(folder: Path, seed: int, trials: int, count: int = 2_400) -> Tally:
     return tally
 
 
-#: Those that need no model.
+#: Kinds of trials that need no model.
 KINDS: dict[str, Callable[[Path, int, int], Tally]] = {
     "ingest": ingest,
     "import": bring_in,

@@ -1,4 +1,4 @@
-"""Take the server away while processes write to it: restarts, ended connections, failover.
+"""Take the server away while threads write to it: restarts, ended connections, failover.
 
 Each kind of trial is a function ``(folder, seed, trials) → Tally``. In its note a tally says how
 many commits were left in doubt, and how many acknowledged messages an asynchronous standby lacked.
@@ -36,12 +36,12 @@ _TERMINATE = (
 
 @dataclass
 class Writers:
-    """Threads that store one message after the other, each through a store of its own.
+    """Threads that store one message after the other, each by its own store object.
 
-    :param name: stands in each text, and is no other's.
+    :param name: a unique name that is in each text.
     :param stored: the text of each acknowledged message.
-    :param doubtful: texts whose commit was not answered.
-    :param errors: what the store said.
+    :param doubtful: texts whose commit was not confirmed.
+    :param errors: errors that the store raised.
     """
 
     url: str
@@ -56,7 +56,7 @@ class Writers:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Let the threads write while a block runs, and until each has written some more."""
+        """Let the threads write while a block runs, and until each has stored more messages."""
         threads = [threading.Thread(target=self._run, args=(n,)) for n in range(_WRITERS)]
         for thread in threads:
             thread.start()
@@ -113,7 +113,7 @@ class Writers:
                 self.doubtful.add(doubtful)
 
     def check(self, url: str, tally: Tally, where: str) -> int:
-        """Note what is wrong; return how many acknowledged messages the server lacks."""
+        """Record faults; return how many acknowledged messages the server lacks."""
         tally.wrong += [f"{crash}, {where}" for crash in self.crashes]
         for error in self.errors:
             clear = error.exit_code == 3 and error.hint and "\n" not in error.message
@@ -140,7 +140,7 @@ def _kill(server: PostgresServer) -> None:
     server.start()
 
 
-#: What is done to the server.
+#: Faults that are inflicted on the server.
 _FAULTS: tuple[Callable[[PostgresServer], None], ...] = (
     _terminate,
     _kill,
@@ -155,7 +155,7 @@ def connections(folder: Path, seed: int, trials: int) -> Tally:
 
 
 def pooled(folder: Path, seed: int, trials: int) -> Tally:
-    """The same behind pgbouncer in transaction mode."""
+    """Do the same through pgbouncer in transaction mode."""
     return _connections("… behind pgbouncer", folder, seed, trials, pool=True)
 
 
@@ -192,7 +192,7 @@ def _connections(what: str, folder: Path, seed: int, trials: int, *, pool: bool)
 
 @contextmanager
 def _command(home: Home, url: str, text: str) -> Iterator[list[Done]]:
-    """Store a message by a command that runs beside a block; its answer is there at the end."""
+    """Store a message by a command while a block runs; its output is available at the end."""
     process = home.start("--db", url, "ingest", "--no-embed")
     process.stdin.write(text.encode())
     process.stdin.close()
@@ -206,7 +206,7 @@ def _command(home: Home, url: str, text: str) -> Iterator[list[Done]]:
 
 
 def _is_right(done: Done, url: str, text: str) -> bool:
-    """Return whether a command stored its message once, or refused in a line with a hint."""
+    """Return whether a command stored its message once, or refused with a one-line error."""
     with closing(open_store(url)) as store:
         there = [each.id for each in store.last(Scope(None), 0) if each.content == text]
     if done.code == 0:
@@ -215,12 +215,12 @@ def _is_right(done: Done, url: str, text: str) -> bool:
 
 
 def failover(folder: Path, seed: int, trials: int) -> Tally:
-    """Kill the primary; each commit waited for the standby, which takes over."""
+    """Kill the primary and promote a synchronous standby."""
     return _failover("failover, synchronous", seed, trials, synchronous=True)
 
 
 def failover_asynchronous(folder: Path, seed: int, trials: int) -> Tally:
-    """Kill the primary, and let a standby take over that no commit waited for."""
+    """Kill the primary and promote an asynchronous standby."""
     return _failover("failover, asynchronous", seed, trials, synchronous=False)
 
 
@@ -268,7 +268,7 @@ def _both(primary: PostgresServer, standby: PostgresServer, database: str) -> st
 
 
 def _replicate(primary: PostgresServer, *, synchronous: bool) -> None:
-    """Wait until the standby streams; if synchronous, commits wait for it from here on."""
+    """Wait until the standby streams; if synchronous, make commits wait for it."""
     if synchronous:
         primary.sql("ALTER SYSTEM SET synchronous_standby_names = '*'")
         primary.sql("SELECT pg_reload_conf()")

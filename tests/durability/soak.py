@@ -1,4 +1,4 @@
-"""The long form of ``tests/durability``: kills, damage, full disks, load, servers that vanish.
+"""The long form of ``tests/durability``: kills, damage, full disks, load, lost servers.
 
     PYTHONPATH=tests/support python tests/durability/soak.py [OPTION…] [KIND…]
 
@@ -29,7 +29,7 @@ KINDS = (*killing.KINDS, "embed", "compile", "limit", "disk", "damage", *losing.
 
 
 def main() -> int:
-    """Try everything that is asked for, and print."""
+    """Run the selected trials and print their results."""
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(KINDS))
     options.add_argument("--trials", type=int, default=200, help="of each kind of kill")
@@ -100,7 +100,7 @@ def _load(folder: Path, seconds: float, models: Path | None) -> bool:
 
 
 def _compiled(folder: Path) -> Path:
-    """A folder of compiled models for all homes."""
+    """Return a folder of compiled models that all homes share."""
     home = Home(folder, RESERVOIR_EMBEDDING_MODEL="sentence-transformers/all-MiniLM-L6-v2")
     home.must("ingest", stdin="compiles the model")
     with closing(sqlite3.connect(home.db)) as connection:

@@ -24,7 +24,7 @@ def test_random_damage_is_detected_repaired_or_restored(tmp_path: Path) -> None:
 
 @pytest.fixture
 def filled(person: Home) -> Home:
-    """Three messages in one file, nothing in its log."""
+    """Return a home with three messages and an empty write-ahead log."""
     for number in range(3):
         person.must("ingest", "--no-embed", stdin=f"message number {number} about redis")
     settle(person.db)
@@ -39,7 +39,7 @@ def overwrite(path: Path, old: bytes, new: bytes) -> None:
 
 
 def drop_from_index(path: Path) -> None:
-    """Make an index forget a row, as a lost page does."""
+    """Remove a row from an index, as a lost page does."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA writable_schema = ON")
         sql = "CREATE INDEX messages_by_trace ON messages (partition, trace_id)"
@@ -104,7 +104,7 @@ def test_invalid_text_is_refused_detected_and_repaired(filled: Home) -> None:
     assert "1 message cannot be read: 2" in found.out
     mended = filled("doctor", "--repair")
     assert mended.code == 0
-    assert "became U+FFFD in messages 2" in mended.out
+    assert "replaced by U+FFFD in messages 2" in mended.out
     assert filled.rows("content", "id = 2") == [("message number \ufffd about redis",)]
     assert len(filled.must("view", "0").out.splitlines()) == 3
 
@@ -122,7 +122,7 @@ def test_an_impossible_value_is_an_error_that_names_the_message(filled: Home) ->
 def test_a_repair_that_cannot_read_a_message_changes_nothing_and_gives_a_hint(
     filled: Home,
 ) -> None:
-    drop_from_index(filled.db)  # or there would be no reason to write it anew
+    drop_from_index(filled.db)  # a reason to rewrite the index
     with closing(sqlite3.connect(filled.db)) as connection, connection:
         connection.execute("PRAGMA ignore_check_constraints = ON")
         connection.execute("UPDATE messages SET role = 'uses' WHERE id = 2")
@@ -151,7 +151,7 @@ def test_unreadable_ranking_data_is_detected_and_rebuilt(tmp_path: Path, column:
 
 def test_an_empty_store_with_a_log_is_refused(person: Home) -> None:
     person.must("ingest", "--no-embed", stdin="kept in the log")
-    with closing(sqlite3.connect(person.db)) as reader:  # keeps the log from being emptied
+    with closing(sqlite3.connect(person.db)) as reader:  # keeps the log from being truncated
         reader.execute("SELECT * FROM messages").fetchone()
         person.must("ingest", "--no-embed", stdin="kept in the log too")
         log = person.db.with_name("reservoir.db-wal").read_bytes()
@@ -191,7 +191,9 @@ def test_the_printed_recovery_steps_work(filled: Home, tmp_path: Path) -> None:
     ],
     ids=["partition", "partition in JSON", "time", "number", "row"],
 )
-def test_what_damaged_rows_end_in_is_named(tmp_path: Path, damage: str, command: list[str]) -> None:
+def test_errors_of_damaged_rows_name_the_cause(
+    tmp_path: Path, damage: str, command: list[str]
+) -> None:
     home = damaging.build(tmp_path, 20)
     with closing(sqlite3.connect(home.db, isolation_level=None)) as connection:
         connection.execute("PRAGMA ignore_check_constraints = ON")
@@ -205,14 +207,14 @@ def test_what_damaged_rows_end_in_is_named(tmp_path: Path, damage: str, command:
 
 
 def zero_page(path: Path, number: int) -> None:
-    """Fill a page of a file with zeros; the first has number 1."""
+    """Fill a page of a file with zeros; the first page is number 1."""
     with path.open("r+b") as file:
         file.seek((number - 1) * 4096)
         file.write(bytes(4096))
 
 
 def page_of(path: Path, text: str) -> int:
-    """The number of the page on which a text stands."""
+    """Return the number of the page that holds a text."""
     return path.read_bytes().index(text.encode()) // 4096 + 1
 
 
@@ -228,7 +230,7 @@ MADE_AGAIN = [
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """A store with vectors on many pages."""
+    """Return a home with a store with embeddings on many pages."""
     return damaging.build(tmp_path_factory.mktemp("sound"), 120)
 
 
@@ -268,7 +270,7 @@ def test_a_damaged_model_name_is_restored_from_the_vectors(sound: Home, tmp_path
 
 @pytest.fixture
 def bad_page(sound: Home, tmp_path: Path) -> Home:
-    """A store of which one page of messages is lost."""
+    """Return a home with a store that has lost a page of messages."""
     home = Home(tmp_path / "home")
     home.folder.mkdir(exist_ok=True)
     copied(sound.db, home.db)
@@ -320,7 +322,7 @@ def test_a_truncated_store_is_salvaged_as_far_as_possible(sound: Home, tmp_path:
     path.write_bytes(data[: len(data) // 2])
     assert sound("--db", str(path), "view").code == 3
     lost = backup.salvage(str(path), target, 0.85)
-    assert (lost.saved, lost.messages) == (120, 0)  # it is the vectors that lie behind
+    assert (lost.saved, lost.messages) == (120, 0)  # the embeddings are at the end of the file
     with closing(sqlite3.connect(target)) as connection:
         saved = connection.execute("SELECT id, content FROM messages ORDER BY id").fetchall()
     assert saved == sound.rows("id, content")
@@ -396,6 +398,6 @@ def test_a_text_of_zeros_is_reported(person: Home) -> None:
     assert person("view", "0").code == 3
     assert person("doctor").code == 1
     mended = person("doctor", "--repair")
-    assert "became U+FFFD in messages 1" in mended.out
+    assert "replaced by U+FFFD in messages 1" in mended.out
     assert person("doctor").code == 0
     assert "\0" not in person.must("view", "0").out

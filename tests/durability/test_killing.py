@@ -1,4 +1,4 @@
-"""kill -9 at random instants of everything that writes: short forms of ``make soak``."""
+"""Kill every writing command at random instants: short forms of ``make soak``."""
 
 import re
 import shutil
@@ -10,7 +10,7 @@ import pytest
 from trials import RESERVOIR, Home
 
 TRIALS = 6
-#: A run tries what the last one tried; `make soak` tries more.
+#: Every run repeats the same trials; `make soak` tries more.
 SEED = 1
 
 

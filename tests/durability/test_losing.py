@@ -1,4 +1,4 @@
-"""A server that goes away in mid-use: short forms of the trials of ``losing``."""
+"""A server that disappears while it is used: short forms of the trials of ``losing``."""
 
 import threading
 import time
@@ -22,7 +22,7 @@ from reservoir_cli.storage.postgres.store import PostgresStore
 from reservoir_cli.tokens import load_counter
 
 TRIALS = {"connection": 4, "pool": 2, "failover": 1}
-#: A run tries what the last one tried; `make soak` tries more.
+#: Every run repeats the same trials; `make soak` tries more.
 SEED = 1
 EVERYWHERE = Scope(None)
 
@@ -31,9 +31,7 @@ if installed("18") is None:
 
 
 @pytest.mark.parametrize("kind", TRIALS)
-def test_a_server_that_goes_away_loses_nothing_and_doubles_nothing(
-    tmp_path: Path, kind: str
-) -> None:
+def test_a_lost_server_loses_and_duplicates_no_message(tmp_path: Path, kind: str) -> None:
     if kind not in losing.possible():
         pytest.skip("pgbouncer is not installed: apt-get install pgbouncer")
     tally = losing.KINDS[kind](tmp_path, SEED, TRIALS[kind])
@@ -44,7 +42,7 @@ def test_a_server_that_goes_away_loses_nothing_and_doubles_nothing(
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:
-    """A server of its own, which can be stopped and reconfigured."""
+    """Start a server that a test may stop and reconfigure."""
     made = PostgresServer()
     yield made
     made.remove()
@@ -74,7 +72,7 @@ def end_connections(url: str) -> None:
     )
 
 
-def test_a_store_answers_again_when_its_server_is_back(server: PostgresServer, url: str) -> None:
+def test_a_store_works_again_when_its_server_is_back(server: PostgresServer, url: str) -> None:
     with closing(open_store(url)) as store:
         say(store, "before")
         server.stop()
@@ -89,7 +87,7 @@ def test_a_store_answers_again_when_its_server_is_back(server: PostgresServer, u
         assert contents(store) == ["before", "after"]
 
 
-def test_a_write_is_done_again_if_the_connection_ends_in_the_middle(
+def test_a_write_is_retried_if_its_connection_is_lost(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index, ended = PostgresStore._index, []
@@ -108,7 +106,7 @@ def test_a_write_is_done_again_if_the_connection_ends_in_the_middle(
         assert store.problems() == []
 
 
-def test_a_read_is_done_again_if_the_connection_ends_in_the_middle(url: str) -> None:
+def test_a_read_is_retried_if_its_connection_is_lost(url: str) -> None:
     ended = []
 
     def read() -> list[str]:
@@ -121,10 +119,10 @@ def test_a_read_is_done_again_if_the_connection_ends_in_the_middle(url: str) -> 
 
     with closing(open_store(url)) as store:
         say(store, "kept")
-        assert store._seen(read) == ["kept"]
+        assert store._run_read(read) == ["kept"]
 
 
-def test_inside_a_transaction_of_the_caller_nothing_is_done_again(url: str) -> None:
+def test_nothing_is_retried_in_a_transaction_of_the_caller(url: str) -> None:
     def write() -> None:
         with store.write():
             say(store, "rolled back")
@@ -137,10 +135,10 @@ def test_inside_a_transaction_of_the_caller_nothing_is_done_again(url: str) -> N
         assert contents(store) == []
 
 
-def test_a_commit_that_is_not_answered_is_reported_and_not_repeated(
+def test_an_unconfirmed_commit_is_reported_and_not_repeated(
     server: PostgresServer, url: str
 ) -> None:
-    """The commit waits for a standby that does not exist, and its connection ends."""
+    """The commit waits for a missing standby when its connection is ended."""
     errors: list[ReservoirError] = []
 
     def write() -> None:
@@ -185,7 +183,7 @@ def _await_commit(server: PostgresServer) -> None:
     raise AssertionError("nothing waits for the standby")
 
 
-def test_a_url_with_several_servers_is_shown_as_it_can_be_typed() -> None:
+def test_a_url_with_several_servers_is_shown_in_a_form_that_can_be_typed() -> None:
     for url in (
         "postgresql://me@one:5432,two:5433/memory",
         "postgresql://me@one,two/memory",
@@ -196,7 +194,7 @@ def test_a_url_with_several_servers_is_shown_as_it_can_be_typed() -> None:
     assert place_of(one_port) == "postgresql://one:5433,two:5433/memory"
 
 
-def test_no_server_that_can_be_written_to_is_an_error_in_a_line(
+def test_no_writable_server_is_a_one_line_error(
     server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reservoir_cli.storage.postgres.connection._PAUSE", 0.001)

@@ -1,4 +1,4 @@
-"""A compiled model that goes bad, or goes away while it is used."""
+"""A compiled model that is damaged or deleted while it is used."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import killing
 import pytest
-from trials import Home
+from trials import PATIENCE, Home
 
 
 def weights(home: Home) -> Path:
@@ -18,7 +18,7 @@ def weights(home: Home) -> Path:
 
 
 def unlinked(path: Path) -> None:
-    """Give a file a copy of its own: it may be one with the file of other tests."""
+    """Replace a hard link, which other tests may share, by a copy."""
     copy = path.with_name("copy")
     shutil.copy2(path, copy)
     copy.replace(path)
@@ -57,15 +57,16 @@ def test_embedding_works_if_the_cache_is_deleted_meanwhile(
     place = weights(person).parent
     while process.poll() is None and not _maps(process.pid, place):
         time.sleep(0.005)
-    shutil.rmtree(person.folder / "cache")
-    _, err = process.communicate()
+    while (person.folder / "cache").exists():  # the process may write to it meanwhile
+        shutil.rmtree(person.folder / "cache", ignore_errors=True)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     assert person.rows("COUNT(*)", "id IN (SELECT message_id FROM embeddings)") == [(60,)]
     assert person.rows("COUNT(*)", "id IN (SELECT message_id FROM pending)") == [(0,)]
 
 
 def _maps(pid: int, folder: Path) -> bool:
-    """Whether a process has the model open."""
+    """Return whether a process has the model open."""
     if not Path("/proc/self/maps").exists():
         pytest.skip("needs /proc")
     try:

@@ -1,4 +1,4 @@
-"""A file that becomes a store: no log of another file is replayed over it."""
+"""Putting a store in place: the log of another file is never replayed over it."""
 
 import os
 import sqlite3
@@ -14,7 +14,7 @@ from reservoir_cli import Reservoir
 from reservoir_cli.errors import ReservoirError, StoreCorruptError, StoreError
 from reservoir_cli.maintenance import backup as maintenance
 from reservoir_cli.messages import Message
-from reservoir_cli.storage.sqlite.replace_file import check_count, published
+from reservoir_cli.storage.sqlite.replace_file import check_count, publish
 
 COUNT = 200
 NEWER = 300
@@ -32,7 +32,7 @@ def say(path: Path, first: int, count: int) -> None:
 
 
 def numbers(path: Path) -> list[int]:
-    """The numbers of the messages that a store holds, which has to be sound."""
+    """Return the numbers of the messages in a store, which must be sound."""
     with Reservoir.open(path, create=False) as reservoir:
         assert reservoir.store.problems() == []
         return sorted(int(each.content.split()[1]) for each in reservoir.view(reservoir.scope(), 0))
@@ -55,7 +55,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def leave_log(path: Path) -> None:
-    """Leave a file and its log as a killed program does: the newest messages are in the log."""
+    """Leave a store as a killed program does, with the newest messages in the log."""
     own = path.with_name("killed.db")
     say(own, 1_000, NEWER)
     writer = sqlite3.connect(own, isolation_level=None)
@@ -81,7 +81,7 @@ def test_a_failed_backup_leaves_the_copy_of_a_killed_program_intact(
 ) -> None:
     target = tmp_path / "copy.db"
     leave_log(target)
-    with pytest.raises(KeyboardInterrupt), published(target):
+    with pytest.raises(KeyboardInterrupt), publish(target):
         raise KeyboardInterrupt
     with closing(sqlite3.connect(target)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -112,7 +112,7 @@ def test_a_log_without_its_file_is_refused_and_kept(
 
 @pytest.fixture(params=["WAL", "DELETE"])
 def opened_elsewhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
-    """A copy that another program is reading."""
+    """Return a copy that another program is reading."""
     target = tmp_path / "copy.db"
     say(target, 1_000, NEWER)
     with closing(sqlite3.connect(target, isolation_level=None)) as other:
@@ -141,7 +141,7 @@ def test_a_file_that_is_not_a_database_is_replaced(source: Path, tmp_path: Path)
 
 def test_a_store_with_data_in_its_log_is_not_published(source: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
-    with pytest.raises(ReservoirError, match="log of another"), published(target) as unfinished:
+    with pytest.raises(ReservoirError, match="log of another"), publish(target) as unfinished:
         leave_log(unfinished)
     assert not target.exists()
 
@@ -183,7 +183,7 @@ def test_a_new_store_beside_a_log_is_refused(source: Path, tmp_path: Path) -> No
 
 @pytest.fixture
 def linked(source: Path, tmp_path: Path) -> Path:
-    """Another name of the store."""
+    """Return a second hard link to the store."""
     link = tmp_path / "link.db"
     try:
         os.link(source, link)

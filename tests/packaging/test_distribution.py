@@ -1,4 +1,4 @@
-"""What is shipped is what is meant to be."""
+"""The contents and metadata of the built distributions."""
 
 import ast
 import re
@@ -30,25 +30,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def archive(folder: Path) -> Path:
-    """The source distribution."""
+    """Build the source distribution."""
     return build(ROOT, folder, "sdist")
 
 
 @pytest.fixture(scope="module")
 def sdist(archive: Path, folder: Path) -> Path:
-    """The source distribution, unpacked."""
+    """Unpack the source distribution."""
     return unpack(archive, folder)
 
 
 @pytest.fixture(scope="module")
 def full(folder: Path, sdist: Path) -> Path:
-    """The wheel of reservoir-cli, as it is published."""
+    """Build the wheel of reservoir-cli as it is published."""
     return build(sdist, folder, "wheel")
 
 
 @pytest.fixture(scope="module")
 def slim(folder: Path) -> Path:
-    """The wheel of reservoir-cli-slim."""
+    """Build the wheel of reservoir-cli-slim."""
     return build(ROOT / "packages" / "slim", folder, "wheel")
 
 
@@ -63,7 +63,7 @@ def metadata(wheel: Path) -> Message:
 
 
 def package() -> set[str]:
-    """The files of the package, as a wheel names them."""
+    """Return the files of the package, as a wheel names them."""
     return {
         f"reservoir_cli/{path.relative_to(ROOT / 'reservoir_cli').as_posix()}"
         for path in (ROOT / "reservoir_cli").rglob("*")
@@ -72,7 +72,7 @@ def package() -> set[str]:
 
 
 def described(name: str) -> set[str]:
-    """The files that describe a wheel with a command."""
+    """Return the metadata files of a wheel with a command."""
     about = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
     return {f"{name}-{reservoir_cli.__version__}.dist-info/{file}" for file in about}
 
@@ -87,7 +87,7 @@ def commands(wheel: Path) -> list[str]:
 
 
 def required(wheel: Path, extra: str = "") -> dict[str, Requirement]:
-    """What a wheel asks for, with an extra or without any."""
+    """Return the requirements of a wheel, with an extra or without any."""
     asked = map(Requirement, metadata(wheel).get_all("Requires-Dist", []))
     return {
         canonicalize_name(each.name): each
@@ -105,7 +105,7 @@ def test_the_slim_wheel_holds_the_package_and_the_command(slim: Path) -> None:
     assert commands(slim) == ["[console_scripts]", "reservoir", "=", *main(), *plugin()]
 
 
-def test_the_full_wheel_adds_libraries_to_the_slim_one_and_no_file_has_two_owners(
+def test_the_full_wheel_requires_the_slim_one_and_shares_no_file_with_it(
     full: Path, slim: Path
 ) -> None:
     assert set(contents(full)) == described("reservoir_cli")
@@ -147,7 +147,7 @@ def test_an_installation_from_a_checkout_holds_the_package(folder: Path) -> None
     assert "reservoir-cli-slim" not in required(wheel)
 
 
-def test_an_sdist_gives_the_slim_wheel_too(slim: Path, sdist: Path, folder: Path) -> None:
+def test_the_slim_wheel_can_be_built_from_an_sdist(slim: Path, sdist: Path, folder: Path) -> None:
     again = build(sdist / "packages" / "slim", folder / "again", "wheel")
     assert contents(again) == contents(slim)
 
@@ -157,7 +157,7 @@ def test_each_package_has_the_licence(name: str) -> None:
     assert (ROOT / "packages" / name / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
 
 
-def test_the_sdist_holds_what_testing_and_measuring_need(archive: Path) -> None:
+def test_the_sdist_holds_tests_and_benchmarks(archive: Path) -> None:
     tracked = {"Makefile", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md"}
     tracked |= {"pyproject.toml", "constraints.txt", "reservoir.toml.example"}
     tracked |= {"PKG-INFO", ".gitignore", "hatch_build.py"}
@@ -169,7 +169,7 @@ def test_the_sdist_holds_what_testing_and_measuring_need(archive: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["full", "slim"])
-def test_the_metadata_says_what_it_is(name: str, request: pytest.FixtureRequest) -> None:
+def test_the_metadata_describes_the_package(name: str, request: pytest.FixtureRequest) -> None:
     told = metadata(request.getfixturevalue(name))
     assert told["Version"] == reservoir_cli.__version__
     assert told["License-Expression"] == "Apache-2.0"
@@ -181,7 +181,7 @@ def main() -> list[str]:
     return [PROJECT["scripts"]["reservoir"]]
 
 
-def test_the_classifiers_name_the_pythons_that_are_tried() -> None:
+def test_the_classifiers_name_the_tested_pythons() -> None:
     script = (ROOT / "tests" / "packaging" / "environments.py").read_text(encoding="utf-8")
     tried = {PROJECT["requires-python"].removeprefix(">="), *re.findall(r'"(3\.\d+)"', script)}
     python = "Programming Language :: Python :: 3."
@@ -190,7 +190,7 @@ def test_the_classifiers_name_the_pythons_that_are_tried() -> None:
 
 
 def imported(path: Path) -> set[str]:
-    """The names outside of the standard library that a module imports anywhere in it."""
+    """Return the third-party names that a module imports anywhere."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -200,12 +200,12 @@ def imported(path: Path) -> set[str]:
     return found - sys.stdlib_module_names - {"reservoir_cli"}
 
 
-def test_whatever_is_imported_is_asked_for() -> None:
-    # Some are imported only by what needs them, and asked for by extras of their own.
+def test_every_imported_package_is_a_dependency() -> None:
+    # Some are imported on demand only, and required by extras.
     extras = PROJECT["optional-dependencies"]
     wanted = [*PROJECT["dependencies"], *extras["postgres"], *extras["mcp"], *extras["serve"]]
     asked = {canonicalize_name(Requirement(each).name) for each in wanted}
-    # mcp asks for the first two and speaks in their types; the plugin is loaded by llm.
+    # mcp depends on the first two and uses their types; llm itself loads the plugin.
     asked |= {"anyio", "pydantic", "llm"}
     names = set().union(*map(imported, PACKAGE.rglob("*.py")))
     assert {"numpy", "typer"} <= names

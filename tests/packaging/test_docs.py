@@ -1,4 +1,4 @@
-"""The example file, the man page and the links say what the program does."""
+"""The example of settings, the man page and the links match the program."""
 
 import re
 import runpy
@@ -25,7 +25,7 @@ def uncommented(text: str) -> str:
 
 
 @pytest.mark.parametrize("key", SETTINGS)
-def test_every_setting_stands_in_the_example_with_its_default(key: str) -> None:
+def test_the_example_lists_every_setting_with_its_default(key: str) -> None:
     shown = tomllib.loads(uncommented(TOP))
     assert key in shown
     line = re.search(rf"(?m)^# {key} = .*$", TOP)
@@ -43,7 +43,7 @@ def test_the_example_is_a_settings_file(tmp_path: Path) -> None:
     assert known.models["my-model:7b"]["context_window"] == 32_768
 
 
-def test_the_example_as_it_is_changes_nothing(tmp_path: Path) -> None:
+def test_the_example_changes_no_setting(tmp_path: Path) -> None:
     assert config.load(EXAMPLE).settings() == config.load(None).settings()
 
 
@@ -58,7 +58,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_targets(page: Path) -> None:
     for link in links(page):
         name, _, anchor = link.partition("#")
         target = page.parent / name if name else page
@@ -67,13 +67,13 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["explain.svg", "recording.svg"])
-def test_the_pictures_of_the_readme_fetch_nothing(name: str) -> None:
+def test_the_pictures_of_the_readme_load_nothing_external(name: str) -> None:
     drawn = (ROOT / "docs" / name).read_text(encoding="utf-8")
     assert re.findall(r"(?:url\((?!#)|href=)[^)>]*", drawn) == []
 
 
-def test_the_man_page_says_what_the_help_texts_say() -> None:
-    """If not: ``python tools/man_page.py``."""
+def test_the_man_page_matches_the_help_texts() -> None:
+    """Update it by ``python tools/man_page.py``."""
     made = runpy.run_path(str(ROOT / "tools" / "man_page.py"))["page"]()
     assert MAN_PAGE.read_text(encoding="utf-8") == made
 

@@ -1,4 +1,4 @@
-"""The share of the code that the tests run is measured, in forked processes too."""
+"""Coverage is measured, in forked processes too."""
 
 import os
 import re
@@ -37,7 +37,7 @@ def body_of(function: Callable[..., object]) -> set[int]:
 
 
 def numbers(ranges: list[str]) -> set[int]:
-    """Return the lines of ``30, 43-46, 51->53``."""
+    """Return the line numbers in a text such as ``30, 43-46, 51->53``."""
     ends = [each.strip(",").split("-") for each in ranges if "->" not in each]
     return {line for end in ends for line in range(int(end[0]), int(end[-1]) + 1)}
 

@@ -1,4 +1,4 @@
-"""Make asks for a PyTorch without CUDA only where that is right, and waits for nobody."""
+"""``make`` uses the index of PyTorch without CUDA only if it should, and never waits for it."""
 
 import socket
 import threading
@@ -11,19 +11,19 @@ import torch_index
 
 
 class Index(BaseHTTPRequestHandler):
-    """An index that has PyTorch."""
+    """A package index that has PyTorch."""
 
     def do_HEAD(self) -> None:
         self.send_response(200 if self.path == "/whl/cpu/torch/" else 404)
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def index() -> Iterator[str]:
-    """The URL of an index that answers."""
+    """Return the URL of an index that answers."""
     server = HTTPServer(("127.0.0.1", 0), Index)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -35,19 +35,19 @@ def index() -> Iterator[str]:
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """The URL of a server that accepts connections and never answers."""
+    """Return the URL of a server that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
-def test_without_an_nvidia_device_the_index_is_asked_for(index: str, tmp_path: Path) -> None:
+def test_without_an_nvidia_device_the_index_is_used(index: str, tmp_path: Path) -> None:
     options, note = torch_index.choose("linux", {}, index, tmp_path)
     assert options == f"--extra-index-url {index}"
     assert "PyTorch for CPUs" in note
     assert "GB to download" in note
 
 
-def test_an_index_that_does_not_answer_leaves_pip_to_itself(tmp_path: Path) -> None:
+def test_an_unreachable_index_is_not_used(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
     options, note = torch_index.choose("linux", {}, url, tmp_path)
@@ -55,17 +55,17 @@ def test_an_index_that_does_not_answer_leaves_pip_to_itself(tmp_path: Path) -> N
     assert f"{url} does not answer" in note
 
 
-def test_a_silent_index_is_not_waited_for(silent: str) -> None:
+def test_an_index_that_never_answers_is_not_waited_for(silent: str) -> None:
     assert not torch_index.answers(silent, seconds=0.1)
 
 
-def test_an_index_without_pytorch_is_none(index: str) -> None:
+def test_an_index_without_pytorch_is_not_used(index: str) -> None:
     assert torch_index.answers(index)
     assert not torch_index.answers(f"{index}/other")
 
 
 @pytest.mark.parametrize("device", ["dev/nvidia0", "proc/driver/nvidia/version"])
-def test_with_an_nvidia_device_pip_is_left_to_itself(
+def test_with_an_nvidia_device_the_index_is_not_used(
     index: str, tmp_path: Path, device: str
 ) -> None:
     (tmp_path / device).parent.mkdir(parents=True)
@@ -78,7 +78,7 @@ def test_with_an_nvidia_device_pip_is_left_to_itself(
 @pytest.mark.parametrize(
     ("platform", "environment"), [("darwin", {}), ("win32", {}), ("linux", {"PIP_NO_INDEX": "1"})]
 )
-def test_where_it_is_of_no_use_it_is_not_asked_for(
+def test_the_index_is_not_used_where_it_is_not_needed(
     index: str, tmp_path: Path, platform: str, environment: dict[str, str]
 ) -> None:
     assert torch_index.choose(platform, environment, index, tmp_path)[0] == ""

@@ -1,4 +1,4 @@
-"""Typer is used by its public names, and its upper bound stands for as long as it has a reason."""
+"""Only public names of Typer are used, and its upper bound is still needed."""
 
 import ast
 import subprocess
@@ -14,7 +14,7 @@ PACKAGE = Path(reservoir_cli.__file__).parent
 
 
 def imported_modules(path: Path) -> list[str]:
-    """Return every module a file imports from, those under TYPE_CHECKING included."""
+    """Return every module that a file imports from, also under TYPE_CHECKING."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     names = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     plain = [node for node in ast.walk(tree) if isinstance(node, ast.Import)]
@@ -34,7 +34,7 @@ def test_nothing_private_of_typer_is_imported(folder: str) -> None:
     assert private == []
 
 
-def test_the_typer_that_the_bound_allows_imports_no_pydantic() -> None:
+def test_the_installed_typer_imports_no_pydantic() -> None:
     command = [sys.executable, "-c", LIGHT_IMPORT]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     assert is_light(done.stdout)

@@ -1,4 +1,4 @@
-"""A world of hostile messages and files, made once, and copies of it."""
+"""Folders with hostile messages and files, copied from one that is created once."""
 
 from pathlib import Path
 
@@ -13,5 +13,5 @@ def made_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def world(made_world: Path, tmp_path: Path) -> Path:
-    """A folder to run commands in; what they do to it is nobody else's."""
+    """Return a folder to run commands in, for one test only."""
     return worlds.copied(made_world, tmp_path / "world")

@@ -1,4 +1,4 @@
-"""Hostile input at length: bytes for every parser, words for every command line.
+"""Long fuzzing: hostile bytes for every parser, hostile words for every command line.
 
     PYTHONPATH=tests/support python tests/security/fuzz.py [--trials N] [--seconds S] [--only PART…]
 
@@ -6,8 +6,7 @@
 whole command in a fork of it; ``processes`` starts it anew each time, and ``memory`` with files
 that would fill it. With atheris installed
 (``pip install -e '.[fuzz]'``), ``coverage`` lets it look for bytes that reach new code, S seconds
-for each parser. What must hold is in tests/security. Chance decides what is tried; a failure
-prints what was given.
+for each parser. The checks are in tests/security. The input is random; a failure prints it.
 """
 
 import argparse
@@ -36,7 +35,7 @@ PARTS = ("parsers", "zips", "coverage", "lines", "environments", "settings", "pr
 
 
 def tried(name: str, trials: int, once: Callable[[random.Random], None]) -> bool:
-    """Try something so often, and say how it went."""
+    """Run a trial so many times; report the result."""
     began, failures = time.perf_counter(), 0
     for _ in range(trials):
         seed = random.getrandbits(64)
@@ -51,7 +50,7 @@ def tried(name: str, trials: int, once: Callable[[random.Random], None]) -> bool
 
 
 def drawn(name: str, trials: int, strategy: st.SearchStrategy, once: Callable) -> bool:
-    """Try examples of a strategy; of failures Hypothesis shows the smallest."""
+    """Try examples of a strategy; Hypothesis shows the smallest failure."""
     began = time.perf_counter()
 
     @settings(
@@ -79,7 +78,7 @@ def drawn(name: str, trials: int, strategy: st.SearchStrategy, once: Callable) -
 
 
 def parser_trial(name: str) -> Callable[[random.Random], None]:
-    """Noise, or pieces of samples, for one parser."""
+    """Give noise or pieces of samples to a parser."""
 
     def once(source: random.Random) -> None:
         noise = source.randbytes(source.choice((0, 3, 40, 400)))
@@ -89,7 +88,7 @@ def parser_trial(name: str) -> Callable[[random.Random], None]:
 
 
 def coverage(name: str, seconds: int) -> bool:
-    """Let atheris look for what breaks a parser, in a process of its own."""
+    """Fuzz a parser by atheris, in its own process."""
     command = [sys.executable, __file__, "--atheris", name, "--seconds", str(seconds)]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     told = [line for line in done.stderr.splitlines() if line.startswith("Done ")]
@@ -102,7 +101,7 @@ def coverage(name: str, seconds: int) -> bool:
 
 
 def guided(name: str, seconds: int) -> None:
-    """Be the process that atheris runs in."""
+    """Run atheris in this process."""
     import atheris
 
     with atheris.instrument_imports(include=["reservoir_cli"]):
@@ -123,7 +122,7 @@ def guided(name: str, seconds: int) -> None:
 
 
 def line_trial(made: Path, folder: Path) -> Callable[[Line], None]:
-    """One command line in a world of its own."""
+    """Run a command line in a fresh folder."""
 
     def once(line: Line) -> None:
         worlds.copied(made, folder)
@@ -137,7 +136,7 @@ def line_trial(made: Path, folder: Path) -> Callable[[Line], None]:
 
 
 def process_trial(made: Path, folder: Path) -> Callable[[Line], None]:
-    """The same by a process that is started for it."""
+    """Run a command line in a new process."""
 
     def once(line: Line) -> None:
         worlds.copied(made, folder)
@@ -159,7 +158,7 @@ def process_trial(made: Path, folder: Path) -> Callable[[Line], None]:
 
 
 def environment_trial(made: Path, folder: Path) -> Callable[[dict[str, str]], None]:
-    """A question under a hostile environment."""
+    """Ask a question with hostile environment variables."""
 
     def once(env: dict[str, str]) -> None:
         worlds.copied(made, folder)
@@ -170,7 +169,7 @@ def environment_trial(made: Path, folder: Path) -> Callable[[dict[str, str]], No
 
 
 def settings_trial(made: Path, folder: Path) -> Callable[[bytes], None]:
-    """A question under a hostile settings file."""
+    """Ask a question with a hostile settings file."""
 
     def once(text: bytes) -> None:
         worlds.copied(made, folder)
@@ -200,7 +199,7 @@ print(os.waitstatus_to_exitcode(status), used.ru_maxrss >> 10)
 
 
 def memory(folder: Path) -> bool:
-    """Files that would fill the memory, each by a process of its own; what it took at most."""
+    """Read files that would fill the memory, each in its own process; print the peak memory."""
     (folder / "home").mkdir(mode=0o700)
     env = worlds.environment(folder)
     good = True
@@ -228,7 +227,7 @@ def memory(folder: Path) -> bool:
 
 
 def large(folder: Path) -> dict[str, tuple[list[str], Path]]:
-    """Names of inputs, and what is run with each: arguments and stdin."""
+    """Return the arguments and stdin for each input by name."""
     words = "lorem ipsum dolor sit amet redis queue 12345 "
     row = '{"role": "user", "content": "%s"}\n'
     made = {
@@ -265,7 +264,7 @@ def large(folder: Path) -> dict[str, tuple[list[str], Path]]:
 
 
 def run_parsers(parts: list[str], trials: int, seconds: int) -> bool:
-    """What is tried on functions."""
+    """Run the trials of functions."""
     good = True
     if "parsers" in parts:
         for name in PARSERS:
@@ -281,7 +280,7 @@ def run_parsers(parts: list[str], trials: int, seconds: int) -> bool:
 
 
 def run_commands(parts: list[str], trials: int) -> bool:
-    """What is tried on whole commands."""
+    """Run the trials of whole commands."""
     good = True
     with tempfile.TemporaryDirectory() as place:
         made, folder = worlds.make(Path(place, "made")), Path(place, "world")
@@ -302,7 +301,7 @@ def run_commands(parts: list[str], trials: int) -> bool:
 
 
 def main() -> None:
-    """Read the options, and run."""
+    """Read the options and run the trials."""
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("--trials", type=int, default=400, help="of each (parsers: ten times)")
     options.add_argument("--seconds", type=int, default=30, help="coverage, for each parser")

@@ -1,4 +1,4 @@
-"""What nobody in good faith would type, store or set."""
+"""Hostile words, texts and values for commands, messages and settings."""
 
 from hypothesis import strategies as st
 
@@ -104,7 +104,7 @@ ODD = (
     "a\nb",
     "a\tb",
 )
-#: Files of the world below, by which a path can be named; nothing leads out of it.
+#: Files in the test folder; no path leads out of it.
 FILES = (
     "note.md",
     "list.json",
@@ -128,7 +128,7 @@ FILES = (
 )
 
 _FREE = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=30)
-#: A word of a command line.
+#: Words of a command line.
 words = st.one_of(
     st.sampled_from(ESCAPES),
     st.sampled_from(INJECTIONS),
@@ -136,7 +136,7 @@ words = st.one_of(
     st.sampled_from(ODD),
     _FREE,
 )
-#: A path that stays in the folder: it has no slash of its own, and no home.
+#: Paths that stay in the folder: without a slash or a home.
 paths = st.one_of(
     st.sampled_from(FILES),
     _FREE.map(lambda text: text.replace("/", "_").replace("~", "_").replace("..", "_")[:60]),

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from reservoir_cli.cli.app import app
 from reservoir_cli.cli.command_list import EXAMPLES
 
-#: What is a path, and must stay in the folder of the run.
+#: Parameters that are paths, which must stay in the folder of the run.
 _PATHS = {"files", "file", "out", "target", "config_file", "db"}
-#: What reads may not do: these change the store, or may.
+#: Options that change the store, or may.
 _WRITERS = {"copy", "migrate", "index", "ingest", "embed", "forget", "backup", "doctor", "edit"}
-#: What goes on until somebody ends it: options, and commands.
+#: Options and commands that run until they are ended.
 _ENDLESS = {"watch"}
 _SERVERS = {"open", "serve"}
 _WRITING = {"--save", "--rename", "--merge", "--delete"}
@@ -22,19 +22,19 @@ _WRITING = {"--save", "--rename", "--merge", "--delete"}
 
 @dataclass(frozen=True)
 class Line:
-    """What is typed, and what comes through the pipe."""
+    """The words of a command line, and its stdin."""
 
     arguments: tuple[str, ...]
     stdin: bytes
 
     @property
     def reads(self) -> bool:
-        """Whether it has no business to change a message."""
+        """Return whether the command must not change a message."""
         return not (_WRITERS | _WRITING) & set(self.arguments)
 
 
 def commands() -> list[str]:
-    """The commands as they are typed, such as ``view`` and ``db status``, but those that serve."""
+    """Return the commands as typed, such as ``db status``, except those that run a server."""
     group: Any = typer.main.get_command(app)
     own = {name: getattr(group.commands[name], "commands", {}) for name in EXAMPLES}
     return [
@@ -46,7 +46,7 @@ def commands() -> list[str]:
 
 
 def lines(command: str) -> st.SearchStrategy[Line]:
-    """Lines of a command: any of its options, any number of its arguments."""
+    """Return a strategy for command lines with any options and any number of arguments."""
     found: Any = typer.main.get_command(app)
     for name in command.split():
         found = found.commands[name]
@@ -75,7 +75,7 @@ def _globals() -> st.SearchStrategy[tuple[str, ...]]:
 
 
 def _given(parameter: Any) -> st.SearchStrategy[tuple[str, ...]]:
-    """A parameter as it is typed."""
+    """Return a strategy for a parameter as typed."""
     value = paths if parameter.name in _PATHS else words
     if parameter.param_type_name == "argument":
         return value.map(lambda word: (word,))
@@ -88,7 +88,7 @@ def _given(parameter: Any) -> st.SearchStrategy[tuple[str, ...]]:
 
 
 def _told_apart(pair: tuple[str, str]) -> tuple[str, ...]:
-    """An option and its value as one word where the value looks like an option."""
+    """Join an option and its value to one word if the value looks like an option."""
     name, value = pair
     if value != "--json":
         return pair

@@ -1,4 +1,4 @@
-"""Every parser as a function of bytes, which raises if what is promised of it does not hold."""
+"""Every parser as a function of bytes that raises if the parser breaks its contract."""
 
 import itertools
 import json
@@ -53,7 +53,7 @@ def _entries(data: bytes) -> None:
 
 
 def _file(data: bytes) -> None:
-    """A file, or a zip, of whatever format it seems to be."""
+    """Read a file or a zip in its detected format."""
     with ExitStack() as open_files, suppress(ReservoirError):
         for each in find(File.of_bytes("x", data), None, open_files)[0]:
             for found in each.records():

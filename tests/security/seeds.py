@@ -1,4 +1,4 @@
-"""Samples of every format, and files that are made of pieces of them."""
+"""Samples of every format, and files that combine pieces of them."""
 
 import io
 import zipfile
@@ -30,7 +30,7 @@ SEEDS: list[bytes] = [each.read_bytes() for each in sorted(_SAMPLES.iterdir())]
 
 
 def spliced(random: Random) -> bytes:
-    """A sample with pieces cut out, doubled, or swapped for those of others and for odd values."""
+    """Cut, repeat or replace pieces of a sample by those of others or by odd values."""
     data = random.choice(SEEDS)
     for _ in range(random.choice((1, 1, 2, 4))):
         start, end = sorted((random.randrange(len(data) + 1), random.randrange(len(data) + 1)))
@@ -45,7 +45,7 @@ def spliced(random: Random) -> bytes:
 
 
 def damaged_zip(random: Random) -> bytes:
-    """A zip of samples in which some bytes are others."""
+    """Return a zip of samples with some bytes changed."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.json", SEEDS[0])

@@ -1,4 +1,4 @@
-"""Environments and settings files as a stranger would leave them."""
+"""Hostile environment variables and settings files."""
 
 import tomli_w
 from hostile_values import ESCAPES, NUMBERS, words
@@ -37,7 +37,7 @@ _PLATFORMS = st.tuples(
         ["", "0", "1", "-1", "garbage", "dumb", "C", "ascii", "complete_bash", "../../x", *ESCAPES]
     ),
 )
-#: Variables that are set beside the usual ones.
+#: Variables that are set in addition.
 environments = st.lists(st.one_of(_SETTING, _PLACE, _PLATFORMS), min_size=1, max_size=3).map(dict)
 
 _VALUES = st.one_of(
@@ -55,7 +55,7 @@ _TABLES = st.dictionaries(
     st.one_of(_VALUES, st.dictionaries(_KEYS, st.one_of(_VALUES, st.dictionaries(_KEYS, _VALUES)))),
     max_size=4,
 )
-#: What has broken a reader of settings once, or could.
+#: Texts that have broken a reader of settings, or could.
 BROKEN = (
     b"a=" + b"[" * 100_000,
     b"x = " + b"9" * 5000,
@@ -72,7 +72,7 @@ BROKEN = (
     b"partition = 'a'\npartition = 'b'",
     b"\xef\xbb\xbfpartition = 'bom'\r\n",
 )
-#: What may stand in a settings file: nonsense, right names with wrong values, and noise.
+#: Texts of a settings file: nonsense, valid names with invalid values, and noise.
 settings_bytes = st.one_of(
     st.sampled_from(BROKEN),
     st.binary(max_size=80),

@@ -1,4 +1,4 @@
-"""Whatever is typed, piped or set, a command answers as it promised, and the store is whole.
+"""Commands keep their contract on any arguments, stdin and settings, and the store stays sound.
 
 The long form is ``python tests/security/fuzz.py``.
 """
@@ -14,7 +14,7 @@ from hypothesis.strategies import DataObject
 from lines import commands, lines
 from settings_files import BROKEN, environments, settings_bytes
 
-#: The same in every run; the long form goes on from chance.
+#: The same examples in every run; the long form is random.
 short = settings(
     max_examples=12,
     derandomize=True,

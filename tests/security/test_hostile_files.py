@@ -1,4 +1,4 @@
-"""Files that are no files, zips that lie, and numbers and depths that nobody could mean."""
+"""Hostile files: devices and pipes, forged zips, huge numbers and deep nesting."""
 
 import io
 import json
@@ -6,7 +6,6 @@ import os
 import sqlite3
 import struct
 import threading
-import time
 import zipfile
 import zlib
 from contextlib import ExitStack, closing
@@ -37,16 +36,14 @@ ROW = b'{"role": "user", "content": "a"}\n'
 
 
 def refused(folder: Path, *arguments: str, stdin: bytes = b"") -> str:
-    """The one line of a command that refuses what it was given, soon."""
-    began = time.monotonic()
+    """Return the error line of a command that refuses its input; one that hangs is killed."""
     answer = forked.run(*arguments, stdin=stdin, env=worlds.environment(folder), folder=folder)
     forked.hold(answer)
     assert answer.code in (1, 2, 3)
-    assert time.monotonic() - began < 30
     return answer.err.splitlines()[0]
 
 
-#: Every way a file is named.
+#: Every option and argument that names a file.
 WAYS = [
     ["ingest", "{}"],
     ["trim", "{}", "--iteration", "2"],
@@ -64,10 +61,7 @@ def test_an_endless_device_is_refused(world: Path, way: list[str]) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS, ids=" ".join)
-def test_a_pipe_without_a_writer_times_out(
-    world: Path, way: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reading, "_PIPE_TIMEOUT", 0.1)  # the child has it too
+def test_a_pipe_without_a_writer_times_out(world: Path, way: list[str]) -> None:
     os.mkfifo(world / "pipe")
     assert "pipe" in refused(world, *(each.format("pipe") for each in way))
 
@@ -90,7 +84,7 @@ def test_input_too_large_for_memory_is_refused(tmp_path: Path) -> None:
 
 
 def test_only_a_regular_file_is_replaced(world: Path) -> None:
-    # A pipe stands for a device: where this fails for root, the system would lose one.
+    # A pipe instead of a device: if this failed for root, the system would lose the device.
     os.mkfifo(world / "pipe")
     line = refused(world, "backup", "-y", "pipe")
     assert line == "error: cannot write pipe: not a regular file"
@@ -145,7 +139,7 @@ def records(data: bytes) -> list[object]:
 
 
 def lying(name: bytes, packed: bytes, claimed: int, count: int = 1) -> bytes:
-    """A zip whose one member says that it is so long, and whose end says how many there are."""
+    """Return a zip with a false size of its member and a false number of members."""
     sizes = (0, len(packed), claimed, len(name))
     local = struct.pack("<4s5H3L2H", b"PK\3\4", 20, 0, 8, 0, 0, *sizes, 0) + name
     central = struct.pack("<4s6H3L5H2L", b"PK\1\2", 20, 20, 0, 8, 0, 0, *sizes, 0, 0, 0, 0, 0, 0)
@@ -307,7 +301,7 @@ def test_only_the_beginning_of_an_endless_message_is_embedded(
 ) -> None:
     monkeypatch.setattr(indexing, "LONGEST", 100)
     texts = {1: "short", 2: "long " * 50, 3: " " * 200 + "behind"}
-    passages = indexing.embedded(
+    passages = indexing.embed_messages(
         [stored(number, text) for number, text in texts.items()], fake_embedder
     )
     spans = {key.id: [(each.start, each.end) for each in some] for key, some in passages.items()}

@@ -1,4 +1,4 @@
-"""What is typed is data: no word of it is read as SQL, as a query, or as a place elsewhere."""
+"""Input is data: it is never executed as SQL or query syntax, or read as another scope."""
 
 import sqlite3
 from contextlib import closing
@@ -9,7 +9,7 @@ import pytest
 import world as worlds
 from hostile_values import INJECTIONS
 
-#: Every option that a word goes through on its way to the store.
+#: Every option whose text is sent to the store.
 WAYS = [
     ["view", "0", "-p", "{}"],
     ["view", "0", "-i", "{}"],

@@ -1,4 +1,4 @@
-"""No bytes break a parser: noise, and samples of each format with pieces of each other in them.
+"""No bytes break a parser: noise, and samples of each format mixed with pieces of others.
 
 The long form is ``python tests/security/fuzz.py``, guided by coverage where atheris is installed.
 """

@@ -1,4 +1,4 @@
-"""Streams that are closed or endless, a home that is none, and a folder that is gone."""
+"""Closed and endless streams, an impossible home, and a deleted working directory."""
 
 import json
 import os
@@ -14,7 +14,7 @@ RESERVOIR = Path(sys.executable).with_name("reservoir")
 
 
 def shell(world: Path, line: str, **more: str) -> "subprocess.CompletedProcess[bytes]":
-    """Run a line of bash, in which ``reservoir`` is ours."""
+    """Run a line of bash with our ``reservoir`` on PATH."""
     env = {**worlds.environment(world), "PATH": f"{RESERVOIR.parent}:/usr/bin:/bin", **more}
     return subprocess.run(
         ["bash", "-c", line], env=env, cwd=world, capture_output=True, timeout=300, check=False
@@ -25,7 +25,7 @@ def shell(world: Path, line: str, **more: str) -> "subprocess.CompletedProcess[b
 def test_a_file_never_replaces_a_closed_stream(world: Path, closed: str) -> None:
     before = worlds.held(world)
     line = f"(reservoir export -o out.jsonl && reservoir context 'queue?' --budget 90) {closed}"
-    # A context that nobody can read is an error; the export before it is in its file.
+    # A context that cannot be printed is an error; the export wrote its file.
     assert shell(world, line).returncode == (1 if ">&-" in closed.split() else 0)
     rows = [json.loads(row) for row in (world / "out.jsonl").read_text("utf-8").splitlines()]
     assert len(rows) == sum(row[3] == "default" for row in before)
@@ -68,7 +68,7 @@ def test_a_deleted_current_folder_is_a_one_line_error(world: Path, command: str)
 def test_an_impossible_home_is_a_one_line_error(world: Path, home: str | None, whole: bool) -> None:
     env = worlds.environment(world)
     del env["RESERVOIR_HOME"], env["HOME"]
-    if home is None:  # the system knows where it is; nothing is asked to be written there
+    if home is None:  # the system knows the real home, but nothing is written there
         answer = forked.run("view", env=env, folder=world)
         assert answer.code == 0
         return

@@ -1,4 +1,4 @@
-"""Nothing that is stored, named or typed commands a terminal; in a pipe every byte is as it was."""
+"""No stored or typed text controls a terminal; a pipe gets every byte unchanged."""
 
 import json
 import re
@@ -12,7 +12,7 @@ import world as worlds
 from hostile_values import ESCAPES
 
 ESC = ESCAPES[0]
-#: What we say to a terminal ourselves: bold and dim, and a bar that comes and goes.
+#: Our own escape sequences: bold and dim, and those of the progress bar.
 OWN = re.compile(r"\x1b\[(0|1|2|2;3)m")
 BAR = re.compile(r"\x1b\[(2K|1A|\?25[lh])|\r")
 PRINTING = [
@@ -78,7 +78,7 @@ def test_no_escape_sequence_reaches_a_terminal(world: Path, arguments: list[str]
         )
         assert shown or arguments == ["stats"]
         said = OWN.sub("", BAR.sub("", shown) if arguments == ["doctor"] else shown)
-        found = forked.commands_in(said)
+        found = forked.control_characters(said)
         assert not found, found
         assert arguments in FAILING or code == 0
         assert "\nerror: forged" not in shown
@@ -90,7 +90,7 @@ def test_a_question_on_a_terminal_names_nothing_raw(world: Path) -> None:
     code, shown = forked.on_terminal(*command, env=env, folder=world, typed=b"n\n")
     assert code == 1
     assert "forget all of evil\\x1b[31m" in shown
-    assert not forked.commands_in(shown)
+    assert not forked.control_characters(shown)
     assert len(worlds.held(world)) == len(worlds.held(world.parent / "world"))
 
 
@@ -113,7 +113,7 @@ def test_a_table_in_a_pipe_has_a_line_for_each_row(world: Path) -> None:
     env = worlds.environment(world)
     forked.run("ingest", "--no-embed", "-p", "named so", stdin=b"x", env=env, folder=world)
     with closing(sqlite3.connect(world / "home" / "reservoir.db")) as raw, raw:
-        # Such names are refused today; earlier versions stored them.
+        # Earlier versions stored such names, which are refused now.
         raw.execute(
             "UPDATE messages SET partition = ? WHERE partition = 'named so'", [f"a\tb\nc{ESC}"]
         )
@@ -130,4 +130,4 @@ def test_a_log_has_a_line_for_each_run(world: Path) -> None:
         forked.run("context", "word?", "--budget", "50", env=environment, folder=world)
     (line,) = (world / "home" / "reservoir.log").read_text(encoding="utf-8").splitlines()
     assert re.match(r"\d{4}-.* WARNING context truncated: ", line)
-    assert not forked.commands_in(line)
+    assert not forked.control_characters(line)

@@ -1,4 +1,4 @@
-"""A folder with a store full of hostile messages, and with files of every kind beside it."""
+"""A folder with a store full of hostile messages, and files of every kind."""
 
 import json
 import os
@@ -20,7 +20,7 @@ _BEGIN = datetime(2026, 5, 9, 12, tzinfo=UTC)
 
 
 def make(folder: Path) -> Path:
-    """Make a world to be copied.
+    """Create a folder to be copied.
 
     :returns: the folder; its store is ``home/reservoir.db``.
     """
@@ -28,7 +28,7 @@ def make(folder: Path) -> Path:
     with Reservoir.open(folder / "home" / "reservoir.db") as reservoir:
         for number, text in enumerate([*ESCAPES, *INJECTIONS]):
             _say(reservoir, "default", "default", number, text)
-        # Such names are refused today; earlier versions stored them.
+        # Earlier versions stored such names, which are refused now.
         with patch.object(prepare_rows, "check_name"):
             _say(reservoir, f"evil{ESCAPES[0]}", f"inner{ESCAPES[4]}", 90, "elsewhere")
         _say(reservoir, INJECTIONS[0], INJECTIONS[1], 91, "by name")
@@ -82,7 +82,7 @@ def _write_files(folder: Path) -> None:
 
 
 def copied(world: Path, folder: Path) -> Path:
-    """The world as it was made, in a place of its own."""
+    """Copy the original folder to a place of its own."""
     if folder.exists():
         shutil.rmtree(folder)
     shutil.copytree(world, folder, symlinks=True)
@@ -90,7 +90,7 @@ def copied(world: Path, folder: Path) -> Path:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """What a command needs to know of a world."""
+    """Return the environment of commands that run in a folder."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(folder),
@@ -102,7 +102,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def held(folder: Path) -> list[tuple[object, ...]]:
-    """Every message of the world's store, after the store was found sound."""
+    """Check the store of a folder; return its messages."""
     with closing(sqlite3.connect(folder / "home" / "reservoir.db")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         rows = connection.execute("SELECT * FROM messages ORDER BY id").fetchall()

@@ -1,4 +1,4 @@
-"""A server in front of a provider, and a store without a model."""
+"""A proxy in front of a provider, and a store without a model."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -28,12 +28,12 @@ else:
 def without_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
     monkeypatch.setenv("TZ", "UTC")
-    monkeypatch.setattr(enrich, "PATIENCE", 60.0)  # a loaded machine is no failure
+    monkeypatch.setattr(enrich, "PATIENCE", 60.0)  # generous for a loaded machine
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """Where the store is."""
+    """Return the path of the store."""
     return tmp_path / "reservoir.db"
 
 
@@ -45,7 +45,7 @@ def provider() -> Iterator[Upstream]:
 
 @pytest.fixture
 def served(place: Path, provider: Upstream) -> "Iterator[Served]":
-    """A server whose upstreams are all the provider."""
+    """Run a server with the provider as each of its upstreams."""
     urls = dict.fromkeys(("openai", "anthropic", "ollama"), provider.url)
     with proxied.serving(place, urls) as server:
         yield server
@@ -53,7 +53,7 @@ def served(place: Path, provider: Upstream) -> "Iterator[Served]":
 
 @pytest.fixture
 def older(place: Path) -> None:
-    """Something was said before."""
+    """Store an older message."""
     spring = datetime(2026, 3, 5, 12, tzinfo=UTC)
     with Reservoir.open(place) as reservoir:
         reservoir.ingest([Message("user", dialogue.OLDER, created_at=spring)], embed=False)

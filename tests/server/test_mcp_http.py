@@ -1,4 +1,4 @@
-"""MCP over HTTP: the tools of the MCP server on the server's own port."""
+"""MCP over HTTP, on the port of the proxy."""
 
 import json
 from typing import Any
@@ -59,7 +59,7 @@ def test_a_client_of_the_newest_revision_needs_no_session(served: Served) -> Non
     assert "it lost jobs of the queue" in anyio.run(use)
 
 
-def test_without_token_or_with_a_foreign_host_there_is_nothing(served: Served) -> None:
+def test_requests_without_token_or_with_a_foreign_host_are_refused(served: Served) -> None:
     request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     origin = served.state.origin
     assert plain_http.post(f"{origin}/mcp", json=request, headers=HEADERS).status_code == 401

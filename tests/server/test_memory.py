@@ -1,4 +1,4 @@
-"""What is added to requests, what is added again, and what of them is stored."""
+"""Blocks that the proxy adds to requests, adds again to later ones, and messages that it stores."""
 
 import json
 import threading
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("older")
 
 
 def block_of(request: Asked) -> str:
-    """Return the one block in a request; the rest must be what the client sent."""
+    """Return the only block in a request; check that the rest is what the client sent."""
     content = json.loads(request.body)["messages"][-1]["content"]
     assert unwrap(content).text == QUESTION
     assert unwrap(content).contexts == 1
@@ -44,7 +44,7 @@ def test_a_question_gets_one_block_and_no_other_byte_changes(
     assert provider.asked[0].header("authorization") == "Bearer k"
 
 
-def test_headers_and_query_pass_but_for_those_of_one_connection_and_ours(
+def test_headers_and_query_are_passed_on_except_hop_by_hop_ones_and_ours(
     served: Served, provider: Upstream, client: httpx2.Client
 ) -> None:
     headers = {
@@ -65,7 +65,7 @@ def test_headers_and_query_pass_but_for_those_of_one_connection_and_ours(
     assert request.header("user-agent") == "test/1"
 
 
-def test_a_block_comes_again_byte_for_byte_turn_by_turn(
+def test_later_requests_get_the_same_blocks_byte_for_byte(
     served: Served, provider: Upstream, client: httpx2.Client
 ) -> None:
     provider.reply = completion()
@@ -77,7 +77,7 @@ def test_a_block_comes_again_byte_for_byte_turn_by_turn(
     assert unwrap(sent[0][0]["content"]).contexts == 1
     assert sent[1][0] == sent[2][0] == sent[0][0]
     assert sent[2][2] == sent[1][2]
-    # The bytes of a request begin as those of the one before it did.
+    # Each request begins with the bytes of the previous one.
     for before, after in zip(provider.asked, provider.asked[1:], strict=False):
         assert after.body.startswith(before.body.partition(b'],"temperature"')[0])
 
@@ -115,7 +115,7 @@ def test_a_forgotten_or_edited_message_is_not_quoted_again(
         assert json.loads(provider.asked[-1].body)["messages"][0] == history[0]
 
 
-def test_while_another_program_writes_blocks_are_added_and_added_again(
+def test_blocks_are_added_and_repeated_while_another_program_writes(
     served: Served, provider: Upstream, client: httpx2.Client
 ) -> None:
     provider.reply = completion()
@@ -146,7 +146,7 @@ def test_a_resent_history_is_stored_once(
     history: list[dict[str, Any]] = [HELLO]
     expected = [f"user: {QUESTION}", f"assistant: {ANSWER}"]
     client.post(served.root + CHAT, json=chat(*history))
-    # The client sends the answer back in another form.
+    # The client returns the answer in another form.
     parts = [{"type": "text", "text": ANSWER + " "}]
     history += [{"role": "assistant", "content": parts}, asked("and then?")]
     provider.reply = completion("Then we took Postgres.")
@@ -165,7 +165,7 @@ def test_a_retry_replaces_the_answer(
     assert texts(served, 2) == [f"user: {QUESTION}", f"assistant: {ANSWER}"]
 
 
-def test_side_requests_pass_untouched_and_are_not_stored(
+def test_side_requests_are_passed_unchanged_and_not_stored(
     served: Served, provider: Upstream, client: httpx2.Client
 ) -> None:
     provider.reply = completion("Redis")
@@ -227,7 +227,7 @@ def test_partition_and_instance_come_from_the_path(
             assert len(reservoir.view(Scope(*place), 0)) == 2, place
 
 
-def test_a_compacted_conversation_goes_on_under_its_id(
+def test_a_compacted_conversation_continues_under_its_id(
     served: Served, provider: Upstream, client: httpx2.Client
 ) -> None:
     provider.reply = completion()
@@ -265,7 +265,7 @@ def test_a_client_that_is_synced_is_not_stored(
         assert texts(served, 2, "codex") == []
 
 
-def test_a_secret_is_masked_in_what_is_added(
+def test_a_secret_is_masked_in_a_block(
     served: Served, provider: Upstream, client: httpx2.Client
 ) -> None:
     key = "AKIA" + "Q7XN2VD4KLP3ZWTM"
@@ -291,7 +291,7 @@ def test_storing_does_not_wait_for_the_embedding_of_another_answer(
         embedded.set()
 
 
-def test_settings_hold_as_soon_as_they_are_changed(
+def test_changed_settings_apply_immediately(
     served: Served, provider: Upstream, client: httpx2.Client, home: Path
 ) -> None:
     key = "AKIA" + "Q7XN2VD4KLP3ZWTM"
@@ -332,7 +332,7 @@ def test_upstreams_and_partition_follow_the_settings(
         assert len(reservoir.view(Scope("work", "proxy"), 0)) == 2
 
 
-def test_a_recall_is_recorded_when_it_has_been_answered(
+def test_a_recall_is_recorded_after_the_answer(
     served: Served, provider: Upstream, client: httpx2.Client
 ) -> None:
     provider.reply = completion()

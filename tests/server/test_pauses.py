@@ -1,4 +1,4 @@
-"""What nobody waits for waits for a pause between questions, and is done in the end."""
+"""Background work waits for a pause between questions, and is done in the end."""
 
 import sqlite3
 import threading
@@ -21,7 +21,7 @@ from reservoir_cli.context.run_log import Runs
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server import background_work
-from reservoir_cli.server.background_work import Go, Traffic
+from reservoir_cli.server.background_work import StartReason, Traffic
 from reservoir_cli.server.proxy.protocols import CHAT
 from reservoir_cli.storage.proxy_ledger import Ledger
 from reservoir_cli.transfer.store_exchange import Exchange, ExchangeLog
@@ -36,40 +36,40 @@ def in_thread(work: Traffic, since: float, order: list[object]) -> threading.Thr
 
 
 def test_work_waits_until_a_question_was_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background_work, "MOST", 1e9)
+    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
     questions, order = Traffic(), list[object]()
     questions.begin(ASKING)
     waiting = in_thread(questions, 0.0, order)
     order.append("answered")
     questions.end(ASKING)
     waiting.join(60)
-    assert order == ["answered", Go.PAUSE]
+    assert order == ["answered", StartReason.PAUSE]
 
 
-def test_work_for_which_somebody_waits_in_the_same_thread_begins_at_once(
+def test_work_starts_immediately_if_a_request_waits_for_its_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(background_work, "MOST", 1e9)
+    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
     questions, order = Traffic(), list[object]()
     questions.begin(ASKING)
     waiting = in_thread(questions, 0.0, order)
     questions.begin(WORKING)
     waiting.join(60)
-    assert order == [Go.URGENT]
+    assert order == [StartReason.URGENT]
 
 
-def test_work_waits_no_longer_than_a_while_and_takes_along_what_came_before_that() -> None:
+def test_work_that_has_waited_long_runs_with_the_work_queued_meanwhile() -> None:
     questions = Traffic()
     questions.begin(ASKING)
-    long_ago = background_work.time.monotonic() - background_work.MOST
-    assert questions.wait(WORKING, long_ago) is Go.LATE
-    assert questions.wait(WORKING, long_ago + background_work.MOST / 2) is Go.LATE
+    long_ago = background_work.time.monotonic() - background_work.MAX_DELAY
+    assert questions.wait(WORKING, long_ago) is StartReason.LATE
+    assert questions.wait(WORKING, long_ago + background_work.MAX_DELAY / 2) is StartReason.LATE
 
 
-def test_exchanges_that_wait_are_stored_in_order_before_what_somebody_waits_for(
+def test_waiting_exchanges_are_stored_in_order_before_urgent_work(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background_work, "MOST", 1e9)
+    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
     provider.reply = completion()
     served.state.traffic.begin(ASKING)
     for number in range(3):
@@ -80,10 +80,10 @@ def test_exchanges_that_wait_are_stored_in_order_before_what_somebody_waits_for(
     assert stored == [f"user: question {number}?" for number in range(3)]
 
 
-def test_exchanges_that_wait_are_stored_in_one_transaction(
+def test_waiting_exchanges_are_stored_in_one_transaction(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background_work, "MOST", 1e9)
+    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
     provider.reply = completion()
     served.state.traffic.begin(ASKING)
     for number in range(3):
@@ -100,10 +100,10 @@ def test_exchanges_that_wait_are_stored_in_one_transaction(
     assert seen == [0, 0, 0]
 
 
-def test_an_exchange_that_cannot_be_stored_does_not_keep_others_from_it(
+def test_an_exchange_that_cannot_be_stored_does_not_block_others(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background_work, "MOST", 1e9)
+    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
     provider.reply = completion()
     served.state.traffic.begin(ASKING)
     for number in range(3):
@@ -123,10 +123,10 @@ def test_an_exchange_that_cannot_be_stored_does_not_keep_others_from_it(
     assert said == ["an exchange could not be stored: ValueError"]
 
 
-def test_records_of_recalls_that_wait_are_stored_in_one_transaction(
+def test_waiting_records_of_recalls_are_stored_in_one_transaction(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background_work, "MOST", 1e9)
+    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
     provider.reply = completion()
     with Reservoir.open(served.store) as reservoir:
         reservoir.ingest([Message("user", "the queue was Redis")], embed=False)
@@ -173,7 +173,7 @@ def wait_for_ledger(served: Served, count: int) -> None:
 def test_entries_of_the_ledger_that_wait_are_written_in_one_transaction(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background_work, "MOST", 1e9)
+    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
     provider.reply = completion()
     ask_three_times(served, client)
     rows, put = list[int](), Ledger.put
@@ -191,7 +191,7 @@ def test_entries_of_the_ledger_that_wait_are_written_in_one_transaction(
 def test_entries_of_the_ledger_are_written_one_by_one_if_one_fails(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background_work, "MOST", 1e9)
+    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
     provider.reply = completion()
     ask_three_times(served, client)
     calls, put = list[int](), Ledger.put
@@ -208,10 +208,10 @@ def test_entries_of_the_ledger_are_written_one_by_one_if_one_fails(
     assert len(calls) == 5
 
 
-def test_exchanges_that_wait_are_stored_when_the_server_ends(
+def test_waiting_exchanges_are_stored_when_the_server_ends(
     place: Path, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background_work, "MOST", 1e9)
+    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
     provider.reply = completion()
     with proxied.serving(place, {"openai": provider.url}) as server:
         server.state.traffic.begin(ASKING)
@@ -223,7 +223,7 @@ def test_exchanges_that_wait_are_stored_when_the_server_ends(
         ]
 
 
-def test_the_last_question_is_rehearsed_in_a_pause_and_never_beside_another(
+def test_the_last_question_is_rehearsed_in_a_pause_and_never_during_another(
     served: Served, provider: Upstream, client: httpx2.Client
 ) -> None:
     reader, rehearsed = served.state.reader, list[object]()
@@ -252,7 +252,7 @@ def test_a_rehearsed_question_is_not_counted(
     assert recalls["runs"] == 1
 
 
-def test_what_was_said_is_embedded_by_the_model_that_is_loaded_for_questions(
+def test_exchanges_are_embedded_by_the_model_loaded_for_questions(
     served: Served, provider: Upstream, client: httpx2.Client
 ) -> None:
     served.state.reader.model = FakeEmbedder()
@@ -264,10 +264,10 @@ def test_what_was_said_is_embedded_by_the_model_that_is_loaded_for_questions(
         assert (reservoir.indexer.state().active, reservoir.indexer.pending()) == ("fake", 0)
 
 
-def test_two_threads_do_not_work_beside_a_question_at_once(
+def test_two_threads_do_not_work_at_the_same_time(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background_work, "MOST", 1e9)
+    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
     order = list[str]()
 
     def work(_: Reservoir) -> None:

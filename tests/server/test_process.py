@@ -1,4 +1,4 @@
-"""``reservoir serve`` as a process: how it begins, how it ends, and what a kill leaves."""
+"""``reservoir serve`` as a process: start, end, and recovery after a kill."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server import process, running_servers
-from reservoir_cli.server.running_servers import Running
+from reservoir_cli.server.running_servers import RunningServer
 
 RESERVOIR = str(Path(sys.executable).with_name("reservoir"))
 PATIENCE = 120
@@ -31,7 +31,7 @@ END = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
 
 @contextmanager
 def started(place: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], Any]]:
-    """Start a server, and give it and what it says when it is ready."""
+    """Start a server; yield the process and the document that it prints when it is ready."""
     command = [RESERVOIR, "--db", str(place), "serve", "--port", "0", "--json", *words]
     process = subprocess.Popen(
         command,
@@ -59,7 +59,7 @@ def user(text: str) -> dict[str, str]:
     return {"role": "user", "content": text}
 
 
-def test_it_says_where_it_is_and_ends_on_a_signal(place: Path, home: Path) -> None:
+def test_it_prints_its_address_and_ends_on_a_signal(place: Path, home: Path) -> None:
     with started(place) as (process, ready):
         root, _, token = ready["base_url"].removesuffix("/v1").partition("/k/")
         assert ready == {
@@ -68,20 +68,22 @@ def test_it_says_where_it_is_and_ends_on_a_signal(place: Path, home: Path) -> No
             "page": f"{root}/ui/",
         }
         assert token == (home / "serve.token").read_text(encoding="utf-8").strip()
-        assert running_servers.running() == [Running(ready["base_url"], ready["page"], process.pid)]
+        assert running_servers.read_servers() == [
+            RunningServer(ready["base_url"], ready["page"], process.pid)
+        ]
         process.terminate()
         _, log = process.communicate(timeout=PATIENCE)
         if os.name == "posix":
             assert process.returncode == 143
-            assert running_servers.running() == []
+            assert running_servers.read_servers() == []
         assert "Traceback" not in log
 
 
-def test_the_end_of_one_server_leaves_the_record_of_another(place: Path) -> None:
+def test_ending_a_server_keeps_the_record_of_another(place: Path) -> None:
     with started(place) as (_, first), started(place) as (second, _):
         second.terminate()
         second.communicate(timeout=PATIENCE)
-        pages = [server.page for server in running_servers.running() if server.code()]
+        pages = [server.page for server in running_servers.read_servers() if server.request_code()]
     assert pages == [first["page"]]
 
 
@@ -93,9 +95,9 @@ def test_servers_are_ended_by_a_command(place: Path) -> None:
         ended = first.wait(PATIENCE)
         assert ended == 143 or os.name != "posix"
         assert code == 0
-        assert said.startswith("note: ended the server at http://127.0.0.1:")
-        assert running_servers.running() == []
-        assert failed(place, "--stop") == (0, "note: no server runs\n")
+        assert said.startswith("note: stopped the server at http://127.0.0.1:")
+        assert running_servers.read_servers() == []
+        assert failed(place, "--stop") == (0, "note: no server is running\n")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no SIGINT for one process")
@@ -116,14 +118,14 @@ def test_an_answer_in_progress_is_finished_before_the_end(place: Path, provider:
     assert [row.content for row in rows] == ["why?", "It lost jobs."]
 
 
-def test_what_a_kill_kept_from_the_store_comes_with_the_next_request(
+def test_messages_lost_by_a_kill_are_stored_by_the_next_request(
     place: Path, provider: Upstream
 ) -> None:
     provider.reply = Reply([CHUNK, END])
     upstream = ("--upstream", f"openai={provider.url}/v1")
     with started(place, *upstream) as (process, ready):
         with Reservoir.open(place) as blocking, blocking.store.write():
-            # While another program writes, nothing is stored.
+            # Nothing is stored while another program writes.
             assert ask(ready, user("why?")) == CHUNK + END
             process.kill()
             process.wait(PATIENCE)
@@ -141,7 +143,7 @@ def test_what_a_kill_kept_from_the_store_comes_with_the_next_request(
 
 
 def refused(place: Path, *words: str) -> tuple[int, str]:
-    """Start a server that cannot start, in a forked process."""
+    """Run a server that must fail to start, in a forked process."""
     done = forked.run("--db", str(place), "serve", *words, env=os.environ, folder=place.parent)
     assert done.out == b""
     return done.code, done.err
@@ -161,7 +163,7 @@ def failed(place: Path, *words: str, **environment: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-def test_answers_are_sent_without_waiting_for_more_of_them() -> None:
+def test_answers_are_sent_without_delay() -> None:
     with process.listen("127.0.0.1", 0) as listener:
         client = socket.create_connection(listener.getsockname())
         accepted, _ = listener.accept()
@@ -188,7 +190,7 @@ def test_a_host_that_is_not_this_machine_is_an_error_about_the_host(host: str) -
 
 
 @pytest.mark.parametrize("typed", ["openai", "=http://x", "openai=", "openai=ftp://x", "a=x y"])
-def test_a_wrong_upstream_is_wrong_usage(place: Path, typed: str) -> None:
+def test_an_invalid_upstream_is_wrong_usage(place: Path, typed: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         code, said = refused(place, "--port", port, "--upstream", typed)

@@ -1,4 +1,4 @@
-"""Each protocol of a provider: its requests are enriched, its streams pass, both are stored."""
+"""Protocols of providers: requests get blocks, streams are passed on, and both are stored."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -87,7 +87,7 @@ STREAMS: dict[str, list[bytes]] = {
 
 
 @pytest.mark.parametrize("path", STREAMS)
-def test_each_protocol_is_enriched_passed_and_stored(
+def test_exchanges_of_each_protocol_get_blocks_and_are_stored(
     served: Served, provider: Upstream, client: httpx2.Client, path: str
 ) -> None:
     kind = "application/x-ndjson" if path == OLLAMA_CHAT else "text/event-stream"
@@ -129,7 +129,7 @@ def test_each_protocol_is_enriched_passed_and_stored(
         ),
     ],
 )  # fmt: skip
-def test_the_steps_of_an_agent_are_stored_once_and_ask_nothing_new(
+def test_steps_of_an_agent_are_stored_once_and_get_no_new_block(
     served: Served, provider: Upstream, client: httpx2.Client, path: str, turn: Any, result: Any
 ) -> None:
     provider.reply = Reply(STREAMS[path])
@@ -210,11 +210,11 @@ def test_a_sync_of_the_same_session_adds_nothing(
     assert sorted(stored) == sorted(said)
 
 
-def test_what_providers_had_in_their_caches_is_counted(
+def test_cached_tokens_of_providers_are_counted(
     served: Served, provider: Upstream, client: httpx2.Client, home: Path
 ) -> None:
     home.mkdir(exist_ok=True)
-    settings = '[sources.codex]\npath = "/nowhere"\n'  # its conversations are not stored here
+    settings = '[sources.codex]\npath = "/nowhere"\n'  # conversations of this client are not stored
     (home / "reservoir.toml").write_text(settings, encoding="utf-8")
     details = {"prompt_tokens": 40, "prompt_tokens_details": {"cached_tokens": 30}}
     last = b"data: " + json.dumps({"usage": details}).encode()

@@ -1,4 +1,4 @@
-"""Who may ask: foreign hosts, origins and sites get 403, and nothing is read without the token."""
+"""Access to the server: foreign hosts and origins get 403, and reading needs the token."""
 
 import os
 import stat
@@ -41,7 +41,7 @@ def test_foreign_hosts_origins_and_sites_are_refused_on_every_route(
     assert provider.asked == []
 
 
-def test_own_names_pass(served: Served) -> None:
+def test_own_host_names_are_accepted(served: Served) -> None:
     port = served.state.origin.rpartition(":")[2]
     own = (
         {"Host": "localhost"},
@@ -56,7 +56,7 @@ def test_own_names_pass(served: Served) -> None:
 
 
 def test_a_host_may_be_allowed_by_name_and_any_address_if_bound_to_all() -> None:
-    names = security.names_of("0.0.0.0", ["Host.Docker.Internal"])
+    names = security.host_names("0.0.0.0", ["Host.Docker.Internal"])
     for host in ("host.docker.internal:3017", "192.168.1.5:3017", "[fe80::1]:3017", "localhost"):
         assert security.is_known_host(host, names)
     for host in ("evil.example", "", "*", "192.168.1.5.evil.example", "::", "[::1", "a b"):
@@ -75,7 +75,7 @@ def test_nothing_is_read_without_the_token(served: Served, provider: Upstream) -
     assert provider.asked == []
 
 
-def test_an_open_proxy_opens_the_proxy_alone(place, provider: Upstream) -> None:
+def test_open_proxy_needs_no_token_for_the_proxy_only(place, provider: Upstream) -> None:
     import proxied
 
     with proxied.serving(place, {"openai": provider.url}, open_proxy=True) as server:
@@ -93,7 +93,7 @@ def test_paths_that_lead_elsewhere_are_404(served: Served, provider: Upstream) -
     assert provider.asked == []
 
 
-def test_the_token_lies_in_a_private_file_and_stays_the_same() -> None:
+def test_the_token_is_in_a_private_file_and_does_not_change() -> None:
     made = token.load_token()
     assert token.load_token() == made
     assert len(made) >= 32
@@ -105,13 +105,13 @@ def test_the_token_lies_in_a_private_file_and_stays_the_same() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "short", "with/slash" * 5, "zwölf" * 9, "\0" * 40])
-def test_a_token_that_is_none_is_replaced(text: str, home) -> None:
+def test_an_invalid_token_is_replaced(text: str, home) -> None:
     home.mkdir()
     paths.token_file().write_text(text, encoding="utf-8")
     assert token.load_token() != text
 
 
-def test_the_log_has_a_line_a_request_without_token_text_or_key(served: Served) -> None:
+def test_the_log_has_one_line_per_request_without_token_text_or_key(served: Served) -> None:
     body = {"messages": [{"role": "user", "content": "the secret plan"}]}
     url = f"{served.root}/v1/chat/completions?key=sk-abc"
     plain_http.post(url, json=body, headers={"Authorization": "Bearer sk-xyz"})

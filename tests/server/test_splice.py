@@ -1,4 +1,4 @@
-"""A block is added to one string of a JSON text, and every other byte stays as it is."""
+"""A block is inserted into one string of a JSON text without changing another byte."""
 
 import json
 from typing import Any
@@ -20,7 +20,7 @@ VALUES = st.recursive(
     max_leaves=8,
 )
 SEPARATORS = st.sampled_from([(",", ":"), (", ", ": "), (" ,\n\t", "  :\r\n ")])
-#: A question that is no text of a client's own.
+#: Questions that do not look like text that a client inserts.
 SAID = TEXTS.filter(lambda text: text.strip() and "<" not in text and "\0" not in text)
 
 
@@ -78,7 +78,7 @@ def test_the_newest_question_of_each_protocol_gets_the_block(said, others, separ
         '\n{"messages"\t:[ {"role":"user","content":"\\ud83d"}\r\n]} \n',
     ],
 )
-def test_numbers_escapes_and_space_stay_as_they_came(text: str) -> None:
+def test_numbers_escapes_and_whitespace_are_not_changed(text: str) -> None:
     if '"n":1,"n":2' in text:
         with pytest.raises(OddJSON):
             parse(CHAT, text.encode(), {})
@@ -112,7 +112,7 @@ def test_numbers_escapes_and_space_stay_as_they_came(text: str) -> None:
         b'{"messages": [{"role": "user", "content": "a"}], "d": ' + b"[" * 100_000 + b"}",
     ],
 )
-def test_what_is_odd_is_left_alone(body: bytes) -> None:
+def test_unknown_bodies_are_not_changed(body: bytes) -> None:
     with pytest.raises(OddJSON):
         parse(CHAT, body, {})
 

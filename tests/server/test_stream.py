@@ -1,4 +1,4 @@
-"""Answers pass byte for byte, whatever the provider sends."""
+"""Answers are passed on byte for byte, whatever the provider sends."""
 
 import gzip
 import json
@@ -26,7 +26,7 @@ def chunk(text: str, **more: object) -> bytes:
 
 GREETING = chunk("Grüße, 世界 😀")
 END = chunk("", finish_reason="stop")
-#: Every shape of a stream that a provider may send: the pieces, and the text that is stored.
+#: Streams of every form: their pieces, and the text that is stored.
 STREAMS = {
     "plain": ([GREETING + b"\n\n", END + b"\n\n", b"data: [DONE]\n\n"], "Grüße, 世界 😀"),
     "no done": ([GREETING + b"\n\n", END + b"\n\n"], "Grüße, 世界 😀"),
@@ -62,7 +62,7 @@ def stored(served: Served, scope: Scope = Scope(None), requests: int = 1) -> lis
 
 
 def raw(served: Served, path: str, body: bytes, *, root: str | None = None) -> bytes:
-    """Send a request through a socket, and return all bytes of the answer."""
+    """Send a request through a socket; return all bytes of the answer."""
     parts = urlsplit((root or served.root) + path)
     assert parts.hostname
     with socket.create_connection((parts.hostname, parts.port or 80), timeout=60) as connection:
@@ -76,7 +76,7 @@ def raw(served: Served, path: str, body: bytes, *, root: str | None = None) -> b
 
 
 @pytest.mark.parametrize("framing", ["chunked", "length", "close"])
-def test_a_stream_passes_unchanged_and_is_stored(
+def test_a_stream_is_passed_unchanged_and_stored(
     served: Served, provider: Upstream, framing: str
 ) -> None:
     with plain_http.client(timeout=60) as client:
@@ -91,7 +91,7 @@ def test_a_stream_passes_unchanged_and_is_stored(
         assert stored(served, Scope(name, "i"), len(STREAMS)) == expected, name
 
 
-def test_the_first_piece_arrives_while_the_model_still_writes(
+def test_the_first_piece_arrives_before_the_answer_is_complete(
     served: Served, provider: Upstream
 ) -> None:
     provider.reply = Reply([GREETING + b"\n\n", HOLD, END + b"\n\n"])
@@ -106,7 +106,7 @@ def test_the_first_piece_arrives_while_the_model_still_writes(
 
 
 @pytest.mark.parametrize("framing", ["chunked", "length"])
-def test_a_stream_that_is_cut_is_cut_for_the_client_and_marked(
+def test_a_stream_that_breaks_off_does_so_for_the_client_and_is_marked(
     served: Served, provider: Upstream, framing: str
 ) -> None:
     pieces = [GREETING + b"\n\n", CUT, b"" if framing == "chunked" else b"never sent"]
@@ -118,7 +118,9 @@ def test_a_stream_that_is_cut_is_cut_for_the_client_and_marked(
         assert reservoir.view(Scope(None), 0)[-1].tags == ("partial",)
 
 
-def test_the_provider_is_left_when_the_client_goes(served: Served, provider: Upstream) -> None:
+def test_the_upstream_connection_is_closed_when_the_client_disconnects(
+    served: Served, provider: Upstream
+) -> None:
     provider.reply = Reply([GREETING + b"\n\n", HOLD, END + b"\n\n"])
     with httpx2.stream(
         "POST", f"{served.root}/v1/chat/completions", json=CHAT, timeout=60
@@ -128,7 +130,7 @@ def test_the_provider_is_left_when_the_client_goes(served: Served, provider: Ups
     assert stored(served)[-1] == "assistant: Grüße, 世界 😀"
 
 
-def test_gzip_that_nobody_asked_for_passes_and_is_read_along(
+def test_unrequested_gzip_is_passed_unchanged_and_stored(
     served: Served, provider: Upstream
 ) -> None:
     packed = gzip.compress(GREETING + b"\n\n" + END + b"\n\n")
@@ -139,7 +141,7 @@ def test_gzip_that_nobody_asked_for_passes_and_is_read_along(
     assert stored(served)[-1] == "assistant: Grüße, 世界 😀"
 
 
-def test_a_large_answer_passes_and_is_not_kept(served: Served, provider: Upstream) -> None:
+def test_a_large_answer_is_passed_and_not_stored(served: Served, provider: Upstream) -> None:
     block = chunk("x" * (1 << 20)) + b"\n\n"
     provider.reply = Reply([block] * 40)
     answer = plain_http.post(f"{served.root}/v1/chat/completions", json=CHAT, timeout=120)
@@ -147,7 +149,7 @@ def test_a_large_answer_passes_and_is_not_kept(served: Served, provider: Upstrea
     assert stored(served) == []
 
 
-def test_a_large_request_arrives_whole(served: Served, provider: Upstream) -> None:
+def test_a_large_request_arrives_complete(served: Served, provider: Upstream) -> None:
     picture = {"type": "image_url", "image_url": {"url": "data:," + "A" * (20 << 20)}}
     question = {"type": "text", "text": "what is this?"}
     body = {"model": "m", "messages": [{"role": "user", "content": [question, picture]}]}
@@ -157,7 +159,7 @@ def test_a_large_request_arrives_whole(served: Served, provider: Upstream) -> No
     assert provider.asked[0].body == sent
 
 
-def test_more_than_32_mb_is_refused_before_it_goes_anywhere(
+def test_a_request_of_more_than_32_mb_is_not_sent_upstream(
     served: Served, provider: Upstream
 ) -> None:
     answer = plain_http.post(f"{served.root}/v1/messages", content=b" " * (33 << 20), timeout=120)
@@ -167,7 +169,7 @@ def test_more_than_32_mb_is_refused_before_it_goes_anywhere(
 
 
 @pytest.mark.parametrize("status", [204, 301, 400, 401, 429, 500, 529])
-def test_status_headers_and_body_of_an_error_pass(
+def test_status_headers_and_body_of_an_error_are_passed_on(
     served: Served, provider: Upstream, status: int
 ) -> None:
     body = [] if status == 204 else [b'{"error": "x"}']
@@ -190,7 +192,7 @@ def test_status_headers_and_body_of_an_error_pass(
         ("/v1/models", lambda body: body["error"]["message"]),
     ],
 )
-def test_an_upstream_out_of_reach_is_told_as_the_protocol_does(
+def test_an_unreachable_upstream_is_an_error_of_the_protocol(
     served: Served, provider: Upstream, path: str, shape
 ) -> None:
     provider.shutdown()
@@ -200,7 +202,7 @@ def test_an_upstream_out_of_reach_is_told_as_the_protocol_does(
     assert "cannot be reached" in shape(answer.json())
 
 
-def test_the_raw_answer_differs_in_our_own_header_alone(served: Served, provider: Upstream) -> None:
+def test_the_raw_answer_differs_in_our_own_header_only(served: Served, provider: Upstream) -> None:
     body = json.dumps(CHAT).encode()
     provider.reply = Reply(STREAMS["comments and events"][0])
     through = raw(served, "/v1/chat/completions", body)
@@ -217,7 +219,7 @@ def test_the_raw_answer_differs_in_our_own_header_alone(served: Served, provider
     assert heads[1] - heads[0] == set()
 
 
-#: Pieces of streams, whole and broken, and anything else.
+#: Pieces of streams, whole and broken, and arbitrary bytes.
 PIECES = st.one_of(
     st.sampled_from(
         [GREETING, END, b"\n", b"\r\n", b"\r", b"data: ", b"event: x\n", b": \n", b"{"]
@@ -233,7 +235,7 @@ PIECES = st.one_of(
     st.sampled_from(["text/event-stream", "application/x-ndjson", "application/json", "x/y"]),
     st.sampled_from(["/v1/chat/completions", "/v1/messages", "/v1/responses", "/api/chat"]),
 )
-def test_any_bytes_pass(
+def test_any_bytes_are_passed_unchanged(
     served: Served, provider: Upstream, pieces, framing: str, kind: str, path: str
 ) -> None:
     provider.reply = Reply(pieces, kind, framing=framing)

@@ -25,13 +25,13 @@ Adding = Callable[..., list[StoredMessage | None]]
 
 
 class FakeEmbedder:
-    """Unit vectors that depend on nothing but the text; for tests that are not about meaning."""
+    """Return unit vectors derived from a hash of the text, without any meaning."""
 
     def __init__(self, name: str = "fake", model_id: str = "fake-8", dimensions: int = 8) -> None:
         self.name = name
         self.model_id = model_id
         self.dimensions = dimensions
-        self.engine = Engine("reference", "it is made for tests", "folder")
+        self.engine = Engine("reference", "for tests", "folder")
 
     def encode_query(self, text: str) -> NDArray[np.float32]:
         digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
@@ -80,7 +80,7 @@ def add_passages(
 
 
 def embed(store: Store, embedder: Embedder, scope: Scope = EVERYWHERE, **more: Any) -> int:
-    """Embed pending messages, and return how many there were."""
+    """Embed pending messages; return how many."""
     options = {"progress": lambda *_: None, "synapse_threshold": 0.85, **more}
     return indexing.embed_pending(store, embedder, scope, **options)
 
@@ -91,9 +91,9 @@ def ingestor(
     settings: Mapping[str, Value] | None = None,
     threshold: float = 0.85,
 ) -> Ingestor:
-    """Return the way into a store, with the settings of this run."""
-    usual = {"redact": "off", "embedding_model": "nobody/absent", "synapse_threshold": threshold}
-    known = config.load(None, {**usual, **(settings or {})})
+    """Return an ingestor for a store, with the given settings."""
+    defaults = {"redact": "off", "embedding_model": "nobody/absent", "synapse_threshold": threshold}
+    known = config.load(None, {**defaults, **(settings or {})})
     indexer = indexing.Indexer(store, known, embedder=embedder, offline=True)
     redactor = Redactor(lambda partition: str(known.lookup("redact", partition)[0]))
     return Ingestor(store, known, redactor, indexer)

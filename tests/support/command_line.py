@@ -1,4 +1,4 @@
-"""A person at a shell: real processes, a home of their own, terminals where one is wanted."""
+"""Run ``reservoir`` as a user does: real processes in a temporary home, perhaps on a terminal."""
 
 import fcntl
 import json
@@ -21,13 +21,13 @@ RESERVOIR = Path(sys.executable).with_name("reservoir")
 SAMPLES = Path(__file__).parents[2] / "samples"
 #: Long enough for a slow machine; a process that hangs is still ended.
 PATIENCE = 120
-#: Variables that Python obeys before ``main()`` runs.
+#: Variables that Python reads before ``main()`` runs.
 _BEFORE_MAIN = {"PYTHONPATH", "PYTHONIOENCODING", "LANG", "LC_ALL", "LC_CTYPE"}
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a process left behind. Every byte counts, so nothing is decoded loosely."""
+    """The exit code and the output of a process, decoded strictly."""
 
     code: int
     out: str
@@ -39,9 +39,9 @@ class Result:
 
 
 class Cli:
-    """Runs ``reservoir`` with a home in ``tmp_path`` and without an embedding model.
+    """Run ``reservoir`` with a temporary home, by default without an embedding model.
 
-    :param env: the whole environment of every process.
+    ``env`` is the whole environment of its processes.
     """
 
     def __init__(self, home: Path, *, model: bool = False) -> None:
@@ -67,9 +67,9 @@ class Cli:
         env: Mapping[str, str] | None = None,
         command: tuple[str, ...] = (),
     ) -> Result:
-        """Run a command to its end and hold it to its exit code.
+        """Run a command to its end and check its exit code.
 
-        :param command: the program to start; a process is forked without one.
+        :param command: the program to start; by default a process is forked.
         """
         data = stdin.encode() if isinstance(stdin, str) else stdin
         full = {**self.env, **(env or {})}
@@ -97,7 +97,7 @@ class Cli:
         return done.returncode, done.stdout, done.stderr
 
     def shell(self, script: str) -> Result:
-        """Run a line as it is typed into bash."""
+        """Run a line in bash."""
         return self("-c", script, command=("bash",))
 
     def start(self, *arguments: str, **streams: Any) -> "subprocess.Popen[bytes]":
@@ -107,11 +107,11 @@ class Cli:
         )
 
     def say(self, text: str, *options: str) -> int:
-        """Store one message without a vector; its id."""
+        """Store a message without an embedding; return its id."""
         return int(self("ingest", "--no-embed", *options, stdin=text).out)
 
     def store(self, *rows: Mapping[str, Any]) -> None:
-        """Store many messages by one process: rows of ROW, of which ``content`` is enough."""
+        """Store many messages by one process: rows of which only ``content`` is required."""
         file = self.home / "rows.jsonl"
         file.parent.mkdir(parents=True, exist_ok=True)
         full = [
@@ -130,7 +130,7 @@ class Cli:
         self("ingest", "--no-embed", str(file))
 
     def rows(self, *options: str) -> list[dict[str, Any]]:
-        """The messages that ``view`` gives, as rows."""
+        """Return the rows of all messages that ``view`` shows."""
         return self("view", "0", *options, "--json").document["messages"]
 
     def on_terminal(
@@ -139,12 +139,12 @@ class Cli:
         streams: tuple[str, ...] = ("stdout",),
         env: Mapping[str, str] | None = None,
     ) -> Result:
-        """Run a command whose named streams are a terminal; the others are files.
+        """Run a command with some streams on a terminal and the others in files.
 
-        What the terminal got stands in ``out`` if stdout is one of the streams, else in ``err``.
+        The text of the terminal is in ``out`` if stdout is one of the streams, else in ``err``.
         """
         master, slave = pty.openpty()
-        tty.setraw(slave)  # no CR before LF: bytes arrive as they were written
+        tty.setraw(slave)  # keeps line ends as they were written
         with tempfile.TemporaryFile() as file, open(os.devnull) as nothing:
             with forked.start(
                 *arguments,
@@ -170,11 +170,11 @@ class Cli:
         answers: Sequence[tuple[str, str]],
         env: Mapping[str, str] | None = None,
     ) -> Result:
-        """Run a command as a person does, on a terminal that is its own.
+        """Run a command on its own terminal, and answer its questions.
 
-        :param answers: what the person waits for, and then types; ``\x03`` is Ctrl-C and
-            ``\x04`` is Ctrl-D. Ctrl-C is typed again while nothing comes of it.
-        :returns: with all that was shown, what was typed included, in ``out``.
+        :param answers: pairs of a text to wait for and the answer to type; ``\x03`` is Ctrl-C and
+            ``\x04`` is Ctrl-D. Ctrl-C is repeated until the command ends.
+        :returns: ``out`` has everything that the terminal showed, with the typed answers.
         """
         master, slave = pty.openpty()
         process = subprocess.Popen(

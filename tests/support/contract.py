@@ -1,4 +1,4 @@
-"""Names and figures that other programs rely on, shared by all tests that check them."""
+"""Names and figures of the public interface that several tests check."""
 
 ROW = (
     *("id", "trace_id", "conversation_id", "partition", "instance", "role", "content", "name"),

@@ -1,4 +1,4 @@
-"""What the tests of the proxy say: a question, its answer, and what was said before."""
+"""Requests and replies for the tests of the proxy."""
 
 import json
 from typing import Any

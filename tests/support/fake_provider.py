@@ -1,4 +1,4 @@
-"""A provider of models for real clients: it calls a tool once, then answers.
+"""A fake model provider for real clients: it calls a tool once, then answers.
 
 It speaks the protocols of Anthropic, OpenAI (both), Ollama and Gemini, on 127.0.0.1 only.
 """
@@ -13,9 +13,9 @@ from typing import Any
 ANSWER = "It lost jobs."
 QUESTION = json.dumps({"question": "what happened to Redis?"})
 Event = dict[str, Any]
-#: A call of a tool: its name, its arguments as JSON, and the name space if it has one.
+#: A tool call: the tool's name, its arguments as JSON, and its namespace if it has one.
 Tool = dict[str, str]
-#: Tools that are called if the client has them, with their arguments.
+#: Arguments of calls to tools that some clients have.
 CALLS = {
     "look": {"question": "what happened to Redis?"},
     "Bash": {"command": "echo $((6*7))", "description": "count"},
@@ -26,9 +26,9 @@ CALLS = {
 
 
 class FakeProvider(ThreadingHTTPServer):
-    """The requests that clients sent are in ``bodies``, as bytes in ``raw``.
+    """A server that records its requests, parsed in ``bodies`` and as bytes in ``raw``.
 
-    Answers are in ``answers``, in the order in which they were sent.
+    ``answers`` are the bodies of its replies, in the order in which they were sent.
     """
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(kind, text)
 
     def _answer(self, body: Any, path: str, tool: Tool | None) -> tuple[str, str]:
-        """Return the kind and the text of an answer."""
+        """Return the content type and the text of a reply."""
         stream = bool(body.get("stream", path.endswith("/api/chat")))
         if path.endswith("/api/chat"):
             lines = [json.dumps(line) for line in _ollama(body, tool)]
@@ -102,7 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def tool_of(body: Any) -> Tool | None:
-    """Return a call of our tool, as a client tells its name, or of one of :data:`CALLS`."""
+    """Return a call of our tool by the client's name for it, or of a tool in :data:`CALLS`."""
     others: Tool | None = None
     for tool in body.get("tools") or []:
         for inner in tool.get("functionDeclarations") or tool.get("tools") or [tool]:
@@ -116,7 +116,7 @@ def tool_of(body: Any) -> Tool | None:
 
 
 def was_answered(body: Any) -> bool:
-    """Return whether a request has the result of our call."""
+    """Return whether a request holds the result of our tool call."""
     text = json.dumps(body)
     kinds = ('"tool_result"', '"function_call_output"', '"role": "tool"', '"functionResponse"')
     return any(kind in text for kind in kinds)

@@ -1,6 +1,7 @@
-"""A process that has loaded every command, and becomes one whenever ``forked.py`` asks for it.
+"""A process that has loaded every command, and forks one for each request of ``forked.py``.
 
-A test process is no good parent: it has threads and open stores, and is twenty times as large.
+A test process itself cannot fork safely: it has threads and open stores, and needs 20 times as
+much memory.
 """
 
 import json
@@ -19,12 +20,12 @@ from typing import Any
 
 import measuring
 
-#: Variables before anything was loaded.
-_GIVEN = dict(os.environ)
+#: Environment variables before any import.
+_INITIAL = dict(os.environ)
 
-#: Seconds after which a command counts as hanging.
+#: Seconds after which a command is killed.
 PATIENCE = 120
-#: What no forked command runs.
+#: Modules that no forked command imports.
 _NOT_FORKED = (
     "reservoir_cli.agents.llm_plugin",
     "reservoir_cli.agents.mcp",
@@ -32,7 +33,7 @@ _NOT_FORKED = (
     "reservoir_cli.embedding.graph",
     "reservoir_cli.server",
 )
-#: What commands load when they need it.
+#: Modules that commands import on demand.
 _LATER = (
     "difflib",
     "email",
@@ -48,12 +49,12 @@ _LATER = (
     "tomli_w",
     "tomlkit",
 )
-#: A status that no process has.
+#: Sent once all modules are loaded; no process has this status.
 READY = -1
 
 
 def load_all() -> None:
-    """Load what commands load, so that no child pays for it."""
+    """Import everything that commands use, so that no child has to."""
     import reservoir_cli
 
     package = Path(reservoir_cli.__file__).parent
@@ -66,8 +67,8 @@ def load_all() -> None:
 
 
 def serve(requests: socket.socket) -> None:
-    """Run one command after the other, and send the status of each."""
-    set_by_imports = {key: each for key, each in os.environ.items() if key not in _GIVEN}
+    """Run one command after the other, and send the exit status of each."""
+    set_by_imports = {key: text for key, text in os.environ.items() if key not in _INITIAL}
     requests.sendall(struct.pack("i", READY))
     measuring.save()
     known = measuring.know(os.getpid())
@@ -95,7 +96,7 @@ def _read(requests: socket.socket, size: int) -> bytes:
 
 
 def _become(request: dict[str, Any], streams: Sequence[int], variables: dict[str, str]) -> None:
-    """Be the command, and never come back."""
+    """Turn a forked child into the command; never return."""
     from reservoir_cli.__main__ import main
 
     try:
@@ -123,8 +124,8 @@ def _become(request: dict[str, Any], streams: Sequence[int], variables: dict[str
 
 
 def _wait_for(child: int) -> int:
-    """Return the status of a child; end one that hangs."""
-    with suppress(AttributeError):  # only Linux has them
+    """Return the exit status of a child; kill it if it hangs."""
+    with suppress(AttributeError):  # only Linux has pidfd_open
         handle = os.pidfd_open(child)
         try:
             if not select.select([handle], [], [], PATIENCE)[0]:

@@ -1,8 +1,8 @@
-"""The command line in a process that costs a fifth of a new one: forked from one that loaded it.
+"""Run commands in forked processes, which takes a fifth of the time of new ones.
 
-The child runs ``main()`` from its first line to its exit, on streams, an environment and a folder
-of its own, so that what it answers is what a new process would answer. What Python reads before
-``main()`` is its parent's: PYTHON… variables and the encoding of the locale.
+The child runs ``main()`` with its own streams, environment and working directory, so it behaves
+as a new process would, except for what Python reads before ``main()``: PYTHON… variables and the
+encoding of the locale.
 """
 
 import atexit
@@ -27,16 +27,16 @@ import measuring
 from fork_server import PATIENCE, READY
 from terminals import read_to_end, ready
 
-#: What cli.md promises; a signal is never sent here.
+#: Documented exit codes; no signal is ever sent to these commands.
 CODES = frozenset(range(7))
-#: A pipe takes so many bytes before anybody reads it.
+#: Bytes that a pipe holds without a reader.
 _PIPE = 4096
 _busy = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command left behind."""
+    """The exit code and the output of a command."""
 
     arguments: tuple[str, ...]
     code: int
@@ -45,17 +45,17 @@ class Answer:
 
     @property
     def document(self) -> Any:
-        """Its output as strict JSON: no NaN, no Infinity."""
+        """Parse the output as strict JSON, without NaN and Infinity."""
         return json.loads(self.out.decode(), parse_constant=_no_constant)
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not valid JSON")
 
 
 @cache
 def _server(_process: int) -> socket.socket:
-    """Start the parent of all commands of this process; it ends when this process does."""
+    """Start the fork server of this process; it ends with this process."""
     ours, its = socket.socketpair()
     with its:
         server = subprocess.Popen(
@@ -89,18 +89,18 @@ def _receive(server: socket.socket) -> int:
 
 
 class Command:
-    """A command that runs."""
+    """A running command."""
 
     def __init__(self, server: socket.socket) -> None:
         self._server = server
         self._status: int | None = None
 
     def ended(self) -> bool:
-        """Return whether it has ended."""
+        """Return whether the command has ended."""
         return self._status is not None or ready(self._server.fileno(), 0)
 
     def wait(self) -> int:
-        """Wait for its end; return its exit code."""
+        """Wait until the command ends; return its exit code."""
         if self._status is None:
             self._status = _receive(self._server)
         return os.waitstatus_to_exitcode(self._status)
@@ -114,9 +114,9 @@ def start(
     folder: Path,
     umask: int = -1,
 ) -> Iterator[Command]:
-    """Start a command once the last one has ended, and wait for its end on leaving.
+    """Start a command when the previous one has ended; wait for it when the block ends.
 
-    :param streams: its stdin, stdout and stderr.
+    :param streams: file descriptors of stdin, stdout and stderr.
     """
     request = {"arguments": arguments, "env": dict(env), "folder": str(folder), "umask": umask}
     data = json.dumps(request).encode()
@@ -138,11 +138,11 @@ def run_bytes(
     folder: Path,
     umask: int = -1,
 ) -> tuple[int, bytes, bytes]:
-    """Run a command to its end; return its exit code, and what it wrote to stdout and stderr."""
+    """Run a command to its end; return its exit code, stdout and stderr."""
     with ExitStack() as stack:
         out, err = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(2))
-        given = stack.enter_context(_readable(stdin))
-        streams = (given.fileno(), out.fileno(), err.fileno())
+        data = stack.enter_context(_readable(stdin))
+        streams = (data.fileno(), out.fileno(), err.fileno())
         with start(*arguments, streams=streams, env=env, folder=folder, umask=umask) as command:
             code = command.wait()
         out.seek(0)
@@ -151,7 +151,7 @@ def run_bytes(
 
 
 def _readable(data: bytes) -> Any:
-    """Return a pipe with the data, or a file where they are too large to wait in a pipe."""
+    """Return a pipe that holds the data, or a file if they are too large for a pipe."""
     if len(data) > _PIPE:
         file = tempfile.TemporaryFile()
         file.write(data)
@@ -167,42 +167,42 @@ def run(*arguments: str, stdin: bytes = b"", env: Mapping[str, str], folder: Pat
     """Run a command to its end.
 
     :param env: the whole environment.
-    :param folder: where it runs.
+    :param folder: the working directory.
     """
     code, out, err = run_bytes(*arguments, stdin=stdin, env=env, folder=folder)
     return Answer(arguments, code, out, err.decode("utf-8", "replace"))
 
 
 def hold(answer: Answer) -> None:
-    """Hold an answer to what is promised of every command, whatever it was given."""
-    told = (answer.arguments, answer.code, answer.out[:300], answer.err[:2000])
-    assert answer.code in CODES, told
-    assert "Traceback" not in answer.err, told
-    assert "error: unexpected " not in answer.err, told
+    """Check what holds for every command, whatever its input."""
+    summary = (answer.arguments, answer.code, answer.out[:300], answer.err[:2000])
+    assert answer.code in CODES, summary
+    assert "Traceback" not in answer.err, summary
+    assert "error: unexpected " not in answer.err, summary
     lines = answer.err.split("\n")
-    errors = [each for each in lines if each.startswith("error: ")]
-    assert len(errors) == (answer.code not in (0, 6)) or _doctor_or_no(answer), told
-    for each in answer.err:
-        assert each == "\n" or each == "\t" or not _commands_a_terminal(each), told
+    errors = [line for line in lines if line.startswith("error: ")]
+    assert len(errors) == (answer.code not in (0, 6)) or _fails_without_error(answer), summary
+    assert not control_characters(answer.err), summary
     words = answer.arguments
     words = words[: words.index("--")] if "--" in words else words
     if "--json" in words and answer.out:
-        assert answer.document["schema_version"] == 1, told
+        assert answer.document["schema_version"] == 1, summary
     if "--jsonl" in words and answer.code == 0:
         for line in answer.out.decode().split("\n"):
-            assert not line or isinstance(json.loads(line, parse_constant=_no_constant), dict), told
-    if answer.code in (1, 2, 3, 4, 5) and "--json" not in words and answer.code != 1:
-        assert not answer.out or answer.code == 4, told
+            row = json.loads(line, parse_constant=_no_constant) if line else {}
+            assert isinstance(row, dict), summary
+    if answer.code in (2, 3, 5) and "--json" not in words:
+        assert not answer.out, summary
 
 
-def _doctor_or_no(answer: Answer) -> bool:
-    """What ends with 1 and without an error: faults that were found, and a no."""
+def _fails_without_error(answer: Answer) -> bool:
+    """Return whether exit code 1 needs no error: ``doctor`` found faults, or the user said no."""
     return answer.code == 1 and (
         "doctor" in answer.arguments or "nothing was changed" in answer.err
     )
 
 
-def _commands_a_terminal(character: str) -> bool:
+def _controls_terminal(character: str) -> bool:
     number = ord(character)
     return (
         number < 0x20
@@ -216,8 +216,8 @@ def on_terminal(
 ) -> tuple[int, str]:
     """Run a command on a terminal of its own.
 
-    :param typed: what a person types.
-    :returns: its exit code, and every byte that the terminal got.
+    :param typed: the input that the user types.
+    :returns: its exit code, and the whole output on the terminal.
     """
     master, slave = pty.openpty()
     tty.setraw(slave)
@@ -227,6 +227,6 @@ def on_terminal(
     return command.wait(), shown.decode()
 
 
-def commands_in(text: str) -> set[str]:
-    """What in a text a terminal would obey, or show in another order."""
-    return {each for each in text if each not in "\n\t" and _commands_a_terminal(each)}
+def control_characters(text: str) -> set[str]:
+    """Return the characters of a text that control a terminal or reorder what it shows."""
+    return {sign for sign in text if sign not in "\n\t" and _controls_terminal(sign)}

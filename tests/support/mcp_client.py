@@ -1,4 +1,4 @@
-"""An MCP client that writes every byte itself: for what no SDK sends, and how sessions end."""
+"""An MCP client without an SDK, to send invalid messages and to end sessions abruptly."""
 
 import json
 import os
@@ -20,7 +20,7 @@ _META = "io.modelcontextprotocol/"
 class RawClient:
     """A client of one server process.
 
-    :param era: the revision of the protocol it speaks.
+    :param era: the protocol revision that it speaks.
     """
 
     def __init__(
@@ -66,19 +66,19 @@ class RawClient:
         try:
             for line in self.process.stdout:
                 self.lines.put(line)
-        except ValueError:  # it was closed by the test
+        except ValueError:  # the test closed it
             pass
         self.lines.put(b"")
 
     def send(self, message: dict[str, Any] | bytes) -> None:
-        """Write a message, or a line that is none."""
+        """Write a message, or a raw line."""
         assert self.process.stdin
         line = message if isinstance(message, bytes) else json.dumps(message).encode()
         self.process.stdin.write(line + b"\n")
         self.process.stdin.flush()
 
     def receive(self) -> dict[str, Any]:
-        """Return the next message of the server; answer what it asks first."""
+        """Return the server's next response; answer its own requests first."""
         while True:
             line = self.lines.get(timeout=PATIENCE)
             assert line, f"the server has ended: {self.end()}"
@@ -90,7 +90,7 @@ class RawClient:
             self.send({"jsonrpc": "2.0", "id": message["id"], "result": {"roots": roots}})
 
     def ask(self, method: str, params: dict[str, Any] | None = None) -> int:
-        """Send a request; its id."""
+        """Send a request; return its id."""
         self._number += 1
         params = dict(params or {})
         if self.era == MODERN:
@@ -103,14 +103,14 @@ class RawClient:
         return self._number
 
     def request(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Send a request and return the whole answer to it."""
+        """Send a request; return its response."""
         number = self.ask(method, params)
         answer = self.receive()
         assert answer["id"] == number
         return answer
 
     def open(self) -> dict[str, Any]:
-        """Open the session as the era does; the result that has the instructions."""
+        """Open a session as the era requires; return the result with the instructions."""
         if self.era == MODERN:
             return self.request("server/discover")["result"]
         capabilities = {} if self.roots is None else {"roots": {}}
@@ -124,7 +124,7 @@ class RawClient:
         return opened
 
     def call(self, tool: str, **arguments: Any) -> tuple[str, bool]:
-        """Call a tool: its text, and whether it failed."""
+        """Call a tool; return its text, and whether it failed."""
         result = self.request("tools/call", {"name": tool, "arguments": arguments})["result"]
         assert "structuredContent" not in result
         (content,) = result["content"]
@@ -132,12 +132,12 @@ class RawClient:
         return content["text"], bool(result.get("isError"))
 
     def end(self) -> tuple[int, str]:
-        """Close stdin and wait: the exit code, and what it wrote to stderr."""
+        """Close stdin and wait; return the exit code and stderr."""
         assert self.process.stdin
         assert self.process.stderr
         try:
             self.process.stdin.close()
         except OSError:
             pass
-        said = self.process.stderr.read().decode()
-        return self.process.wait(PATIENCE), said
+        errors = self.process.stderr.read().decode()
+        return self.process.wait(PATIENCE), errors

@@ -1,7 +1,7 @@
 """Measure which lines and branches of the package the tests run.
 
-Does nothing unless ``RESERVOIR_TEST_COVERAGE`` names a folder. It counts what the test processes
-run, and the commands they fork. It does not count programs that a test starts as a user would.
+Does nothing unless ``RESERVOIR_TEST_COVERAGE`` names a folder. Test processes and the commands
+that they fork are counted; programs that a test starts anew are not.
 """
 
 import ast
@@ -13,14 +13,14 @@ from typing import Any
 
 FOLDER = Path(os.environ.get("RESERVOIR_TEST_COVERAGE", "")).resolve()
 PACKAGE = Path(__file__).parents[2] / "reservoir_cli"
-#: How many of the modules with the most lines that no test runs are printed.
+#: How many modules are listed, those with the most missing lines first.
 WORST = 12
 
 if os.environ.get("RESERVOIR_TEST_COVERAGE"):
     from slipcover import FileMatcher, ImportManager, Slipcover, print_coverage
     from slipcover.branch import preinstrument
 
-    # Probes stay where they are: to take them out costs more than they do, and loses what was seen.
+    # Never remove probes: removing one costs more than it saves, and loses what was recorded.
     probes = Slipcover(branch=True, d_miss_threshold=2**31 - 1)
     ImportManager(probes, FileMatcher([str(PACKAGE)])).__enter__()
 else:
@@ -28,12 +28,12 @@ else:
 
 
 def variables() -> dict[str, str]:
-    """Return what a process must find in its environment to be counted."""
+    """Return the environment variables that make a process record its coverage."""
     return {"RESERVOIR_TEST_COVERAGE": str(FOLDER)} if probes else {}
 
 
 def begin() -> None:
-    """Make a folder for what all processes of a run see, without what the last run saw."""
+    """Create the folder for coverage data, without those of the previous run."""
     if probes:
         FOLDER.mkdir(parents=True, exist_ok=True)
         for file in FOLDER.glob("*.jsonl"):
@@ -41,9 +41,9 @@ def begin() -> None:
 
 
 def save(process: int | None = None) -> None:
-    """Write what was run and is not known yet.
+    """Append newly covered lines and branches to a file.
 
-    :param process: the process to whose file it is added; this one without it.
+    :param process: the process whose file is used; by default this one.
     """
     if not probes:
         return
@@ -57,7 +57,7 @@ def save(process: int | None = None) -> None:
 
 
 def save_at_exit() -> None:
-    """Let this process, which was forked, save what it has run before it ends."""
+    """Make a forked process save its coverage before it exits."""
     leave, parent = os._exit, os.getppid()
 
     def leaving(code: int) -> None:
@@ -70,12 +70,12 @@ def save_at_exit() -> None:
 
 
 def know(process: int, offset: int = 0) -> int:
-    """Take over what a process and its children saved behind an offset; return where it ends."""
+    """Read what a process and its children saved since an offset; return the new offset."""
     with suppress(FileNotFoundError), _file_of(process).open("rb") as file:
         file.seek(offset)
         for line in file:
             for name, seen in json.loads(line).items():
-                probes.all_seen[name].update(_key(each) for each in seen)
+                probes.all_seen[name].update(map(_key, seen))
             offset += len(line)
     return offset
 
@@ -89,10 +89,10 @@ def _key(line_or_branch: Any) -> Any:
 
 
 def report() -> list[str]:
-    """Return a line on the package, and on each of its modules with the most lines never run."""
+    """Return a line for the package and for each of the modules with the most missing lines."""
     for file in FOLDER.glob("*.jsonl"):
         know(int(file.stem))
-    _add_what_was_never_loaded()
+    _add_unloaded_modules()
     coverage = probes.get_coverage()
     with (FOLDER / "missing.txt").open("w", encoding="utf-8") as file:
         print_coverage(coverage, outfile=file, skip_covered=True)
@@ -105,8 +105,8 @@ def report() -> list[str]:
     ]
 
 
-def _add_what_was_never_loaded() -> None:
-    """Count the modules that this process has not loaded, in the way of those that it has."""
+def _add_unloaded_modules() -> None:
+    """Count the modules that no test has loaded."""
     for file in map(str, PACKAGE.rglob("*.py")):
         if file not in probes.code_lines:
             tree = preinstrument(ast.parse(Path(file).read_bytes()))
@@ -114,7 +114,7 @@ def _add_what_was_never_loaded() -> None:
 
 
 def _shares(summary: dict[str, int]) -> str:
-    """Return which share of lines and branches was run."""
+    """Format the shares of covered lines and branches."""
     shares = []
     for kind in ("lines", "branches"):
         covered, missing = summary[f"covered_{kind}"], summary[f"missing_{kind}"]

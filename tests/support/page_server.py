@@ -1,4 +1,4 @@
-"""A running server with the page, in this process, and a client that has a session."""
+"""Run a server with its web page in this process, and clients that are signed in."""
 
 import re
 import threading
@@ -16,8 +16,8 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.app import build_app
-from reservoir_cli.server.process import Server, listen
-from reservoir_cli.server.security import names_of
+from reservoir_cli.server.process import Server, close, listen
+from reservoir_cli.server.security import host_names
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.server.store_threads import StoreThread
 from reservoir_cli.settings import config
@@ -25,7 +25,7 @@ from reservoir_cli.settings.reload import LiveConfig
 
 TOKEN = "a-token-for-tests-only"
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
-#: What no message may become: (what is said, what must not be in its HTML, what must be).
+#: Hostile messages: text, what its HTML must not contain, and what it must contain.
 HOSTILE = (
     ("<script>alert(1)</script>", "<script", "&lt;script&gt;"),
     ("<img src=x onerror=alert(1)>", "<img", "&lt;img"),
@@ -45,7 +45,7 @@ HOSTILE = (
 
 @dataclass(frozen=True, slots=True)
 class PageServer:
-    """A server that answers."""
+    """A running server."""
 
     origin: str
     app: Starlette
@@ -53,7 +53,7 @@ class PageServer:
 
     @property
     def violations(self) -> int:
-        """How often a browser reported that the policy stopped something."""
+        """Return how many policy violations browsers have reported."""
         return self.app.state.page.violations
 
     def code(self) -> str:
@@ -62,20 +62,20 @@ class PageServer:
 
     @contextmanager
     def client(self) -> Iterator[httpx2.Client]:
-        """Return a client with a session."""
+        """Return a client that is signed in."""
         with plain_http.client(base_url=self.origin, follow_redirects=True) as client:
             client.post("/ui/enter", data={"code": self.code()}).raise_for_status()
             yield client
 
 
 def csrf_of(html: str) -> str:
-    """Return the token that the forms of a page carry."""
+    """Return the CSRF token in the forms of a page."""
     return re.findall(r'name="csrf" value="([^"]+)"', html)[-1]
 
 
 @contextmanager
 def serving(location: str, embedder: Embedder | None = None) -> Iterator[PageServer]:
-    """Serve the page of a store at a free port."""
+    """Serve the page of a store on a free port."""
 
     def open_reservoir(
         *,
@@ -105,7 +105,7 @@ def serving(location: str, embedder: Embedder | None = None) -> Iterator[PageSer
         reader=StoreThread(open_reservoir, settings, "questions"),
         writer=StoreThread(open_reservoir, settings, "writes"),
         embedder=StoreThread(open_reservoir, settings, "embedding"),
-        hosts=names_of("127.0.0.1", ()),
+        hosts=host_names("127.0.0.1", ()),
         log=log.append,
     )
     app = build_app(state)
@@ -117,13 +117,12 @@ def serving(location: str, embedder: Embedder | None = None) -> Iterator[PageSer
         yield PageServer(state.origin, app, log)
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join(120)
+        close(state)
         listener.close()
-        state.reader.close()
-        state.writer.close()
 
 
 def said(role: str, text: str, minute: int, conversation: str | None = None) -> Message:
-    """Return a message said some minutes after the start."""
+    """Return a message some minutes after the start."""
     moment = START + timedelta(minutes=minute)
     return Message(role, text, moment, conversation_id=conversation)

@@ -1,4 +1,4 @@
-"""A real pgbouncer in transaction mode before a server."""
+"""Run a real pgbouncer in transaction mode in front of a server."""
 
 import os
 import shutil
@@ -6,12 +6,19 @@ import socket
 import subprocess
 import tempfile
 import time
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
+
+from postgres_server import free_port
+
+#: Seconds that a loaded machine may take.
+_PATIENCE = 120
+#: How often a pool is started before its failure counts.
+_ATTEMPTS = 3
 
 
 def program() -> str | None:
-    """Return the path of pgbouncer, if it is installed."""
+    """Return the path of pgbouncer; ``None`` if it is not installed."""
     return shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
 
 
@@ -19,11 +26,18 @@ class Pool:
     """A pgbouncer that gives each transaction one of a few connections to a server."""
 
     def __init__(self, server_port: int, size: int = 4) -> None:
-        command = [str(program())]
         self._folder = Path(tempfile.mkdtemp(prefix="reservoir-pool-"))
-        with closing(socket.socket()) as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        for _ in range(_ATTEMPTS):  # another program may take the port first
+            self.port = free_port()
+            self._process = self._start(server_port, size)
+            if self._listens():
+                return
+            self._process.kill()
+            self._process.wait()
+        raise AssertionError("the pool does not answer")
+
+    def _start(self, server_port: int, size: int) -> "subprocess.Popen[bytes]":
+        command = [str(program())]
         users, settings = self._folder / "users", self._folder / "pool.ini"
         users.write_text('"postgres" ""\n', encoding="utf-8")
         settings.write_text(
@@ -39,23 +53,24 @@ class Pool:
                 os.chown(path, 65534, 65534)
             command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *command]
         quiet = subprocess.DEVNULL
-        self._process = subprocess.Popen(command, stdout=quiet, stderr=quiet)
-        self._wait()
+        return subprocess.Popen(command, stdout=quiet, stderr=quiet)
 
     def url(self, direct: str) -> str:
         """Return the URL of a database of the server, through the pool."""
         head, _, database = direct.rpartition("/")
         return f"{head.rpartition(':')[0]}:{self.port}/{database}"
 
-    def _wait(self) -> None:
-        for _ in range(1_000):
+    def _listens(self) -> bool:
+        """Wait until the pool accepts connections; return whether it does."""
+        deadline = time.monotonic() + _PATIENCE
+        while self._process.poll() is None and time.monotonic() < deadline:
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
-                return
+                return True
             time.sleep(0.02)
-        raise AssertionError("the pool does not answer")
+        return False
 
     def stop(self) -> None:
         """End the pool."""
         self._process.terminate()
-        self._process.wait(30)
+        self._process.wait(_PATIENCE)
         shutil.rmtree(self._folder, ignore_errors=True)

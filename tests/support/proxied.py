@@ -1,4 +1,4 @@
-"""A real server in a thread of its own, in front of a provider that does what a test says."""
+"""Run a real proxy in a thread, in front of a provider that the test controls."""
 
 import threading
 import time
@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server import process
 from reservoir_cli.server.app import build_app
-from reservoir_cli.server.security import names_of
+from reservoir_cli.server.security import host_names
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.settings import config
 
@@ -22,7 +22,7 @@ PATIENCE = 60.0
 
 @dataclass
 class Served:
-    """A server that runs."""
+    """A running server."""
 
     state: ServerState
     store: Path | str
@@ -30,11 +30,11 @@ class Served:
 
     @property
     def root(self) -> str:
-        """The base URL of programs, without a version."""
+        """Return the base URL without the API version."""
         return self.state.base_url.removesuffix("/v1")
 
     def settle(self, requests: int = 1) -> None:
-        """Wait until so many requests have ended, and what is to be stored of them is."""
+        """Wait until so many requests have ended and are stored."""
         deadline = time.monotonic() + PATIENCE
         while len(self.lines) < requests:
             assert time.monotonic() < deadline, "the requests do not end"
@@ -51,7 +51,7 @@ def serving(
 ) -> Iterator[Served]:
     """Serve a store until the block ends.
 
-    :param wrap: stands between the clients and the server.
+    :param wrap: middleware between the clients and the server.
     """
     listener, lines = process.listen("127.0.0.1", 0), []  # type: ignore[var-annotated]
     known = config.load()
@@ -59,7 +59,7 @@ def serving(
     def open_reservoir(*, create: bool, notify: Any, **options: Any) -> Reservoir:
         return Reservoir.open(store, create=create, ready_only=True, notify=notify, **options)
 
-    options = {"hosts": names_of("127.0.0.1", ()), "log": lines.append, **settings}
+    options = {"hosts": host_names("127.0.0.1", ()), "log": lines.append, **settings}
     state = process.new_state(
         known,
         open_reservoir,

@@ -1,4 +1,4 @@
-"""Real clients, and people who have one: an empty home, closed input, and no provider but ours."""
+"""Run real clients in an empty home, without input, and with our fake provider only."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from typing import Any
 
 from reservoir_cli.agents.connect.registry import CLIENTS
 
-#: The folder of the clients' programs, which ``make clients`` sets.
+#: The folder with the programs of the clients; ``make clients`` sets it.
 PROGRAMS = os.environ.get("RESERVOIR_TEST_CLIENTS")
 QUIET = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -29,15 +29,17 @@ KEYS = {"ANTHROPIC_API_KEY": "sk-ant-test", "OPENAI_API_KEY": "x", "GEMINI_API_K
 
 @dataclass
 class Person:
-    """Somebody with a client and settings of their own."""
+    """A user with a client and its settings."""
 
     home: Path
     client: str
     env: dict[str, str] = field(default_factory=dict)
 
     def run(self, *command: str | Path, stdin: str | None = None) -> str:
-        """Run a command to its end, and return what it printed."""
-        given: dict[str, Any] = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
+        """Run a command to its end; return its output without escape sequences."""
+        source: dict[str, Any] = (
+            {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
+        )
         done = subprocess.run(
             command,
             env=self.env,
@@ -47,20 +49,20 @@ class Person:
             encoding="utf-8",
             timeout=180,
             check=False,
-            **given,
+            **source,
         )
         assert done.returncode == 0, f"{command}: {done.stdout}"
         return re.sub(r"\x1b\[[\d;]*m", "", done.stdout)
 
     def files(self) -> dict[str, bytes]:
-        """Return the settings: what a client keeps for itself is left out."""
+        """Return the settings files, without the other files of the client."""
         client = CLIENTS[self.client]
         names = (client.settings(), client.hooks_settings())
         return {str(path): path.read_bytes() for path in names if path.exists()}
 
 
 def write_settings(name: str, url: str) -> None:
-    """Write the settings that make a client ask our provider."""
+    """Write settings that make a client use our provider."""
     provider = {
         "npm": "@ai-sdk/openai-compatible",
         "options": {"baseURL": f"{url}/v1", "apiKey": "x"},

@@ -1,4 +1,4 @@
-"""The work that SQLite has with something, whatever the machine is busy with."""
+"""Count the steps of SQLite's virtual machine: a cost that does not depend on the load."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from reservoir_cli.storage.base import Store
 
 
 def steps(store: Store, work: Callable[[], object]) -> int:
-    """Return how many tens of its own steps SQLite takes for something."""
+    """Return how many tens of steps SQLite takes for some work."""
     count = 0
 
     def tick() -> int:

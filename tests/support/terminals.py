@@ -1,4 +1,4 @@
-"""Read what a command shows on a terminal, to its last byte."""
+"""Read all output of a command on a terminal."""
 
 import os
 import select
@@ -10,8 +10,8 @@ from collections.abc import Callable
 def read_to_end(master: int, slave: int, ended: Callable[[], bool]) -> bytes:
     """Read a terminal until its process has ended; close both of its ends.
 
-    Our own copy of the slave stays open meanwhile: when the last one closes, reading fails with
-    EIO, and on a busy machine that may come before the last output does.
+    Our copy of the slave stays open meanwhile: when the last copy closes, reading fails with EIO,
+    on a busy machine even before the last output is read.
 
     :param ended: whether the process has ended.
     """
@@ -23,7 +23,7 @@ def read_to_end(master: int, slave: int, ended: Callable[[], bool]) -> bytes:
     try:
         while part := os.read(master, 65_536):
             parts.append(part)
-    except OSError:  # Linux says EIO at the end
+    except OSError:  # EIO at the end on Linux
         pass
     finally:
         os.close(master)
@@ -31,11 +31,11 @@ def read_to_end(master: int, slave: int, ended: Callable[[], bool]) -> bytes:
 
 
 def read_up_to(master: int, awaited: str, ended: Callable[[], bool], seconds: float) -> bytes:
-    """Read a terminal until it has shown something; fail if that does not come."""
+    """Read a terminal until it has shown a text; fail if it does not appear in time."""
     shown = b""
-    give_up = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
     while awaited.encode() not in shown:
-        done = ended() or time.monotonic() > give_up
+        done = ended() or time.monotonic() > deadline
         assert ready(master, 0.1) or not done, f"no {awaited!r} after {shown.decode()!r}"
         if ready(master, 0):
             shown += os.read(master, 65_536)
@@ -43,9 +43,9 @@ def read_up_to(master: int, awaited: str, ended: Callable[[], bool], seconds: fl
 
 
 def pressing_ctrl_c(master: int, ended: Callable[[], bool]) -> Callable[[], bool]:
-    """Press Ctrl-C again every few seconds until a process has ended, as a person would.
+    """Press Ctrl-C again every few seconds until a process has ended, as a user would.
 
-    Python does not notice one that comes between the prompt and the start of reading.
+    Python misses a Ctrl-C between printing a prompt and starting to read.
 
     :returns: a function that says whether the process has ended.
     """
@@ -63,7 +63,7 @@ def pressing_ctrl_c(master: int, ended: Callable[[], bool]) -> Callable[[], bool
 
 
 def ready(master: int, seconds: float) -> bool:
-    """Return whether there is something to read, at most after some seconds."""
+    """Return whether there is something to read; wait at most so many seconds."""
     return bool(select.select([master], [], [], seconds)[0])
 
 

@@ -1,4 +1,4 @@
-"""A provider of models that answers byte for byte what a test tells it to, on 127.0.0.1."""
+"""A fake model provider on 127.0.0.1 that sends exactly the bytes that a test sets."""
 
 import threading
 import time
@@ -7,16 +7,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-#: What stands in an answer for the end of the connection, in the middle of it.
+#: A piece of an answer that closes the connection in the middle.
 CUT = "cut"
-#: Waits until the test lets it go on.
+#: A piece of an answer that waits for the test.
 HOLD = "hold"
 Piece = bytes | str
 
 
 @dataclass
 class Asked:
-    """A request as it came in."""
+    """A request as it was received."""
 
     method: str
     path: str
@@ -29,9 +29,9 @@ class Asked:
 
 @dataclass
 class Reply:
-    """An answer: its pieces are sent one by one.
+    """An answer that is sent piece by piece.
 
-    :param framing: ``chunked``, ``length``, or ``close`` for one that ends with the connection.
+    :param framing: ``chunked``, ``length``, or ``close`` for a body that ends with the connection.
     """
 
     pieces: Sequence[Piece]
@@ -46,7 +46,7 @@ class Reply:
 
 
 class Upstream(ThreadingHTTPServer):
-    """Answers with ``reply``, or with what ``answer`` makes of a request."""
+    """A server that answers with ``reply``, or with the result of ``answer``."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -128,7 +128,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _wait(self) -> None:
-        """Wait for the test, or for the other side to hang up."""
+        """Wait for the test, or until the client closes the connection."""
         self.connection.setblocking(False)
         try:
             while not self.server.going_on.is_set():

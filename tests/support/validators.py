@@ -1,8 +1,8 @@
-"""What providers refuse, read from their published rules and error messages.
+"""Validate request bodies by the published rules and error messages of the providers.
 
-Written without looking at how bodies are made. ``problems`` names every rule a body breaks; a
-body that breaks none is accepted. Two rules are Reservoir's own, and stricter than a provider:
-the last message is the user's, and no content is blank.
+Written independently of the code that builds bodies. ``problems`` names every rule that a body
+breaks. Two rules are Reservoir's own, and stricter than a provider: the last message is the
+user's, and no content is blank.
 """
 
 import json
@@ -21,12 +21,12 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
 
 
 def problems(form: str, body: Body) -> list[str]:
-    """Every rule of a provider that a request body breaks."""
+    """Return every rule of a provider that a request body breaks."""
     return [*_json(body), *_common(body), *_RULES[form](body)]
 
 
 def _json(body: Body) -> Iterator[str]:
-    """A body goes over the wire as strict JSON in UTF-8: no NaN, no lone surrogates."""
+    """Check that a body is strict JSON in UTF-8, without NaN and lone surrogates."""
     try:
         json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, TypeError, RecursionError) as error:
@@ -76,7 +76,7 @@ def _openai_content(content: Any, has_calls: bool) -> Iterator[str]:
     if content is None and not has_calls:
         yield "content is null, and there are no calls"
     elif content is not None and not isinstance(content, str):
-        yield "content is no string"
+        yield "content is not a string"
     elif content is not None and not content.strip():
         yield "content is blank"
 
@@ -90,17 +90,17 @@ def _openai_call(call: Body) -> Iterator[str]:
     if not _NAME.fullmatch(str(function.get("name", ""))):
         yield "name of a function does not match its pattern"
     if not isinstance(function.get("arguments"), str):
-        yield "arguments are no string"
+        yield "arguments are not a string"
 
 
 def _openai_order(messages: list[Body]) -> Iterator[str]:
-    """Tool messages answer the calls right before them, each call once."""
+    """Check that tool messages answer the calls right before them, each call once."""
     waiting: Counter[str] = Counter()
     for message in [*messages, {"role": "end"}]:
         if message.get("role") == "tool":
             number = message.get("tool_call_id")
             if not waiting[number]:
-                yield "a tool message is no response to a preceding message with tool_calls"
+                yield "a tool message is not a response to a preceding message with tool_calls"
             waiting[number] -= 1
             continue
         if +waiting:
@@ -127,7 +127,7 @@ def _ollama_message(message: Body) -> Iterator[str]:
     if role not in ("system", "user", "assistant", "tool"):
         yield f"role {role!r} is unknown"
     if not isinstance(content, str):
-        yield "content is no string"
+        yield "content is not a string"
     elif not content.strip() and not message.get("tool_calls"):
         yield "content is blank"
     if "tool_calls" in message and role != "assistant":
@@ -137,11 +137,11 @@ def _ollama_message(message: Body) -> Iterator[str]:
         if not isinstance(function.get("name"), str) or not function["name"]:
             yield "a call without a name"
         if not isinstance(function.get("arguments"), dict):
-            yield "arguments are no object"
+            yield "arguments are not an object"
 
 
 def _ollama_order(messages: list[Body]) -> Iterator[str]:
-    """Results have no ids: they stand behind their calls, in the calls' number and by name."""
+    """Check that results, which have no ids, follow their calls in the same number and by name."""
     waiting: list[str] = []
     for message in [*messages, {"role": "end"}]:
         if message.get("role") == "tool":
@@ -164,7 +164,7 @@ def _anthropic(body: Body) -> Iterator[str]:
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
         yield "max_tokens is not a whole number from 1"
     if "system" in body and not (isinstance(body["system"], str) and body["system"].strip()):
-        yield "system is no text"
+        yield "system is not a text"
     messages = body.get("messages") or []
     if messages and messages[0].get("role") != "user":
         yield "the first message is not the user's"
@@ -175,7 +175,7 @@ def _anthropic(body: Body) -> Iterator[str]:
         yield from _anthropic_results(_blocks(before), _blocks(message))
     if messages and _of_type(_blocks(messages[-1]), "tool_use"):
         yield "tool_use ids were found without tool_result blocks immediately after"
-    yield from _anthropic_tools(body, [each for one in messages for each in _blocks(one)])
+    yield from _anthropic_tools(body, [block for message in messages for block in _blocks(message)])
 
 
 def _blocks(message: Body) -> list[Body]:
@@ -184,7 +184,7 @@ def _blocks(message: Body) -> list[Body]:
 
 
 def _of_type(blocks: list[Body], kind: str) -> list[Body]:
-    return [each for each in blocks if each.get("type") == kind]
+    return [block for block in blocks if block.get("type") == kind]
 
 
 def _anthropic_message(message: Body) -> Iterator[str]:
@@ -214,12 +214,12 @@ def _anthropic_use(block: Body) -> Iterator[str]:
     if not _NAME.fullmatch(str(block.get("name", ""))):
         yield "name of a tool_use does not match its pattern"
     if not isinstance(block.get("input"), dict):
-        yield "input is no object"
+        yield "input is not an object"
 
 
 def _anthropic_results(before: list[Body], now: list[Body]) -> Iterator[str]:
-    used = {each.get("id") for each in _of_type(before, "tool_use")}
-    answered = Counter(each.get("tool_use_id") for each in _of_type(now, "tool_result"))
+    used = {block.get("id") for block in _of_type(before, "tool_use")}
+    answered = Counter(block.get("tool_use_id") for block in _of_type(now, "tool_result"))
     if used - answered.keys():
         yield "tool_use ids were found without tool_result blocks immediately after"
     if answered.keys() - used:
@@ -230,21 +230,21 @@ def _anthropic_results(before: list[Body], now: list[Body]) -> Iterator[str]:
 
 def _anthropic_tools(body: Body, blocks: list[Body]) -> Iterator[str]:
     tools = body.get("tools") or []
-    names = [each.get("name") for each in tools]
+    names = [tool.get("name") for tool in tools]
     used = _of_type(blocks, "tool_use")
-    if any(count > 1 for count in Counter(each.get("id") for each in used).values()):
+    if any(count > 1 for count in Counter(block.get("id") for block in used).values()):
         yield "tool_use ids must be unique"
     if (used or _of_type(blocks, "tool_result")) and not tools:
         yield "requests which include tool_use or tool_result blocks must define tools"
-    elif {each.get("name") for each in used} - set(names):
+    elif {block.get("name") for block in used} - set(names):
         yield "a tool_use of a tool that is not defined"
     if len(names) != len(set(names)):
         yield "tool names must be unique"
-    for each in tools:
-        if not _NAME.fullmatch(str(each.get("name", ""))):
+    for tool in tools:
+        if not _NAME.fullmatch(str(tool.get("name", ""))):
             yield "name of a tool does not match its pattern"
-        if (each.get("input_schema") or {}).get("type") != "object":
-            yield "input_schema of a tool is no object"
+        if (tool.get("input_schema") or {}).get("type") != "object":
+            yield "input_schema of a tool is not an object"
 
 
 _RULES: dict[str, Callable[[Body], Iterator[str]]] = {

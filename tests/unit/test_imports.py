@@ -1,4 +1,4 @@
-"""Imports of our own modules stand at the top, and no two modules import each other anywhere."""
+"""Our own modules are imported at the top of a file, without cycles."""
 
 import ast
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import pytest
 import reservoir_cli
 
 PACKAGE = Path(reservoir_cli.__file__).parent
-#: Imports inside functions and under TYPE_CHECKING: of parts that few commands need.
+#: How many imports are inside functions or under TYPE_CHECKING, for parts that few commands need.
 MOST = 59
 
 
@@ -23,7 +23,7 @@ MODULES = {module_name(path): path for path in PACKAGE.rglob("*.py")}
 
 
 def own_imports(path: Path) -> Iterator[tuple[ast.ImportFrom | ast.Import, set[str]]]:
-    """Yield each import statement of our own modules with the modules it names."""
+    """Yield each import statement of our own modules with the imported modules."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path} imports relatively"
@@ -47,7 +47,7 @@ def test_few_imports_of_our_own_modules_are_indented() -> None:
     assert len(indented) <= MOST, "\n".join(sorted(indented))
 
 
-def test_no_cycle_hides_in_functions_or_behind_type_checking() -> None:
+def test_imports_in_functions_or_for_type_checking_hide_no_cycle() -> None:
     graph = {
         module: {name for _, names in own_imports(path) for name in names} - {module}
         for module, path in MODULES.items()

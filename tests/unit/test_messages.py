@@ -128,7 +128,7 @@ def test_a_tool_call_without_a_name_is_a_value_error(value: dict) -> None:
 
 
 @given(st.text(), st.text(min_size=1), st.text())
-def test_a_tool_call_comes_back_as_it_was(number: str, name: str, arguments: str) -> None:
+def test_a_tool_call_survives_a_round_trip(number: str, name: str, arguments: str) -> None:
     call = ToolCall(number, name, arguments)
     assert call_from_dict(json.loads(json.dumps(call_to_dict(call)))) == call
 
@@ -147,12 +147,12 @@ def test_a_tool_call_comes_back_as_it_was(number: str, name: str, arguments: str
         ("naïve 北京 😀\t\x1b[0m", "naïve 北京 😀\t\x1b[0m"),
     ],
 )
-def test_what_utf8_or_sqlite_cannot_hold_is_replaced(dirty: str, clean: str) -> None:
+def test_characters_that_utf8_or_sqlite_cannot_store_are_replaced(dirty: str, clean: str) -> None:
     assert clean_text(dirty) == clean
 
 
 @given(ANY_TEXT)
-def test_clean_text_can_always_be_written_and_cleaning_again_changes_nothing(text: str) -> None:
+def test_cleaned_text_can_be_stored_and_cleaning_is_idempotent(text: str) -> None:
     clean = clean_text(text)
     clean.encode("utf-8")
     assert "\0" not in clean
@@ -185,7 +185,7 @@ def test_the_same_words_after_another_message_have_another_fingerprint() -> None
     assert content_hash(BASE, "a") != content_hash(BASE, "b")
 
 
-def test_a_fingerprint_is_of_what_is_said_not_of_when_or_where() -> None:
+def test_a_fingerprint_does_not_depend_on_time_or_scope() -> None:
     later = dataclasses.replace(BASE, created_at=EPOCH, trace_id="t", conversation_id="c")
     assert content_hash(later) == content_hash(BASE)
     assert content_hash(_stored(tool_calls=(WEATHER,))) == content_hash(
@@ -198,7 +198,7 @@ def test_text_with_lone_surrogates_has_a_fingerprint() -> None:
 
 
 @given(st.integers(0, LAST_MS))
-def test_a_time_in_milliseconds_comes_back_as_it_was(moment: int) -> None:
+def test_a_time_in_milliseconds_survives_a_round_trip(moment: int) -> None:
     assert to_epoch_ms(from_epoch_ms(moment)) == moment
 
 
@@ -222,7 +222,7 @@ def test_a_time_of_any_zone_is_the_same_moment() -> None:
         ("", (ToolCall("c", "now", ""),), "[call now {}]"),
     ],
 )
-def test_what_a_message_says_has_its_tool_calls(
+def test_the_searchable_text_of_a_message_includes_tool_calls(
     content: str, calls: tuple[ToolCall, ...], said: str
 ) -> None:
     assert plain_text(Message("assistant", content, tool_calls=calls)) == said

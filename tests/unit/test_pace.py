@@ -1,4 +1,4 @@
-"""How far long work has come, as a line says it."""
+"""Progress lines of long work."""
 
 import pytest
 
@@ -17,7 +17,7 @@ PACES = [
 
 
 @pytest.mark.parametrize(("done", "total", "measured", "seconds", "text"), PACES)
-def test_a_line_says_how_far_how_fast_and_how_long(done, total, measured, seconds, text):
+def test_a_line_shows_progress_rate_and_remaining_time(done, total, measured, seconds, text):
     assert pace(done, total, measured, seconds) == text
 
 
@@ -25,5 +25,5 @@ DURATIONS = [(0.2, "1 s"), (46.4, "46 s"), (99.6, "2 min"), (3_570, "1 h"), (4_8
 
 
 @pytest.mark.parametrize(("seconds", "text"), DURATIONS)
-def test_a_duration_is_said_as_a_person_would(seconds, text):
+def test_a_duration_is_written_in_words(seconds, text):
     assert in_words(seconds) == text

@@ -19,7 +19,7 @@ def run(script: str) -> list[str]:
     return done.stdout.split()
 
 
-def test_what_is_public_is_what_is_visible() -> None:
+def test_public_names_are_the_visible_ones() -> None:
     seen = run("import reservoir_cli; print(*dir(reservoir_cli))")
     assert [name for name in seen if not name.startswith("_")] == reservoir_cli.__all__
 
@@ -29,7 +29,7 @@ def test_public_names_are_sorted_and_unique() -> None:
 
 
 @pytest.mark.parametrize("name", reservoir_cli.__all__)
-def test_a_public_name_is_there_and_is_called_so_at_home(name: str) -> None:
+def test_a_public_name_exists_and_equals_that_in_its_module(name: str) -> None:
     found = getattr(reservoir_cli, name)
     assert found.__name__ == name
     assert getattr(importlib.import_module(found.__module__), name) is found
@@ -71,7 +71,7 @@ VERBS = {
 }
 
 
-def test_a_store_has_a_method_for_every_verb_and_few_others() -> None:
+def test_reservoir_has_a_method_for_every_verb_and_few_others() -> None:
     methods = {name for name in dir(reservoir_cli.Reservoir) if not name.startswith("_")}
     assert methods >= VERBS
     assert len(methods) <= 36
@@ -82,7 +82,7 @@ def test_the_package_is_marked_as_typed() -> None:
 
 
 def _public(node: Definition, name: str) -> list[tuple[str, Definition]]:
-    """A definition and the public ones inside it, with their names."""
+    """Yield a definition and the public ones inside it, with their names."""
     found = [(name, node)]
     if isinstance(node, ast.Module | ast.ClassDef):
         for each in node.body:
@@ -93,7 +93,7 @@ def _public(node: Definition, name: str) -> list[tuple[str, Definition]]:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=[str(path.relative_to(PACKAGE)) for path in MODULES])
-def test_everything_public_says_what_it_is(path: Path) -> None:
+def test_everything_public_has_a_docstring(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     silent = [name for name, node in _public(tree, path.stem) if not ast.get_docstring(node)]
     assert silent == []

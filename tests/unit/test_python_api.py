@@ -1,4 +1,4 @@
-"""The typed public API, and its page: every example on it runs."""
+"""The typed public API, and the examples on its page."""
 
 import re
 from datetime import UTC, datetime
@@ -78,7 +78,7 @@ def test_every_option_of_a_context_is_a_setting() -> None:
     assert set(ContextOptions.__slots__) <= set(SETTINGS)
 
 
-def test_a_context_is_built_for_the_time_that_is_given(reservoir: Reservoir) -> None:
+def test_a_context_can_be_built_for_a_given_time(reservoir: Reservoir) -> None:
     now = datetime(2020, 1, 2, tzinfo=UTC)
     window = reservoir.context("what?", budget=500, now=now)
     assert window.messages[-1].created_at == now
@@ -89,7 +89,7 @@ def test_the_older_place_of_the_status_still_works_with_a_warning(reservoir: Res
         assert reservoir.status() == reservoir.database.status()
 
 
-def test_reads_are_redacted_whichever_verb_reads(
+def test_every_reading_verb_redacts(
     reservoir: Reservoir, fake_embedder: Any, monkeypatch: Any
 ) -> None:
     token = "ghp_" + "a1B2" * 9
@@ -113,7 +113,7 @@ def test_reads_are_redacted_whichever_verb_reads(
     assert not [text for text in (*texts, *pieces) if token in text]
 
 
-def test_a_single_message_and_a_file_come_in_alike(reservoir: Reservoir, tmp_path: Path) -> None:
+def test_a_message_and_a_file_are_imported_alike(reservoir: Reservoir, tmp_path: Path) -> None:
     window = reservoir.context("what was that?", budget=500).to("text")
     log = tmp_path / "log.jsonl"
     token = "ghp_" + "a1B2" * 9

@@ -1,4 +1,4 @@
-"""What the public object does beyond the rooms it calls."""
+"""The class ``Reservoir``, beyond the modules that it calls."""
 
 import os
 from collections.abc import Sequence
@@ -36,14 +36,16 @@ def test_one_message_does_not_wait_for_a_backlog(reservoir: Reservoir, told: lis
     assert told == ["136 messages not embedded yet: reservoir embed"]
 
 
-def test_a_small_backlog_is_caught_up_on_the_way(reservoir: Reservoir, told: list[str]) -> None:
+def test_a_small_backlog_is_embedded_with_a_new_message(
+    reservoir: Reservoir, told: list[str]
+) -> None:
     reservoir.ingest([Message("user", f"old {n}") for n in range(20)], embed=False)
     reservoir.ingest([Message("user", "new")])
     assert reservoir.store.count_unembedded(Scope(None)) == 0
     assert told == []
 
 
-def test_a_long_list_is_embedded_whole(reservoir: Reservoir) -> None:
+def test_a_long_list_is_embedded_completely(reservoir: Reservoir) -> None:
     reservoir.ingest([Message("user", f"message {n}") for n in range(300)])
     assert reservoir.store.count_unembedded(Scope(None)) == 0
 
@@ -69,7 +71,7 @@ def test_forgetting_and_backing_up_are_verbs_of_the_object(tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(os.name != "posix", reason="locks of POSIX")
-def test_what_another_process_is_embedding_is_left_to_it(
+def test_messages_that_another_process_embeds_are_left_to_it(
     tmp_path: Path, fake_embedder: Any
 ) -> None:
     path = tmp_path / "store.db"
@@ -84,7 +86,7 @@ def test_what_another_process_is_embedding_is_left_to_it(
         assert reservoir.store.count_unembedded(Scope(None)) == 0
 
 
-def test_embedding_ends_though_others_bring_more_in_meanwhile(
+def test_embedding_ends_while_others_store_more_messages(
     tmp_path: Path, fake_embedder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Reservoir.open(tmp_path / "store.db", embedder=fake_embedder) as reservoir:
@@ -101,7 +103,7 @@ def test_embedding_ends_though_others_bring_more_in_meanwhile(
         assert reservoir.store.count_unembedded(Scope(None)) == 1
 
 
-def test_a_recall_is_recorded_at_once_unless_records_are_put_off(
+def test_a_recall_is_recorded_immediately_unless_records_are_deferred(
     reservoir: Reservoir, tmp_path: Path
 ) -> None:
     def recalls() -> int:

@@ -1,4 +1,4 @@
-"""A small store, its page, and a client with a session."""
+"""A small store, a server with its page, and clients that are signed in."""
 
 import os
 import shutil
@@ -20,19 +20,19 @@ from reservoir_cli.reservoir import Reservoir
 if TYPE_CHECKING:
     from selenium.webdriver.remote.webdriver import WebDriver
 
-#: Arguments of a browser that needs no display, and keeps nothing.
+#: Arguments for a browser without a display.
 ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> str:
-    """Where the store is."""
+    """Return the path of the store."""
     return str(tmp_path / "reservoir.db")
 
 
 @pytest.fixture
 def memory(place: str) -> Iterator[Reservoir]:
-    """A store with two conversations, single messages, and a call with its result."""
+    """Open a store with a conversation, single messages, and a tool call with its result."""
     with Reservoir.open(place, embedder=FakeEmbedder()) as reservoir:
         about = [Conversation("queue", "Where jobs should live", "chatgpt")]
         reservoir.store.add_conversations(Scope("work", "chat"), about)
@@ -77,7 +77,7 @@ def client(server: PageServer) -> Iterator[httpx2.Client]:
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator["WebDriver"]:
-    """A Chromium without a window."""
+    """Start a headless Chromium."""
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not (chromium and driver and find_spec("selenium")):
         reason = "needs chromium, chromedriver and selenium: apt install chromium chromium-driver"

@@ -1,4 +1,4 @@
-"""Who may see the page."""
+"""Access to the page."""
 
 import page_server
 import plain_http
@@ -37,20 +37,20 @@ def test_no_view_is_shown_without_a_session(server: PageServer) -> None:
                 assert "queue" not in answer.text
 
 
-def test_other_sites_are_refused_even_with_a_session(client) -> None:
+def test_requests_of_other_sites_are_refused_even_with_a_session(client) -> None:
     for address in (*VIEWS, "/ui/enter", "/ui/static/page.js"):
         for headers in FOREIGN:
             assert client.get(address, headers=headers).status_code == 403, (address, headers)
 
 
-def test_a_session_is_of_one_name_of_the_server(server: PageServer, client) -> None:
+def test_a_session_is_valid_for_one_host_name(server: PageServer, client) -> None:
     port = server.origin.rpartition(":")[2]
     headers = {"Host": f"localhost:{port}"}
     assert client.get("/ui/").status_code == 200
     assert client.get("/ui/", headers=headers).status_code == 401
 
 
-def test_every_answer_has_the_policy_and_is_kept_nowhere(client) -> None:
+def test_every_answer_has_the_policy_and_is_not_cached(client) -> None:
     for address in (*VIEWS, "/ui/enter", "/ui/message?p=work&id=77", "/ui/?role=x"):
         headers = client.get(address).headers
         assert "default-src 'none'; script-src 'self'" in headers["Content-Security-Policy"]
@@ -59,14 +59,14 @@ def test_every_answer_has_the_policy_and_is_kept_nowhere(client) -> None:
         assert headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_the_session_cookie_is_for_the_page_alone(server: PageServer) -> None:
+def test_the_session_cookie_is_for_the_page_only(server: PageServer) -> None:
     answer = plain_http.post(f"{server.origin}/ui/enter", data={"code": server.code()})
     assert answer.status_code == 303
     cookie = answer.headers["Set-Cookie"]
     assert all(word in cookie for word in ("HttpOnly", "SameSite=strict", "Path=/ui"))
 
 
-def test_a_code_works_once_and_only_when_a_form_sends_it(server: PageServer) -> None:
+def test_a_code_works_once_and_only_in_a_form(server: PageServer) -> None:
     code = server.code()
     shown = plain_http.get(f"{server.origin}/ui/enter", params={"code": code})
     assert "Set-Cookie" not in shown.headers
@@ -74,7 +74,7 @@ def test_a_code_works_once_and_only_when_a_form_sends_it(server: PageServer) -> 
     assert [plain_http.post(**send).status_code for _ in range(2)] == [303, 401]
 
 
-def test_codes_are_made_only_for_who_knows_the_token(server: PageServer) -> None:
+def test_creating_a_code_needs_the_token(server: PageServer) -> None:
     assert plain_http.post(f"{server.origin}/k/wrong/ui/codes").status_code == 401
     assert plain_http.get(f"{server.origin}/k/{TOKEN}/ui/codes").is_error
     assert plain_http.post(f"{server.origin}/ui/codes").is_error
@@ -82,7 +82,7 @@ def test_codes_are_made_only_for_who_knows_the_token(server: PageServer) -> None
     assert plain_http.post(f"{server.origin}/k/{TOKEN}/ui/codes", headers=evil).status_code == 403
 
 
-def test_codes_and_sessions_end() -> None:
+def test_codes_and_sessions_expire() -> None:
     now = 0.0
     sessions = Sessions(lambda: now)
     late, timely = sessions.new_code(), sessions.new_code()
@@ -107,7 +107,7 @@ def test_a_form_without_the_token_of_the_session_changes_nothing(client, memory)
     assert memory.messages([1])
 
 
-def test_the_token_of_another_session_does_not_count(server: PageServer, client, memory) -> None:
+def test_the_form_token_of_another_session_is_refused(server: PageServer, client, memory) -> None:
     with server.client() as other:
         csrf = csrf_of(other.get("/ui/").text)
     assert client.post("/ui/delete?p=work&id=1", data={"csrf": csrf}).status_code == 403
@@ -122,19 +122,19 @@ def test_signing_out_ends_the_session(client) -> None:
     assert client.get("/ui/").status_code == 401
 
 
-def test_no_words_of_an_address_are_logged(server: PageServer, client) -> None:
+def test_queries_in_addresses_are_not_logged(server: PageServer, client) -> None:
     client.get("/ui/?q=sesame")
     assert server.log
     assert not any("sesame" in line or "code=" in line for line in server.log)
 
 
-def test_reports_are_counted(server: PageServer) -> None:
+def test_policy_reports_are_counted(server: PageServer) -> None:
     answer = plain_http.post(f"{server.origin}/ui/csp", content=b"{}")
     assert answer.status_code == 204
     assert server.violations == 1
 
 
-def test_an_overlong_form_is_no_form(client) -> None:
+def test_an_overlong_form_is_refused(client) -> None:
     data = {"csrf": csrf_of(client.get("/ui/").text), "x": "y" * 70_000}
     assert client.post("/ui/leave", data=data).status_code == 403
 

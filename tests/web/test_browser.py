@@ -27,7 +27,7 @@ VIEWS = (
 
 @pytest.fixture
 def page(browser: WebDriver, server: PageServer) -> Iterator[WebDriver]:
-    """A browser that has redeemed a code."""
+    """Return a browser that is signed in."""
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     browser.get(f"{server.origin}/ui/enter?code={server.code()}")
     until(browser, lambda: browser.title == "Conversations · Reservoir")
@@ -49,7 +49,7 @@ def press(browser: WebDriver, *keys: str) -> None:
         browser.switch_to.active_element.send_keys(key)
 
 
-def test_hostile_messages_run_nothing_and_a_planted_one_is_stopped(
+def test_hostile_messages_run_no_script_and_the_policy_stops_an_injected_one(
     page: WebDriver, server: PageServer, memory
 ) -> None:
     probes = [probe.replace("alert(1)", "window.ran=1") for probe, _, _ in HOSTILE]
@@ -74,7 +74,7 @@ def test_hostile_messages_run_nothing_and_a_planted_one_is_stopped(
     assert page.execute_script("return window.ran") is None
 
 
-def test_a_search_answers_while_one_types(page: WebDriver, server: PageServer) -> None:
+def test_results_appear_while_typing(page: WebDriver, server: PageServer) -> None:
     press(page, "/")
     assert page.execute_script("return document.activeElement.name") == "q"
     press(page, "redis")
@@ -82,7 +82,7 @@ def test_a_search_answers_while_one_types(page: WebDriver, server: PageServer) -
     assert page.current_url == f"{server.origin}/ui/?q=redis"
 
 
-def test_keys_lead_from_row_to_row_and_open_one(page: WebDriver) -> None:
+def test_keys_move_between_rows_and_open_one(page: WebDriver) -> None:
     press(page, "j")
     first = page.switch_to.active_element.get_attribute("href")
     press(page, "j")
@@ -95,7 +95,7 @@ def test_keys_lead_from_row_to_row_and_open_one(page: WebDriver) -> None:
 
 
 @pytest.mark.parametrize("address", VIEWS)
-def test_tab_reaches_everything(page: WebDriver, server: PageServer, address: str) -> None:
+def test_tab_reaches_every_control(page: WebDriver, server: PageServer, address: str) -> None:
     page.get(server.origin + address)
     wanted = page.execute_script(
         """
@@ -144,7 +144,7 @@ def test_the_text_of_a_message_is_copied_as_it_is_stored(
     assert server.violations == 0
 
 
-def test_a_slider_chooses_again(page: WebDriver, server: PageServer) -> None:
+def test_moving_a_slider_updates_the_selection(page: WebDriver, server: PageServer) -> None:
     page.get(f"{server.origin}/ui/window?q=redis&p=work&budget=300")
     before = text(page, ".legend")
     page.execute_script("document.querySelector('[name=recency_weight]').focus()")
@@ -157,7 +157,7 @@ def test_a_slider_chooses_again(page: WebDriver, server: PageServer) -> None:
     until(page, lambda: text(page, ".legend") == before)
 
 
-def test_a_floor_of_0_can_be_chosen_and_an_unmoved_slider_follows_the_store(
+def test_a_floor_of_0_can_be_set_and_an_unmoved_slider_uses_the_default(
     page: WebDriver, server: PageServer, memory
 ) -> None:
     floor = "return document.querySelector('[name=recall_floor]').value"
@@ -208,7 +208,7 @@ def test_ten_thousand_messages_scroll(page: WebDriver, server: PageServer, memor
 def test_every_view_fits_its_width(
     page: WebDriver, server: PageServer, memory, width: int, scheme: str
 ) -> None:
-    # Without spaces to break at: names, a minified file, and code.
+    # Long words: names, a minified file, and code.
     line = '{"redis":' + ",".join(f'"key{n}":{n}' for n in range(200)) + "}"
     long = [said("user", line, 200, "long"), said("user", f"```\n{line}\n```", 201, "long")]
     memory.ingest(long, partition="work", instance="chat", embed=False)
@@ -219,7 +219,7 @@ def test_every_view_fits_its_width(
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": media})
     for address in (*VIEWS, "/ui/conversation?p=work&i=chat&c=long&page=1"):
         page.get(server.origin + address)
-        # A phone widens its innerWidth to what does not fit.
+        # A phone increases innerWidth if content does not fit.
         shown = "return Math.max(document.documentElement.scrollWidth, innerWidth)"
         assert page.execute_script(shown) <= width, address
         ground = page.execute_script("return getComputedStyle(document.documentElement).background")

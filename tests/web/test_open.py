@@ -1,4 +1,4 @@
-"""``reservoir open``: it finds the server that runs, or starts one."""
+"""``reservoir open``: find a running server, or start one."""
 
 import json
 import socket
@@ -16,7 +16,7 @@ PATIENCE = 180
 
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No display, and no model."""
+    """Run without a display and without a model."""
     monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
@@ -59,10 +59,10 @@ def test_it_starts_a_server_and_finds_it_again() -> None:
 
 @pytest.mark.usefixtures("ended")
 @pytest.mark.parametrize("name", ["mcp", "reservoir_cli", "json"])
-def test_no_module_of_the_folder_is_run(
+def test_no_module_of_the_working_directory_is_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """The folder may be of a stranger, whose file would be run as the user."""
+    """The working directory may hold hostile files, which would run with the user's rights."""
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
     witness = tmp_path / "ran"
@@ -78,10 +78,10 @@ def test_a_server_that_does_not_start_is_an_error() -> None:
     assert ran.returncode == 1
     assert ran.stdout == ""
     assert f"error: the server does not start: cannot listen at 127.0.0.1:{port}" in ran.stderr
-    assert "--port N takes another port" in ran.stderr
+    assert "--port N selects another port" in ran.stderr
 
 
-def test_a_server_without_its_extra_hands_on_the_hint(
+def test_the_hint_of_a_missing_extra_is_passed_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(
@@ -97,7 +97,7 @@ def test_a_server_without_its_extra_hands_on_the_hint(
     assert "[serve]'" in ran.stderr.partition("hint: pip install 'reservoir-cli")[2]
 
 
-def test_what_a_killed_server_left_is_no_server(home: Path) -> None:
+def test_the_record_of_a_killed_server_is_ignored(home: Path) -> None:
     home.mkdir(exist_ok=True)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

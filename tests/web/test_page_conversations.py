@@ -1,4 +1,4 @@
-"""The list of conversations, searching it, and one conversation."""
+"""The list of conversations, its search, and the view of a conversation."""
 
 import pytest
 from page_server import HOSTILE, csrf_of, said
@@ -6,11 +6,11 @@ from page_server import HOSTILE, csrf_of, said
 from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Filter
 from reservoir_cli.server.web.conversations import CONVERSATIONS, MESSAGES
-from reservoir_cli.server.web.markdown import LONGEST, to_html
+from reservoir_cli.server.web.markdown import MAX_RENDERED, to_html
 
 
 @pytest.mark.parametrize(("text", "never", "shown"), HOSTILE)
-def test_nothing_that_was_said_is_markup(text: str, never: str, shown: str) -> None:
+def test_messages_are_never_rendered_as_html(text: str, never: str, shown: str) -> None:
     html = to_html(text)
     assert never not in html
     assert shown in html
@@ -24,7 +24,7 @@ def test_markdown_and_code_are_rendered() -> None:
     assert "<li>a</li>" in html
 
 
-def test_the_list_has_every_conversation_the_newest_first(client) -> None:
+def test_the_list_has_every_conversation_newest_first(client) -> None:
     html = client.get("/ui/").text
     assert "2 conversations, the newest first" in html
     assert html.index("Single messages of cli") < html.index("Where jobs should live")
@@ -56,7 +56,7 @@ def test_the_list_is_filtered(client) -> None:
     assert "Nothing here" in listed("p=nowhere")
 
 
-def test_a_wrong_filter_is_said_plainly(client) -> None:
+def test_an_invalid_filter_is_reported(client) -> None:
     for query in ("role=king", "since=soonish", "page=x", "page=0", "page=99999999999999999999"):
         answer = client.get(f"/ui/?{query}")
         assert answer.status_code == 400, query
@@ -86,7 +86,7 @@ def test_a_permalink_leads_to_the_message(client) -> None:
     assert client.get("/ui/message?p=work").status_code == 400
 
 
-def test_a_conversation_shows_calls_and_results_as_they_are(client) -> None:
+def test_a_conversation_shows_tool_calls_and_results_unchanged(client) -> None:
     html = client.get("/ui/conversation?p=work&i=chat&c=queue").text
     assert "Where jobs should live" in html
     assert "<strong>Redis</strong>" in html
@@ -95,15 +95,15 @@ def test_a_conversation_shows_calls_and_results_as_they_are(client) -> None:
     assert client.get("/ui/conversation?p=work&i=chat&c=other").status_code == 404
 
 
-def test_a_long_message_is_cut_and_can_be_read_whole(client, memory) -> None:
-    memory.ingest([Message("user", "long " * LONGEST)], partition="home", embed=False)
+def test_a_long_message_is_cut_and_can_be_expanded(client, memory) -> None:
+    memory.ingest([Message("user", "long " * MAX_RENDERED)], partition="home", embed=False)
     number = max(message.id for message in memory.view(memory.scope("home"), 0))
     html = client.get(f"/ui/message?p=home&id={number}").text
-    assert f"{4 * LONGEST:,} more characters" in html
-    assert client.get(f"/ui/message?p=home&id={number}&whole=1").text.count("long ") == LONGEST
+    assert f"{4 * MAX_RENDERED:,} more characters" in html
+    assert client.get(f"/ui/message?p=home&id={number}&whole=1").text.count("long ") == MAX_RENDERED
 
 
-def test_ten_thousand_messages_are_shown_by_pages(client, memory) -> None:
+def test_ten_thousand_messages_are_paged(client, memory) -> None:
     some = [said("user", f"turn {n}", 100 + n, "long") for n in range(10_000)]
     memory.ingest(some, partition="work", instance="chat", embed=False)
     address = "/ui/conversation?p=work&i=chat&c=long"
@@ -119,7 +119,7 @@ def test_ten_thousand_messages_are_shown_by_pages(client, memory) -> None:
     assert found.count("<article") == MESSAGES
 
 
-def test_many_conversations_are_shown_by_pages(client, memory) -> None:
+def test_many_conversations_are_paged(client, memory) -> None:
     some = [said("user", f"question {n}", n, f"c{n}") for n in range(CONVERSATIONS + 5)]
     memory.ingest(some, partition="many", embed=False)
     first = client.get("/ui/?p=many").text
@@ -130,7 +130,7 @@ def test_many_conversations_are_shown_by_pages(client, memory) -> None:
 
 
 @pytest.mark.parametrize("mode", ["mark", "mask"])
-def test_secrets_are_masked_as_everywhere(memory, monkeypatch, request, mode) -> None:
+def test_secrets_are_masked(memory, monkeypatch, request, mode) -> None:
     monkeypatch.setenv("RESERVOIR_REDACT", mode)
     client = request.getfixturevalue("client")  # the server reads the settings when it starts
     key = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
@@ -142,7 +142,7 @@ def test_secrets_are_masked_as_everywhere(memory, monkeypatch, request, mode) ->
         assert (key in html) == (mode == "mark"), address
 
 
-def test_deleting_a_message_asks_first(client, memory) -> None:
+def test_deleting_a_message_needs_confirmation(client, memory) -> None:
     asked = client.get("/ui/delete?p=work&id=3")
     assert "Delete this message?" in asked.text
     assert "and what is the cost?" in asked.text
@@ -154,7 +154,7 @@ def test_deleting_a_message_asks_first(client, memory) -> None:
     assert client.get("/ui/delete?p=work&id=3").status_code == 404
 
 
-def test_deleting_a_conversation_deletes_all_of_it_alone(client, memory) -> None:
+def test_deleting_a_conversation_deletes_exactly_its_messages(client, memory) -> None:
     address = "/ui/delete?p=work&i=chat&c=queue"
     asked = client.get(address).text
     assert "Where jobs should live</b>, 5 messages" in asked

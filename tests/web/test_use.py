@@ -1,4 +1,4 @@
-"""What contexts took, and what the store holds."""
+"""The view of token usage and of the size of the store."""
 
 from datetime import UTC, datetime
 
@@ -24,7 +24,7 @@ def test_the_view_has_the_figures_of_stats(memory, client) -> None:
     assert "<dt>messages</dt><dd>6</dd>" in html
 
 
-def test_the_view_has_what_came_from_caches(memory, client) -> None:
+def test_the_view_has_cached_tokens(memory, client) -> None:
     assert "proxied answers" not in client.get("/ui/use").text
     memory.runs.record_answer(Scope("work", "i"), "m", 4_000, 3_000)
     memory.runs.record_answer(Scope("work", "i"), "m", 2**40, -1)
@@ -37,10 +37,10 @@ def test_the_view_has_what_came_from_caches(memory, client) -> None:
     assert "No context was built yet" in html
 
 
-def test_nothing_asked_draws_nothing() -> None:
+def test_without_runs_no_chart_is_drawn() -> None:
     assert bars([]) == []
 
 
-def test_looking_at_a_window_is_not_counted(memory, client) -> None:
+def test_viewing_a_context_window_is_not_counted(memory, client) -> None:
     client.get("/ui/window?q=redis&p=work")
     assert memory.stats()["runs"] == 0

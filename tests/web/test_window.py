@@ -1,4 +1,4 @@
-"""The window of a question: its figures are those of the command."""
+"""The view of a context window, with the same figures as the command."""
 
 import json
 import os
@@ -86,7 +86,7 @@ def test_parts_of_a_similarity_add_up_to_it(memory) -> None:
     assert all(row["parts"] == {} for row in plain["explain"])
 
 
-def test_what_lacks_room_comes_first_below_the_line(memory) -> None:
+def test_messages_that_did_not_fit_come_first_below_the_line(memory) -> None:
     rows = choose(memory, asked(budget="90"), memory.location).left_out
     assert rows
     assert [row.near for row in rows] == sorted((row.near for row in rows), reverse=True)
@@ -94,14 +94,14 @@ def test_what_lacks_room_comes_first_below_the_line(memory) -> None:
     assert near == sorted(near, reverse=True)
 
 
-def test_without_a_message_others_come_in(memory) -> None:
+def test_excluding_a_message_lets_others_in(memory) -> None:
     whole = choose(memory, asked(budget="110"), memory.location)
     best = max(whole.kept, key=lambda row: row.tokens)
     without = choose(memory, replace(asked(budget="110"), without=(best.message.id,)), "")
     kept = {row.message.id for row in without.kept}
     assert best.message.id not in kept
-    assert without.came
-    assert without.came == kept - {row.message.id for row in whole.kept}
+    assert without.newcomers
+    assert without.newcomers == kept - {row.message.id for row in whole.kept}
     before = {row.message.id: row.priority for row in (*whole.kept, *whole.left_out)}
     assert all(before[row.message.id] == row.priority for row in without.kept)
 
@@ -142,7 +142,7 @@ def test_the_view_has_rows_budget_and_the_printed_form(client) -> None:
         assert form == "markdown" or json.loads(printed)
 
 
-def test_sliders_that_nobody_moved_set_nothing() -> None:
+def test_unmoved_sliders_set_nothing() -> None:
     query = {"recency_weight": "0.3", "was-recency_weight": "0.3", "excerpts": "auto"}
     query |= {"was-excerpts": "auto", "excerpt_over": "200", "was-excerpt_over": "200"}
     assert Question.of({"q": "x", **query}).options == ContextOptions()
@@ -151,14 +151,14 @@ def test_sliders_that_nobody_moved_set_nothing() -> None:
 
 
 def floor_slider(html: str) -> tuple[str, str]:
-    """Return where the slider of the floor stands, and where it stands if nobody moves it."""
+    """Return the value and the default of the slider of the floor."""
     [slider] = re.findall(r'<input type="range" name="recall_floor"[^>]*>', html)
     value, was = re.findall(r'(?: value|data-was)="([^"]*)"', slider)
     assert f'name="was-recall_floor" value="{was}"' in html
     return value, was
 
 
-def test_the_slider_of_the_floor_stands_at_the_floor_in_force(client, memory) -> None:
+def test_the_slider_of_the_floor_shows_the_effective_floor(client, memory) -> None:
     assert floor_slider(client.get("/ui/window?p=work").text) == ("0", "0")
     memory.store.set_property(floor_property(FakeEmbedder().model_id), "0.36")
     for query in ({}, {"p": "work"}, {"p": "work", "q": QUESTION}, {"p": "work", "q": ""}):
@@ -172,7 +172,7 @@ def test_the_slider_of_the_floor_stands_at_the_floor_in_force(client, memory) ->
     assert '<data hidden data-usual="recall_floor" value="0.36">' in part
 
 
-def test_wrong_numbers_are_said_plainly(client) -> None:
+def test_invalid_numbers_are_reported(client) -> None:
     for query in (
         "budget=many",
         "budget=-3",
@@ -188,12 +188,12 @@ def test_wrong_numbers_are_said_plainly(client) -> None:
         assert answer.status_code == 400, query
 
 
-def test_an_empty_store_has_an_answer(client) -> None:
+def test_the_view_works_with_an_empty_store(client) -> None:
     assert client.get("/ui/window?q=x&p=nowhere").status_code == 200
     assert client.get("/ui/window?q=&p=work").status_code == 200
 
 
-def test_the_command_prints_what_the_page_shows(memory, place, monkeypatch) -> None:
+def test_the_shown_command_prints_the_same_context(memory, place, monkeypatch) -> None:
     question = asked(
         q='it\'s $HOME; `date` "quoted"?', recency_weight="0.9", recall_floor="0", excerpts="off"
     )

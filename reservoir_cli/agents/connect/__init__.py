@@ -1,7 +1,7 @@
-"""Connect other programs with this one, and take the connection back.
+"""Connect other programs to this one, and disconnect them.
 
-A connection is an entry in a program's settings: the MCP server ``reservoir mcp``, and hooks that
-call ``reservoir hook``. Nothing else in those files is touched.
+A connection consists of entries in a program's settings: the MCP server ``reservoir mcp``, and
+hooks that call ``reservoir hook``. Nothing else in those files is changed.
 """
 
 import re
@@ -23,16 +23,16 @@ from reservoir_cli.errors import ReservoirError, UsageError
 
 #: Seconds that a client's own command may take.
 _PATIENCE = 60
-#: Collects the edits that a file needs.
+#: Returns the edits that a file needs.
 _Plan = Callable[[SettingsFile], list[Edit]]
 
 
 @dataclass(frozen=True)
 class Status:
-    """How a client is connected.
+    """The state of a client's connection.
 
     :param command: the command line of our server, if the client starts one.
-    :param hooks: whether hooks call us; ``None`` if the client has no hooks.
+    :param hooks: whether its hooks call us; ``None`` if the client has no hooks.
     :param error: why its settings cannot be read.
     """
 
@@ -45,9 +45,9 @@ class Status:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What connecting or disconnecting did, or would do.
+    """The changes that connecting or disconnecting made, or would make.
 
-    :param via: the client's own command that did it.
+    :param via: the client's own command that made them.
     """
 
     client: Client
@@ -56,16 +56,16 @@ class Outcome:
 
     @property
     def is_changed(self) -> bool:
-        """Return whether anything is not as it was."""
+        """Return whether any file changed."""
         return any(change.kind != "unchanged" for change in self.changes)
 
 
 def status(client: Client) -> Status:
-    """Return how a client is connected."""
+    """Return the state of a client's connection."""
     is_installed = client.is_installed()
     has_hooks = bool(client.events)
     try:
-        command = client.connected(client.open(client.settings()))
+        command = client.our_command(client.open(client.settings()))
         calls = has_hooks and any(client.hooks(client.open(client.hooks_settings())))
     except RefusedFileError as error:
         return Status(client, is_installed, error=error.message)
@@ -80,13 +80,13 @@ def connect(
     hooks: bool = False,
     dry_run: bool = False,
 ) -> Outcome:
-    """Make a client start our server, and with ``hooks`` call us.
+    """Make a client start our server, and with ``hooks`` call our hooks.
 
-    Hooks of ours that are there already are brought up to date in any case.
+    Existing hooks of ours are updated in any case.
 
     :param program: the absolute path of ``reservoir``, with its options.
     :raises UsageError: the client has no hooks.
-    :raises RefusedFileError: its settings cannot be edited safely; nothing was changed in them.
+    :raises RefusedFileError: its settings cannot be edited safely; they are unchanged.
     """
     if hooks and not client.events:
         raise UsageError(f"{client.title} has no hooks", hint="leave --hooks out")
@@ -97,30 +97,30 @@ def connect(
         )
     command = [*program, "mcp", *(["-p", partition] if partition else [])]
     plans = _plans(client, command, program, hooks)
-    for path, plan in plans.items():  # refuse before anything is changed
+    for path, plan in plans.items():  # fail before anything is changed
         _apply(client, path, plan, dry_run=True)
     added, via = ([], None) if dry_run else _add_with_own_command(client, command)
     changes = [_apply(client, path, plan, dry_run=dry_run) for path, plan in plans.items()]
-    return Outcome(client, _merged([*added, *changes]), via)
+    return Outcome(client, _merge([*added, *changes]), via)
 
 
 def disconnect(client: Client, *, dry_run: bool = False) -> Outcome:
-    """Take our entries out of a client's settings.
+    """Remove our entries from a client's settings.
 
-    If nobody wrote to a file since, it is as it was before to the last byte.
+    A file that nobody else changed is restored byte for byte.
 
-    :raises RefusedFileError: its settings cannot be edited safely; nothing was changed in them.
+    :raises RefusedFileError: its settings cannot be edited safely; they are unchanged.
     """
     paths = dict.fromkeys((client.settings(), client.hooks_settings()))
     for path in paths:
-        _take_back(client, path, dry_run=True)
-    return Outcome(client, [_take_back(client, path, dry_run=dry_run) for path in paths])
+        _revert(client, path, dry_run=True)
+    return Outcome(client, [_revert(client, path, dry_run=dry_run) for path in paths])
 
 
 def _plans(
     client: Client, command: Sequence[str], program: Sequence[str], hooks: bool
 ) -> dict[Path, _Plan]:
-    """Return what each file of a client needs; servers and hooks may share one."""
+    """Return a plan for each of a client's files; servers and hooks may share one."""
 
     def add_server(file: SettingsFile) -> list[Edit]:
         return client.server_edits(file, command)
@@ -137,11 +137,11 @@ def _plans(
 
 
 def _apply(client: Client, path: Path, plan: _Plan, *, dry_run: bool) -> Change:
-    """Carry a plan out on a file.
+    """Apply a plan to a file.
 
-    :raises RefusedFileError: it cannot be edited safely.
+    :raises RefusedFileError: the file cannot be edited safely.
     """
-    with _snippet_of(client, path, plan):
+    with _adding_snippet(client, path, plan):
         file = client.open(path)
         edits = plan(file)
         text = file.after(edits)
@@ -158,8 +158,8 @@ def _apply(client: Client, path: Path, plan: _Plan, *, dry_run: bool) -> Change:
 
 
 @contextmanager
-def _snippet_of(client: Client, path: Path, plan: _Plan) -> Iterator[None]:
-    """Add to a refusal what is to be pasted by hand."""
+def _adding_snippet(client: Client, path: Path, plan: _Plan) -> Iterator[None]:
+    """Add a snippet that the user can paste to any refusal."""
     try:
         yield
     except RefusedFileError as error:
@@ -169,20 +169,20 @@ def _snippet_of(client: Client, path: Path, plan: _Plan) -> Iterator[None]:
 
 
 def _is_clean(client: Client, file: SettingsFile) -> bool:
-    """Return whether a file has nothing of ours."""
-    return client.connected(file) is None and not any(client.hooks(file))
+    """Return whether a file contains none of our entries."""
+    return client.our_command(file) is None and not any(client.hooks(file))
 
 
 def _new_containers(file: SettingsFile, edits: Sequence[Edit]) -> list[tuple[str | int, ...]]:
     """Return the containers that edits add to a file."""
-    inner = {edit.path[:depth] for edit in edits for depth in range(1, len(edit.path))}
-    return sorted((path for path in inner if file.find(path) is None), key=len)
+    containers = {edit.path[:depth] for edit in edits for depth in range(1, len(edit.path))}
+    return sorted((path for path in containers if file.find(path) is None), key=len)
 
 
 def _add_with_own_command(
     client: Client, command: Sequence[str]
 ) -> tuple[list[Change], str | None]:
-    """Let the client itself add our server, if it can and has none of that name."""
+    """Add our server by the client's own command, if it has one and no server of that name."""
     executable, arguments = client.executable(), client.own_command(command)
     file = client.open(client.settings())
     if not executable or not arguments or file.find((client.servers, SERVER)) is not None:
@@ -205,7 +205,7 @@ def _add_with_own_command(
 
 
 def _is_safe_to_run(executable: str, arguments: Sequence[str]) -> bool:
-    """Return whether arguments reach a program as they are; a batch file reads them as a shell."""
+    """Return whether a program gets the arguments unchanged; batch files expand them."""
     if not executable.lower().endswith((".cmd", ".bat")):
         return True
     return all(re.fullmatch(r"[\w .:\\/-]+", argument) for argument in arguments)
@@ -213,7 +213,7 @@ def _is_safe_to_run(executable: str, arguments: Sequence[str]) -> bool:
 
 def _succeeds(command: Sequence[str]) -> bool:
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -223,11 +223,11 @@ def _succeeds(command: Sequence[str]) -> bool:
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return done.returncode == 0
+    return process.returncode == 0
 
 
-def _merged(changes: Sequence[Change]) -> list[Change]:
-    """Return one change a file: what its client did counts more than that nothing was left."""
+def _merge(changes: Sequence[Change]) -> list[Change]:
+    """Return one change per file, preferring those that changed something."""
     merged: dict[Path, Change] = {}
     for change in changes:
         if change.file not in merged or change.kind != "unchanged":
@@ -235,11 +235,11 @@ def _merged(changes: Sequence[Change]) -> list[Change]:
     return list(merged.values())
 
 
-def _take_back(client: Client, path: Path, *, dry_run: bool) -> Change:
-    """Give a file its contents before us, or take our entries out of it."""
+def _revert(client: Client, path: Path, *, dry_run: bool) -> Change:
+    """Restore the original contents of a file, or remove our entries from it."""
     file = client.open(path)
     try:
-        before = file.before_us()
+        before = file.original_contents()
     except LookupError:
         return _remove_entries(client, file, dry_run=dry_run)
     if not dry_run:
@@ -249,8 +249,7 @@ def _take_back(client: Client, path: Path, *, dry_run: bool) -> Change:
 
 
 def _remove_entries(client: Client, file: SettingsFile, *, dry_run: bool) -> Change:
-    at_server = file.path == client.settings()
-    edits = client.server_removals(file) if at_server else []
+    edits = client.server_removals(file) if file.path == client.settings() else []
     if file.path == client.hooks_settings():
         edits += client.hook_removals(file)
     if not edits:
@@ -267,7 +266,7 @@ def _remove_entries(client: Client, file: SettingsFile, *, dry_run: bool) -> Cha
 
 
 def _empty_containers(file: SettingsFile, edits: Sequence[Edit]) -> list[Edit]:
-    """Return the removal of containers that we added and that are empty now, the inner first."""
+    """Return edits that remove the containers that we added and that are empty, innermost first."""
     removals: list[Edit] = []
     containers = [tuple(path) for path in file.record.containers] if file.record else []
     for path in sorted(set(containers), key=len, reverse=True):

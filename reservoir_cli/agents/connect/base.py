@@ -1,4 +1,4 @@
-"""A program that talks to models, and how it is connected."""
+"""The base class of clients: programs that talk to models and can be connected."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from reservoir_cli.agents.connect.edit_file import Edit, RefusedFileError, Setti
 
 #: The name of our entry in every client's settings.
 SERVER = "reservoir"
-#: A hook command of ours, and the event it serves.
+#: One of our hook commands, and its event.
 _HOOK = re.compile(r"reservoir(?:_cli|\.exe)?['\"]?(?: .*)? hook (user-prompt|stop|session-\w+)$")
 #: The events of Claude Code, which Codex has too.
 HOOK_EVENTS = {
@@ -25,9 +25,9 @@ HOOK_EVENTS = {
 
 
 class Client(ABC):
-    """A program that starts MCP servers, named in a settings file.
+    """A program that starts the MCP servers listed in its settings file.
 
-    A subclass says where the file is and what its entries look like.
+    A subclass defines the path of the file and the form of its entries.
     """
 
     name: ClassVar[str]
@@ -36,14 +36,14 @@ class Client(ABC):
     program: ClassVar[str | None] = None
     #: The member of the settings that holds the servers.
     servers: ClassVar[str] = "mcpServers"
-    #: What JSON the client reads, beyond plain JSON.
+    #: Extensions of JSON that the client accepts.
     comments: ClassVar[bool] = True
     trailing_commas: ClassVar[bool] = True
-    #: The client's hook events, and ours.
+    #: Our hook events by the client's.
     events: ClassVar[Mapping[str, str]] = {}
     #: The timeout of a hook, in the client's unit.
     hook_timeout: ClassVar[int] = 3
-    #: What the person has to do after connecting.
+    #: What the user has to do after connecting.
     next_step: ClassVar[str] = ""
     hooks_step: ClassVar[str] = ""
 
@@ -58,15 +58,15 @@ class Client(ABC):
     def open(self, path: Path, *, blank: bool = False) -> SettingsFile:
         """Read one of the client's files.
 
-        :param blank: take it for empty.
-        :raises RefusedFileError: it cannot be read, or the client would not read it.
+        :param blank: treat it as empty.
+        :raises RefusedFileError: it cannot be read, or the client would reject it.
         """
         return SettingsFile(
             path, comments=self.comments, trailing_commas=self.trailing_commas, blank=blank
         )
 
     def folder(self) -> Path:
-        """Return the folder that exists if the client was ever started."""
+        """Return a folder that exists once the client has been started."""
         return self.settings().parent
 
     def is_installed(self) -> bool:
@@ -78,51 +78,52 @@ class Client(ABC):
         return shutil.which(self.program) if self.program else None
 
     def own_command(self, command: Sequence[str]) -> list[str] | None:
-        """Return the arguments with which the client adds the server itself, if it can."""
+        """Return the arguments with which the client's own command adds the server, if any."""
         return None
 
     def entry(self, command: Sequence[str]) -> dict[str, Any]:
         """Return the settings entry that starts our server."""
         return {"command": command[0], "args": list(command[1:])}
 
-    def started_by(self, entry: Any) -> list[str] | None:
-        """Return the command of a settings entry, if it starts a program."""
+    def command_of(self, entry: Any) -> list[str] | None:
+        """Return the command line of a settings entry, if it starts a program."""
         command = entry.get("command") if isinstance(entry, dict) else None
         args = entry.get("args", []) if isinstance(entry, dict) else []
         if not isinstance(command, str) or not isinstance(args, list):
             return None
         return [command, *map(str, args)]
 
-    def connected(self, file: SettingsFile) -> list[str] | None:
-        """Return the command of our entry, if it is there."""
-        command = self.started_by(file.find((self.servers, SERVER)))
+    def our_command(self, file: SettingsFile) -> list[str] | None:
+        """Return the command line of our entry, if the file has one."""
+        command = self.command_of(file.find((self.servers, SERVER)))
         return command if command and _is_ours(command) else None
 
     def server_edits(self, file: SettingsFile, command: Sequence[str]) -> list[Edit]:
-        """Return what has to change for the client to start our server.
+        """Return the edits after which the client starts our server.
 
-        :raises RefusedFileError: another program has our name there.
+        :raises RefusedFileError: the file has another server with our name.
         """
-        at = (self.servers, SERVER)
-        there, wanted = file.find(at), self.entry(command)
-        if there is None:
-            return [Edit(at, wanted)]
-        if self.connected(file) is None:
+        path = (self.servers, SERVER)
+        present, wanted = file.find(path), self.entry(command)
+        if present is None:
+            return [Edit(path, wanted)]
+        if self.our_command(file) is None:
             raise RefusedFileError(
                 f"{file.path} has another server named {SERVER}",
                 hint="remove or rename it first",
             )
-        # What the person added to the entry stays.
+        # Keep the user's additions to the entry.
         keys = [key for key in ("command", "args") if key in wanted]
-        return [Edit((*at, key), wanted[key]) for key in keys if there.get(key) != wanted[key]]
+        return [Edit((*path, key), wanted[key]) for key in keys if present.get(key) != wanted[key]]
 
     def server_removals(self, file: SettingsFile) -> list[Edit]:
-        """Return what has to change for the client to start our server no more."""
-        there = self.connected(file) is not None
-        return [Edit((self.servers, SERVER), removes=True)] if there else []
+        """Return the edits that remove our server."""
+        if self.our_command(file) is None:
+            return []
+        return [Edit((self.servers, SERVER), removes=True)]
 
     def hooks(self, file: SettingsFile) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        """Yield our hooks: the path of each, and its command."""
+        """Yield the path and the command of each of our hooks."""
         for event in self.events:
             groups = file.find(("hooks", event))
             for number, group in enumerate(groups if isinstance(groups, list) else []):
@@ -133,7 +134,7 @@ class Client(ABC):
                         yield ("hooks", event, number, "hooks", index), command
 
     def hook_edits(self, file: SettingsFile, program: Sequence[str]) -> list[Edit]:
-        """Return what has to change for all hooks to call us."""
+        """Return the edits after which every event calls our hook."""
         edits, present = [], set()
         for path, command in self.hooks(file):
             present.add(path[1])
@@ -142,18 +143,18 @@ class Client(ABC):
                 edits.append(Edit((*path, "command"), wanted))
         for event in self.events:
             if event not in present:
-                there = file.find(("hooks", event))
-                number = len(there) if isinstance(there, list) else 0
+                groups = file.find(("hooks", event))
+                number = len(groups) if isinstance(groups, list) else 0
                 edits.append(Edit(("hooks", event, number), self._hook_group(event, program)))
         return edits
 
     def hook_removals(self, file: SettingsFile) -> list[Edit]:
-        """Return what has to change for no hook to call us; the last first."""
+        """Return the edits that remove our hooks, the last hook first."""
         edits = []
         for path, _ in reversed(list(self.hooks(file))):
             group = path[:3]
-            alone = len(file.find((*group, "hooks"))) == 1
-            edits.append(Edit(group if alone else path, removes=True))
+            is_only = len(file.find((*group, "hooks"))) == 1
+            edits.append(Edit(group if is_only else path, removes=True))
         return edits
 
     def _hook_group(self, event: str, program: Sequence[str]) -> dict[str, Any]:
@@ -163,7 +164,7 @@ class Client(ABC):
 
 
 def _is_ours(command: Sequence[str]) -> bool:
-    """Return whether a command line is ``reservoir … mcp …``, wherever that is installed."""
+    """Return whether a command line is ``reservoir … mcp …`` of any installation."""
     name = re.split(r"[/\\]", command[0])[-1].removesuffix(".exe")
     return "mcp" in command[1:] and (name == SERVER or "reservoir_cli" in command[1:4])
 
@@ -171,7 +172,7 @@ def _is_ours(command: Sequence[str]) -> bool:
 def shell_command(command: Sequence[str]) -> str:
     """Return a command line for the shells that run hooks.
 
-    On Windows that may be bash, cmd or PowerShell, which all know slashes and double quotes.
+    On Windows that may be bash, cmd or PowerShell; all accept slashes and double quotes.
     """
     if os.name == "posix":
         return shlex.join(command)

@@ -1,6 +1,6 @@
-"""What connecting changed: which file, and hashes of it before and after.
+"""Records of the files that ``connect`` changed, with hashes of them before and after.
 
-With it, disconnecting gives back the very bytes of a file that nobody wrote since.
+They allow ``disconnect`` to restore byte for byte a file that nobody else changed.
 """
 
 import json
@@ -19,9 +19,9 @@ from reservoir_cli.util.read_files import read_bounded
 class Record:
     """A file that we changed.
 
-    :param before: the hash of its contents without our entries; ``None``: we created it; empty:
-        unknown, because something of ours was there already.
-    :param after: the hash of what we left there.
+    :param before: the hash of its contents without our entries; ``None`` if we created it; empty
+        if unknown, because it already contained entries of ours.
+    :param after: the hash of its contents after our change.
     :param containers: paths of the objects and arrays that we added for our entries.
     :param folders: the folders that we created for it, the innermost last.
     """
@@ -39,7 +39,7 @@ def fingerprint(data: bytes) -> str:
 
 def find(path: Path) -> Record | None:
     """Return the record of a file, if we changed it."""
-    with suppress(LookupError, TypeError):  # none, of another version, or damaged
+    with suppress(LookupError, TypeError):  # missing, of another version, or damaged
         record = Record(**_load()[str(path)])
         if isinstance(record.containers, list) and isinstance(record.folders, list):
             return record
@@ -47,7 +47,7 @@ def find(path: Path) -> Record | None:
 
 
 def save(path: Path, record: Record | None) -> None:
-    """Remember what we changed in a file; ``None`` forgets it."""
+    """Store the record of a file; ``None`` deletes it."""
     records = _load()
     records.pop(str(path), None)
     if record is not None:

@@ -1,4 +1,4 @@
-"""Claude Code."""
+"""Connect Claude Code."""
 
 import os
 from collections.abc import Sequence
@@ -20,22 +20,22 @@ class ClaudeCode(Client):
     next_step = "start a new session; /mcp lists the server"
 
     def settings(self) -> Path:
-        """Return ``.claude.json``, which lies beside the folder unless that was moved."""
+        """Return ``.claude.json``: in the home folder, or in the one of ``CLAUDE_CONFIG_DIR``."""
         folder = self.folder() if os.environ.get("CLAUDE_CONFIG_DIR") else Path.home()
         return folder / ".claude.json"
 
     def folder(self) -> Path:
-        """Return ``~/.claude``, or where that was moved to."""
+        """Return ``~/.claude``, or the folder of ``CLAUDE_CONFIG_DIR``."""
         return paths.claude_code_sessions().parent
 
     def hooks_settings(self) -> Path:
-        """Return the settings that hold for every project."""
+        """Return the settings for all projects."""
         return self.folder() / "settings.json"
 
     def own_command(self, command: Sequence[str]) -> list[str]:
-        """Return ``claude mcp add``, for all projects of this user."""
+        """Return the arguments of ``claude mcp add`` for all projects of this user."""
         return ["mcp", "add", "--scope", "user", SERVER, "--", *command]
 
     def entry(self, command: Sequence[str]) -> dict[str, Any]:
-        """Return an entry as ``claude mcp add`` writes it."""
+        """Return an entry in the form that ``claude mcp add`` writes."""
         return {"type": "stdio", **super().entry(command), "env": {}}

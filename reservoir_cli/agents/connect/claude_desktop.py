@@ -1,4 +1,4 @@
-"""Claude Desktop."""
+"""Connect Claude Desktop."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ class ClaudeDesktop(Client):
     next_step = "quit Claude Desktop and start it again"
 
     def settings(self) -> Path:
-        """Return the settings; a packaged app on Windows has folders of its own."""
+        """Return the settings file; on Windows, packaged apps have separate folders."""
         return _folder() / "claude_desktop_config.json"
 
 

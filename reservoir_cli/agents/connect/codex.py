@@ -1,4 +1,4 @@
-"""Codex."""
+"""Connect Codex."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,5 +28,5 @@ class Codex(Client):
         return self.settings().with_name("hooks.json")
 
     def own_command(self, command: Sequence[str]) -> list[str]:
-        """Return ``codex mcp add``."""
+        """Return the arguments of ``codex mcp add``."""
         return ["mcp", "add", SERVER, "--", *command]

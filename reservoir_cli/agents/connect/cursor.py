@@ -1,4 +1,4 @@
-"""Cursor."""
+"""Connect Cursor."""
 
 from pathlib import Path
 
@@ -14,5 +14,5 @@ class Cursor(Client):
     next_step = "switch the server on in Cursor Settings, MCP, if it asks"
 
     def settings(self) -> Path:
-        """Return the servers of all projects."""
+        """Return the file of the servers for all projects."""
         return Path.home() / ".cursor" / "mcp.json"

@@ -1,4 +1,4 @@
-"""Change a settings file of another program: in place, with a backup, or not at all."""
+"""Edit another program's settings file in place, with a backup, or refuse to."""
 
 import copy
 import difflib
@@ -15,16 +15,16 @@ from reservoir_cli.agents.connect import change_records, jsonc, toml
 from reservoir_cli.agents.connect.change_records import Record, fingerprint
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.util.private_files import make_private_dir, replace_atomically, resolve_path
-from reservoir_cli.util.read_files import read_bounded, way_out
+from reservoir_cli.util.read_files import read_bounded, suggest_fix
 
 #: The largest settings file that is edited, in bytes.
-_LARGEST = 32 << 20
+_MAX_SIZE = 32 << 20
 
 
 class RefusedFileError(ReservoirError):
     """A settings file cannot be edited safely.
 
-    :param snippet: what to paste into it by hand; empty if nothing is missing.
+    :param snippet: text for the user to paste into it; empty if nothing is missing.
     """
 
     def __init__(self, message: str, hint: str | None = None, snippet: str = "") -> None:
@@ -34,7 +34,7 @@ class RefusedFileError(ReservoirError):
 
 @dataclass(frozen=True)
 class Edit:
-    """A value to put at a path, or to remove from there."""
+    """A value to set at a path, or the removal of the value at a path."""
 
     path: jsonc.Path
     value: Any = None
@@ -43,10 +43,10 @@ class Edit:
 
 @dataclass(frozen=True)
 class Change:
-    """What happened, or would happen, to a file.
+    """A change of a file that was made, or would be made.
 
     :param kind: created, changed, unchanged, removed or restored.
-    :param backup: where the contents before the change are.
+    :param backup: the file with the contents before the change.
     :param diff: the change as a unified diff.
     """
 
@@ -57,12 +57,12 @@ class Change:
 
 
 class SettingsFile:
-    """A settings file of another program, as it was when it was opened.
+    """Another program's settings file, with its contents when it was opened.
 
-    :param path: where the program looks for it; it need not exist, and may be a symbolic link.
-    :param comments: the program accepts comments in JSON.
-    :param trailing_commas: the program accepts trailing commas in JSON.
-    :param blank: take it for empty.
+    :param path: the path that the program uses; it need not exist, and may be a symbolic link.
+    :param comments: whether the program accepts comments in JSON.
+    :param trailing_commas: whether the program accepts trailing commas in JSON.
+    :param blank: treat it as empty.
     :raises RefusedFileError: it cannot be read, or is invalid.
     """
 
@@ -86,7 +86,7 @@ class SettingsFile:
 
     @property
     def backup(self) -> Path:
-        """Return where the backup is: beside the file, or beside the link to it."""
+        """Return the path of the backup: beside the file, or beside the link to it."""
         return self.path.with_name(self.path.name + ".before-reservoir")
 
     def find(self, path: jsonc.Path) -> Any:
@@ -94,37 +94,37 @@ class SettingsFile:
         return lookup(self.data, path)
 
     def after(self, edits: Sequence[Edit]) -> str:
-        """Return the text after some edits.
+        """Return the text with edits applied.
 
-        :raises RefusedFileError: an edit does not fit what is there.
+        :raises RefusedFileError: an edit does not match the structure of the file.
         """
         text = self.text
         try:
             for edit in edits:
-                text = self._edited(text, edit)
-            if not _same(self._format.loads(text, **self._accepts), self.data_after(edits)):
-                raise ValueError("its layout is not one that can be edited")
+                text = self._apply(text, edit)
+            if not _is_equal(self._format.loads(text, **self._accepts), self.data_after(edits)):
+                raise ValueError("its layout cannot be edited")
             text.encode("utf-8")
         except (ValueError, LookupError, TypeError) as error:
             raise RefusedFileError(f"cannot edit {self.path}: {error}") from None
         return text
 
-    def _edited(self, text: str, edit: Edit) -> str:
+    def _apply(self, text: str, edit: Edit) -> str:
         if not edit.removes:
             return str(self._format.assign(text, edit.path, edit.value))
         if lookup(self._format.loads(text), edit.path) is None:
-            return text  # a table of TOML is gone with its last entry
+            return text  # a TOML table is removed with its last entry
         return str(self._format.remove(text, edit.path))
 
     def data_after(self, edits: Iterable[Edit]) -> dict[str, Any]:
-        """Return the values after some edits."""
+        """Return the values with edits applied."""
         data = copy.deepcopy(self.data)
         for edit in edits:
             _edit_data(data, edit)
         return data
 
     def diff(self, text: str | None) -> str:
-        """Return the change to a text as a unified diff; ``None``: the file is removed."""
+        """Return a unified diff to a new text; ``None`` means that the file is removed."""
         if text == self.text:
             return ""
         old = "/dev/null" if self.original is None else str(self.path)
@@ -135,19 +135,19 @@ class SettingsFile:
         return "".join(f"{line}\n" for line in lines)
 
     def save_backup(self) -> None:
-        """Keep the contents that are about to change, readable by the user only.
+        """Back up the current contents, readable by the user only.
 
-        A backup of what was there before us stays, if nobody else wrote since.
+        Keep an existing backup of the original contents if only we have changed the file since.
         """
-        if self.original is None or self._is_as_we_left_it():
+        if self.original is None or self._has_our_contents():
             return
         with _refusing(self.path, "write"), replace_atomically(self.backup) as temporary:
             temporary.write_bytes(self.original)
 
     def write(self, text: str) -> Change:
-        """Replace the file's contents; its mode stays.
+        """Replace the file's contents, and keep its mode.
 
-        :raises RefusedFileError: it changed meanwhile, or cannot be written.
+        :raises RefusedFileError: the file changed meanwhile, or cannot be written.
         """
         kind = "created" if self.original is None else "changed"
         self._replace(text.encode("utf-8"))
@@ -157,17 +157,17 @@ class SettingsFile:
     def remember(
         self, folders: list[str], containers: Iterable[jsonc.Path], *, is_clean: bool
     ) -> None:
-        """Record what is there now as left by us.
+        """Record the current contents as our last change.
 
         :param folders: the folders that we created.
         :param containers: the containers that we added.
-        :param is_clean: nothing of ours was in the file when it was opened.
+        :param is_clean: whether the file contained none of our entries when it was opened.
         """
         written = self._read()
         if written is None:
             return
         before: str | None = ""
-        if self.record is not None and self._is_as_we_left_it():
+        if self.record is not None and self._has_our_contents():
             before = self.record.before
         elif is_clean:
             before = None if self.original is None else fingerprint(self.original)
@@ -177,30 +177,31 @@ class SettingsFile:
         change_records.save(self.path, Record(before, fingerprint(written), added, folders))
 
     def forget(self) -> None:
-        """Drop the record, and the backup that belongs to it."""
+        """Delete the record of the file and its backup."""
         if self.record is not None:
             with suppress(OSError):
                 self.backup.unlink()
             change_records.save(self.path, None)
 
-    def before_us(self) -> bytes | None:
-        """Return the contents before we came, if nobody wrote since.
+    def original_contents(self) -> bytes | None:
+        """Return the contents before our first change; ``None`` if we created the file.
 
-        :raises LookupError: somebody wrote, or the backup is gone.
+        :raises LookupError: somebody else changed the file since, or the backup is gone.
         """
-        if self.record is None or not self._is_as_we_left_it():
+        if self.record is None or not self._has_our_contents():
             raise LookupError
         if self.record.before is None:
             return None
         with suppress(OSError):
-            data = read_bounded(self.backup, _LARGEST)
+            data = read_bounded(self.backup, _MAX_SIZE)
             if fingerprint(data) == self.record.before:
                 return data
         raise LookupError
 
     def restore(self, data: bytes | None) -> Change:
-        """Put back the contents before us, and drop the backup.
+        """Restore the original contents, and delete the backup.
 
+        :param data: the contents; ``None`` removes the file.
         :raises RefusedFileError: the file changed meanwhile, or cannot be written.
         """
         diff = self.diff(data.decode("utf-8") if data is not None else None)
@@ -215,7 +216,7 @@ class SettingsFile:
         return Change(self.path, "removed" if data is None else "restored", diff=diff)
 
     def missing_folders(self) -> list[str]:
-        """Return the folders that have to be created for the file, the innermost last."""
+        """Return the folders that must be created for the file, the innermost last."""
         folder, missing = self.path.parent, []
         while not folder.exists():
             missing.append(str(folder))
@@ -227,7 +228,7 @@ class SettingsFile:
             with suppress(OSError):
                 os.rmdir(folder)
 
-    def _is_as_we_left_it(self) -> bool:
+    def _has_our_contents(self) -> bool:
         return (
             self.record is not None
             and self.original is not None
@@ -255,7 +256,7 @@ class SettingsFile:
     def _read(self) -> bytes | None:
         with _refusing(self.path, "read"):
             try:
-                return read_bounded(self.path, _LARGEST)
+                return read_bounded(self.path, _MAX_SIZE)
             except FileNotFoundError:
                 return None
 
@@ -272,24 +273,24 @@ class SettingsFile:
             reason = error if self._format is jsonc else "it is not valid TOML"
             raise RefusedFileError(f"{self.path} is invalid: {reason}") from None
         if not isinstance(data, dict):
-            raise RefusedFileError(f"{self.path} is invalid: it holds no object")
+            raise RefusedFileError(f"{self.path} is invalid: it is not an object")
         return data
 
 
 @contextmanager
 def _refusing(path: Path, verb: str) -> Iterator[None]:
-    """Turn errors of the system into refusals."""
+    """Convert system errors to refusals."""
     try:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
         raise RefusedFileError(
-            f"cannot {verb} {path}: {reason}", hint=way_out(error, path)
+            f"cannot {verb} {path}: {reason}", hint=suggest_fix(error, path)
         ) from None
 
 
-def _same(data: Any, other: Any) -> bool:
-    """Return whether two settings say the same; an empty table of TOML may have no header."""
+def _is_equal(data: Any, other: Any) -> bool:
+    """Return whether two settings are equal, ignoring empty TOML tables, which need no header."""
     return bool(data == other or toml.comparable(data) == toml.comparable(other))
 
 
@@ -306,20 +307,20 @@ def lookup(value: Any, path: jsonc.Path) -> Any:
 
 
 def _is_read_only(path: Path) -> bool:
-    """Return whether a file is not to be written, even if root could."""
+    """Return whether a file is read-only, even if we run as root."""
     return not path.stat().st_mode & 0o222 or not os.access(path, os.W_OK)
 
 
 def _copy_owner_and_mode(source: Path, target: Path) -> None:
     status = source.stat()
     if os.name == "posix":
-        with suppress(OSError):  # only root gives files away
+        with suppress(OSError):  # only root may change the owner
             os.chown(target, status.st_uid, status.st_gid)
     target.chmod(stat.S_IMODE(status.st_mode))
 
 
 def _edit_data(data: Any, edit: Edit) -> None:
-    """Do an edit on plain values."""
+    """Apply an edit to parsed values in place."""
     for depth, step in enumerate(edit.path[:-1]):
         missing = step not in data if isinstance(data, dict) else step == len(data)
         if missing:

@@ -1,4 +1,4 @@
-"""Where programs keep their settings on each system."""
+"""The folders in which programs keep their settings on each platform."""
 
 import os
 import sys
@@ -6,12 +6,12 @@ from pathlib import Path
 
 
 def xdg_config() -> Path:
-    """Return the folder of settings that Linux has, and some programs use everywhere."""
+    """Return the XDG folder for settings, which some programs use on all platforms."""
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
 
 
 def app_data() -> Path:
-    """Return the folder in which desktop programs keep their settings on this system."""
+    """Return the folder in which desktop programs keep their settings on this platform."""
     if sys.platform == "win32":
         return Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming")
     if sys.platform == "darwin":

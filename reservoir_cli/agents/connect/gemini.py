@@ -1,4 +1,4 @@
-"""Gemini CLI."""
+"""Connect Gemini CLI."""
 
 import os
 from collections.abc import Sequence
@@ -26,10 +26,10 @@ class GeminiCli(Client):
     next_step = "start a new session; /mcp lists the server"
 
     def settings(self) -> Path:
-        """Return the settings of this user."""
+        """Return the user's settings file."""
         home = os.environ.get("GEMINI_CLI_HOME")
         return (Path(home) if home else Path.home()) / ".gemini" / "settings.json"
 
     def own_command(self, command: Sequence[str]) -> list[str]:
-        """Return ``gemini mcp add``, for all projects of this user."""
+        """Return the arguments of ``gemini mcp add`` for all projects of this user."""
         return ["mcp", "add", "--scope", "user", SERVER, *command]

@@ -1,4 +1,4 @@
-"""Edit JSON with comments in place: all bytes outside the edited member stay as they are.
+"""Edit JSON with comments in place, without changing any byte outside the edited member.
 
 Comments and trailing commas are accepted, because editors accept them in their settings.
 """
@@ -16,13 +16,13 @@ _BLANK = re.compile(r"(?:[ \t\r\n\ufeff]|//[^\r\n]*|/\*.*?\*/)*", re.S)
 _SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
 _DECODER = json.JSONDecoder()
 _SPACE = " \t\r\n"
-#: Levels of nesting that are read; settings have a handful.
-_DEEPEST = 200
+#: The deepest nesting that is read; settings have a few levels.
+_MAX_DEPTH = 200
 
 
 @dataclass(slots=True)
 class _Node:
-    """A value and where it stands in the text."""
+    """A value and its position in the text."""
 
     start: int
     end: int
@@ -30,7 +30,7 @@ class _Node:
     items: "list[_Item]" = field(default_factory=list)
 
     def item(self, step: str | int) -> "_Item | None":
-        """Return the member of a name, or the element at a position; the last one wins."""
+        """Return the member with a name (the last one of several), or the element at an index."""
         if isinstance(step, int):
             return self.items[step] if step < len(self.items) else None
         return next((item for item in reversed(self.items) if item.key == step), None)
@@ -38,7 +38,7 @@ class _Node:
 
 @dataclass(slots=True)
 class _Item:
-    """A member of an object or an element of an array, with the comma behind it."""
+    """A member of an object or an element of an array, with the comma that follows it."""
 
     start: int
     key: str | None
@@ -47,11 +47,11 @@ class _Item:
 
 
 def loads(text: str, *, comments: bool = True, trailing_commas: bool = True) -> Any:
-    """Return the value that a text holds; a blank text holds an empty object.
+    """Parse a text; a blank text is an empty object.
 
     :param comments: accept comments.
-    :param trailing_commas: accept a comma behind the last item.
-    :raises ValueError: the text is no JSON, or has what is not accepted.
+    :param trailing_commas: accept a comma after the last item.
+    :raises ValueError: the text is not JSON, or contains a form that is not accepted.
     """
     if not _BLANK.sub("", text):
         return {}
@@ -71,7 +71,7 @@ def assign(text: str, path: Path, value: Any) -> str:
 
     A position equal to the length of an array appends to it.
 
-    :raises ValueError: the text is no JSON, or a container on the path is of another type.
+    :raises ValueError: the text is not JSON, or a container on the path has another type.
     """
     if not _BLANK.sub("", text):
         text = f"{text}{'' if text.endswith(chr(10)) or not text.strip() else chr(10)}{{}}\n"
@@ -89,8 +89,8 @@ def assign(text: str, path: Path, value: Any) -> str:
 def remove(text: str, path: Path) -> str:
     """Return the text without the value at a path.
 
-    :raises ValueError: the text is no JSON.
-    :raises LookupError: there is nothing at the path.
+    :raises ValueError: the text is not JSON.
+    :raises LookupError: the path does not exist.
     """
     parent = _parse(text)
     for step in path[:-1]:
@@ -101,7 +101,7 @@ def remove(text: str, path: Path) -> str:
     item = parent.item(path[-1])
     if item is None:
         raise LookupError(path)
-    return _without(text, parent, item)
+    return _remove_item(text, parent, item)
 
 
 def wrap(path: Sequence[str | int], value: Any) -> Any:
@@ -112,7 +112,7 @@ def wrap(path: Sequence[str | int], value: Any) -> Any:
 
 
 def _trailing_comma(node: _Node) -> int | None:
-    """Return the position of the first comma that no item follows."""
+    """Return the position of the first trailing comma in a value, if any."""
     for item in node.items:
         if (comma := _trailing_comma(item.node)) is not None:
             return comma
@@ -127,7 +127,7 @@ def _require_container(node: _Node, step: str | int) -> None:
 
 
 def _insert(text: str, parent: _Node, step: str | int, value: Any) -> str:
-    """Add an item behind the last one, in the style of the items before it."""
+    """Add an item after the last one, in the style of the items before it."""
     closing = parent.end - 1
     end = len(text[:closing].rstrip(_SPACE))
     end = max(end, parent.start + 1)
@@ -138,18 +138,18 @@ def _insert(text: str, parent: _Node, step: str | int, value: Any) -> str:
         tail = text[end:]
     else:
         outer = _line_indent(text, parent.start)
-        indent = _line_indent(text, last.start) if last else outer + _unit(text)
+        indent = _line_indent(text, last.start) if last else outer + _indent_unit(text)
         new = f"{_newline(text)}{indent}{label}{_dump(text, value, indent)}"
         tail = text[end:] if last else f"{_newline(text)}{outer}{text[closing:]}"
     if last is None:
         return text[:end] + new + tail
-    if last.comma is not None:  # a trailing comma, as some people like it
+    if last.comma is not None:  # keep the style of trailing commas
         return f"{text[:end]}{new},{tail}"
     return f"{text[: last.node.end]},{text[last.node.end : end]}{new}{tail}"
 
 
-def _without(text: str, parent: _Node, item: _Item) -> str:
-    """Cut an item and its comma out of its container."""
+def _remove_item(text: str, parent: _Node, item: _Item) -> str:
+    """Return the text without an item and its comma."""
     index = parent.items.index(item)
     end = item.node.end if item.comma is None else item.comma + 1
     before = len(text[: item.start].rstrip(_SPACE))
@@ -164,13 +164,13 @@ def _without(text: str, parent: _Node, item: _Item) -> str:
         head = text[:start]
         if comma is not None:
             head = text[:comma] + text[comma + 1 : start]
-        if _holds(head + text[end:], parent.start, expected):
+        if _has_values(head + text[end:], parent.start, expected):
             break
     return head + text[end:]
 
 
-def _holds(text: str, start: int, expected: list[Any]) -> bool:
-    """Return whether the container at a position has these values."""
+def _has_values(text: str, start: int, expected: list[Any]) -> bool:
+    """Return whether the container at a position has the expected values."""
     try:
         _parse(text)
         node, _ = _read(text, start, 0)
@@ -180,8 +180,8 @@ def _holds(text: str, start: int, expected: list[Any]) -> bool:
 
 
 def _dump(text: str, value: Any, indent: str) -> str:
-    """Return a value in JSON, indented as the text is."""
-    dumped = json.dumps(value, ensure_ascii=False, indent=_unit(text))
+    """Return a value as JSON, indented like the text."""
+    dumped = json.dumps(value, ensure_ascii=False, indent=_indent_unit(text))
     return dumped.replace("\n", _newline(text) + indent)
 
 
@@ -189,8 +189,8 @@ def _newline(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def _unit(text: str) -> str:
-    """Return what one level is indented by."""
+def _indent_unit(text: str) -> str:
+    """Return the indentation of one level."""
     indented = re.search(r"^([ \t]+)[\"\[{]", text, re.M)
     return indented[1] if indented else "  "
 
@@ -202,15 +202,15 @@ def _line_indent(text: str, position: int) -> str:
 
 
 def _parse(text: str) -> _Node:
-    node, end = _read(text, _skip(text, 0), 0)
-    if _skip(text, end) != len(text):
-        raise _unexpected(text, _skip(text, end))
+    node, end = _read(text, _skip_blank(text, 0), 0)
+    if _skip_blank(text, end) != len(text):
+        raise _unexpected(text, _skip_blank(text, end))
     return node
 
 
 def _read(text: str, start: int, depth: int) -> tuple[_Node, int]:
-    """Read the value that begins at a position."""
-    if depth > _DEEPEST:
+    """Read the value at a position."""
+    if depth > _MAX_DEPTH:
         raise ValueError("it is nested too deeply")
     opening = text[start : start + 1]
     if opening == "{":
@@ -226,7 +226,7 @@ def _read(text: str, start: int, depth: int) -> tuple[_Node, int]:
 
 
 def _read_string(text: str, start: int) -> tuple[str, int]:
-    """Read the string that begins at a position."""
+    """Read the string at a position."""
     try:
         return _DECODER.raw_decode(text, start)
     except json.JSONDecodeError as error:
@@ -235,16 +235,16 @@ def _read_string(text: str, start: int) -> tuple[str, int]:
 
 def _read_items(text: str, start: int, closing: str, depth: int) -> tuple[_Node, int]:
     items: list[_Item] = []
-    position = _skip(text, start + 1)
+    position = _skip_blank(text, start + 1)
     while text[position : position + 1] != closing:
         if items and items[-1].comma is None:
             raise _unexpected(text, position)
         item = _read_item(text, position, closing, depth)
         items.append(item)
-        position = _skip(text, item.node.end)
+        position = _skip_blank(text, item.node.end)
         if text[position : position + 1] == ",":
             item.comma = position
-            position = _skip(text, position + 1)
+            position = _skip_blank(text, position + 1)
     values = [item.node.value for item in items]
     keys = [item.key for item in items]
     value = dict(zip(keys, values, strict=True)) if closing == "}" else values
@@ -257,16 +257,16 @@ def _read_item(text: str, start: int, closing: str, depth: int) -> _Item:
         if text[start : start + 1] != '"':
             raise _unexpected(text, start)
         key, position = _read_string(text, start)
-        position = _skip(text, position)
+        position = _skip_blank(text, position)
         if text[position : position + 1] != ":":
             raise _unexpected(text, position)
-        position = _skip(text, position + 1)
+        position = _skip_blank(text, position + 1)
     node, _ = _read(text, position, depth + 1)
     return _Item(start, key, node)
 
 
-def _skip(text: str, position: int) -> int:
-    """Return the position of what follows blanks and comments."""
+def _skip_blank(text: str, position: int) -> int:
+    """Return the position after white space and comments."""
     blank = _BLANK.match(text, position)
     return blank.end() if blank else position
 

@@ -1,4 +1,4 @@
-"""opencode."""
+"""Connect opencode."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,16 +21,16 @@ class OpenCode(Client):
     next_step = "start it again; opencode mcp list shows the server"
 
     def settings(self) -> Path:
-        """Return the settings file that is there; opencode reads both."""
+        """Return ``opencode.jsonc`` if it exists, else ``opencode.json``; opencode reads both."""
         folder = xdg_config() / "opencode"
         with_comments = folder / "opencode.jsonc"
         return with_comments if with_comments.exists() else folder / "opencode.json"
 
     def entry(self, command: Sequence[str]) -> dict[str, Any]:
-        """Return an entry whose command and arguments are one list."""
+        """Return an entry with command and arguments in one list."""
         return {"type": "local", "command": list(command), "enabled": True}
 
-    def started_by(self, entry: Any) -> list[str] | None:
-        """Return the list that the command is."""
+    def command_of(self, entry: Any) -> list[str] | None:
+        """Return the entry's command list."""
         command = entry.get("command") if isinstance(entry, dict) else None
         return list(map(str, command)) if command and isinstance(command, list) else None

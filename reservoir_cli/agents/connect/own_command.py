@@ -1,4 +1,4 @@
-"""The command line that starts this program from anywhere."""
+"""Build the command line by which other programs start this one."""
 
 import os
 import shutil
@@ -17,8 +17,8 @@ _NAME = "reservoir.exe" if sys.platform == "win32" else "reservoir"
 def program() -> list[str]:
     """Return the absolute path of ``reservoir``.
 
-    A link to it stays a link: it outlives the environment that it leads to. Where no such file
-    is, Python is started with our package.
+    A symbolic link is not resolved, since it outlives the environment that it points to. If there
+    is no such file, return a command that runs our package in Python.
     """
     scripts = Path(sysconfig.get_path("scripts")) / _NAME
     started_as = Path(sys.argv[0]).with_suffix(Path(_NAME).suffix)
@@ -32,8 +32,8 @@ def program() -> list[str]:
 def with_options(config: Path | None, db: str | None) -> list[str]:
     """Return the program with the options that were typed before the command.
 
-    :raises UsageError: the store's URL has a password, which would end up in another program's
-        settings.
+    :raises UsageError: the store's URL has a password, which another program's settings would
+        reveal.
     """
     options = []
     if config is not None:

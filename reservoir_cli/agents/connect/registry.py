@@ -1,4 +1,4 @@
-"""The programs that can be connected, by name."""
+"""The clients that can be connected, by name."""
 
 from difflib import get_close_matches
 
@@ -17,13 +17,13 @@ from reservoir_cli.errors import UsageError
 _CLASSES: tuple[type[Client], ...] = (
     *(ClaudeCode, Codex, GeminiCli, OpenCode, Cursor, Windsurf, VSCode, Zed, ClaudeDesktop),
 )
-CLIENTS: dict[str, Client] = {each.name: each() for each in _CLASSES}
+CLIENTS: dict[str, Client] = {client.name: client() for client in _CLASSES}
 
 
 def client_named(name: str) -> Client:
-    """Return the client of a name.
+    """Return a client by its name.
 
-    :raises UsageError: there is none.
+    :raises UsageError: the name is unknown.
     """
     if name in CLIENTS:
         return CLIENTS[name]

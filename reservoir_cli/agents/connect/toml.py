@@ -1,4 +1,4 @@
-"""Edit TOML in place; comments, order and line ends stay."""
+"""Edit TOML in place, keeping comments, order and line endings."""
 
 import json
 import re
@@ -11,15 +11,15 @@ _HEADER = re.compile(r"^[ \t]*\[{1,2}([^\[\]\r\n]+)\]{1,2}[ \t]*(?:#[^\r\n]*)?\r
 
 
 def loads(text: str) -> Any:
-    """Return the table that a text holds.
+    """Parse a text.
 
-    :raises ValueError: the text is no TOML.
+    :raises ValueError: the text is not TOML.
     """
     return tomllib.loads(text)
 
 
 def comparable(data: Any) -> Any:
-    """Return what two texts of the same meaning have in common: all but empty tables."""
+    """Return parsed data without its empty tables, to compare equivalent texts."""
     if not isinstance(data, dict):
         return data
     rest = {key: comparable(value) for key, value in data.items()}
@@ -29,7 +29,7 @@ def comparable(data: Any) -> Any:
 def assign(text: str, path: Path, value: Any) -> str:
     """Return the text with a value at a path; missing tables are added.
 
-    :raises ValueError: the text is no TOML, or a container on the path is no table.
+    :raises ValueError: the text is not TOML, or a container on the path is not a table.
     """
     wanted = loads(text)
     table = wanted
@@ -44,14 +44,14 @@ def assign(text: str, path: Path, value: Any) -> str:
         changed = _replace_line(text, path, value)
     elif isinstance(value, dict):
         changed = _append_table(text, path, value)
-    return changed if _holds(changed, wanted) else _assign_with_tomlkit(text, path, value)
+    return changed if _is_equivalent(changed, wanted) else _assign_with_tomlkit(text, path, value)
 
 
 def remove(text: str, path: Path) -> str:
     """Return the text without the value at a path.
 
-    :raises ValueError: the text is no TOML.
-    :raises LookupError: there is nothing at the path.
+    :raises ValueError: the text is not TOML.
+    :raises LookupError: the path does not exist.
     """
     wanted = loads(text)
     table = wanted
@@ -59,7 +59,7 @@ def remove(text: str, path: Path) -> str:
         table = table[step]
     del table[path[-1]]
     cut = _cut_tables(text, path)
-    return cut if _holds(cut, wanted) else _remove_with_tomlkit(text, path)
+    return cut if _is_equivalent(cut, wanted) else _remove_with_tomlkit(text, path)
 
 
 def _append_table(text: str, path: Path, value: dict[str, Any]) -> str:
@@ -72,11 +72,11 @@ def _append_table(text: str, path: Path, value: dict[str, Any]) -> str:
 
 
 def _replace_line(text: str, path: Path, value: Any) -> str:
-    """Replace the value of a key that stands on a line of its own."""
+    """Replace the value of a key that has a line of its own."""
     line = re.compile(rf"^([ \t]*{re.escape(str(path[-1]))}[ \t]*=[ \t]*)[^\r\n]*", re.M)
     for header in _HEADER.finditer(text):
-        if _header_path(text, header) == path[:-1] and (found := line.search(text, header.end())):
-            return text[: found.end(1)] + _value(value) + text[found.end() :]
+        if _header_path(text, header) == path[:-1] and (match := line.search(text, header.end())):
+            return text[: match.end(1)] + _value(value) + text[match.end() :]
     return text
 
 
@@ -85,12 +85,12 @@ def _key(key: str) -> str:
 
 
 def _value(value: Any) -> str:
-    """Return a text, a number or an array of these in TOML, which writes them as JSON does."""
+    """Return a string, a number or an array of these as TOML, which is the same as JSON here."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _cut_tables(text: str, path: Path) -> str:
-    """Cut a table and the tables in it, each with the blank line before it."""
+    """Remove a table and its subtables, each with the blank line before it."""
     end = len(text)
     for header in reversed(list(_HEADER.finditer(text))):
         start = header.start()
@@ -101,7 +101,7 @@ def _cut_tables(text: str, path: Path) -> str:
 
 
 def _cut_lines(text: str, start: int, end: int) -> str:
-    """Cut lines and one blank line before them; blank lines and comments at their end stay."""
+    """Remove lines and one blank line before them; keep their final blank lines and comments."""
     lines = text[start:end].splitlines(keepends=True)
     while len(lines) > 1 and (not lines[-1].strip() or lines[-1].lstrip().startswith("#")):
         lines.pop()
@@ -112,7 +112,7 @@ def _cut_lines(text: str, start: int, end: int) -> str:
 
 
 def _header_path(text: str, header: re.Match[str]) -> Path:
-    """Return the keys of a table's header; none if it is a line of a text that looks like one."""
+    """Return the keys of a table's header; none if the line is inside a multi-line string."""
     keys: list[str] = []
     try:
         loads(text[: header.start()])
@@ -125,7 +125,7 @@ def _header_path(text: str, header: re.Match[str]) -> Path:
     return tuple(keys)
 
 
-def _holds(text: str, wanted: Any) -> bool:
+def _is_equivalent(text: str, wanted: Any) -> bool:
     try:
         return bool(comparable(loads(text)) == comparable(wanted))
     except ValueError:

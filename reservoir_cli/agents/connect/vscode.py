@@ -1,4 +1,4 @@
-"""Visual Studio Code."""
+"""Connect Visual Studio Code."""
 
 import json
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ class VSCode(Client):
     next_step = "VS Code asks once whether you trust the server when it first starts it"
 
     def settings(self) -> Path:
-        """Return the servers of the default profile."""
+        """Return the file of the default profile's servers."""
         return app_data() / "Code" / "User" / "mcp.json"
 
     def own_command(self, command: Sequence[str]) -> list[str]:
-        """Return ``code --add-mcp``."""
+        """Return the arguments of ``code --add-mcp``."""
         return ["--add-mcp", json.dumps({"name": SERVER, **super().entry(command)})]
 
     def entry(self, command: Sequence[str]) -> dict[str, Any]:

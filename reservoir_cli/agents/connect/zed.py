@@ -1,4 +1,4 @@
-"""Zed."""
+"""Connect Zed."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,7 @@ from reservoir_cli.agents.connect.folders import app_data, xdg_config
 
 
 class Zed(Client):
-    """Zed: ``settings.json`` has the servers, among everything else."""
+    """Zed: ``settings.json`` has the servers, among all other settings."""
 
     name = "zed"
     title = "Zed"
@@ -17,7 +17,7 @@ class Zed(Client):
     next_step = "the agent panel's settings list the server"
 
     def settings(self) -> Path:
-        """Return the settings of this user; on a Mac they lie where they do on Linux."""
+        """Return the user's settings file; macOS has it in the same folder as Linux."""
         if sys.platform == "win32":
             return app_data() / "Zed" / "settings.json"
         folder = Path.home() / ".config" if sys.platform == "darwin" else xdg_config()

@@ -1,6 +1,6 @@
-"""The process of a server: its pipes to the client, and its end.
+"""Reserve the server's pipes for the protocol, and end the process on signals.
 
-Called before the SDK is imported, so that nothing that the SDK imports can print to the client.
+This happens before the SDK is imported, so that no module can print to the client on import.
 """
 
 import os
@@ -13,28 +13,28 @@ _EXIT_CODES = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 143}
 
 
 class Wire(NamedTuple):
-    """The pipes that carry the protocol."""
+    """The pipes to the client."""
 
     input: BinaryIO
     output: BinaryIO
 
 
 def take_wire() -> Wire:
-    """Take stdin and stdout for the protocol alone.
+    """Reserve stdin and stdout for the protocol.
 
-    From now on whatever prints to stdout, in any library or child process, prints to stderr, and
-    whatever reads stdin finds its end.
+    Afterwards any library or child process that prints to stdout prints to stderr, and any that
+    reads stdin finds it empty.
     """
     wire = Wire(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0))
     os.dup2(2, 1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
     return wire
 
 
 def end_on_signals() -> None:
-    """End the process at once on a signal; the store undoes a write that is not committed."""
+    """End the process immediately on a signal; the store rolls back uncommitted writes."""
 
     def end_with(code: int) -> Callable[[int, object], None]:
         return lambda _signal, _frame: os._exit(code)

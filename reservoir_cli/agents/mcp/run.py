@@ -1,4 +1,4 @@
-"""Run a server for one client, from its first message to its last."""
+"""Run a server for one client until it disconnects."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from reservoir_cli.agents.mcp.server import Worker, build_server
 from reservoir_cli.agents.mcp.tool_schemas import Tool
 from reservoir_cli.agents.mcp.tools import Answers, Opener
 
-#: Seconds to wait for a client to say which folders it works in.
+#: Seconds to wait for a client's list of the folders it works in.
 _PATIENCE = 2.0
 
 
@@ -29,11 +29,11 @@ def run(
     partition: str,
     partition_of: Callable[[Path], str | None] | None = None,
 ) -> None:
-    """Serve until the client is gone.
+    """Serve until the client disconnects.
 
-    :param partition: the scope of calls that name none.
-    :param partition_of: returns the partition of a folder, if the settings name one; it goes
-        before ``partition``. ``None`` if the client's folders do not matter.
+    :param partition: the default partition of calls.
+    :param partition_of: returns the partition of a folder, if the settings name one, which takes
+        precedence over ``partition``. ``None`` to ignore the client's folders.
     """
     worker = Worker(Answers(open_reservoir))
     scope = _Scope(partition, partition_of)
@@ -42,14 +42,14 @@ def run(
 
 
 class _Scope:
-    """Finds the partition of a client once, by the folders it works in."""
+    """Determine the partition of a client from the folders it works in, once."""
 
     def __init__(self, default: str, partition_of: Callable[[Path], str | None] | None) -> None:
         self._default, self._partition_of = default, partition_of
         self._known: str | None = None if partition_of else default
 
     async def of(self, context: ServerRequestContext[Any, Any]) -> str:
-        """Return the partition of a call that names none."""
+        """Return the partition of a call that does not name one."""
         if self._known is None:
             folders = await _folders(context)
             self._known = self._first(folders)
@@ -62,15 +62,15 @@ class _Scope:
 
 
 async def _folders(context: ServerRequestContext[Any, Any]) -> list[Path]:
-    """Return the folders a client works in: those it names, and the one it started us in."""
+    """Return the folders a client works in: its roots, and the folder that it started us in."""
     session, folders = context.session, [Path.cwd()]
     capabilities = session.client_capabilities
     if not session.can_send_request or capabilities is None or capabilities.roots is None:
         return folders
     try:
         listed = await session.send_request(ListRootsRequest(), ListRootsResult, _PATIENCE)
-    except (MCPError, ValidationError):  # it does not answer, or not as it should
+    except (MCPError, ValidationError):  # no answer, or an invalid one
         return folders
-    parts = [urlsplit(str(root.uri)) for root in listed.roots]
-    named = [url2pathname(unquote(each.path)) for each in parts if each.scheme == "file"]
-    return [*map(Path, named), *folders]
+    urls = [urlsplit(str(root.uri)) for root in listed.roots]
+    roots = [url2pathname(unquote(url.path)) for url in urls if url.scheme == "file"]
+    return [*map(Path, roots), *folders]

@@ -1,4 +1,4 @@
-"""The server: the SDK's protocol in front, one thread that answers behind."""
+"""The MCP server: the SDK handles the protocol, and one thread answers tool calls."""
 
 import asyncio
 import logging
@@ -26,17 +26,17 @@ from reservoir_cli.agents.mcp.tool_schemas import INSTRUCTIONS, Tool
 from reservoir_cli.agents.mcp.tools import Answers
 from reservoir_cli.errors import ReservoirError
 
-#: Seconds without a call after which the store is closed and the model dropped.
+#: Seconds without a call after which the store is closed and the model unloaded.
 IDLE = 300.0
-#: Seconds that a call in progress has left when the session ends.
-_LAST_CALL = 2.0
+#: Seconds that a call in progress may take when the session ends.
+_SHUTDOWN_TIMEOUT = 2.0
 
-#: Returns the partition of a call, given the request it came with.
+#: Returns the partition of a call, given its request.
 ScopeOf = Callable[[ServerRequestContext[Any, Any]], Awaitable[str]]
 
 
 class Worker:
-    """Runs calls one after the other in a thread of their own, and drops the model when idle."""
+    """Run calls one after the other in a separate thread, and unload the model when idle."""
 
     def __init__(self, answers: Answers, idle: float = IDLE) -> None:
         self._answers, self._idle = answers, idle
@@ -44,7 +44,7 @@ class Worker:
         self._timer: asyncio.TimerHandle | None = None
 
     async def answer(self, tool: str, arguments: Mapping[str, Any], partition: str) -> str:
-        """Return what a tool answers; one that is cancelled before its turn is never begun."""
+        """Return a tool's answer; a call that is cancelled before its turn never starts."""
         if self._timer:
             self._timer.cancel()
         loop = asyncio.get_running_loop()
@@ -59,18 +59,18 @@ class Worker:
         return self._pool.submit(self._answers.release)
 
     def close(self) -> None:
-        """Close the store once the call in progress has ended, or leave it to the system."""
+        """Close the store after the call in progress; if that takes too long, leave it open."""
         with suppress(TimeoutError, RuntimeError):
-            self._release().result(_LAST_CALL)
+            self._release().result(_SHUTDOWN_TIMEOUT)
 
 
 def build_server(tools: Mapping[str, Tool], worker: Worker, scope_of: ScopeOf) -> Server:
     """Return a server that offers tools.
 
-    :param scope_of: returns the partition of a call that names none.
+    :param scope_of: returns the partition of a call that does not name one.
     """
     _silence_libraries()
-    tool_list = ListToolsResult(tools=[listed(tool) for tool in tools.values()])
+    tool_list = ListToolsResult(tools=[describe(tool) for tool in tools.values()])
 
     async def list_tools(
         _context: ServerRequestContext[Any, Any], _params: PaginatedRequestParams | None
@@ -102,15 +102,15 @@ def build_server(tools: Mapping[str, Tool], worker: Worker, scope_of: ScopeOf) -
 
 
 def _silence_libraries() -> None:
-    """Keep the SDK and asyncio from logging: tracebacks and messages may quote what was sent."""
+    """Keep the SDK and asyncio from logging: their tracebacks may quote messages."""
     for name in ("mcp", "asyncio"):
         logger = logging.getLogger(name)
         logger.addHandler(logging.NullHandler())
         logger.propagate = False
 
 
-def listed(tool: Tool) -> ListedTool:
-    """Return a tool as the protocol lists it."""
+def describe(tool: Tool) -> ListedTool:
+    """Return a tool's entry in the protocol's list of tools."""
     hints = (
         ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
         if tool.writes

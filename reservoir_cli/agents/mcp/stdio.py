@@ -1,7 +1,7 @@
-"""Carry the protocol's messages between a client's pipes and the SDK's server.
+"""Transport the protocol's messages between the client's pipes and the SDK's server.
 
-The SDK's own transport waits for the next line of stdin even when stdout breaks, so it outlives its
-client. Here a daemon thread reads, and everything else can be cancelled.
+The SDK's own transport waits for the next line of stdin even when stdout is closed, so it outlives
+its client. Here a daemon thread reads stdin, and everything else can be cancelled.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ from mcp.types.jsonrpc import (
 
 from reservoir_cli.agents.mcp.process import Wire
 
-#: Bytes of the longest line that is read; longer ones are skipped.
-_LONGEST = 4 << 20
-#: Seconds in which requests are still answered after stdin ended.
+#: The longest line in bytes; longer ones are skipped.
+_MAX_LINE = 4 << 20
+#: Seconds to answer open requests after stdin has ended.
 _GRACE = 5.0
 
 
 async def serve(server: Server, wire: Wire) -> None:
-    """Serve one client until stdin ends or stdout breaks."""
+    """Serve one client until stdin ends or stdout is closed."""
     session = _Session(wire)
     to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     to_client, from_server = anyio.create_memory_object_stream[SessionMessage](0)
@@ -45,9 +45,9 @@ async def serve(server: Server, wire: Wire) -> None:
 
 
 class _Session:
-    """The messages of one client.
+    """The connection to one client.
 
-    :ivar _open: ids of requests that are not answered yet.
+    :ivar _open: ids of unanswered requests.
     """
 
     def __init__(self, wire: Wire) -> None:
@@ -60,7 +60,7 @@ class _Session:
         to_server: ObjectSendStream[SessionMessage | Exception],
         to_client: ObjectSendStream[SessionMessage],
     ) -> None:
-        """Hand the client's messages to the server, and the end when all are answered."""
+        """Pass the client's messages to the server, and close the stream when all are answered."""
         loop = asyncio.get_running_loop()
         threading.Thread(target=self._read_lines, args=(loop,), daemon=True).start()
         async with to_server, to_client:
@@ -78,11 +78,11 @@ class _Session:
 
     def _read_lines(self, loop: asyncio.AbstractEventLoop) -> None:
         """Queue lines until stdin ends; runs in a thread."""
-        with suppress(RuntimeError, OSError):  # the loop has ended, or stdin is broken
-            while line := self._wire.input.readline(_LONGEST):
-                if len(line) == _LONGEST and not line.endswith(b"\n"):
+        with suppress(RuntimeError, OSError):  # the loop has ended, or stdin cannot be read
+            while line := self._wire.input.readline(_MAX_LINE):
+                if len(line) == _MAX_LINE and not line.endswith(b"\n"):
                     self._skip_line()
-                    line = b""  # which is no message
+                    line = b""  # reported as an invalid message
                 elif not line.strip():
                     continue
                 asyncio.run_coroutine_threadsafe(self._lines.put(line), loop).result()
@@ -90,11 +90,11 @@ class _Session:
             asyncio.run_coroutine_threadsafe(self._lines.put(None), loop).result()
 
     def _skip_line(self) -> None:
-        while (rest := self._wire.input.readline(_LONGEST)) and not rest.endswith(b"\n"):
+        while (rest := self._wire.input.readline(_MAX_LINE)) and not rest.endswith(b"\n"):
             pass
 
     def _note_request(self, message: JSONRPCMessage) -> None:
-        """Note a request, and forget one that the client cancels: it gets no answer."""
+        """Record an open request; drop one that the client cancels, which gets no answer."""
         match message:
             case JSONRPCRequest(id=number):
                 self._open.add(str(number))
@@ -106,12 +106,12 @@ class _Session:
     async def write(
         self, from_server: ObjectReceiveStream[SessionMessage], scope: anyio.CancelScope
     ) -> None:
-        """Write the server's messages; when nobody reads them any more, end the session."""
+        """Write the server's messages; end the session when the client has closed its pipe."""
         async with from_server:
             async for message in from_server:
                 text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                 try:
-                    # Abandoned if the session ends while the client does not read.
+                    # The write is abandoned if the session ends while the client does not read.
                     await anyio.to_thread.run_sync(
                         self._write, text.encode() + b"\n", abandon_on_cancel=True
                     )
@@ -128,7 +128,7 @@ class _Session:
 
 
 def _parse(line: bytes) -> JSONRPCMessage | ErrorData:
-    """Parse a line; return what is wrong with one that is no message."""
+    """Return the message on a line, or an error if it is not one."""
     try:
         return jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Answer calls of tools from a store: messages come back quoted, framed and without secrets."""
+"""Answer tool calls from a store: messages are quoted, framed, and redacted."""
 
 import gc
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.recall import Recall
 from reservoir_cli.context.render.frame import wrap
-from reservoir_cli.context.render.recalled import RECALLED_NOTE, defused, recalled_line
+from reservoir_cli.context.render.recalled import RECALLED_NOTE, defuse, quote_line
 from reservoir_cli.context.request import storing_meter
 from reservoir_cli.context.turns import shorten_result
 from reservoir_cli.errors import ReservoirError, StoreError
@@ -23,28 +23,25 @@ from reservoir_cli.settings.store_location import file_identity
 from reservoir_cli.util.clock import local_day
 from reservoir_cli.util.parse_times import parse_time
 
-#: Source and instance of what agents store.
+#: Source and instance of messages that agents store.
 SOURCE = "mcp"
-#: Characters of a hit that a search shows.
+#: Characters of a search hit's snippet.
 _SNIPPET = 300
 
 
 class Opener(Protocol):
-    """Opens the store of the settings."""
+    """A function that opens the store of the settings."""
 
     def __call__(self, *, create: bool, notify: Callable[[str], None]) -> Reservoir:
-        """Open it.
+        """Open the store.
 
-        :param create: make it if there is none.
-        :param notify: called with what a person should know.
+        :param create: create it if it does not exist.
+        :param notify: called with each user-facing message.
         """
 
 
 class Answers:
-    """Answers calls from one store, which is opened when a call needs it.
-
-    Not for several threads at once.
-    """
+    """Answer calls from one store, which is opened when a call needs it. Not thread-safe."""
 
     def __init__(self, open_reservoir: Opener) -> None:
         self._open_reservoir = open_reservoir
@@ -60,22 +57,22 @@ class Answers:
         }
 
     def answer(self, tool: str, arguments: Mapping[str, Any], partition: str) -> str:
-        """Return the text that a tool answers with.
+        """Return a tool's answer.
 
-        :param arguments: as the tool has checked them.
+        :param arguments: as returned by :meth:`Tool.check`.
         :raises ReservoirError: the tool failed.
         """
         try:
-            reservoir = self._opened(create=tool == "remember")
+            reservoir = self._open_store(create=tool == "remember")
             self._notes.clear()
-            self._renew_settings(reservoir)
+            self._apply_settings(reservoir)
             text: str = self._answers[tool](reservoir, partition, **arguments)
         except StoreError:
-            self.release()  # the next call connects again
+            self.release()  # the next call reconnects
             raise
         return "\n".join([text, *(f"note: {note}" for note in self._notes)])
 
-    def _opened(self, *, create: bool) -> Reservoir:
+    def _open_store(self, *, create: bool) -> Reservoir:
         """Return the store; reopen it if its file was removed, replaced or missing."""
         if self._reservoir and file_identity(self._reservoir.location) != self._identity:
             self.release()
@@ -88,29 +85,31 @@ class Answers:
             self._identity = file_identity(self._reservoir.location)
         return self._reservoir
 
-    def _renew_settings(self, reservoir: Reservoir) -> None:
-        known = self._settings.current() if self._settings else reservoir.config
-        if known is not reservoir.config:
-            reservoir.use(known)
+    def _apply_settings(self, reservoir: Reservoir) -> None:
+        config = self._settings.current() if self._settings else reservoir.config
+        if config is not reservoir.config:
+            reservoir.use(config)
             reservoir.redactor = reservoir.redactor.for_agents
 
     def release(self) -> None:
-        """Close the store, and give the memory of the model back."""
+        """Close the store, and free the memory of the model."""
         reservoir, self._reservoir = self._reservoir, None
         if reservoir:
             with suppress(ReservoirError):
                 reservoir.close()
             del reservoir
-            gc.collect()  # its parts refer to each other, and one of them is the model
+            gc.collect()  # the model is part of a reference cycle
 
     def _recall(
         self, reservoir: Reservoir, partition: str, question: str, budget: int, since: str | None
     ) -> str:
-        found = reservoir.recall(question, partition=partition, budget=budget, since=_moment(since))
-        if isinstance(found, Recall):
-            self._notes.clear()  # its text says what matters
-            return found.text.rstrip("\n")
-        return f"Nothing recalled: {found.explanation}."
+        outcome = reservoir.recall(
+            question, partition=partition, budget=budget, since=_parse_time(since)
+        )
+        if isinstance(outcome, Recall):
+            self._notes.clear()  # not needed beside the recalled text
+            return outcome.text.rstrip("\n")
+        return f"Nothing recalled: {outcome.explanation}."
 
     def _search(
         self,
@@ -127,12 +126,12 @@ class Answers:
             mode=mode or "hybrid",
             limit=limit,
             partition=partition,
-            where=Filter(since=_moment(since), until=_moment(until)),
+            where=Filter(since=_parse_time(since), until=_parse_time(until)),
             passages=True,
         )
         if not hits:
             return "Nothing found."
-        return _quoted([_hit_line(hit) for hit in hits])
+        return _frame([_hit_line(hit) for hit in hits])
 
     def _read(
         self, reservoir: Reservoir, partition: str, id: int, around: int, max_tokens: int
@@ -141,11 +140,11 @@ class Answers:
         ids = reservoir.lookup.thread(rows[0]) if rows else []
         if id not in ids:
             raise ReservoirError(f"no message #{id} in partition {partition}")
-        place = ids.index(id)
-        near = ids[max(0, place - around) : place + around + 1]
-        rows = reservoir.messages(near, Scope(partition, rows[0].instance))
+        position = ids.index(id)
+        nearby = ids[max(0, position - around) : position + around + 1]
+        rows = reservoir.messages(nearby, Scope(partition, rows[0].instance))
         meter = storing_meter(reservoir.config.settings(partition))
-        return _fitted(meter, rows, near.index(id), max_tokens)
+        return _fit(meter, rows, nearby.index(id), max_tokens)
 
     def _remember(self, reservoir: Reservoir, partition: str, text: str) -> str:
         message = Message("assistant", text.strip(), source=SOURCE)
@@ -159,53 +158,53 @@ def _hit_line(hit: Hit) -> str:
     message = hit.message
     part, _ = choose_part(plain_text(message), hit.words, hit.passage, _SNIPPET)
     title = f" ({' '.join(hit.title.split())[:60]})" if hit.title else ""
-    return defused(f"[#{message.id}] {local_day(message.created_at)} {message.role}{title}: {part}")
+    return defuse(f"[#{message.id}] {local_day(message.created_at)} {message.role}{title}: {part}")
 
 
-def _fitted(meter: Meter, rows: Sequence[StoredMessage], place: int, max_tokens: int) -> str:
-    """Quote a message and the neighbours that fit, nearest first; cut the message if it must be.
+def _fit(meter: Meter, rows: Sequence[StoredMessage], index: int, max_tokens: int) -> str:
+    """Quote a message and the neighbours that fit, nearest first; truncate it if it is too long.
 
-    :param place: of the message among the rows.
+    :param index: position of the message among the rows.
     """
-    low, high = place, place + 1
-    if meter.count(_conversation(rows[low:high])) > max_tokens:
-        return _cut(meter, rows[place], max_tokens)
+    low, high = index, index + 1
+    if meter.count(_quote_rows(rows[low:high])) > max_tokens:
+        return _truncate(meter, rows[index], max_tokens)
     for distance in range(1, len(rows)):
-        before, after = place - distance, place + distance + 1
+        before, after = index - distance, index + distance + 1
         if before >= 0 and before == low - 1:
-            low -= meter.count(_conversation(rows[before:high])) <= max_tokens
+            low -= meter.count(_quote_rows(rows[before:high])) <= max_tokens
         if after <= len(rows) and after == high + 1:
-            high += meter.count(_conversation(rows[low:after])) <= max_tokens
-    return _conversation(rows[low:high])
+            high += meter.count(_quote_rows(rows[low:after])) <= max_tokens
+    return _quote_rows(rows[low:high])
 
 
-def _cut(meter: Meter, message: StoredMessage, max_tokens: int) -> str:
-    """Quote the beginning of a message, and what is missing."""
+def _truncate(meter: Meter, message: StoredMessage, max_tokens: int) -> str:
+    """Quote the beginning of a message, and note how much is missing."""
     whole = replace(message, content=plain_text(message), tool_calls=())
     room = max_tokens
     while True:  # quoting adds tokens to each line
         limit = int(room / meter.factor)
-        text = _conversation([shorten_result(whole, limit, meter.counter)])
+        text = _quote_rows([shorten_result(whole, limit, meter.counter)])
         excess = meter.count(text) - max_tokens
         if excess <= 0 or room <= 0:
             return text
         room -= excess + 1
 
 
-def _conversation(rows: Sequence[StoredMessage]) -> str:
-    """Quote messages in order, under their days."""
+def _quote_rows(rows: Sequence[StoredMessage]) -> str:
+    """Quote messages in order, grouped by day."""
     lines, day = [], ""
     for row in rows:
         if local_day(row.created_at) != day:
             lines.append(day := local_day(row.created_at))
-        lines.append(recalled_line(row, numbered=True))
-    return _quoted(lines)
+        lines.append(quote_line(row, numbered=True))
+    return _frame(lines)
 
 
-def _quoted(lines: Sequence[str]) -> str:
-    """Frame lines, so that importers of the client's log recognise them as our own."""
+def _frame(lines: Sequence[str]) -> str:
+    """Frame lines, so that importers of the client's log recognise them as ours."""
     return wrap("\n".join([RECALLED_NOTE, *lines]))
 
 
-def _moment(typed: str | None) -> datetime | None:
+def _parse_time(typed: str | None) -> datetime | None:
     return parse_time(typed, datetime.now(UTC)) if typed else None

@@ -12,16 +12,16 @@ from reservoir_cli.maintenance.backup import describe
 
 def backup(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to put the copy.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write the copy to.")],
     yes: options.Yes = False,
     as_json: options.Json = False,
 ) -> None:
     """Copy the store to a file, even while other programs write to it.
 
-    The copy is of one moment, and a store of its own: --db FILE reads it. A file that is there
-    is replaced only if you say so, and only when the copy is whole.
+    The copy is consistent, and a store of its own: --db FILE opens it. An existing file is
+    replaced only if you confirm it, and only when the copy is complete.
     """
-    # Both are False for what no file could be called.
+    # Unlike methods of Path, both functions return False for an invalid file name.
     if os.path.exists(file) and not os.path.isdir(file):
         options.confirm(f"{file} exists{'' if yes else describe(file)}; replace it?", yes)
     with open_store.open_reservoir(ctx) as reservoir:

@@ -1,4 +1,4 @@
-"""``reservoir budget``: where the tokens of a context go."""
+"""``reservoir budget``: show how the tokens of a context are divided."""
 
 from typing import Annotated
 
@@ -14,13 +14,17 @@ def budget(
     model: options.Model = None,
     maximum: Annotated[
         int | None,
-        typer.Option("--max", metavar="N", min=1, help="Window to plan for, instead of a model's."),
+        typer.Option(
+            "--max", metavar="N", min=1, help="Context window to plan for, instead of a model's."
+        ),
     ] = None,
     partition: options.Partition = None,
     system: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, help="Tokens of the system prompt (default: of the setting)."
+            metavar="N",
+            min=0,
+            help="Tokens of the system prompt (default: those of the setting system_prompt).",
         ),
     ] = None,
     procedure: Annotated[int, typer.Option(metavar="N", min=0, help="Tokens of procedures.")] = 0,
@@ -31,13 +35,14 @@ def budget(
     output_reserve: options.OutputReserve = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show where the tokens of a context go, line by line.
+    """Show how the tokens of a context are divided, line by line.
 
-    The last line is what is left for history, the number alone. Withheld is what
-    max_context_tokens keeps back, recommended what --budget recommended takes. Borrowed is what
-    history may take of the reserve, overflow what the sections take beyond what is available.
+    The last line is a bare number: the tokens left for history. Withheld is the part of the window
+    that max_context_tokens rules out; recommended is the value of --budget recommended. Borrowed
+    is the part of the reserve that history may use; overflow is by how much the sections exceed
+    what is available.
     """
-    made = plan_budget(
+    plan = plan_budget(
         options.load_config(ctx),
         partition=partition,
         model=model,
@@ -49,22 +54,22 @@ def budget(
         episodes=episodes,
         current=current,
     )
-    planned = made.budget
-    lines = _lines(planned, made.recommended)
+    planned = plan.budget
+    lines = _lines(planned, plan.recommended)
     if as_json:
         fields = {key: None if value is None else abs(value) for key, value in lines}
-        console.document({"model": made.model, **fields, "history": planned.history})
+        console.document({"model": plan.model, **fields, "history": planned.history})
         return
     for note in planned.notes:
         console.warn(note)
     console.write(
-        "".join(f"{key:<11} {value:>12,}\n" for key, value in lines if _shown(key, lines))
+        "".join(f"{key:<11} {value:>12,}\n" for key, value in lines if _is_shown(key, lines))
     )
     console.write(f"{planned.history}\n")
 
 
 def _lines(planned: TokenBudget, recommended: int | None) -> list[tuple[str, int | None]]:
-    """Every part of the sum with its sign, and what is recommended."""
+    """Return every term of the sum with its sign, and the recommended budget."""
     names = {"episode": "episodes"}
     sections = [(names.get(key, key.value), -count) for key, count in planned.sections.items()]
     return [
@@ -79,8 +84,8 @@ def _lines(planned: TokenBudget, recommended: int | None) -> list[tuple[str, int
     ]
 
 
-def _shown(key: str, lines: list[tuple[str, int | None]]) -> bool:
-    """Whether a line says anything that the others do not."""
+def _is_shown(key: str, lines: list[tuple[str, int | None]]) -> bool:
+    """Return whether a line adds information to the others."""
     values = dict(lines)
     if key == "recommended":
         return values[key] not in (None, values["available"])

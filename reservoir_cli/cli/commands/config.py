@@ -20,17 +20,17 @@ _USAGE = "reservoir config [get KEY | set KEY=VALUE… | unset KEY… | list | p
 
 
 def _keys(ctx: typer.Context) -> list[str]:
-    """Offer the names of settings."""
+    """Complete the name of a setting."""
     return list(SETTINGS)
 
 
 def _assignments(ctx: typer.Context) -> list[str]:
-    """Offer the names of settings, ready for a value."""
+    """Complete the name of a setting and the equals sign."""
     return [f"{key}=" for key in _keys(ctx)]
 
 
 def _words(ctx: typer.Context) -> list[str]:
-    """Offer what can be done with settings, and then their names."""
+    """Complete the action, then the names of settings."""
     words = ctx.params.get("words")
     verb = words[0] if words else ""
     if verb in ("list", "path"):
@@ -46,7 +46,7 @@ def config(
         list[str] | None,
         typer.Argument(
             metavar="[get KEY | set KEY=VALUE... | unset KEY... | list | path]",
-            help="What to do; nothing lists them. KEY alone is get KEY.",
+            help="What to do (default: list). KEY alone means get KEY.",
             autocompletion=_words,
         ),
     ] = None,
@@ -77,42 +77,42 @@ def config(
 ) -> None:
     """Show or change settings.
 
-    Alone it lists every setting, its value, and where the value comes from. `set` changes several
-    settings together or not at all, `unset` goes back to the default, and `path` prints where the
-    settings file is.
+    Without arguments it lists every setting with its value and origin. `set` changes several
+    settings together or not at all, `unset` restores the default, and `path` prints the path of
+    the settings file.
     """
     options.one_form(get=get is not None, list=show, path=path, set=bool(changes or unset))
     if words:
         if changes or unset or show or path or get is not None:
-            raise UsageError("name what to do once", hint=_USAGE)
-        changes, unset, get, path = _spoken(words)
-    given = globals_of(ctx).config
+            raise UsageError("choose one action", hint=_USAGE)
+        changes, unset, get, path = _parse_words(words)
+    typed = globals_of(ctx).config
     if changes or unset:
-        from reservoir_cli.cli import change_settings  # it loads the store
+        from reservoir_cli.cli import change_settings  # imports the store's modules
 
         edits = change_settings.parse_edits(changes or [], unset or [])
-        file = _file(given)
+        file = _settings_file(typed)
         change_settings.change(ctx, file, edits)
         if as_json:
             console.document({"path": str(file)})
         return
     if path:
-        file = _file(given)
+        file = _settings_file(typed)
         _print_value(str(file), {"path": str(file)}, as_json)
         return
     known = options.load_config(ctx)
     if get is not None:
-        value, origin = settings.effective(known, get)
+        value, origin = settings.effective_value(known, get)
         text = format_value(split_key(get)[2], value)
         _print_value(text, {"key": get, "value": value, "origin": origin}, as_json)
     else:
         _print_list(known, as_json)
 
 
-def _spoken(words: list[str]) -> tuple[list[str], list[str], str | None, bool]:
-    """Return what words ask for: changes, keys to unset, a key to get, and whether the path.
+def _parse_words(words: list[str]) -> tuple[list[str], list[str], str | None, bool]:
+    """Parse the arguments: changes, keys to unset, the key to get, and whether to print the path.
 
-    :raises UsageError: they are not well formed; the hint is the exact command.
+    :raises UsageError: they are malformed; the hint is the exact command.
     """
     verb, *rest = words
     if verb == "set" and rest:
@@ -128,7 +128,7 @@ def _spoken(words: list[str]) -> tuple[list[str], list[str], str | None, bool]:
     if verb in ("get", "set", "unset", "list", "path"):
         raise UsageError(f"{verb} takes {_TAKES[verb]}", hint=_USAGE)
     if verb in _OTHER_VERBS or len(rest) > 1:
-        raise UsageError(f"config cannot {verb}", hint=_ours(verb, rest))
+        raise UsageError(f"config cannot {verb}", hint=_equivalent(verb, rest))
     if "=" in verb and not rest:
         _refuse("a change needs the word set", f"set {verb}")
     if len(rest) == 1:
@@ -136,14 +136,14 @@ def _spoken(words: list[str]) -> tuple[list[str], list[str], str | None, bool]:
     return [], [], verb, False
 
 
-def _ours(verb: str, rest: list[str]) -> str:
-    """Return the command that does what a verb of other programs does."""
+def _equivalent(verb: str, rest: list[str]) -> str:
+    """Return our command for a verb of other programs."""
     if verb not in _OTHER_VERBS:
         return _USAGE
     return shlex.join(["reservoir", "config", _OTHER_VERBS[verb], *rest])
 
 
-#: Verbs of other programs, each with ours; the file that `path` prints is there to be edited.
+#: Verbs of other programs, each with ours; users may edit the file that `path` prints.
 _OTHER_VERBS = {
     **dict.fromkeys(("edit", "open", "file"), "path"),
     **dict.fromkeys(("remove", "delete", "rm", "reset"), "unset"),
@@ -159,18 +159,19 @@ _TAKES = {
 }
 
 
-def _refuse(what: str, meant: str) -> NoReturn:
-    raise UsageError(what, hint=f"reservoir config {shlex.join(meant.split(' ', 1))}")
+def _refuse(message: str, command: str) -> NoReturn:
+    raise UsageError(message, hint=f"reservoir config {shlex.join(command.split(' ', 1))}")
 
 
-def _file(given: Path | None) -> Path:
-    """Return the settings file, even if its content is wrong.
+def _settings_file(typed: Path | None) -> Path:
+    """Return the path of the settings file, even if its content is invalid.
 
-    :raises UsageError: it was named, and is not there.
+    :param typed: the value of ``--config``.
+    :raises UsageError: the named file does not exist.
     """
-    if given is not None and not given.exists():
-        return settings.load(given).path  # it says what is wrong
-    return given or paths.config_file()
+    if typed is not None and not typed.exists():
+        return settings.load(typed).path  # raises the error
+    return typed or paths.config_file()
 
 
 def _print_value(text: str, fields: dict[str, object], as_json: bool) -> None:
@@ -181,7 +182,7 @@ def _print_value(text: str, fields: dict[str, object], as_json: bool) -> None:
 
 
 def _print_list(known: Config, as_json: bool) -> None:
-    rows = settings.listed(known)
+    rows = settings.list_settings(known)
     if as_json:
         console.document(
             {
@@ -192,7 +193,7 @@ def _print_list(known: Config, as_json: bool) -> None:
             }
         )
         return
-    shown = [
+    cells = [
         (key, format_value(key.rpartition(".")[2], value), origin) for key, value, origin in rows
     ]
-    console.table(("setting", "value", "from"), shown)
+    console.table(("setting", "value", "from"), cells)

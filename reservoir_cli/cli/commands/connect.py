@@ -1,4 +1,4 @@
-"""``reservoir connect``: let other programs use the store."""
+"""``reservoir connect``: let agents and editors use the store."""
 
 import os
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ ClientName = typer.Argument(
     help="claude, codex, gemini, opencode, cursor, windsurf, vscode, zed or claude-desktop.",
     autocompletion=completion_values.among(*CLIENTS),
 )
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the change, and write nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the change; write nothing.")]
 
 
 def connect(
@@ -45,23 +45,23 @@ def connect(
 ) -> None:
     """Let an agent or an editor search and recall your conversations.
 
-    It adds the MCP server "reservoir mcp" to the client's own settings, with a backup beside the
-    file. Without CLIENT it lists the clients on this machine and which are connected.
+    Adds the MCP server "reservoir mcp" to the client's settings, and keeps a backup beside the
+    file. Without CLIENT it lists the clients on this machine and shows which are connected.
     reservoir disconnect CLIENT undoes it.
     """
-    given = globals_of(ctx)
-    program = with_options(given.config, given.db)
+    flags = globals_of(ctx)
+    program = with_options(flags.config, flags.db)
     if client is None:
         if hooks or dry_run or partition:
             raise UsageError("name a client", hint="reservoir connect claude")
-        _list([agents.status(each) for each in CLIENTS.values()], program, as_json)
+        _list([agents.status(known) for known in CLIENTS.values()], program, as_json)
         return
     with showing_snippet(as_json):
         outcome = agents.connect(
             client_named(client), program, partition=partition, hooks=hooks, dry_run=dry_run
         )
     if outcome.is_changed:
-        _warn_of_variables(given.config, given.db)
+        _warn_of_variables(flags.config, flags.db)
     if find_spec("mcp_types") is None:
         console.warn(f"reservoir mcp needs the extra mcp: {install_hint('mcp')}")
     show(outcome, as_json, dry_run, done="connected", already="is connected already")
@@ -70,12 +70,12 @@ def connect(
 
 
 def _warn_of_variables(config: object, db: object) -> None:
-    """Warn if the connection leads elsewhere than this shell."""
-    named = [name for name in _VARIABLES if os.environ.get(name)]
-    if named and (config is None or db is None):
+    """Warn if the client may use another store than this shell, which sets variables."""
+    names = [name for name in _VARIABLES if os.environ.get(name)]
+    if names and (config is None or db is None):
         console.warn(
-            f"{' and '.join(named)} may not be set where the client starts reservoir: "
-            "reservoir --config FILE --db PATH connect … writes them down"
+            f"{' and '.join(names)} may not be set where the client starts reservoir: "
+            "reservoir --config FILE --db PATH connect … puts the paths into its settings"
         )
 
 
@@ -90,20 +90,20 @@ def _say_next_step(outcome: Outcome, hooks: bool) -> None:
 
 @contextmanager
 def showing_snippet(as_json: bool) -> Iterator[None]:
-    """If a settings file is refused, print what to paste into it."""
+    """If a settings file cannot be edited, print the entry to add by hand."""
     try:
         yield
     except RefusedFileError as refusal:
         if refusal.snippet and as_json:
-            refusal.hint = f"{refusal.hint or 'mend it'}, or add this by hand: {refusal.snippet}"
+            refusal.hint = f"{refusal.hint or 'fix it'}, or add this by hand: {refusal.snippet}"
         elif refusal.snippet:
-            refusal.hint = f"{refusal.hint or 'mend it'}, or add what stdout shows by hand"
+            refusal.hint = f"{refusal.hint or 'fix it'}, or add the text on stdout by hand"
             console.write(refusal.snippet)
         raise
 
 
 def show(outcome: Outcome, as_json: bool, dry_run: bool, *, done: str, already: str) -> None:
-    """Say what was changed; of a dry run print the change itself."""
+    """Print which files were changed; for a dry run, print the diff."""
     if as_json:
         console.document(
             {
@@ -148,7 +148,7 @@ def _list(statuses: list[Status], program: list[str], as_json: bool) -> None:
     present = [status for status in statuses if status.is_installed]
     if not present:
         names = ", ".join(status.client.name for status in statuses)
-        console.note(f"none of these is on this machine: {names}")
+        console.note(f"found none of these clients on this machine: {names}")
         return
     rows = [
         (

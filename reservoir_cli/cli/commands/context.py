@@ -28,7 +28,7 @@ from reservoir_cli.settings.setting_values import check_value
 from reservoir_cli.util.read_files import decode, read_bounded
 
 _TRUNCATED = 6
-#: The settings that options stand for, where they are called otherwise.
+#: The settings of options that have another name.
 _SETTINGS = {
     "--reserve": "reserve_tokens",
     "--recent": "recent_context_size",
@@ -38,7 +38,7 @@ _SETTINGS = {
 
 
 def _choices(key: str) -> tuple[str, ...]:
-    """Return what a setting may be."""
+    """Return the values that a setting accepts."""
     return tuple(SETTINGS[key].metadata["choices"])
 
 
@@ -46,15 +46,13 @@ def context(
     ctx: typer.Context,
     words: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[QUERY]...", help="The question; without it, or with -, stdin is read."
-        ),
+        typer.Argument(metavar="[QUERY]...", help="The question; read from stdin if omitted or -."),
     ] = None,
     model: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Model that will read it; `models` lists them.",
+            help="Model to build the context for; `models` lists them.",
             autocompletion=completion_values.models,
         ),
     ] = None,
@@ -62,7 +60,7 @@ def context(
         str | None,
         typer.Option(
             metavar="N|recommended",
-            help="Tokens for all that is printed (default: what the model takes).",
+            help="Tokens for everything printed (default: what the model allows).",
         ),
     ] = None,
     partition: options.Partition = None,
@@ -72,12 +70,12 @@ def context(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="text, markdown, json, or a request: openai, azure, ollama, anthropic.",
+            help="text, markdown, json, or a request body: openai, azure, ollama, anthropic.",
             autocompletion=completion_values.among(*FORMATS),
         ),
     ] = "text",
     system: Annotated[
-        str | None, typer.Option(metavar="TEXT|@FILE", help="System prompt, or the file it is in.")
+        str | None, typer.Option(metavar="TEXT|@FILE", help="System prompt, or a file with it.")
     ] = None,
     procedure: Annotated[
         list[str] | None,
@@ -89,7 +87,7 @@ def context(
     ] = None,
     episode: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEXT|@FILE", help="A piece of a past conversation; repeatable."),
+        typer.Option(metavar="TEXT|@FILE", help="An excerpt of a past conversation; repeatable."),
     ] = None,
     reserve: options.Reserve = None,
     output_reserve: options.OutputReserve = None,
@@ -107,7 +105,7 @@ def context(
             metavar="X",
             min=0,
             max=1,
-            help="Least (1 + cosine)/2 that counts as similar, 0 to 1: 0.5 is unrelated, try 0.65.",
+            help="Messages above this (1 + cosine)/2 count as similar; 0.5 is unrelated, try 0.65.",
         ),
     ] = None,
     since: options.Since = None,
@@ -120,7 +118,8 @@ def context(
         str | None,
         typer.Option(
             metavar="WHERE",
-            help="Look in the instance, the partition, or auto: the partition unless -i is given.",
+            help="Recall from the instance, the partition, or auto: the partition unless -i is "
+            "given.",
             autocompletion=completion_values.among(*_choices("recall_scope")),
         ),
     ] = None,
@@ -128,7 +127,7 @@ def context(
         bool | None,
         typer.Option(
             "--fill/--no-fill",
-            help="Add older messages until the budget is spent (default: with --budget).",
+            help="Add older messages until the budget is spent (default: only with --budget).",
         ),
     ] = None,
     order: Annotated[
@@ -151,55 +150,55 @@ def context(
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="How many to consider, for a small or a large model.",
+            help="small or large: defaults for a context window of this size.",
             autocompletion=completion_values.among(*_choices("profile")),
         ),
     ] = None,
     copy: Annotated[
-        bool, typer.Option("--copy", help="Copy the context to the clipboard, too.")
+        bool, typer.Option("--copy", help="Also copy the context to the clipboard.")
     ] = False,
     follow: Annotated[
         bool | None,
         typer.Option(
             "--follow/--no-follow",
-            help="Let the question follow up on what was said last (default: in a session that "
-            "still runs).",
+            help="Treat the question as a follow-up to the latest messages (default: if the "
+            "session is still active).",
         ),
     ] = None,
     floor: Annotated[
         float | None,
         typer.Option(
             metavar="X",
-            help="Recall nothing when no message fits the question this well; 0 always recalls.",
+            help="Recall nothing unless a message is at least this relevant; 0 always recalls.",
         ),
     ] = None,
     enough: Annotated[
         bool | None,
         typer.Option(
             "--enough/--no-enough",
-            help="Leave room unused rather than recall what is hardly similar.",
+            help="Leave part of the budget unused rather than recall barely similar messages.",
         ),
     ] = None,
     save: Annotated[
-        bool, typer.Option("--save", help="Store the question, too, once the context is built.")
+        bool, typer.Option("--save", help="Store the question after building the context.")
     ] = False,
     trace_id: options.TraceId = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say of each message why it is in or out.")
+        bool, typer.Option("--explain", help="Explain why each message was included or left out.")
     ] = False,
     strict: Annotated[
         bool,
         typer.Option(
             "--strict",
-            help="Exit with 6 if a recent, similar or linked message was left out or cut for lack "
-            "of room.",
+            help="Exit with code 6 if a recent, similar or linked message was left out or cut for "
+            "lack of room.",
         ),
     ] = False,
 ) -> None:
-    """Print the best context for a question, inside a token budget.
+    """Print the best context for a question within a token budget.
 
-    Recent and similar messages are ranked by 0.7 x similarity + 0.3 x recency and taken whole,
-    the best first. The question comes last and is never cut.
+    Ranks recent and similar messages by 0.7 x similarity + 0.3 x recency, and adds them best first
+    while they fit. The question comes last and is never cut.
     """
     _check(
         {
@@ -218,7 +217,7 @@ def context(
         since=since, until=until, role=role, source=source, project=project, tag=tag
     )
     question = _question(words)
-    if save:  # a name that cannot be stored is refused before anything is printed
+    if save:  # refuse invalid names before anything is printed
         for name in filter(None, (partition, instance, trace_id)):
             check_name(name)
     with open_store.open_reservoir(ctx, create=save) as reservoir:
@@ -230,9 +229,9 @@ def context(
             budget=budget,
             format=form,
             system=None if system is None else _text(system, "--system"),
-            procedure=[_named(each, "--procedure") for each in procedure or ()],
-            knowledge=[_named(each, "--knowledge") for each in knowledge or ()],
-            episode=[_text(each, "--episode") for each in episode or ()],
+            procedure=[_named_text(typed, "--procedure") for typed in procedure or ()],
+            knowledge=[_named_text(typed, "--knowledge") for typed in knowledge or ()],
+            episode=[_text(typed, "--episode") for typed in episode or ()],
             options=ContextOptions(
                 reserve_tokens=options.one_reserve(reserve, output_reserve),
                 recent_context_size=recent,
@@ -259,30 +258,30 @@ def context(
             _print(window, explain, reservoir)
             if copy:
                 _copy(window, explain)
-        finally:  # the question was asked, even if nobody reads the context to its end
+        finally:  # even if the reader closes the pipe before the end of the context
             if save:
                 _save_question(reservoir, window)
             reservoir.runs.record(window)
     if strict and (window.truncated or window.excerpts):
-        lost = f"{window.truncations:,} recent, similar or linked left out or cut for lack of room"
+        loss = f"{window.truncations:,} recent, similar or linked left out or cut for lack of room"
         if window.excerpts:
-            lost += f", {options.counted(window.excerpts, 'excerpt')}"
-        console.note(f"--strict: {lost}")
+            loss += f", {options.counted(window.excerpts, 'excerpt')}"
+        console.note(f"--strict: {loss}")
         raise typer.Exit(_TRUNCATED)
 
 
-def _check(given: dict[str, Value]) -> None:
-    """Check values of settings by the names of the options that they were typed with.
+def _check(values: dict[str, Value]) -> None:
+    """Check the values of options that override settings.
 
-    :raises UsageError: one of them is wrong.
+    :raises UsageError: a value is invalid.
     """
-    for option, value in given.items():
+    for option, value in values.items():
         if value is not None:
             check_value(_SETTINGS.get(option) or option[2:].replace("-", "_"), value, option)
 
 
 def _save_question(reservoir: Reservoir, window: ContextWindow) -> None:
-    """Store a question; say so if it may be meant to go on a conversation, and begins one."""
+    """Store the question; note if it goes to another instance than the newest messages."""
     question, request = window.request.question(), window.request
     if question is None:
         return
@@ -290,29 +289,28 @@ def _save_question(reservoir: Reservoir, window: ContextWindow) -> None:
     partition, source = request.partition, window.scope["instance"]
     if request.instance is None and source not in (None, partition):
         console.note(
-            f"the question is saved in {partition}/{partition}; the newest messages are of "
-            f"{partition}/{source} (-i {source} goes on there)"
+            f"the question is saved in {partition}/{partition}; the newest messages are in "
+            f"{partition}/{source} (-i {source} saves it there)"
         )
 
 
 def _print(window: ContextWindow, explain: bool, reservoir: Reservoir) -> None:
-
     request = window.request
-    for each in window.notes:
-        console.warn(each)
+    for note in window.notes:
+        console.warn(note)
     if window.nothing_found:
         console.note("nothing about this was found (--floor 0 recalls the nearest anyway)")
     for hint in window.hints:
         console.note(hint)
-    _say_pins_left_out(window)
-    if cut := sum(each.cut for each in window.kept):
+    _note_dropped_pins(window)
+    if cut := sum(candidate.cut for candidate in window.kept):
         console.note(f"long tool results are cut: {cut} (max_tool_result_tokens; 0 never cuts)")
-    if secret := sum(bool(each.message.secrets) for each in window.kept):
+    if secret := sum(bool(candidate.message.secrets) for candidate in window.kept):
         command = masking_command(reservoir.config, request.partition)
-        done = f"printed as they are; {command} hides them"
+        outcome = f"printed as they are; {command} hides them"
         if reservoir.redactor.hides(request.partition):
-            done = "masked"
-        console.note(f"secrets in {options.counted(secret, 'message')} {done}")
+            outcome = "masked"
+        console.note(f"secrets in {options.counted(secret, 'message')} {outcome}")
     rendered = window.to(explain=explain)
     if isinstance(rendered, str):
         console.window_text(rendered)
@@ -321,12 +319,12 @@ def _print(window: ContextWindow, explain: bool, reservoir: Reservoir) -> None:
     if explain and request.format != "json":
         print_explanation(window)
     if request.format in ("openai", "azure", "ollama", "anthropic") and not request.model:
-        console.note("no model is named: the request has no model key (--model adds it)")
+        console.note("no model is set: the request has no model key (--model adds it)")
     console.aside(window.summary())
 
 
-def _say_pins_left_out(window: ContextWindow) -> None:
-    """Name the pinned messages that the budget has no room for."""
+def _note_dropped_pins(window: ContextWindow) -> None:
+    """Print a note for each pinned message that the budget has no room for."""
     for dropped in window.selection.dropped:
         if dropped.candidate.pinned and dropped.for_room:
             message = dropped.candidate.message
@@ -348,7 +346,7 @@ def _question(words: list[str] | None) -> str:
     return options.joined(words or ["-"])
 
 
-def _named(text: str, option: str) -> tuple[str, str]:
+def _named_text(text: str, option: str) -> tuple[str, str]:
     name, equals, rest = text.partition("=")
     if not equals or not name.strip():
         raise UsageError(f"{option} {name!r} has no text", hint=f"write {option} NAME=TEXT")
@@ -356,7 +354,7 @@ def _named(text: str, option: str) -> tuple[str, str]:
 
 
 def _text(text: str, option: str) -> str:
-    """Return a text as it was typed, or the file's after ``@``; ``@@`` is a plain ``@``."""
+    """Return the text, or for ``@FILE`` the file's text; ``@@`` stands for a literal ``@``."""
     if text.startswith("@@"):
         return text[1:]
     if not text.startswith("@"):
@@ -367,6 +365,6 @@ def _text(text: str, option: str) -> str:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not a path"
         raise UsageError(
-            f"{option}: cannot read {path}: {reason}", hint="@@ writes a plain @"
+            f"{option}: cannot read {path}: {reason}", hint="@@ stands for a literal @"
         ) from None
     return decode(data, str(path))[0].strip("\r\n")

@@ -1,4 +1,4 @@
-"""``reservoir db``: where the store is kept, and bringing it elsewhere."""
+"""``reservoir db``: manage the database, or copy the store to another one."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -15,8 +15,7 @@ db = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Look after the database itself, and bring a store from a file to a PostgreSQL server "
-    "or back.",
+    help="Manage the database, or copy a store between a file and a PostgreSQL server.",
 )
 
 
@@ -25,26 +24,26 @@ db = typer.Typer(
     epilog="Example: reservoir --db postgresql://db.example.org/memory db status",
 )
 def status(ctx: typer.Context, as_json: options.Json = False) -> None:
-    """Show what keeps the store, how large it is, and what it holds."""
+    """Show the database that keeps the store, its size, and what it holds."""
     with open_store.open_reservoir(ctx) as reservoir:
         facts = reservoir.database.status()
     if as_json:
         console.document(facts)
         return
-    held = facts.pop("store")
+    counts = facts.pop("store")
     lists = {name: value for name, value in facts.items() if isinstance(value, list)}
     rows = [
-        (name.replace("_", " "), _shown(value))
+        (name.replace("_", " "), _format_value(value))
         for name, value in facts.items()
         if name not in lists
     ]
-    rows += [(tables.HELD.get(name, name), f"{count:,}") for name, count in held.items()]
+    rows += [(tables.HELD.get(name, name), f"{count:,}") for name, count in counts.items()]
     for name, entries in lists.items():
-        rows += [_described(_LABELS[name], entry) for entry in entries[:_MOST]]
+        rows += [_entry_row(_LABELS[name], entry) for entry in entries[:_MOST]]
     console.table(("", ""), rows)
 
 
-#: What stands before the name of an entry of each list, and how many entries are shown.
+#: The label of an entry of each list, and the number of entries shown.
 _LABELS = {
     "partitions": "partition",
     "tables": "table",
@@ -54,24 +53,22 @@ _LABELS = {
 _MOST = 5
 
 
-def _described(label: str, entry: Mapping[str, Any]) -> tuple[str, str]:
-    """Return a row about a partition, a table, a machine or an index."""
+def _entry_row(label: str, entry: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the table row of a partition, a table, a machine or an index."""
     name, *values = entry.values()
-    described = (
-        options.counted(value, what.replace("_", " ").removesuffix("s"))
+    parts = (
+        options.counted(value, field.replace("_", " ").removesuffix("s"))
         if isinstance(value, int)
-        else f"{what} {value}"
-        for what, value in zip(list(entry)[1:], values, strict=True)
+        else f"{field} {value}"
+        for field, value in zip(list(entry)[1:], values, strict=True)
     )
-    return f"{label} {name}", ", ".join(described)
+    return f"{label} {name}", ", ".join(parts)
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return (
-        "not there yet" if value is None else f"{value:,}" if isinstance(value, int) else f"{value}"
-    )
+    return "none yet" if value is None else f"{value:,}" if isinstance(value, int) else f"{value}"
 
 
 @db.command(
@@ -82,18 +79,18 @@ def migrate(
     ctx: typer.Context,
     rls: Annotated[
         bool,
-        typer.Option("--rls", help="Let users of the server see their partitions only."),
+        typer.Option("--rls", help="Restrict each user of the server to their own partitions."),
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Set up an empty database, or bring the tables of an older store up to date.
+    """Set up an empty database, or upgrade the tables of an older store.
 
-    With --rls the role reservoir_member may read and write, and reservoir_reader read, the
-    partitions that the table reservoir.members names for each user; see docs/scaling.md.
+    With --rls, the role reservoir_member may read and write, and reservoir_reader only read, the
+    partitions that the table reservoir.members lists for each user; see docs/scaling.md.
     """
     with open_store.open_reservoir(ctx, create=True) as reservoir:
         engine = reservoir.database.migrate(rls=rls)
-    console.aside(f"up to date: {engine}{', rows are guarded' if rls else ''}")
+    console.aside(f"up to date: {engine}{', with row-level security' if rls else ''}")
     if as_json:
         console.document({"engine": engine, "guarded": rls})
 
@@ -104,14 +101,16 @@ def migrate(
 )
 def copy(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="A path or a URL.")],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="A path or a URL; empty.")],
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="A path or a URL; must hold nothing yet.")
+    ],
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Open both, check the target, and copy nothing."),
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Copy a whole store, from a file to a server or the other way, and compare the two.
+    """Copy a whole store between a file and a server, and verify the copy.
 
     Run it again to resume an interrupted copy.
     """
@@ -138,7 +137,7 @@ def copy(
 
 @db.command("shard-sql", cls=HelpfulCommand, epilog="Example: reservoir db shard-sql | psql")
 def shard_sql(as_json: options.Json = False) -> None:
-    """Print the statements that spread a store over the machines of a Citus cluster."""
+    """Print the SQL statements that distribute a store over a Citus cluster."""
     statements = database.shard_statements()
     if as_json:
         console.document({"statements": statements})
@@ -153,16 +152,16 @@ def index(
     drop: Annotated[bool, typer.Option("--drop", help="Remove the index instead.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Build an approximate index on the vectors of a large partition, and say what it finds.
+    """Build an approximate index over the embeddings of a large partition, and print its recall.
 
-    Without one every vector is compared and none is missed, which takes 65 ms for 40,000.
+    Without an index every embedding is compared, which is exact and takes 65 ms for 40,000.
     """
     with open_store.open_reservoir(ctx) as reservoir:
         if drop:
-            there = reservoir.database.drop_index(partition)
-            console.aside(f"{partition} has no index{' any more' if there else ''}")
+            is_dropped = reservoir.database.drop_index(partition)
+            console.aside(f"{partition} {'no longer has' if is_dropped else 'has no'} index")
             return
         recall = reservoir.database.build_index(partition)
-    console.aside(f"{partition} has an index; it finds {recall:.1%} of the nearest")
+    console.aside(f"{partition} has an index; it finds {recall:.1%} of the nearest embeddings")
     if as_json:
         console.document({"partition": partition, "recall": recall})

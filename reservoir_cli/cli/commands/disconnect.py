@@ -18,8 +18,8 @@ def disconnect(
 ) -> None:
     """Remove reservoir from the settings of an agent or an editor.
 
-    If no other program has written to a settings file since connect, the file is restored byte for
-    byte. Otherwise only our entries are removed from it.
+    If no other program has changed a settings file since connect, the file is restored byte for
+    byte. Otherwise only reservoir's entries are removed from it.
     """
     with showing_snippet(as_json):
         outcome = agents.disconnect(client_named(client), dry_run=dry_run)

@@ -1,4 +1,4 @@
-"""``reservoir doctor``: what is in order, and what is not."""
+"""``reservoir doctor``: check, repair, salvage and calibrate."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -9,7 +9,7 @@ import typer
 from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.cli.global_options import Globals, globals_of
 from reservoir_cli.errors import UsageError
-from reservoir_cli.maintenance.backup import salvage as save_the_rest
+from reservoir_cli.maintenance.backup import salvage as salvage_store
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings.config import load
 
@@ -18,33 +18,36 @@ def doctor(
     ctx: typer.Context,
     repair: Annotated[
         bool,
-        typer.Option("--repair", help="Rebuild derived data, and fix file permissions."),
+        typer.Option("--repair", help="Rebuild derived data and fix file permissions."),
     ] = False,
     salvage: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write what can still be read of a damaged store to FILE, a store of its own.",
+            help="Write what is still readable in a damaged store to FILE, a new store.",
         ),
     ] = None,
     calibrate: Annotated[
         bool,
         typer.Option(
             "--calibrate",
-            help="Measure on this store below which relevance nothing is recalled, and keep that.",
+            help="Measure the relevance below which nothing is recalled, and keep it in the store.",
         ),
     ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Check settings, store, model and speed.
 
-    It says what to do about what is wrong. Exit code 1 if there is a fault; notes are only worth
-    knowing.
+    Prints how to fix each problem. The exit code is 1 if there is a fault; notes are for
+    information only.
     """
-    given = globals_of(ctx)
+    flags = globals_of(ctx)
     if calibrate:
         if repair or salvage is not None:
-            raise UsageError("--calibrate stands alone", hint="run reservoir doctor --repair first")
+            raise UsageError(
+                "--calibrate cannot be combined with --repair or --salvage",
+                hint="run reservoir doctor --repair first",
+            )
         _calibrate(ctx, as_json)
         return
     if salvage is not None:
@@ -52,11 +55,11 @@ def doctor(
             raise UsageError(
                 "--repair changes the store, --salvage leaves it as it is", hint="choose one"
             )
-        _salvage(given, salvage, as_json)
+        _salvage(flags, salvage, as_json)
         return
     checks = list(
         Reservoir.doctor(
-            given.db, config_file=given.config, repair=repair, progress=console.progress
+            flags.db, config_file=flags.config, repair=repair, progress=console.progress
         )
     )
     console.progress.stop()
@@ -73,7 +76,7 @@ def doctor(
 
 
 def _calibrate(ctx: typer.Context, as_json: bool) -> None:
-    """Measure the recall floor of the model, keep it in the store, and report it."""
+    """Measure the model's recall floor, keep it in the store, and print it."""
     with open_store.open_reservoir(ctx) as reservoir:
         measured = reservoir.database.calibrate()
         setting = reservoir.config.settings().recall_floor
@@ -83,15 +86,15 @@ def _calibrate(ctx: typer.Context, as_json: bool) -> None:
         rows = [(name.replace("_", " "), str(value)) for name, value in asdict(measured).items()]
         console.table(("", "measured"), rows)
     if setting is not None:
-        console.note(f"setting recall_floor is {setting:g} and comes before what was measured")
+        console.note(f"the setting recall_floor is {setting:g} and overrides the measured floor")
 
 
-def _salvage(given: Globals, target: Path, as_json: bool) -> None:
-    """Save what is left of a damaged store, and report what is not."""
-    config = load(given.config)
-    console.progress("reading what can be read", 0, 0)
+def _salvage(flags: Globals, target: Path, as_json: bool) -> None:
+    """Save the readable part of a damaged store, and report what is lost."""
+    config = load(flags.config)
+    console.progress("reading the damaged store", 0, 0)
     try:
-        lost = save_the_rest(config.store_location(given.db), target, config.synapse_threshold)
+        lost = salvage_store(config.store_location(flags.db), target, config.synapse_threshold)
     finally:
         console.progress.stop()
     console.aside(f"saved {options.counted(lost.saved, 'message')} to {target}")
@@ -99,7 +102,7 @@ def _salvage(given: Globals, target: Path, as_json: bool) -> None:
         console.warn(f"{options.counted(lost.messages, 'message')} cannot be read")
     if lost.texts:
         damaged = options.counted(lost.texts, "message")
-        console.warn(f"bytes that are no text became U+FFFD in {damaged}")
+        console.warn(f"invalid bytes were replaced by U+FFFD in {damaged}")
     for table in lost.tables:
         console.warn(_MISSING[table])
     if as_json:
@@ -114,11 +117,11 @@ def _salvage(given: Globals, target: Path, as_json: bool) -> None:
         )
 
 
-#: What it means that not all of a table can be read.
+#: The consequence if a table is only partly readable.
 _MISSING = {
-    "conversations": "not all titles of conversations can be read",
-    "forgotten": "not all marks of what was forgotten can be read: imports may bring it back",
-    "pins": "not all pins can be read",
-    "tags": "not all tags can be read",
-    "properties": "not all properties can be read: reservoir embed makes all vectors again",
+    "conversations": "some titles of conversations cannot be read",
+    "forgotten": "some tombstones cannot be read: imports may bring forgotten messages back",
+    "pins": "some pins cannot be read",
+    "tags": "some tags cannot be read",
+    "properties": "some properties cannot be read: reservoir embed rebuilds all embeddings",
 }

@@ -20,14 +20,16 @@ def edit(
     number: Number,
     text: Annotated[
         str | None,
-        typer.Argument(metavar="[TEXT]", help="The new text; - reads stdin; else $EDITOR opens."),
+        typer.Argument(
+            metavar="[TEXT]", help="The new text; - reads stdin; if omitted, $EDITOR opens."
+        ),
     ] = None,
     partition: options.Partition = None,
 ) -> None:
     """Replace the text of a message.
 
-    No word of the old text stays in the files of the store. Embeddings and links are rebuilt; the
-    summary of its conversation is deleted until the next `summarize`. Importing the file again does
+    The old text is removed from all files of the store. Embeddings and links are rebuilt; the
+    summary of the conversation is deleted until the next `summarize`. Importing the file again does
     not bring the old text back. Backups and exports made earlier still have it.
     """
     check_order(number, [text or ""])
@@ -35,7 +37,7 @@ def edit(
         key = find(reservoir, number, partition)
         [message] = reservoir.messages([key])
         before = message.content
-        after = _edited(before) if text is None else options.text_or_stdin(text)
+        after = _edit_interactively(before) if text is None else options.text_or_stdin(text)
         if not after.strip():
             console.note(
                 "the new text is empty: nothing was changed; reservoir forget deletes a message"
@@ -47,46 +49,46 @@ def edit(
             console.note("backups and exports made earlier still have the old text")
 
 
-def _edited(text: str) -> str:
-    """Let a person edit a text in their editor, in a file that nobody else can read.
+def _edit_interactively(text: str) -> str:
+    """Return a text after the user edited it in their editor, in a private file.
 
     :raises ReservoirError: the editor cannot be run, or fails.
     """
     from tempfile import gettempdir  # few edits need it
 
     command = _editor()
-    # What an editor writes beside the file goes with the folder.
+    # Backup and swap files of the editor are deleted with the folder.
     with temporary_folder(Path(gettempdir()), "reservoir-") as folder:
         file = folder / "message.txt"
         descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         with open(descriptor, "w", encoding="utf-8", newline="") as out:
             out.write(text)
         try:
-            done = subprocess.run([*command, str(file)], check=False)
+            process = subprocess.run([*command, str(file)], check=False)
             edited = decode(file.read_bytes(), "the edited text")[0]
         except OSError as error:
             raise ReservoirError(
                 f"cannot edit with {command[0]}: {error.strerror}", hint="set EDITOR, or give TEXT"
             ) from None
-    if done.returncode:
+    if process.returncode:
         raise ReservoirError(
-            f"{command[0]} ended with {done.returncode}: nothing was changed",
+            f"{command[0]} exited with {process.returncode}: nothing was changed",
             hint="set EDITOR, or give TEXT",
         )
-    # Most editors end the last line.
+    # Most editors add a line break at the end.
     return edited if text.endswith("\n") else edited.removesuffix("\n").removesuffix("\r")
 
 
 def _editor() -> list[str]:
-    """Return the program and arguments that a person edits with.
+    """Return the command of the user's editor.
 
-    :raises UsageError: none is set and nobody is at a terminal, or it cannot be parsed.
+    :raises UsageError: no editor is set and stdin is not a terminal, or it cannot be parsed.
     """
     chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
     try:
         command = shlex.split(chosen, posix=os.name != "nt")
     except ValueError:
-        raise UsageError(f"EDITOR cannot be parsed: {chosen}", hint="close its quotes") from None
+        raise UsageError(f"cannot parse EDITOR: {chosen}", hint="close its quotes") from None
     if not command and not options.can_ask():
-        raise UsageError("there is no text and no editor", hint="give TEXT, or set EDITOR")
+        raise UsageError("no text and no editor", hint="give TEXT, or set EDITOR")
     return command or ["notepad" if os.name == "nt" else "vi"]

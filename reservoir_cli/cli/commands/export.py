@@ -1,4 +1,4 @@
-"""``reservoir export``: take messages out."""
+"""``reservoir export``: print messages, or write them to a file."""
 
 from functools import partial
 from pathlib import Path
@@ -40,24 +40,23 @@ def export(
         ),
     ] = None,
     with_embeddings: Annotated[
-        bool, typer.Option("--with-embeddings", help="Add the vectors; jsonl and json only.")
+        bool, typer.Option("--with-embeddings", help="Include embeddings; jsonl and json only.")
     ] = False,
     out: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", metavar="FILE", help="Write to a file, whole or not at all."
+            "-o", "--output", metavar="FILE", help="Write to this file, completely or not at all."
         ),
     ] = None,
     as_json: options.Json = False,
     as_lines: options.JsonLines = False,
 ) -> None:
-    """Print all messages of a partition, or of less or more, by time.
+    """Print the messages of a partition, an instance or the whole store, oldest first.
 
-    What jsonl and json hold, ingest brings back as it was. The other formats are for other
-    programs: a conversation a line, or as Markdown. The id of a conversation may be shortened to
-    a beginning that only one has.
+    `ingest` restores jsonl and json exports exactly. The other formats are for other programs: one
+    conversation per line, or Markdown. A conversation id can be shortened to a unique prefix.
     """
-    chosen = _format(form, as_json, as_lines)
+    format_name = _format(form, as_json, as_lines)
     to_file = out is not None and str(out) != "-"
     with open_store.open_reservoir(ctx) as reservoir:
         scope = filters.read_scope(reservoir, partition, instance, all_instances, all_partitions)
@@ -73,23 +72,23 @@ def export(
         report = reservoir.export(
             out if out is not None and to_file else console.write,
             scope,
-            format=chosen,
+            format=format_name,
             where=where,
             embeddings=with_embeddings,
             explain_empty=why_nothing,
         )
         if to_file:
             console.aside(f"exported {options.counted(report.messages, 'message')} to {out}")
-        if not report.messages and (why := why_nothing()):
-            console.note(why)
+        if not report.messages and (reason := why_nothing()):
+            console.note(reason)
     if report.masked:
         messages = options.counted(report.masked, "message")
         console.note(
-            f"secrets of {messages} are masked; RESERVOIR_REDACT=mark writes them as they are"
+            f"secrets in {messages} are masked; RESERVOIR_REDACT=mark writes them as they are"
         )
     if report.left_out:
         thoughts = options.counted(report.left_out, "thought")
-        console.note(f"{thoughts} left out: jsonl, json and markdown have them")
+        console.note(f"{thoughts} left out: jsonl, json and markdown include them")
 
 
 def _format(form: str | None, as_json: bool, as_lines: bool) -> str:

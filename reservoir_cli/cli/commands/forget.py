@@ -13,8 +13,8 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope
 from reservoir_cli.reservoir import Filter, Reservoir
 
-_AT_ONCE = 1_000
-#: How many messages are shown before a person is asked.
+_BATCH = 1_000
+#: Number of messages shown before the confirmation.
 _PREVIEWED = 3
 
 
@@ -22,45 +22,47 @@ def forget(
     ctx: typer.Context,
     ids: Annotated[
         list[str] | None,
-        typer.Option("--id", metavar="N", help="A message; repeatable."),
+        typer.Option("--id", metavar="N", help="The message with this number; repeatable."),
     ] = None,
     trace_id: Annotated[
-        str | None, typer.Option("--trace-id", metavar="ID", help="A question and its reply.")
+        str | None,
+        typer.Option("--trace-id", metavar="ID", help="A question and its replies."),
     ] = None,
     conversation: Annotated[
-        str | None, typer.Option(metavar="ID", help="A whole conversation.")
+        str | None, typer.Option(metavar="ID", help="All messages of this conversation.")
     ] = None,
     match: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="What says this, word for word; case is ignored."),
+        typer.Option(metavar="TEXT", help="Messages that contain this text; case is ignored."),
     ] = None,
     before: Annotated[
-        str | None, typer.Option(metavar="T", help="What was said before it; 90d is an age.")
+        str | None,
+        typer.Option(metavar="T", help="Messages from before this time: 2026-05-09, 90d."),
     ] = None,
     expired: Annotated[
-        bool, typer.Option("--expired", help="What is older than setting retention_days.")
+        bool,
+        typer.Option("--expired", help="Messages older than the setting retention_days."),
     ] = False,
-    everything: Annotated[bool, typer.Option("--scope", help="Everything in the scope.")] = False,
+    everything: Annotated[bool, typer.Option("--scope", help="All messages in the scope.")] = False,
     partition: options.Partition = None,
     instance: options.Instance = None,
     all_instances: options.EveryInstance = False,
     all_partitions: options.AllPartitions = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would go; delete nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be deleted; delete nothing.")
     ] = False,
     yes: options.Yes = False,
     as_json: options.Json = False,
 ) -> None:
-    """Delete messages, and every word of them, from all files of the store.
+    """Delete messages and all traces of their text from the files of the store.
 
-    --id, --trace-id and --conversation look in the whole partition, the others in an instance.
-    Importing a file again does not bring back what was forgotten. Backups and exports made
-    earlier are out of reach. Trace and conversation ids may be shortened to a beginning that only
-    one has.
+    --id, --trace-id and --conversation search the whole partition, the other options one instance.
+    Importing a file again does not bring forgotten messages back. Backups and exports made earlier
+    still have them. Trace and conversation ids can be shortened to a unique prefix.
     """
     numbers = tuple(map(options.message_number, ids or ()))
-    which = _Which(numbers, trace_id, conversation, match, before, expired, everything)
-    which.check()
+    choice = _Choice(numbers, trace_id, conversation, match, before, expired, everything)
+    choice.check()
     with open_store.open_reservoir(ctx) as reservoir:
         scope = filters.read_scope(
             reservoir,
@@ -68,18 +70,18 @@ def forget(
             instance,
             all_instances,
             all_partitions,
-            one_instance=not which.by_name,
+            one_instance=not choice.by_id,
         )
-        which = which.resolved(reservoir, scope)
-        found = which.found(reservoir, scope)
+        choice = choice.resolve(reservoir, scope)
+        found = choice.find(reservoir, scope)
         count = options.counted(len(found or ()), "message")
         question = f"forget {count} in {nothing_found.place(scope)} for good?"
         if found is not None:
             options.require_answer(question, yes or dry_run)
         if not found:
-            _say_nothing_found(reservoir, scope, which, found)
+            _explain_nothing(reservoir, scope, choice, found)
         elif dry_run:
-            _show(reservoir, found, as_json)
+            _print(reservoir, found, as_json)
         else:
             if not yes:
                 _preview(reservoir, found)
@@ -93,8 +95,8 @@ def forget(
 
 
 @dataclass(frozen=True, slots=True)
-class _Which:
-    """What is to be forgotten, as it was typed: exactly one of these."""
+class _Choice:
+    """The options that select the messages to forget; exactly one must be set."""
 
     ids: tuple[int, ...]
     trace_id: str | None
@@ -105,11 +107,11 @@ class _Which:
     scope: bool
 
     @property
-    def by_name(self) -> bool:
+    def by_id(self) -> bool:
         return bool(self.ids) or self.trace_id is not None or self.conversation is not None
 
     def check(self) -> None:
-        given = [
+        is_set = [
             bool(self.ids),
             self.trace_id is not None,
             self.conversation is not None,
@@ -118,16 +120,16 @@ class _Which:
             self.expired,
             self.scope,
         ]
-        if sum(given) != 1:
+        if sum(is_set) != 1:
             raise UsageError(
-                "name what is to be forgotten, in one way",
+                "choose the messages to forget by exactly one option",
                 hint="--id, --trace-id, --conversation, --match, --before, --expired or --scope",
             )
 
-    def resolved(self, reservoir: Reservoir, scope: Scope) -> "_Which":
-        """Complete shortened ids; say what they stand for.
+    def resolve(self, reservoir: Reservoir, scope: Scope) -> "_Choice":
+        """Return the choice with shortened ids completed; print their full forms.
 
-        :raises UsageError: several ids of the scope begin so.
+        :raises UsageError: several ids of the scope have the same prefix.
         """
         trace_id = filters.whole_id(reservoir, "trace_id", self.trace_id, scope)
         conversation = filters.whole_id(reservoir, "conversation_id", self.conversation, scope)
@@ -137,7 +139,7 @@ class _Which:
         return replace(self, trace_id=trace_id, conversation=conversation)
 
     def where(self) -> Filter:
-        """Return the filter that was typed; for ids it lets everything through."""
+        """Return the filter of the options; for ``--id`` it matches everything."""
         where = filters.message_filter(
             trace_id=self.trace_id,
             conversation_id=self.conversation,
@@ -148,10 +150,10 @@ class _Which:
             where = replace(where, until=where.until - timedelta(milliseconds=1))
         return where
 
-    def found(self, reservoir: Reservoir, scope: Scope) -> Sequence[Key] | None:
-        """Return the messages that are meant; ``None`` if nothing ever expires.
+    def find(self, reservoir: Reservoir, scope: Scope) -> Sequence[Key] | None:
+        """Return the keys of the chosen messages; ``None`` if messages never expire.
 
-        :raises ReservoirError: one that is named is not there.
+        :raises ReservoirError: there is no message with one of the ids.
         """
         if self.expired:
             return reservoir.lookup.expired(reservoir.config, scope)
@@ -163,23 +165,23 @@ class _Which:
         return keys
 
 
-def _say_nothing_found(
-    reservoir: Reservoir, scope: Scope, which: _Which, found: Sequence[Key] | None
+def _explain_nothing(
+    reservoir: Reservoir, scope: Scope, choice: _Choice, found: Sequence[Key] | None
 ) -> None:
-    """Say where what was looked for is, or else where messages are at all."""
+    """Say where matching messages are, or else where any messages are."""
     if found is None:
-        console.note("nothing expires: setting retention_days is unset")
+        console.note("messages never expire: the setting retention_days is unset")
         return
-    others = [] if which.expired else reservoir.lookup.places(which.where())
+    others = [] if choice.expired else reservoir.lookup.places(choice.where())
     if others:
-        # Something else was meant: --quiet does not hide that.
+        # The user probably meant another scope: warn even with --quiet.
         _tell(scope, others, console.warn)
     elif reservoir.view(scope, 1):
         console.note(f"nothing to forget in {nothing_found.place(scope)}")
-        if which.conversation is not None:
-            words = ["reservoir", "conversations", "--match", which.conversation]
+        if choice.conversation is not None:
+            words = ["reservoir", "conversations", "--match", choice.conversation]
             words += ["-p", scope.partition] if scope.partition else ["--all-partitions"]
-            console.note(f"{shlex.join(words)} looks in titles and messages")
+            console.note(f"{shlex.join(words)} searches titles and messages")
     else:
         _tell(scope, reservoir.lookup.places(), console.note)
 
@@ -187,33 +189,33 @@ def _say_nothing_found(
 def _tell(
     scope: Scope, places: Sequence[tuple[str, str, int]], say: Callable[[str], object]
 ) -> None:
-    """Say where messages are, with the options that take more than one instance."""
+    """Say where messages are, and name the options for more than one instance."""
     nothing_found.tell(
         scope, places, in_partition="--all-instances", beyond="--all-partitions", say=say
     )
 
 
 def _preview(reservoir: Reservoir, found: Sequence[Key]) -> None:
-    """Show the first messages that will go, before a person is asked."""
+    """Print the first messages that will be deleted, before the confirmation."""
     for message in reservoir.messages(found[:_PREVIEWED]):
         console.aside(options.first_words(message))
     if len(found) > _PREVIEWED:
         console.aside(f"and {options.counted(len(found) - _PREVIEWED, 'message')} more")
 
 
-def _show(reservoir: Reservoir, found: Sequence[Key], as_json: bool) -> None:
+def _print(reservoir: Reservoir, found: Sequence[Key], as_json: bool) -> None:
     if not as_json:
-        for start in range(0, len(found), _AT_ONCE):
+        for start in range(0, len(found), _BATCH):
             console.table(
                 ("id", "time", "place", "message"),
                 [
                     (
-                        str(each.id),
-                        each.created_at.isoformat(timespec="seconds"),
-                        f"{each.partition}/{each.instance}",
-                        console.message_line(each, False, True),
+                        str(message.id),
+                        message.created_at.isoformat(timespec="seconds"),
+                        f"{message.partition}/{message.instance}",
+                        console.message_line(message, False, True),
                     )
-                    for each in reservoir.messages(found[start : start + _AT_ONCE])
+                    for message in reservoir.messages(found[start : start + _BATCH])
                 ],
             )
     console.aside(f"would forget {options.counted(len(found), 'message')}")

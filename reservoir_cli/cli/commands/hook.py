@@ -1,4 +1,4 @@
-"""``reservoir hook``: what a client runs when something happens in it."""
+"""``reservoir hook``: handle the hook events of agents."""
 
 from typing import Annotated
 
@@ -23,14 +23,16 @@ def hook(
     ],
     budget: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Tokens of what user-prompt prints (default: 1500)."),
+        typer.Option(
+            metavar="N", min=1, help="Most tokens that user-prompt prints (default: 1500)."
+        ),
     ] = None,
 ) -> None:
-    """Answer an event of Claude Code, Codex or Gemini CLI, whose JSON is read from stdin.
+    """Handle a hook event of Claude Code, Codex or Gemini CLI, read as JSON from stdin.
 
-    At user-prompt it prints what `reservoir recall` finds for the prompt, as JSON that the client
-    puts behind it. At the other events an import of the histories is started, and nothing is
-    printed. It ends within 2 seconds and always exits with 0; what went wrong is in the log.
+    On user-prompt it prints what `reservoir recall` finds for the prompt, as JSON that the client
+    adds to the prompt. On the other events it starts an import of the histories and prints nothing.
+    It ends within 2 seconds and always exits with 0; errors are written to the log.
     """
-    given = globals_of(ctx)
-    hooks.answer(event, config_file=given.config, db=given.db, budget=budget)
+    flags = globals_of(ctx)
+    hooks.answer(event, config_file=flags.config, db=flags.db, budget=budget)

@@ -1,4 +1,4 @@
-"""``reservoir ingest``: bring messages in."""
+"""``reservoir ingest``: store a message from stdin, or import files."""
 
 import os
 import re
@@ -17,12 +17,12 @@ from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.util.parse_times import parse_time
 from reservoir_cli.util.read_files import LARGEST, decode
 
-#: Blank lines around a text; what is indented stays indented.
+#: Blank lines around a text; the indentation of its first line is kept.
 _OUTER_BLANK_LINES = re.compile(r"\A(?:[ \t]*\r?\n)+|(?:\r?\n[ \t]*)+\Z")
 
-#: What is a path and no message: no blanks, and a separator or a suffix.
+#: A path rather than a message: no blanks, and a separator or a suffix.
 _LIKE_A_PATH = re.compile(r"\S*[/\\]\S*|\S+\.\w{1,8}")
-#: What is shown of a path that leads nowhere: it may be a whole message.
+#: Characters shown of a path that does not exist, which may be a whole message.
 _LONGEST_NAME = 200
 
 _MEGABYTE = 1_000_000
@@ -34,7 +34,7 @@ def ingest(
         list[str] | None,
         typer.Argument(
             metavar="[FILE]...",
-            help="Files, folders or zips to import; without any, or with -, stdin is read.",
+            help="Files, folders or zip archives to import; stdin if omitted or -.",
         ),
     ] = None,
     partition: options.Partition = None,
@@ -49,7 +49,7 @@ def ingest(
     ] = None,
     trace_id: options.TraceId = None,
     at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="When it was said (default: now).")
+        str | None, typer.Option(metavar="TIME", help="Time of the message (default: now).")
     ] = None,
     form: Annotated[
         str | None,
@@ -58,73 +58,73 @@ def ingest(
             metavar="NAME",
             help="reservoir, gemini-cli, opencode, copilot-chat, copilot-cli, cursor, chatgpt, "
             "claude, claude-code, codex, llm, cline, goose, lm-studio, open-webui, aider, zed, "
-            "sharegpt, anthropic, openai, markdown or text (default: by what the file holds).",
+            "sharegpt, anthropic, openai, markdown or text (default: detected from the content).",
             autocompletion=completion_values.among(*FORMATS),
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be imported; store nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be imported; store nothing.")
     ] = False,
     no_embed: options.NoEmbed = False,
     as_json: options.Json = False,
 ) -> None:
     """Store a message from stdin, or import files.
 
-    Without FILE, stdin is one message of text. A FILE may be what a tool exported or keeps:
-    importing it again, or a newer one, adds only what is new.
+    Without FILE, stdin is stored as one message. A FILE is a tool's export or history; importing
+    it again, or a newer version of it, adds only new messages.
     """
     sources = files or ["-"]
     if sources.count("-") > 1:
         raise UsageError("- can be read only once", hint="leave all but one - out")
     if dry_run and sources == ["-"] and form is None:
         raise UsageError("--dry-run is for files", hint="reservoir ingest --dry-run FILE")
-    _check_there(sources)
+    _check_exist(sources)
     with open_store.open_reservoir(ctx, create=not dry_run) as reservoir:
         if sources == ["-"] and form is None:
-            _one_message(reservoir, partition, instance, role, trace_id, at, not no_embed, as_json)
+            _store_stdin(reservoir, partition, instance, role, trace_id, at, not no_embed, as_json)
             return
         if role or trace_id or at:
             raise UsageError(
                 "--role, --trace-id and --at are for a message from stdin",
-                hint="files say these themselves; a text file goes in as one message by < FILE",
+                hint="files contain these themselves; store a text file as one message by < FILE",
             )
         report = reservoir.import_files(
-            *(_file(each) for each in sources),
+            *(_open_source(source) for source in sources),
             form=form,
             partition=partition,
             instance=instance,
             dry_run=dry_run,
         )
-        _report(report, dry_run)
+        _print_summary(report, dry_run)
         if report.imported and not (dry_run or no_embed):
             reservoir.indexer.embed_if_possible()
         if as_json:
-            _print_report(report, dry_run)
+            _print_json(report, dry_run)
         if report.unreadable:
             names = ", ".join(report.unreadable)
-            hint = "without --format it is found by what the file holds" if form else None
+            hint = "without --format the format is detected from the content" if form else None
             console.error(
                 ReservoirError(f"no message could be read from {names}", hint), as_json=False
             )
             raise typer.Exit(1)
 
 
-def _check_there(sources: list[str]) -> None:
-    """Tell a person who typed a message where a file is expected how it goes in.
+def _check_exist(sources: list[str]) -> None:
+    """Check that the files exist; the hint for a message typed as a path says how to store it.
 
-    :raises ReservoirError: a path leads nowhere.
+    :raises ReservoirError: a path does not exist.
     """
-    for each in sources:
-        if each != "-" and not os.path.lexists(each):
-            words = " ".join(each.split())
+    for source in sources:
+        if source != "-" and not os.path.lexists(source):
+            words = " ".join(source.split())
             name = words if len(words) <= _LONGEST_NAME else f"{words[:_LONGEST_NAME]}…"
             hint = 'a message is piped in: echo "…" | reservoir ingest'
-            if _LIKE_A_PATH.fullmatch(each):
+            if _LIKE_A_PATH.fullmatch(source):
                 hint = "check the path; a relative one begins in the current folder"
             raise ReservoirError(f"cannot read {name}: no such file or folder", hint=hint)
 
 
-def _one_message(
+def _store_stdin(
     reservoir: Reservoir,
     partition: str | None,
     instance: str | None,
@@ -134,37 +134,37 @@ def _one_message(
     embed: bool,
     as_json: bool,
 ) -> None:
-    chosen = parse_role(role or "user").value
+    author = parse_role(role or "user").value
     moment = parse_time(at, datetime.now(UTC)) if at is not None else None
-    data = _stdin(LARGEST)
+    data = _read_stdin(LARGEST)
     if len(data) > _MEGABYTE:
         size = f"{len(data) / _MEGABYTE:,.1f} MB"
         console.note(f"stdin is {size}, stored as one message; --format NAME reads a history")
     text, replaced = decode(data, "stdin")
     if replaced:
-        console.note("bytes that are no text were replaced by U+FFFD")
+        console.note("invalid bytes were replaced by U+FFFD")
     content = _OUTER_BLANK_LINES.sub("", text)
     if not content.strip():
         console.note("nothing to ingest")
         if as_json:
             console.document({"messages": []})
         return
-    message = Message(chosen, content, created_at=moment, trace_id=trace_id, source="cli")
+    message = Message(author, content, created_at=moment, trace_id=trace_id, source="cli")
     stored = reservoir.ingest(
         [message], partition=partition, instance=instance, embed=embed, pair=True
     )
     if as_json:
-        console.document({"messages": [each.to_row() for each in stored]})
+        console.document({"messages": [message.to_row() for message in stored]})
     else:
-        console.write("".join(f"{each.id}\n" for each in stored))
+        console.write("".join(f"{message.id}\n" for message in stored))
 
 
-def _file(source: str) -> str | File:
-    return File.of_bytes("stdin", _stdin(LARGEST_PIPED)) if source == "-" else source
+def _open_source(source: str) -> str | File:
+    return File.of_bytes("stdin", _read_stdin(LARGEST_PIPED)) if source == "-" else source
 
 
-def _report(report: ImportReport, dry_run: bool) -> None:
-    """Say on stderr what was done, and what was not."""
+def _print_summary(report: ImportReport, dry_run: bool) -> None:
+    """Print to stderr how many messages were imported and skipped, and why."""
     console.aside(report.line(dry_run=dry_run))
     if not report.total:
         console.note("nothing to ingest")
@@ -174,15 +174,16 @@ def _report(report: ImportReport, dry_run: bool) -> None:
         console.aside(f"  and {more:,} more")
     if report.forgotten:
         messages = options.counted(report.forgotten, "message")
-        console.note(f"forgotten once, and left out: {messages}")
+        console.note(f"forgotten earlier, and not imported: {messages}")
     if report.mended:
-        console.note(f"characters that are no text became U+FFFD in {report.mended:,} messages")
+        messages = options.counted(report.mended, "message")
+        console.note(f"invalid characters were replaced by U+FFFD in {messages}")
     if report.passed_over:
         noun = "file" if report.passed_over == 1 else "files"
-        console.note(f"{report.passed_over:,} other {noun} passed over")
+        console.note(f"{report.passed_over:,} other {noun} ignored")
 
 
-def _print_report(report: ImportReport, dry_run: bool) -> None:
+def _print_json(report: ImportReport, dry_run: bool) -> None:
     console.document(
         {
             "imported": report.imported,
@@ -199,7 +200,7 @@ def _print_report(report: ImportReport, dry_run: bool) -> None:
     )
 
 
-def _stdin(most: int) -> bytes:
+def _read_stdin(most: int) -> bytes:
     if options.can_ask():
         console.note("type the message, then end it with Ctrl-D")
     return options.read_stdin(most)

@@ -1,4 +1,4 @@
-"""``reservoir tag``, ``untag``, ``pin``, ``unpin``: mark messages."""
+"""``reservoir tag``, ``untag``, ``pin`` and ``unpin``."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -10,7 +10,7 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope, StoredMessage, check_name
 from reservoir_cli.reservoir import Reservoir
 
-Number = Annotated[str, typer.Argument(metavar="ID", help="The number of a message: 12 or '#12'.")]
+Number = Annotated[str, typer.Argument(metavar="ID", help="Message number: 12 or '#12'.")]
 Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Tags.")]
 
 
@@ -19,33 +19,33 @@ def tag(
 ) -> None:
     """Give a message one or more tags.
 
-    --tag of view, search, context, export and conversations finds it by them.
+    The option --tag of view, search, context, export and conversations filters by tag.
     """
     names = list(map(check_name, names))
     check_order(number, names)
     with open_store.open_reservoir(ctx) as reservoir:
         key = find(reservoir, number, partition)
-        _say_tags(reservoir.tag(key, *names))
+        _print_tags(reservoir.tag(key, *names))
 
 
 def untag(
     ctx: typer.Context, number: Number, names: Names, partition: options.Partition = None
 ) -> None:
-    """Take tags from a message."""
+    """Remove tags from a message."""
     check_order(number, names)
     with open_store.open_reservoir(ctx) as reservoir:
         key = find(reservoir, number, partition)
         before = set(reservoir.messages([key])[0].tags)
-        _say_tags(reservoir.untag(key, *names))
+        _print_tags(reservoir.untag(key, *names))
         for name in names:
             if name not in before:
                 console.note(f"it had no tag {name}")
 
 
 def pin(ctx: typer.Context, number: Number, partition: options.Partition = None) -> None:
-    """Put a message into every context of its partition, if it fits.
+    """Include a message in every context of its partition, if it fits.
 
-    Pinned messages take at most a quarter of the room; the newest pin comes first.
+    Pinned messages use at most a quarter of the budget; the newest pin comes first.
     """
     with open_store.open_reservoir(ctx) as reservoir:
         key = find(reservoir, number, partition)
@@ -55,7 +55,7 @@ def pin(ctx: typer.Context, number: Number, partition: options.Partition = None)
 
 
 def unpin(ctx: typer.Context, number: Number, partition: options.Partition = None) -> None:
-    """Take the pin off a message."""
+    """Unpin a message."""
     with open_store.open_reservoir(ctx) as reservoir:
         key = find(reservoir, number, partition)
         if not reservoir.messages([key])[0].pinned_at:
@@ -64,23 +64,23 @@ def unpin(ctx: typer.Context, number: Number, partition: options.Partition = Non
 
 
 def check_order(number: str, others: Sequence[str]) -> None:
-    """Refuse a number that does not stand first.
+    """Check that the message number is the first argument.
 
-    :raises UsageError: it stands behind; the hint is the command in the right order.
+    :raises UsageError: it comes later; the hint is the command in the right order.
     """
     if not options.is_number(number):
         for other in filter(options.is_number, others):
             raise UsageError(
                 f"ID: {number!r} is not a message number",
-                hint=mistyped_commands.swapped(number, other),
+                hint=mistyped_commands.swap_words(number, other),
             )
 
 
 def find(reservoir: Reservoir, typed: str, partition: str | None) -> Key:
-    """Return the key of a message of a partition, and say which one it is.
+    """Return the key of a message of a partition, and print a preview of the message.
 
-    :raises UsageError: what was typed is no number.
-    :raises ReservoirError: it is not there.
+    :raises UsageError: the text is not a number.
+    :raises ReservoirError: the partition has no such message.
     """
     number = options.message_number(typed, "ID")
     scope = Scope(reservoir.scope(partition).partition)
@@ -91,5 +91,5 @@ def find(reservoir: Reservoir, typed: str, partition: str | None) -> Key:
     return keys[0]
 
 
-def _say_tags(message: StoredMessage) -> None:
+def _print_tags(message: StoredMessage) -> None:
     console.aside(f"tags: {', '.join(message.tags)}" if message.tags else "no tags")

@@ -17,14 +17,14 @@ def mcp(
     ctx: typer.Context,
     partition: options.Partition = None,
     read_only: Annotated[
-        bool, typer.Option("--read-only", help="Leave out the tool that stores notes.")
+        bool, typer.Option("--read-only", help="Do not offer the tool that stores notes.")
     ] = False,
 ) -> None:
-    """Serve an agent over MCP, on stdin and stdout; its client starts this.
+    """Serve the store to an agent over MCP on stdin and stdout; its client starts this.
 
     The agent can recall, search and read messages of one partition, and store notes there. Without
-    -p it is the partition that [projects] in the settings names for the folder of the work, else
-    the usual one. Needs the extra mcp.
+    -p, this is the partition that [projects] in the settings assigns to the agent's working
+    folder, else the default partition. Needs the extra mcp.
     """
     end_on_signals()
     if terminated_by:

@@ -1,4 +1,4 @@
-"""``reservoir models``: what is known of each model."""
+"""``reservoir models``: list the known models and their token limits."""
 
 import typer
 
@@ -9,10 +9,10 @@ from reservoir_cli.settings import config
 def models(
     ctx: typer.Context, partition: options.Partition = None, as_json: options.Json = False
 ) -> None:
-    """List the models that are known, and their limits in tokens.
+    """List the known models and their token limits.
 
-    Window is what a model reads and writes at once; reserve what is kept for its answer; "for
-    context" what a context may take; recommended what --budget recommended takes. More models:
+    Window is the model's context window, reserve the part kept for the answer, "for context" the
+    part that a context may use, and recommended the value of --budget recommended. To add a model:
     reservoir config --set models.NAME.context_window=N
     """
     rows = config.model_rows(options.load_config(ctx), partition)

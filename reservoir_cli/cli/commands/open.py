@@ -1,4 +1,4 @@
-"""``reservoir open``: open the page of the running server, or of one that is started for it."""
+"""``reservoir open``: open the web page of the running server, or of a new one."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.server import running_servers
 from reservoir_cli.util import this_program
 
-#: Seconds that a server has to start.
+#: Seconds to wait for a new server.
 _START = 60.0
 _PAUSE = 0.1
 
@@ -30,32 +30,33 @@ def open(
     port: Annotated[
         int,
         typer.Option(
-            min=0, max=65_535, help="Port of a server that is started; 0 takes any that is free."
+            metavar="N", min=0, max=65_535, help="Port for a new server; 0 picks a free one."
         ),
     ] = 3017,
 ) -> None:
-    """Open the page: conversations, the window of a question, and use.
+    """Open the web page: conversations, the context for a question, and usage.
 
-    Uses the server that runs, or starts `reservoir serve` in the background. The address has a
-    code that works once, for a minute. Without a display it is printed. Needs the extra serve.
+    Uses the running server, or starts `reservoir serve` in the background. The address contains a
+    code that works once, within a minute. Without a display the address is printed. Needs the
+    extra serve.
     """
     address = _address()
     if address is None:
         address = _start(_command(ctx, port))
-        console.note("a server runs in the background; reservoir serve --stop ends it")
+        console.note("started a server in the background; reservoir serve --stop stops it")
     elif globals_of(ctx).db:
-        console.note("a server runs already: the page shows its store, not that of --db")
+        console.note("a server is already running: the page shows its store, not that of --db")
     if print_only or not _has_display() or not webbrowser.open(address):
         console.write(f"{address}\n")
-        console.note("the address works once, for a minute")
+        console.note("the address works once, within a minute")
     else:
         console.note(f"opened {address.partition('enter?')[0]}")
 
 
 def _address() -> str | None:
     """Return an address with a one-time code; ``None`` if no server answers."""
-    for server in reversed(running_servers.running()):
-        if code := server.code():
+    for server in reversed(running_servers.read_servers()):
+        if code := server.request_code():
             return f"{server.page}enter?code={code}"
     return None
 
@@ -63,7 +64,7 @@ def _address() -> str | None:
 def _start(command: Sequence[str]) -> str:
     """Start a server in the background; return an address with a one-time code.
 
-    :raises ReservoirError: it does not start.
+    :raises ReservoirError: the server does not start.
     """
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
@@ -82,27 +83,27 @@ def _start(command: Sequence[str]) -> str:
 
 
 def _command(ctx: typer.Context, port: int) -> list[str]:
-    given = globals_of(ctx)
+    flags = globals_of(ctx)
     command = [*this_program.IN_PYTHON, "--quiet"]
-    command += ["--db", given.db] if given.db else []
-    command += ["--config", str(given.config)] if given.config else []
-    return [*command, *(["--offline"] if given.offline else []), "serve", "--port", str(port)]
+    command += ["--db", flags.db] if flags.db else []
+    command += ["--config", str(flags.config)] if flags.config else []
+    return [*command, *(["--offline"] if flags.offline else []), "serve", "--port", str(port)]
 
 
 def _not_started(process: "subprocess.Popen[bytes]", errors: IO[bytes]) -> ReservoirError:
-    """Return the error for a server that does not answer; say what it said."""
+    """Stop a server that does not answer, and return an error with its last error message."""
     process.terminate()
     errors.seek(0)
-    said = errors.read(10_000).decode("utf-8", "replace")
-    why = _last(said, "error: ") or "it does not answer"
-    hint = _last(said, "hint: ") or "reservoir serve says more"
-    return ReservoirError(f"the server does not start: {why}", hint=hint)
+    output = errors.read(10_000).decode("utf-8", "replace")
+    reason = _last_line(output, "error: ") or "it does not answer"
+    hint = _last_line(output, "hint: ") or "run reservoir serve to see more"
+    return ReservoirError(f"the server does not start: {reason}", hint=hint)
 
 
-def _last(said: str, word: str) -> str:
-    """Return the last line that begins with a word, without the word."""
-    lines = [line for line in said.splitlines() if line.startswith(word)]
-    return lines[-1].removeprefix(word) if lines else ""
+def _last_line(output: str, prefix: str) -> str:
+    """Return the last line with a prefix, without the prefix."""
+    lines = [line for line in output.splitlines() if line.startswith(prefix)]
+    return lines[-1].removeprefix(prefix) if lines else ""
 
 
 def _has_display() -> bool:

@@ -1,4 +1,4 @@
-"""``reservoir partitions``: what lies where, and moving or deleting it."""
+"""``reservoir partitions``: list, rename, merge and delete partitions."""
 
 import shlex
 from typing import Annotated
@@ -15,7 +15,7 @@ from reservoir_cli.settings.keys import dotted_key
 from reservoir_cli.settings.projects import TABLE
 from reservoir_cli.settings.setting_values import format_value
 
-#: What can be done, with how many names.
+#: The actions, with the number of names that each takes.
 _VERBS = {"list": 0, "rename": 2, "merge": 2, "delete": 1}
 #: Verbs of other programs, each with ours.
 _OTHER_VERBS = {"remove": "delete", "rm": "delete", "move": "rename", "mv": "rename", "ls": "list"}
@@ -28,7 +28,7 @@ def partitions(
         list[str] | None,
         typer.Argument(
             metavar="[list | rename A B | merge A B | delete P]",
-            help="What to do; nothing lists them.",
+            help="What to do (default: list).",
             autocompletion=completion_values.partition_words,
         ),
     ] = None,
@@ -47,13 +47,13 @@ def partitions(
     yes: options.Yes = False,
     as_json: options.Json = False,
 ) -> None:
-    """List what each partition and instance holds; rename, merge or delete a partition.
+    """List partitions and their instances; rename, merge or delete a partition.
 
-    `merge` brings all of A into B; `delete` forgets everything in P. An instance keeps its name,
-    but for the one named like the partition.
+    `merge` moves everything from A to B; `delete` forgets everything in P. Instances keep their
+    names, except the one named after the partition.
     """
     flags = {"rename": rename, "merge": merge, "delete": (delete,) if delete is not None else None}
-    typed = [(each, *given) for each, given in flags.items() if given is not None]
+    typed = [(flag, *names) for flag, names in flags.items() if names is not None]
     verb, *names = _one_action([*typed, *([tuple(words)] if words else [])])
     with open_store.open_reservoir(ctx) as reservoir:
         if verb == "rename":
@@ -67,9 +67,9 @@ def partitions(
 
 
 def _one_action(actions: list[tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the action that was typed, a verb and its names.
+    """Return the requested action: a verb and its names.
 
-    :raises UsageError: there are several, or it is not well formed; the hint is the exact command.
+    :raises UsageError: there are several, or it is malformed; the hint is the exact command.
     """
     if len(actions) > 1:
         raise UsageError("choose one of rename, merge and delete", hint="do one after the other")
@@ -79,94 +79,97 @@ def _one_action(actions: list[tuple[str, ...]]) -> tuple[str, ...]:
         raise UsageError(f"partitions cannot {verb}", hint=hint)
     if len(names) == _VERBS[verb] and not any(name.startswith("-") for name in names):
         return (verb, *names)
-    meant = [part for name in names if not name.startswith("-") for part in name.split("=")]
-    fits = len(meant) == _VERBS[verb] != len(names) - sum(name.startswith("-") for name in names)
-    hint = _command(verb, *meant) if fits else _USAGE
+    parts = [part for name in names if not name.startswith("-") for part in name.split("=")]
+    fits = len(parts) == _VERBS[verb] != len(names) - sum(name.startswith("-") for name in names)
+    hint = _command(verb, *parts) if fits else _USAGE
     takes = options.counted(_VERBS[verb], "name") if _VERBS[verb] else "no name"
     raise UsageError(f"{verb} takes {takes}", hint=hint)
 
 
 def _command(*words: str) -> str:
-    """Return the command of these words, as it is typed."""
+    """Return the command with these arguments, quoted for the shell."""
     return shlex.join(["reservoir", "partitions", *words])
 
 
 def _rename(reservoir: Reservoir, old: str, new: str, yes: bool) -> None:
-    known = _known(reservoir, old, new)
+    known = _describe_partitions(reservoir, old, new)
     if new in known:
         raise ReservoirError(
             f"there is a partition {new}",
             hint=f"reservoir partitions merge {shlex.join([old, new])}",
         )
-    if reservoir.config.partitions.get(new):  # else those of the old name go along
-        _say_what_ends(reservoir.config, old, new)
+    if reservoir.config.partitions.get(new):  # otherwise the settings move along
+        _note_lost_settings(reservoir.config, old, new)
     options.confirm(f"rename {old} to {new}, with {known[old]}?", yes)
     _move(reservoir, old, new, "renamed")
 
 
 def _merge(reservoir: Reservoir, old: str, new: str, yes: bool) -> None:
-    known = _known(reservoir, old, new)
+    known = _describe_partitions(reservoir, old, new)
     if new not in known:
         raise ReservoirError(
             f"there is no partition {new}",
             hint=f"reservoir partitions rename {shlex.join([old, new])}",
         )
-    _say_what_ends(reservoir.config, old, new)
+    _note_lost_settings(reservoir.config, old, new)
     options.confirm(f"merge {old}, {known[old]}, into {new}, {known[new]}, for good?", yes)
     _move(reservoir, old, new, "merged")
 
 
-def _say_what_ends(config: Config, old: str, new: str) -> None:
-    """Say which settings of a partition will not hold for its messages once they are in another."""
-    ends = []
+def _note_lost_settings(config: Config, old: str, new: str) -> None:
+    """Note which settings of a partition will not apply to its messages after the move."""
+    lost = []
     for key in config.partitions.get(old, {}):
-        before, after = (config.lookup(key, partition=each)[0] for each in (old, new))
+        before, after = (config.lookup(key, partition=name)[0] for name in (old, new))
         if before != after:
-            then = format_value(key, after) or "unset"
-            ends.append(f"{key}={format_value(key, before)} ({then} in {new})")
-    if ends:
-        console.note(f"settings of {old} that will hold no more: {', '.join(ends)}")
+            replacement = format_value(key, after) or "unset"
+            lost.append(f"{key}={format_value(key, before)} ({replacement} in {new})")
+    if lost:
+        console.note(f"settings of {old} that will no longer apply: {', '.join(lost)}")
 
 
-def _known(reservoir: Reservoir, old: str, new: str | None = None) -> dict[str, str]:
-    """List the partitions in words, each with how much it holds.
+def _describe_partitions(reservoir: Reservoir, old: str, new: str | None = None) -> dict[str, str]:
+    """Map each partition to a text with its numbers of messages and instances.
 
-    :raises ReservoirError: the one that something is to be done with is not among them.
+    :param old: the partition that is moved or deleted.
+    :param new: the partition that it is moved to.
+    :raises ReservoirError: the old partition does not exist.
     """
     if new is not None:
         check_name(new)
     if old == new:
-        raise UsageError("the two names are the same", hint="give its old and its new name")
+        raise UsageError("the two names are the same", hint="give the old and the new name")
     counts: dict[str, list[int]] = {}
     for partition, _, count in reservoir.lookup.places():
         counts.setdefault(partition, []).append(count)
     if old not in counts:
-        hint = f"there are {', '.join(sorted(counts))}" if counts else None
+        hint = f"partitions are {', '.join(sorted(counts))}" if counts else None
         raise ReservoirError(f"there is no partition {old}", hint=hint)
     return {
-        partition: f"{options.counted(sum(each), 'message')} in "
-        f"{options.counted(len(each), 'instance')}"
-        for partition, each in counts.items()
+        partition: f"{options.counted(sum(sizes), 'message')} in "
+        f"{options.counted(len(sizes), 'instance')}"
+        for partition, sizes in counts.items()
     }
 
 
-def _move(reservoir: Reservoir, old: str, new: str, done: str) -> None:
-
-    moved, there = reservoir.move_partition(old, new)
-    console.aside(f"{done} {old} to {new}: {options.counted(moved, 'message')}")
-    if there:
-        console.note(f"{options.counted(there, 'message')} of {old} were in {new} already")
+def _move(reservoir: Reservoir, old: str, new: str, verb: str) -> None:
+    moved, duplicates = reservoir.move_partition(old, new)
+    console.aside(f"{verb} {old} to {new}: {options.counted(moved, 'message')}")
+    if duplicates:
+        console.note(f"{options.counted(duplicates, 'message')} of {old} were in {new} already")
     config = reservoir.config
     _move_sources(config, old, new)
     if config.settings().partition == old:
-        console.note(f"{old} is used when -p is not given: reservoir config set partition={new}")
-    followed = _settings_follow(config, old, new, table=done == "renamed")
-    if config.partitions.get(old) and not followed:
-        console.note(f"[partitions.{old}] in {config.path} stays, and holds for nothing that moved")
+        console.note(f"{old} is still the default partition: reservoir config set partition={new}")
+    is_renamed = _move_settings(config, old, new, table=verb == "renamed")
+    if config.partitions.get(old) and not is_renamed:
+        console.note(
+            f"[partitions.{old}] stays in {config.path}, but does not apply to the moved messages"
+        )
 
 
 def _move_sources(config: Config, old: str, new: str) -> None:
-    """Let what is synced into a partition go to where its messages are."""
+    """Change the sources that are synced into the old partition to the new one."""
     if not any(table.get("partition") == old for table in config.sources.values()):
         return
     try:
@@ -174,13 +177,13 @@ def _move_sources(config: Config, old: str, new: str) -> None:
     except UsageError as problem:
         console.warn(problem.message)
         return
-    console.note(f"reservoir sync brings {', '.join(names)} to {new} from now on")
+    console.note(f"reservoir sync imports {', '.join(names)} into {new} from now on")
 
 
-def _settings_follow(config: Config, old: str, new: str, *, table: bool) -> bool:
-    """Let the settings of a partition go with its messages; say so, or what prevents it.
+def _move_settings(config: Config, old: str, new: str, *, table: bool) -> bool:
+    """Apply the settings that refer to the old partition to the new one; print a note or warning.
 
-    :param table: whether its table is renamed, and not only what names the partition.
+    :param table: rename the partition's table, too, not only references to the partition.
     :returns: whether the table was renamed.
     """
     is_named = old in config.projects.values() or old in config.mcp_partitions
@@ -189,18 +192,18 @@ def _settings_follow(config: Config, old: str, new: str, *, table: bool) -> bool
     try:
         renamed = edit_file.rename_partition(config.path, old, new, table=table)
         if is_named:
-            console.note(f"[projects] and [mcp] in {config.path} name {new} now")
+            console.note(f"[projects] and [mcp] in {config.path} now name {new}")
         if not renamed:
             return False
     except UsageError as problem:
         console.warn(problem.message)
         return False
-    console.note(f"[partitions.{old}] in {config.path} is [partitions.{new}] now")
+    console.note(f"[partitions.{old}] in {config.path} is now [partitions.{new}]")
     return True
 
 
 def _delete(reservoir: Reservoir, name: str, yes: bool) -> None:
-    _known(reservoir, name)
+    _describe_partitions(reservoir, name)
     found = reservoir.find(Scope(name))
     count = options.counted(len(found), "message")
     options.confirm(f"forget all of {name}, {count}, for good?", yes)
@@ -226,31 +229,30 @@ def _say_what_leads_to(config: Config, name: str) -> None:
 
 
 def _list(reservoir: Reservoir, as_json: bool) -> None:
-
-    found = reservoir.partitions()
+    summaries = reservoir.partitions()
     if as_json:
         console.document(
             {
                 "partitions": [
                     {
-                        "partition": each.partition,
-                        "instance": each.instance,
-                        "messages": each.messages,
-                        "bytes": each.bytes,
-                        "first": each.first.isoformat(),
-                        "last": each.last.isoformat(),
+                        "partition": summary.partition,
+                        "instance": summary.instance,
+                        "messages": summary.messages,
+                        "bytes": summary.bytes,
+                        "first": summary.first.isoformat(),
+                        "last": summary.last.isoformat(),
                     }
-                    for each in found
+                    for summary in summaries
                 ]
             }
         )
         return
     rows = [
         (
-            *(each.partition, each.instance, f"{each.messages:,}", f"{each.bytes:,}"),
-            *(moment.isoformat(timespec="seconds") for moment in (each.first, each.last)),
+            *(summary.partition, summary.instance, f"{summary.messages:,}", f"{summary.bytes:,}"),
+            *(moment.isoformat(timespec="seconds") for moment in (summary.first, summary.last)),
         )
-        for each in found
+        for summary in summaries
     ]
     columns = ("partition", "instance", "messages", "bytes", "first", "last")
     if rows:

@@ -1,4 +1,4 @@
-"""``reservoir recall``: what an agent gets of the store for a question."""
+"""``reservoir recall``: print the stored messages that help an agent with a question."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -17,26 +17,26 @@ def recall(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="QUESTION...", help="The question; without it, or with -, stdin is read."
+            metavar="QUESTION...", help="The question; read from stdin if omitted or -."
         ),
     ] = None,
     budget: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Tokens for all that is printed (default: 1500)."),
+        typer.Option(metavar="N", min=1, help="Tokens for everything printed (default: 1500)."),
     ] = None,
     partition: options.Partition = None,
     since: options.Since = None,
     exclude_conversation: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Leave out a conversation: the one that still runs."),
+        typer.Option(metavar="ID", help="Leave out this conversation, such as the current one."),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Print the messages that an agent should know for a question.
+    """Print the stored messages that help an agent with a question.
 
-    An agent has its own history, so only recalled messages are printed: quoted, each with its
-    number, and never with a secret in them unless the setting redact is off. Nothing is printed
-    when nothing fits the question, or when it asks nothing.
+    An agent has its own history, so only recalled messages are printed: quoted, numbered, and with
+    secrets masked unless the setting redact is off. Prints nothing if no message is relevant, or if
+    the text does not ask anything.
     """
     question = _question(words)
     moment = parse_time(since, datetime.now(UTC)) if since else None
@@ -48,7 +48,7 @@ def recall(
             exclude_conversation=exclude_conversation,
             since=moment,
         )
-        _tell(outcome, reservoir, partition)
+        _print_notes(outcome, reservoir, partition)
     row = outcome.to_row()
     if as_json:
         console.document(row)
@@ -56,8 +56,8 @@ def recall(
         console.window_text(row["text"])
 
 
-def _tell(outcome: Recall | Skipped, reservoir: Reservoir, partition: str | None) -> None:
-    """Print the notes, and why nothing is recalled."""
+def _print_notes(outcome: Recall | Skipped, reservoir: Reservoir, partition: str | None) -> None:
+    """Print the notes, and why nothing was recalled."""
     for note in outcome.notes:
         console.note(note)
     if isinstance(outcome, Skipped):

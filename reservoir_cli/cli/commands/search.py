@@ -19,9 +19,9 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.retrieval.search_hits import Hit
 
-#: What hits are printed by; the first is the default.
+#: The orders in which hits are printed; the first is the default.
 _ORDERS = ("score", "time")
-#: What the columns of --explain are.
+#: The meaning of the columns of --explain.
 _LEGEND = (
     "cosine: how close the meaning is, -1 to 1 · bm25: how well the words match, more is better · "
     "similarity: both, with neighbours and dates, 0 to 1 · score: what they are sorted by"
@@ -34,11 +34,13 @@ def search(
         list[str],
         typer.Argument(metavar="TERM...", help='Words, "a phrase", prefix*; - reads stdin.'),
     ],
-    semantic: Annotated[bool, typer.Option("--semantic", help="By meaning alone.")] = False,
-    keyword: Annotated[bool, typer.Option("--keyword", help="By words alone.")] = False,
+    semantic: Annotated[bool, typer.Option("--semantic", help="Search by meaning only.")] = False,
+    keyword: Annotated[bool, typer.Option("--keyword", help="Search by words only.")] = False,
     limit: Annotated[
         int,
-        typer.Option("-n", "--limit", metavar="N", min=1, max=1_000_000, help="How many at most."),
+        typer.Option(
+            "-n", "--limit", metavar="N", min=1, max=1_000_000, help="Maximum number of hits."
+        ),
     ] = 10,
     partition: options.Partition = None,
     instance: options.ReadInstance = None,
@@ -64,34 +66,34 @@ def search(
             min=0,
             max=1,
             metavar="X",
-            help="Only what is closer in meaning than this: (1 + cosine)/2, 0 to 1; 0.5 is "
+            help="Only hits more similar than this: (1 + cosine)/2, from 0 to 1; 0.5 is "
             "unrelated, try 0.65.",
         ),
     ] = None,
     link: Annotated[
-        bool, typer.Option("--link", help="Add the messages that are tied to each hit.")
+        bool, typer.Option("--link", help="Add the messages linked to each hit.")
     ] = False,
     deduplicate: Annotated[
-        bool, typer.Option("--deduplicate", help="Of messages that say the same show the best.")
+        bool, typer.Option("--deduplicate", help="Show only the best of several equal messages.")
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show what each score is made of, and the ids.")
+        bool, typer.Option("--explain", help="Show the components of each score, and the ids.")
     ] = False,
     full: Annotated[
-        bool, typer.Option("--full", help="Whole messages; in a pipe they always are.")
+        bool, typer.Option("--full", help="Print whole messages (default in a pipe).")
     ] = False,
     snippets: Annotated[
-        bool, typer.Option("--snippets", help="Best passages; on a terminal they always are.")
+        bool, typer.Option("--snippets", help="Print best passages (default on a terminal).")
     ] = False,
     oneline: options.OneLine = False,
     timestamps: options.Timestamps = False,
     as_json: options.Json = False,
     as_lines: options.JsonLines = False,
 ) -> None:
-    """Find messages by meaning and words, the best first.
+    """Find messages by meaning and words, best first.
 
-    A terminal shows the best passage of each hit, in three lines; a pipe gets whole messages. The
-    whole partition is searched, or the instance that -i names.
+    A terminal shows the best passage of each hit in three lines; a pipe gets whole messages.
+    Searches the whole partition, or the instance given with -i.
     """
     if semantic and keyword:
         raise UsageError(
@@ -126,59 +128,58 @@ def search(
             passages=not (as_json or as_lines) and (form.cuts or console.is_terminal()),
         )
         if not found:
-            _say_nothing_found(reservoir, scope, where, keyword)
+            _explain_nothing(reservoir, scope, where, keyword)
         else:
-            _say_how_found(found, term, hybrid=not (semantic or keyword))
+            _print_notes(found, term, hybrid=not (semantic or keyword))
     if sort == "time":
         found.sort(key=_age)
     if explain:
         console.side_table(
             ("rank", "id", "score", "similarity", "cosine", "bm25", "text"),
-            [_parts(each) for each in found],
+            [_explain_row(hit) for hit in found],
             numeric=("rank", "id", "score", "similarity", "cosine", "bm25"),
             spare=("text", "score", "similarity"),
         )
         console.legend(_LEGEND)
     if as_json:
-        console.document({"query": term, "hits": [each.to_row() for each in found]})
+        console.document({"query": term, "hits": [hit.to_row() for hit in found]})
     elif as_lines:
-        console.lines(each.to_row() for each in found)
+        console.lines(hit.to_row() for hit in found)
     else:
         print_hits(found, form)
 
 
 def _age(hit: Hit) -> tuple[float, int]:
-    """Return what sorts hits by time, the newest first."""
+    """Return a sort key that puts the newest hit first."""
     return -hit.message.created_at.timestamp(), -hit.message.id
 
 
-def _say_how_found(found: Sequence[Hit], term: str, *, hybrid: bool) -> None:
-    """Say what a person should know about hits."""
+def _print_notes(found: Sequence[Hit], term: str, *, hybrid: bool) -> None:
+    """Print notes on how the hits were found."""
     if not any(map(str.isalnum, term)):
         console.note("the term contains no words; ranked by embedding similarity only")
     elif hybrid and not any(hit.bm25 for hit in found):
-        console.note("none of these has any of the words; they are the nearest in meaning")
+        console.note("none of these contains any of the words; they are the nearest in meaning")
     for note in found[0].notes:
         console.note(note)
     if not found[0].all_words:
-        console.note("no message has all the words; these have some of them")
+        console.note("no message contains all the words; these contain some of them")
 
 
-def _say_nothing_found(reservoir: Reservoir, scope: Scope, where: Filter, keyword: bool) -> None:
-
+def _explain_nothing(reservoir: Reservoir, scope: Scope, where: Filter, keyword: bool) -> None:
     place = nothing_found.place(scope)
     if not reservoir.view(scope, 1, where):
         console.note(nothing_found.why_nothing(reservoir, scope, where))
     elif keyword:
         console.note(
-            f"nothing in {place} has these words (word* finds beginnings, --semantic meanings)"
+            f"nothing in {place} contains these words (word* matches prefixes, --semantic meaning)"
         )
     else:
-        console.note(f"nothing in {place} is close enough")
+        console.note(f"nothing in {place} is similar enough")
 
 
-def _parts(hit: Hit) -> Sequence[str]:
-    parts = (hit.score, hit.similarity, hit.cosine, hit.bm25)
-    shown = ("" if each is None else f"{each:.3f}" for each in parts)
+def _explain_row(hit: Hit) -> Sequence[str]:
+    scores = (hit.score, hit.similarity, hit.cosine, hit.bm25)
+    cells = ("" if score is None else f"{score:.3f}" for score in scores)
     text = " ".join(hit.message.content[:200].split())
-    return (str(hit.rank), str(hit.message.id), *shown, text)
+    return (str(hit.rank), str(hit.message.id), *cells, text)

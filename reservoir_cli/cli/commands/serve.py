@@ -1,4 +1,4 @@
-"""``reservoir serve``: a memory proxy in front of models, and a page."""
+"""``reservoir serve``: run the memory proxy and the web page."""
 
 from importlib.util import find_spec
 from typing import Annotated
@@ -12,42 +12,44 @@ from reservoir_cli.server.state import ServerState
 from reservoir_cli.util.extras import install_hint
 
 _PORT = 3017
-#: What the extra brings, by the names of its packages.
+#: Packages of the extra serve.
 _PARTS = ("starlette", "uvicorn", "httpx2", "jinja2", "mcp_types", "markdown_it", "nh3")
 
 
 def serve(
     ctx: typer.Context,
     host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Address to listen at.")
+        str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")
     ] = "127.0.0.1",
     port: Annotated[
         int,
         typer.Option(
-            "--port", metavar="N", min=0, max=65_535, help="Port; 0 takes any that is free."
+            "--port", metavar="N", min=0, max=65_535, help="Port to listen on; 0 picks a free one."
         ),
     ] = _PORT,
     upstream: Annotated[
         list[str] | None,
-        typer.Option("--upstream", metavar="NAME=URL", help="Where a provider is, for this run."),
+        typer.Option("--upstream", metavar="NAME=URL", help="Base URL of a provider; repeatable."),
     ] = None,
     open_proxy: Annotated[
         bool,
-        typer.Option("--open-proxy", help="Let programs use the models without the token."),
+        typer.Option("--open-proxy", help="Accept requests to models without the token."),
     ] = False,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option("--allow-host", metavar="NAME", help="Answer to this host name, too."),
+        typer.Option(
+            "--allow-host", metavar="NAME", help="Also accept this host name; repeatable."
+        ),
     ] = None,
-    stop: Annotated[bool, typer.Option("--stop", help="End the servers that run.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop the running servers.")] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one line of JSON when it is ready.")
+        bool, typer.Option("--json", help="Print one line of JSON when the server is ready.")
     ] = False,
 ) -> None:
-    """Serve a memory in front of any model: set a client's base URL to the printed one.
+    """Run a proxy that adds memory to any model: clients use the base URL it prints.
 
-    Each request gets what earlier conversations say about its question, the answer passes
-    unchanged, and both are stored. The URL holds a secret token. Needs the extra serve.
+    Each request is extended with what earlier conversations say about its question; the answer
+    passes unchanged, and both are stored. The URL contains a secret token. Needs the extra serve.
     """
     if stop:
         _stop_servers()
@@ -67,7 +69,7 @@ def serve(
             console.lines([ready])
         else:
             console.write(f"{state.base_url}\n")
-            console.note("a client's base URL is the line above; Ctrl-C ends the server")
+            console.note("use the line above as the client's base URL; Ctrl-C stops the server")
 
     process.serve(
         config,
@@ -83,21 +85,21 @@ def serve(
 
 
 def _stop_servers() -> None:
-    """End every server of this home that answers, and forget those that were killed."""
-    servers = running_servers.running()
-    answering = [server for server in servers if server.code()]
+    """Stop every running server of this home, and remove the records of those that were killed."""
+    servers = running_servers.read_servers()
+    answering = [server for server in servers if server.request_code()]
     for server in servers:
         if server not in answering:
             running_servers.forget(server)
         elif server.stop():
-            console.note(f"ended the server at {server.page}")
+            console.note(f"stopped the server at {server.page}")
         else:
             raise ReservoirError(
-                f"the server at {server.page} does not end",
+                f"the server at {server.page} does not stop",
                 hint="it may be sending an answer; try again",
             )
     if not answering:
-        console.note("no server runs")
+        console.note("no server is running")
 
 
 def _name_and_url(text: str) -> tuple[str, str]:

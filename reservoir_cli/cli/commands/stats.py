@@ -1,8 +1,8 @@
-"""``reservoir stats``: what contexts cost over time, and what the store holds."""
+"""``reservoir stats``: show token usage of contexts over time, and what the store holds."""
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -18,18 +18,15 @@ _NAMES = tables.HELD
 def stats(
     ctx: typer.Context,
     partition: options.OnlyPartition = None,
-    since: Annotated[
-        str | None,
-        typer.Option(metavar="T", help="From a time on: 2026-05-09, or an age such as 7d."),
-    ] = None,
+    since: options.Since = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show what contexts took over time, and what the store holds.
+    """Show token usage of contexts over time, and what the store holds.
 
-    A budget that is filled leaves something out as a rule: counted are the contexts that had no
-    room for a recent, similar or linked message, or had to cut one. More than 100% of the budget
-    is used where the question and sections alone exceed it. Every message is embedded, waits for
-    `reservoir embed`, or is without text.
+    A context is counted as having left something out if it had no room for a recent, similar or
+    linked message, or had to cut one; older messages do not count. Usage exceeds 100% of the budget
+    if the question and sections alone exceed it. Every message is embedded, waits for
+    `reservoir embed`, or has no text.
     """
     moment = parse_time(since, datetime.now(UTC)) if since else None
     with open_store.open_reservoir(ctx) as reservoir:
@@ -77,7 +74,7 @@ def stats(
 
 
 def sparkline(days: Mapping[str, int]) -> str:
-    """Draw a bar for each of the last 30 days up to the newest."""
+    """Return a bar for each of the 30 days up to the newest."""
     newest = date.fromisoformat(max(days))
     counts = [days.get((newest - timedelta(days=back)).isoformat(), 0) for back in range(_DAYS)][
         ::-1

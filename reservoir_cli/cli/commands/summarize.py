@@ -1,10 +1,11 @@
-"""``reservoir summarize``: a summary of each conversation, for contexts that ask for them."""
+"""``reservoir summarize``: summarise conversations, for use in contexts."""
 
 from typing import Annotated, Any
 
 import typer
 
 from reservoir_cli.cli import console, open_store, options
+from reservoir_cli.redaction import Redactor
 from reservoir_cli.transfer.summarize import Outcome
 
 
@@ -14,18 +15,20 @@ def summarize(
     command: Annotated[
         str | None,
         typer.Option(
-            "--with", metavar="COMMAND", help="Let this command write them: stdin to stdout."
+            "--with",
+            metavar="COMMAND",
+            help="Command that reads a conversation on stdin and prints its summary.",
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say which conversations, and do nothing.")
+        bool, typer.Option("--dry-run", help="List the conversations; summarise nothing.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Summarise conversations that have no summary yet, or grew since.
+    """Summarise conversations that have no summary, or have grown since.
 
-    Without --with a summary is made of the conversation's own sentences, by our own model.
-    Contexts show summaries when setting episodes is auto.
+    Without --with, a summary consists of sentences of the conversation, chosen by the embedding
+    model. Contexts include summaries if the setting episodes is auto.
     """
     outcomes: list[Outcome] = []
     with open_store.open_reservoir(ctx, create=True) as reservoir:
@@ -46,20 +49,20 @@ def summarize(
                 text = f": {row['text']}" if row["text"] else ""
                 console.write(f"{row['date']} {row['conversation_id']}{text}\n")
     verb = "to summarise" if dry_run else "summarised"
-    done = [outcome for outcome in outcomes if outcome.reason is None]
-    console.aside(f"{options.counted(len(done), 'conversation')} {verb}")
-    if len(done) < len(outcomes):
+    succeeded = [outcome for outcome in outcomes if outcome.reason is None]
+    console.aside(f"{options.counted(len(succeeded), 'conversation')} {verb}")
+    if len(succeeded) < len(outcomes):
         raise typer.Exit(1)
 
 
-def _row(outcome: Any, mask: Any) -> dict[str, Any]:
+def _row(outcome: Outcome, redactor: Redactor) -> dict[str, Any]:
     conversation, summary = outcome.conversation, outcome.summary
     return {
         "partition": conversation.partition,
         "instance": conversation.instance,
-        "conversation_id": mask.id(conversation.partition, conversation.conversation.id),
+        "conversation_id": redactor.id(conversation.partition, conversation.conversation.id),
         "date": f"{conversation.first.astimezone():%Y-%m-%d}",
-        "text": mask.text(conversation.partition, summary.text) if summary else None,
+        "text": redactor.text(conversation.partition, summary.text) if summary else None,
         "made_by": summary.made_by if summary else None,
         "skipped": outcome.reason,
     }

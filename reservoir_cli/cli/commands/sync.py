@@ -1,4 +1,4 @@
-"""``reservoir sync``: import what is new in the histories on this machine."""
+"""``reservoir sync``: import new messages from the chat histories on this machine."""
 
 import shlex
 import shutil
@@ -19,15 +19,15 @@ from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.transfer import sync as syncing
 from reservoir_cli.transfer.sync import Source, SourceReport, SyncReport
 
-#: Seconds between two looks at the files.
+#: Seconds between two runs with --watch.
 _PAUSE = 30
-#: Minutes between two runs of a timer.
+#: Minutes between two runs of the timer.
 _MINUTES = 10
 
 _SYSTEMD = """\
 # ~/.config/systemd/user/reservoir-sync.service
 [Unit]
-Description=Import what is new into Reservoir
+Description=Import new messages into Reservoir
 
 [Service]
 Type=oneshot
@@ -37,7 +37,7 @@ ExecStart={command}
 # ~/.config/systemd/user/reservoir-sync.timer
 # then: systemctl --user enable --now reservoir-sync.timer
 [Unit]
-Description=Import what is new into Reservoir
+Description=Import new messages into Reservoir
 
 [Timer]
 OnStartupSec=2min
@@ -73,7 +73,7 @@ def sync(
         typer.Argument(metavar="[SOURCE]...", help="Sources by name or tool (default: all)."),
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Go on, and look again every 30 seconds.")
+        bool, typer.Option("--watch", help="Keep running, and sync every 30 seconds.")
     ] = False,
     timer: Annotated[
         bool, typer.Option("--timer", help="Print units for systemd and launchd; import nothing.")
@@ -81,11 +81,11 @@ def sync(
     no_embed: options.NoEmbed = False,
     as_json: options.Json = False,
 ) -> None:
-    """Import what is new in the histories on this machine.
+    """Import new messages from the chat histories on this machine.
 
-    Sources are those that `init` wrote to the settings file; without any, the histories that are
-    found here. An unfinished last turn is left for later. With --quiet and without a terminal, as
-    hooks and timers run it, only sources of the settings are read.
+    Reads the sources that `init` wrote to the settings file; if there are none, the histories it
+    finds. An unfinished last turn is left for the next run. With --quiet and without a terminal, as
+    in hooks and timers, only sources from the settings are read.
     """
     if timer:
         _print_units(ctx, as_json)
@@ -96,7 +96,7 @@ def sync(
             _watch(reservoir, sources, embed=not no_embed, as_json=as_json)
             return
         report = reservoir.sync(sources, embed=not no_embed)
-    _show(report)
+    _print_report(report)
     if as_json:
         console.document(_fields(report))
     if any(source.failures for source in report.sources):
@@ -104,46 +104,46 @@ def sync(
 
 
 def _sources(reservoir: Reservoir, names: list[str]) -> list[Source]:
-    """Return the sources of the settings, or what is found if it is all right with the user."""
-    if configured := syncing.configured(reservoir.config):
-        return syncing.named(configured, names)
-    asking = options.can_ask()
-    if console.is_quiet() and not asking:
+    """Return the sources of the settings; if there are none, those found, after confirmation."""
+    if configured := syncing.configured_sources(reservoir.config):
+        return syncing.select_sources(configured, names)
+    can_ask = options.can_ask()
+    if console.is_quiet() and not can_ask:
         return []
-    found = syncing.discovered(str(reservoir.config.lookup("partition")[0]))
-    sources = syncing.named(found, names)
+    found = syncing.discover_sources(str(reservoir.config.lookup("partition")[0]))
+    sources = syncing.select_sources(found, names)
     if not sources:
-        console.note("no history was found on this machine, and the settings have no [sources]")
-    elif asking:
+        console.note("found no history on this machine, and the settings have no [sources]")
+    elif can_ask:
         for source in sources:
             console.aside(f"{source.name}: {_short(source.path)}, to partition {source.partition}")
-        if not console.ask("Import what is new in these now, and whenever sync runs?", usual=True):
+        if not console.ask("Import new messages from these now, and on each sync?", usual=True):
             console.note("nothing was imported")
             raise typer.Exit(1)
-        keep(reservoir, sources)
+        save_sources(reservoir, sources)
     return sources
 
 
-def keep(reservoir: Reservoir, sources: list[Source]) -> None:
-    """Write sources to the settings file, unless they are there already."""
+def save_sources(reservoir: Reservoir, sources: list[Source]) -> None:
+    """Write sources to the settings file, unless it has them."""
     tables: dict[str, dict[str, Any]] = {
         source.name: {
             "tool": source.tool,
             "path": _short(source.path),
             "partition": source.partition,
         }
-        for source in unknown(reservoir, sources)
+        for source in new_sources(reservoir, sources)
     }
     if tables:
         edit_file.add_sources(reservoir.config.path, tables)
         console.note(
-            f"{', '.join(tables)} in [sources] of {reservoir.config.path}: reservoir sync "
-            "keeps them current"
+            f"added {', '.join(tables)} to [sources] of {reservoir.config.path}: reservoir sync "
+            "keeps them up to date"
         )
 
 
-def unknown(reservoir: Reservoir, sources: list[Source]) -> list[Source]:
-    """Return those of some sources that the settings do not have."""
+def new_sources(reservoir: Reservoir, sources: list[Source]) -> list[Source]:
+    """Return the sources that the settings do not have."""
     tables = reservoir.config.sources
     paths = {str(table.get("path")) for table in tables.values()}
     return [
@@ -154,26 +154,26 @@ def unknown(reservoir: Reservoir, sources: list[Source]) -> list[Source]:
 
 
 def _watch(reservoir: Reservoir, sources: list[Source], *, embed: bool, as_json: bool) -> None:
-    """Sync until Ctrl-C, and show what came in."""
-    console.note(f"looking every {_PAUSE} seconds; Ctrl-C ends it")
+    """Sync repeatedly until Ctrl-C, and report imported messages."""
+    console.note(f"syncing every {_PAUSE} seconds; Ctrl-C stops it")
     while True:
         report = reservoir.sync(sources, embed=embed)
         if report.imported:
-            _show(report, f"{datetime.now():%H:%M:%S} ")
+            _print_report(report, f"{datetime.now():%H:%M:%S} ")
             if as_json:
                 console.lines([_fields(report)])
         sleep(_PAUSE)
 
 
-def _show(report: SyncReport, prefix: str = "") -> None:
+def _print_report(report: SyncReport, prefix: str = "") -> None:
     if report.busy:
-        console.note("another sync of this store is at work: nothing was done")
+        console.note("another sync of this store is running: nothing was done")
         return
     for source in report.sources:
-        _show_source(source, prefix)
+        _print_source(source, prefix)
 
 
-def _show_source(report: SourceReport, prefix: str) -> None:
+def _print_source(report: SourceReport, prefix: str) -> None:
     name, imports = report.source.name, report.imports
     files = f"{report.read:,} of {options.counted(report.files, 'file')} read"
     console.aside(f"{prefix}{name}: {imports.line()}; {files}")
@@ -183,16 +183,16 @@ def _show_source(report: SourceReport, prefix: str) -> None:
         console.note(f"{name}: an unfinished last turn in {options.counted(report.held, 'file')}")
     if imports.forgotten:
         count = options.counted(imports.forgotten, "message")
-        console.note(f"{name}: forgotten once, and left out: {count}")
+        console.note(f"{name}: forgotten earlier, and not imported: {count}")
     if imports.expired:
         count = options.counted(imports.expired, "message")
-        console.note(f"{name}: older than retention_days, and left out: {count}")
+        console.note(f"{name}: older than retention_days, and not imported: {count}")
     if report.excluded:
         count = options.counted(report.excluded, "message")
-        console.note(f"{name}: of excluded folders, and left out: {count}")
+        console.note(f"{name}: in excluded folders, and not imported: {count}")
     if report.marked:
         count = options.counted(len(report.marked), "conversation")
-        console.note(f"{name}: marked DO NOT INDEX, and left out: {count}")
+        console.note(f"{name}: marked DO NOT INDEX, and not imported: {count}")
 
 
 def _fields(report: SyncReport) -> dict[str, Any]:
@@ -200,25 +200,25 @@ def _fields(report: SyncReport) -> dict[str, Any]:
         "busy": report.busy,
         "sources": [
             {
-                "source": each.source.name,
-                "tool": each.source.tool,
-                "path": str(each.source.path),
-                "partition": each.source.partition,
-                "files": each.files,
-                "read": each.read,
-                "imported": each.imports.imported,
-                "already": each.imports.already,
-                "renewed": each.imports.renewed,
-                "skipped": each.imports.skipped,
-                "forgotten": each.imports.forgotten,
-                "expired": each.imports.expired,
-                "excluded": each.excluded,
-                "marked": len(each.marked),
-                "held": each.held,
-                "reasons": each.imports.reasons,
-                "failures": each.failures,
+                "source": entry.source.name,
+                "tool": entry.source.tool,
+                "path": str(entry.source.path),
+                "partition": entry.source.partition,
+                "files": entry.files,
+                "read": entry.read,
+                "imported": entry.imports.imported,
+                "already": entry.imports.already,
+                "renewed": entry.imports.renewed,
+                "skipped": entry.imports.skipped,
+                "forgotten": entry.imports.forgotten,
+                "expired": entry.imports.expired,
+                "excluded": entry.excluded,
+                "marked": len(entry.marked),
+                "held": entry.held,
+                "reasons": entry.imports.reasons,
+                "failures": entry.failures,
             }
-            for each in report.sources
+            for entry in report.sources
         ],
     }
 
@@ -242,17 +242,17 @@ def _print_units(ctx: typer.Context, as_json: bool) -> None:
 
 
 def _command(ctx: typer.Context) -> list[str]:
-    """Return the command of a timer: absolute, as a timer has no PATH."""
+    """Return the command for a timer, with absolute paths, as timers have no PATH."""
     typed = Path(sys.argv[0])
-    found = str(typed.absolute()) if typed.exists() else shutil.which("reservoir")
-    if not found:
-        raise UsageError("the program reservoir is not found", hint="start it by its whole path")
-    given = globals_of(ctx)
-    command = [found]
-    if given.config:
-        command += ["--config", str(Path(given.config).absolute())]
-    if given.db:
-        command += ["--db", given.db if "://" in given.db else str(Path(given.db).absolute())]
+    program = str(typed.absolute()) if typed.exists() else shutil.which("reservoir")
+    if not program:
+        raise UsageError("cannot find the program reservoir", hint="start it by its full path")
+    flags = globals_of(ctx)
+    command = [program]
+    if flags.config:
+        command += ["--config", str(Path(flags.config).absolute())]
+    if flags.db:
+        command += ["--db", flags.db if "://" in flags.db else str(Path(flags.db).absolute())]
     return [*command, "sync", "--quiet"]
 
 

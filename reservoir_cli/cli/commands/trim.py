@@ -1,4 +1,4 @@
-"""``reservoir trim``: the list that an iteration of a tool loop should send."""
+"""``reservoir trim``: trim the message list of a tool loop to a budget."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ from reservoir_cli.tokens import storing_counter
 from reservoir_cli.transfer.importers import read_text
 from reservoir_cli.util.formats import unknown_format
 
-#: A smaller budget would not hold one exchange.
+#: The smallest budget that holds a question and its reply.
 _LEAST = 500
 _FORMATS = ("openai", "anthropic", "auto")
 _WANTED = "give a list of messages, or a request body that has one"
@@ -23,19 +23,22 @@ _WANTED = "give a list of messages, or a request body that has one"
 def trim(
     ctx: typer.Context,
     iteration: Annotated[
-        int, typer.Option(metavar="K", min=1, help="Which request of the turn it is, from 1.")
+        int, typer.Option(metavar="K", min=1, help="Number of the request in the turn, from 1.")
     ],
     file: Annotated[
         str, typer.Argument(metavar="[FILE|-]", help="A JSON list of messages; - reads stdin.")
     ] = "-",
     budget: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Tokens for the old messages (default: the setting)."),
+        typer.Option(
+            metavar="N",
+            help="Tokens for the old messages (default: the setting trim_budget_tokens).",
+        ),
     ] = None,
     turn_start: Annotated[
         int | None,
         typer.Option(
-            metavar="I", min=0, help="Where the turn begins (default: the last question)."
+            metavar="I", min=0, help="Index of the turn's first message (default: last question)."
         ),
     ] = None,
     form: Annotated[
@@ -52,39 +55,38 @@ def trim(
 ) -> None:
     """Trim the message list of a tool loop to a budget.
 
-    It prints the list that the next request should send. Without a budget, and in the first
-    iteration, nothing is trimmed; less than 500 counts as 500.
+    Prints the list to send with the next request. Nothing is trimmed without a budget or in the
+    first iteration; a budget below 500 counts as 500.
 
-    The first message and the current turn are never cut. A request body with a list of
-    messages comes out as a body.
+    The first message and the current turn are never trimmed. If the input is a request body with
+    a list of messages, the output is one, too.
     """
     if form not in _FORMATS:
         raise unknown_format(form, _FORMATS)
     known = options.load_config(ctx)
     settings = known.settings(partition, model)
     required_window(known, model, settings)
-    wanted = settings.trim_budget_tokens if budget is None else budget
-    if 0 < wanted < _LEAST:
-        console.note(f"a budget of {wanted} is taken as {_LEAST}")
-        wanted = _LEAST
+    tokens = settings.trim_budget_tokens if budget is None else budget
+    if 0 < tokens < _LEAST:
+        console.note(f"the budget of {tokens} was raised to {_LEAST}")
+        tokens = _LEAST
     document = _read(file)
     messages = _messages(document)
     start = find_turn_start(messages) if turn_start is None else turn_start
     if start > len(messages):
         raise UsageError(
-            f"--turn-start {start} is behind the end of {len(messages)} messages",
+            f"--turn-start {start} is beyond the end of {len(messages)} messages",
             hint="it counts from 0; without it the turn begins at the last question",
         )
     kept = trim_history(
         messages,
         turn_start=start,
         iteration=iteration,
-        budget=wanted,
+        budget=tokens,
         counter=storing_counter(settings.token_counter),
         multiplier=settings.token_multiplier,
     )
-    shown = kept if isinstance(document, list) else {**document, "messages": kept}
-    console.write_json(shown)
+    console.write_json(kept if isinstance(document, list) else {**document, "messages": kept})
     console.aside(
         f"{options.counted(len(messages), 'message')}, {len(messages) - len(kept):,} trimmed"
     )
@@ -94,7 +96,7 @@ def _read(file: str) -> Any:
     text = options.text_or_stdin("-") if file == "-" else read_text(Path(file))[0]
     try:
         document = json.loads(text)
-        json.dumps(document, allow_nan=False)  # neither NaN nor what is too large for a number
+        json.dumps(document, allow_nan=False)  # refuse NaN and numbers too large for a float
     except (ValueError, RecursionError):
         raise ReservoirError(
             f"{'stdin' if file == '-' else file} is not JSON",
@@ -104,10 +106,10 @@ def _read(file: str) -> Any:
 
 
 def _messages(document: Any) -> list[dict[str, Any]]:
-    listed = document.get("messages") if isinstance(document, dict) else document
-    if not isinstance(listed, list):
+    messages = document.get("messages") if isinstance(document, dict) else document
+    if not isinstance(messages, list):
         raise ReservoirError("there is no list of messages", hint=_WANTED)
-    for place, each in enumerate(listed):
-        if not isinstance(each, dict):
-            raise ReservoirError(f"message {place} is not a JSON object", hint=_WANTED)
-    return listed
+    for index, message in enumerate(messages):
+        if not isinstance(message, dict):
+            raise ReservoirError(f"message {index} is not a JSON object", hint=_WANTED)
+    return messages

@@ -1,4 +1,4 @@
-"""``reservoir view``: read what is stored."""
+"""``reservoir view``: print stored messages."""
 
 from typing import Annotated
 
@@ -18,7 +18,7 @@ def view(
             metavar="[COUNT]",
             min=0,
             max=options.MOST,
-            help="How many of the newest; 0 for all.",
+            help="Number of messages; 0 for all.",
         ),
     ] = 10,
     partition: options.Partition = None,
@@ -27,13 +27,15 @@ def view(
     all_partitions: options.AllPartitions = False,
     ids: Annotated[
         list[str] | None,
-        typer.Option("--id", metavar="N", help="Only the message of this number; repeatable."),
+        typer.Option("--id", metavar="N", help="Only the message with this number; repeatable."),
     ] = None,
     around: Annotated[
         str | None,
-        typer.Option(metavar="N", help="This message amid COUNT of its conversation."),
+        typer.Option(
+            metavar="N", help="This message and its neighbours in the conversation, COUNT in all."
+        ),
     ] = None,
-    trace_id: options.TraceId = None,
+    trace_id: options.TraceFilter = None,
     conversation: options.Conversation = None,
     role: options.RoleFilter = None,
     since: options.Since = None,
@@ -51,11 +53,11 @@ def view(
 ) -> None:
     """Print the last messages, oldest first.
 
-    A terminal also shows the number of each message, which --id, --around and `forget --id` take.
-    Trace and conversation ids may be shortened to a beginning that only one has.
+    A terminal also shows the number of each message, for use with --id, --around and `forget --id`.
+    Trace and conversation ids can be shortened to a unique prefix.
     """
     options.one_form(json=as_json, jsonl=as_lines)
-    numbers = [options.message_number(each) for each in (*(ids or ()), around) if each is not None]
+    numbers = [options.message_number(text) for text in (*(ids or ()), around) if text is not None]
     if numbers and any((trace_id, conversation, role, since, until, source, tag, pinned, secrets)):
         raise UsageError(
             f"--{'id' if ids else 'around'} contradicts the other filters",
@@ -66,9 +68,9 @@ def view(
     with open_store.open_reservoir(ctx) as reservoir:
         scope = filters.read_scope(reservoir, partition, instance, all_instances, all_partitions)
         if around:
-            found = _around(reservoir, scope, numbers[0], count)
+            found = _find_around(reservoir, scope, numbers[0], count)
         elif numbers:
-            found = _named(reservoir, scope, numbers)
+            found = _find(reservoir, scope, numbers)
         else:
             where = filters.message_filter(
                 role=role,
@@ -82,34 +84,36 @@ def view(
                 secrets=secrets,
             )
             found = reservoir.view(scope, count, where)
-            if not found and (why_nothing := nothing_found.why_nothing(reservoir, scope, where)):
-                console.note(why_nothing)
+            if not found and (reason := nothing_found.why_nothing(reservoir, scope, where)):
+                console.note(reason)
     if as_json:
-        console.document({"messages": [each.to_row() for each in found]})
+        console.document({"messages": [message.to_row() for message in found]})
     elif as_lines:
-        console.lines(each.to_row() for each in found)
+        console.lines(message.to_row() for message in found)
     else:
         focus = numbers[0] if around else None
         console.messages(found, timestamps=timestamps, oneline=oneline, focus=focus)
 
 
-def _named(reservoir: Reservoir, scope: Scope, numbers: list[int]) -> list[StoredMessage]:
-    """Return the messages of some numbers.
+def _find(reservoir: Reservoir, scope: Scope, numbers: list[int]) -> list[StoredMessage]:
+    """Return messages by their numbers.
 
-    :raises ReservoirError: one of them is not in the scope.
+    :raises ReservoirError: a message is not in the scope.
     """
     found = reservoir.messages(numbers, scope)
-    if missing := sorted(set(numbers) - {each.id for each in found}):
+    if missing := sorted(set(numbers) - {message.id for message in found}):
         raise nothing_found.no_message(reservoir, missing[0], scope)
     return found
 
 
-def _around(reservoir: Reservoir, scope: Scope, number: int, count: int) -> list[StoredMessage]:
-    """Return a message with those before and after it in its conversation.
+def _find_around(
+    reservoir: Reservoir, scope: Scope, number: int, count: int
+) -> list[StoredMessage]:
+    """Return a message with its neighbours in the conversation.
 
     :param count: messages in all; 0 for the whole conversation.
     """
-    message = _named(reservoir, scope, [number])[0]
+    message = _find(reservoir, scope, [number])[0]
     ids = reservoir.lookup.thread(message)
     if count:
         start = min(ids.index(number) - (count - 1) // 2, len(ids) - count)

@@ -1,5 +1,5 @@
-"""The finished window, and how it is written down for whoever reads it. Pure.
+"""The finished window, and the formats it is rendered in. Pure.
 
-``turns`` lays the window out, ``text`` and ``request_bodies`` write it, ``json`` tells all
-about it, ``frame`` goes around it. What is counted is what these write.
+``turns`` lists the window's turns, ``text`` and ``request_bodies`` render them, ``json`` reports
+everything about the window, and ``frame`` wraps a text. Tokens are counted on the rendered output.
 """

@@ -1,7 +1,7 @@
-"""The frame around a printed context, by which it is recognised when it comes back. Pure.
+"""The frame around a printed context, used to recognise it when it is imported again. Pure.
 
-A context that was piped into a tool stands in that tool's log, and would be imported as
-something the user said. So it is printed as::
+A context that is piped into a tool ends up in that tool's log, and would be imported as something
+the user said. It is therefore printed as::
 
     [Reservoir context]
     …
@@ -9,8 +9,8 @@ something the user said. So it is printed as::
 
     user: the question
 
-The letters at the end are a checksum of everything between the two lines, and of the label
-before the question. White space does not count: tools strip, wrap and indent it.
+The letters at the end are a checksum of everything between the two lines and of the label before
+the question. White space is ignored: tools strip, wrap and indent it.
 """
 
 import re
@@ -20,27 +20,27 @@ from itertools import islice
 from typing import NamedTuple
 
 _BEGIN = "[Reservoir context]"
-#: What the question follows in ``text`` and in ``markdown``.
+#: The label before the question in ``text`` and in ``markdown``.
 TEXT_LABEL = "user: "
 QUESTION_HEADING = "Current Message"
 MARKDOWN_LABEL = f"## {QUESTION_HEADING}\n\n**user:** "
 _LABELS = (MARKDOWN_LABEL, TEXT_LABEL, "")
-#: Characters of no width, which some tools drop, as they do white space.
+#: Zero-width characters, which some tools drop along with white space.
 _NO_WIDTH = "\u200b\u200c\u200d\ufeff"
 _END = re.compile(r"\[/Reservoir ([a-z]{7})\]")
-#: So many beginnings without an end of their own are tried, each with so many ends: a text made
-#: of nothing else takes no longer to read.
+#: How many unmatched beginnings are tried, and how many ends for each: bounds the time to read a
+#: text of frame markers only.
 _BEGINS_TRIED, _ENDS_TRIED = 16, 200
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 class Unwrapped(NamedTuple):
-    """A text without contexts of our own.
+    """A text with Reservoir's own contexts removed.
 
-    :param text: what is left; each context is replaced by its question.
-    :param questions: the questions of the contexts, with whatever was written behind them; one
-        without a question adds none.
-    :param contexts: how many were taken out.
+    :param text: the remaining text; each context is replaced by its question.
+    :param questions: the questions of the contexts, with any text after them; a context without a
+        question adds none.
+    :param contexts: how many contexts were removed.
     """
 
     text: str
@@ -55,34 +55,38 @@ class _Frame(NamedTuple):
 
 
 def wrap(text: str, question: str = "", label: str = TEXT_LABEL) -> str:
-    """Frame a context; its question follows the frame.
+    """Frame a context, followed by its question.
 
     :param text: the context without the question.
-    :param label: what the question is introduced by; ignored without a question.
+    :param label: the label before the question; ignored without a question.
     """
     tail = f"\n\n{label}{question}" if question else ""
-    checksum = _letters(_checksum(label if question else "", _checksum(text)))
+    checksum = _encode_checksum(_checksum(label if question else "", _checksum(text)))
     body = f"{_BEGIN}\n{text}\n" if text else f"{_BEGIN}\n"
     return f"{body}[/Reservoir {checksum}]{tail}"
 
 
 def unwrap(text: str) -> Unwrapped:
-    """Take out every context whose beginning, end and checksum agree, and keep its question.
+    """Remove every context whose beginning, end and checksum agree, and keep its question.
 
-    Anything else, such as a damaged or forged frame, is left as it is.
+    Anything else, such as a damaged or forged frame, is left unchanged.
     """
     frames = list(_frames(text))
     if not frames:
         return Unwrapped(text, (), 0)
     ends = [*(frame.start for frame in frames[1:]), len(text)]
-    kept = [text[frame.end : end].strip() for frame, end in zip(frames, ends, strict=True)]
-    left = [text[: frames[0].start].rstrip(), *kept]
-    questions = [rest for frame, rest in zip(frames, kept, strict=True) if frame.asks and rest]
-    return Unwrapped("\n\n".join(filter(None, left)), tuple(questions), len(frames))
+    texts = [text[frame.end : end].strip() for frame, end in zip(frames, ends, strict=True)]
+    remaining = [text[: frames[0].start].rstrip(), *texts]
+    questions = [
+        text_after
+        for frame, text_after in zip(frames, texts, strict=True)
+        if frame.asks and text_after
+    ]
+    return Unwrapped("\n\n".join(filter(None, remaining)), tuple(questions), len(frames))
 
 
 def _frames(text: str) -> Iterator[_Frame]:
-    """Find the outermost frames, in order."""
+    """Yield the outermost frames, in order."""
     start = text.find(_BEGIN)
     tries = _BEGINS_TRIED
     while start >= 0 and tries:
@@ -95,29 +99,29 @@ def _frames(text: str) -> Iterator[_Frame]:
 
 
 def _frame_at(text: str, start: int) -> _Frame | None:
-    """Find the frame that begins here, up to the first end with the right checksum."""
-    begun = start + len(_BEGIN)
+    """Return the frame that begins here, up to the first end with the right checksum."""
+    body_start = start + len(_BEGIN)
     checksum = 0
-    for end in islice(_END.finditer(text, begun), _ENDS_TRIED):
-        checksum = _checksum(text[begun : end.start()], checksum)
+    for end in islice(_END.finditer(text, body_start), _ENDS_TRIED):
+        checksum = _checksum(text[body_start : end.start()], checksum)
         for label in _LABELS:
             stop = _skip(text, end.end(), label)
-            if stop and end[1] == _letters(_checksum(label, checksum)):
+            if stop and end[1] == _encode_checksum(_checksum(label, checksum)):
                 return _Frame(start, stop, bool(label))
         checksum = _checksum(end[0], checksum)
-        begun = end.end()
+        body_start = end.end()
     return None
 
 
 def _skip(text: str, start: int, label: str) -> int | None:
-    """Return the position after a label, whatever its white space; ``None`` if it is absent."""
+    """Return the position after a label, ignoring white space; ``None`` if it is absent."""
     words = map(re.escape, label.split())
     match = re.compile("".join(rf"\s*{word}" for word in words)).match(text, start)
     return match.end() if match else None
 
 
 def _checksum(text: str, before: int = 0) -> int:
-    """Continue a checksum with more text, white space and characters of no width left out."""
+    """Continue a checksum with more text, ignoring white space and zero-width characters."""
     text = "".join(text.split())
     if not text.isascii():
         for character in _NO_WIDTH:
@@ -125,10 +129,10 @@ def _checksum(text: str, before: int = 0) -> int:
     return crc32(text.encode("utf-8", "surrogatepass"), before)
 
 
-def _letters(checksum: int) -> str:
+def _encode_checksum(checksum: int) -> str:
     """Write a checksum as seven letters, which are fewer tokens than digits."""
     letters = ""
     for _ in range(7):
-        checksum, place = divmod(checksum, len(_LETTERS))
-        letters += _LETTERS[place]
+        checksum, digit = divmod(checksum, len(_LETTERS))
+        letters += _LETTERS[digit]
     return letters

@@ -1,16 +1,16 @@
-"""The window with everything that is known about it: format ``json``. Pure."""
+"""Render the window with all data about it: format ``json``. Pure."""
 
 from typing import Any
 
 from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.context.budget import PER_MESSAGE
 from reservoir_cli.context.excerpts import discount
-from reservoir_cli.context.render.recalled import shown_text
+from reservoir_cli.context.render.recalled import printed_text
 from reservoir_cli.context.turns import current_turn, fixed_turns
 from reservoir_cli.context.types import Candidate, Dropped
 from reservoir_cli.context.window import FinishedWindow
 
-#: How many messages are explained that are there to fill, and no candidates by themselves.
+#: How many filler messages are explained: those that are not candidates by themselves.
 EXPLAINED_OTHERS = 100
 
 
@@ -41,7 +41,7 @@ def to_json(window: FinishedWindow, *, explain: bool) -> dict[str, Any]:
             "window_utilisation": round(window.used / budget.window, 4),
         },
         "messages": rows(window),
-        "dropped": [_dropped_row(window, each) for each in window.selection.dropped],
+        "dropped": [_dropped_row(window, dropped) for dropped in window.selection.dropped],
         "not_reached": window.not_reached,
         "truncated": window.truncated,
         "relevance": window.relevance,
@@ -50,32 +50,32 @@ def to_json(window: FinishedWindow, *, explain: bool) -> dict[str, Any]:
         "excerpts": window.excerpts,
         "timings_ms": {name: round(ms, 1) for name, ms in window.timings_ms.items()},
     }
-    return {**fields, "explain": explained(window)} if explain else fields
+    return {**fields, "explain": explain_candidates(window)} if explain else fields
 
 
 def rows(window: FinishedWindow) -> list[dict[str, Any]]:
-    """Everything that is printed, in order; sections by hand have no scores."""
+    """Return all printed messages in order; sections given by the caller have no scores."""
     return [
-        *(_given_row(window, each) for each in fixed_turns(window.request)),
-        *(_row(window, Section.RECALLED, each) for each in window.selection.recalled),
-        *(_row(window, Section.HISTORY, each) for each in window.selection.history),
-        *(_given_row(window, each) for each in current_turn(window.request)),
+        *(_given_row(window, turn) for turn in fixed_turns(window.request)),
+        *(_row(window, Section.RECALLED, message) for message in window.selection.recalled),
+        *(_row(window, Section.HISTORY, message) for message in window.selection.history),
+        *(_given_row(window, turn) for turn in current_turn(window.request)),
     ]
 
 
-def explained(window: FinishedWindow) -> list[dict[str, Any]]:
-    """Every candidate, the best first: its scores, what became of it, and why.
+def explain_candidates(window: FinishedWindow) -> list[dict[str, Any]]:
+    """Return every candidate, the best first: its scores, its outcome and the reason.
 
-    With them come the first hundred of those that are there only to fill.
+    Of fillers, only the first hundred are included.
     """
     selection = window.selection
     reasons = selection.reasons
-    told = [(each, "kept", reasons.get(each.message.id, "")) for each in window.kept]
+    outcomes = [(kept, "kept", reasons.get(kept.message.id, "")) for kept in window.kept]
     left_out = (*selection.dropped, *selection.passed_over)
-    told += [(each.candidate, "dropped", each.reason) for each in left_out]
-    told.sort(key=lambda each: (-each[0].scores.priority, -each[0].message.id))
-    others = [each[0].message.id for each in told if each[0].filler][EXPLAINED_OTHERS:]
-    unsaid = set(others)
+    outcomes += [(drop.candidate, "dropped", drop.reason) for drop in left_out]
+    outcomes.sort(key=lambda outcome: (-outcome[0].scores.priority, -outcome[0].message.id))
+    fillers = [candidate.message.id for candidate, *_ in outcomes if candidate.filler]
+    unexplained = set(fillers[EXPLAINED_OTHERS:])
     return [
         {
             **_scores(window, candidate),
@@ -86,8 +86,8 @@ def explained(window: FinishedWindow) -> list[dict[str, Any]]:
             "reason": reason,
             "parts": dict(candidate.scores.parts),
         }
-        for candidate, outcome, reason in told
-        if candidate.message.id not in unsaid
+        for candidate, outcome, reason in outcomes
+        if candidate.message.id not in unexplained
     ]
 
 
@@ -101,7 +101,7 @@ def _row(window: FinishedWindow, section: Section, candidate: Candidate) -> dict
         "spans": None,
     }
     if candidate.spans is not None:
-        row["content"] = shown_text(candidate.message, candidate.spans)
+        row["content"] = printed_text(candidate.message, candidate.spans)
         row["tokens"] = window.meter.count(row["content"])
         row["excerpt_priority"] = discount(candidate, 0) * candidate.scores.priority
         row["spans"] = [list(span) for span in candidate.spans]
@@ -112,7 +112,7 @@ def _scores(window: FinishedWindow, candidate: Candidate, framing: int = 0) -> d
     scores = candidate.scores
     return {
         "tier": candidate.tier.value,
-        "tokens": window.meter.scaled(candidate.message.tokens + framing),
+        "tokens": window.meter.scale(candidate.message.tokens + framing),
         "similarity": scores.similarity,
         "cosine": scores.cosine,
         "bm25": scores.bm25,
@@ -155,7 +155,7 @@ def _dropped_row(window: FinishedWindow, dropped: Dropped) -> dict[str, Any]:
     return {
         "id": candidate.message.id,
         "tier": candidate.tier.value,
-        "tokens": window.meter.scaled(candidate.message.tokens),
+        "tokens": window.meter.scale(candidate.message.tokens),
         "priority": candidate.scores.priority,
         "reason": dropped.reason,
     }

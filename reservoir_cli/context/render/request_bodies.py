@@ -1,7 +1,7 @@
-"""The window as the request body of a provider. Pure.
+"""Render the window as a provider's request body. Pure.
 
-Every body would be accepted as it is, whatever was left out of the window: calls have their
-results right behind them, ids and names are of the allowed form, and no text is empty.
+Every body is valid whatever was left out of the window: results directly follow their calls, ids
+and names have the allowed form, and no text is empty.
 """
 
 import hashlib
@@ -16,49 +16,49 @@ from reservoir_cli.messages import Role, ToolCall
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _NO_OUTPUT = "[no output]"
-#: Arguments that are nested deeper are not taken apart.
+#: Arguments nested deeper than this are sent as raw text.
 _DEEP = 64
 Body = dict[str, Any]
 
 
 def to_openai(turns: Sequence[Turn], model: str | None) -> Body:
-    """Chat completions, for OpenAI and Azure OpenAI."""
-    sent = _with_valid_ids(_joined(turns))
-    return {**_named(model), "messages": [_openai_message(each) for each in sent]}
+    """Render a chat completion request for OpenAI or Azure OpenAI."""
+    valid_turns = _replace_invalid_ids(_merge_recalled(turns))
+    return {**_model_field(model), "messages": [_openai_message(turn) for turn in valid_turns]}
 
 
 def to_ollama(turns: Sequence[Turn], model: str | None, num_ctx: int | None = None) -> Body:
-    """Ollama's own chat: arguments are objects, and results name their tool.
+    """Render a request for Ollama's chat API: arguments are objects, results name their tool.
 
-    :param num_ctx: tokens of the model's window; without it Ollama cuts to its own default.
+    :param num_ctx: tokens of the model's window; without it Ollama truncates to its own default.
     """
-    sent = _with_valid_ids(_joined(turns))
-    names = {call.id: call.name for each in sent for call in each.tool_calls}
-    messages = [_ollama_message(each, names) for each in sent]
+    valid_turns = _replace_invalid_ids(_merge_recalled(turns))
+    names = {call.id: call.name for turn in valid_turns for call in turn.tool_calls}
+    messages = [_ollama_message(turn, names) for turn in valid_turns]
     options = {"options": {"num_ctx": num_ctx}} if num_ctx else {}
-    return {**_named(model), "messages": messages, "stream": False, **options}
+    return {**_model_field(model), "messages": messages, "stream": False, **options}
 
 
 def to_anthropic(turns: Sequence[Turn], model: str | None, max_tokens: int) -> Body:
-    """Anthropic's messages: one system text, then user and assistant in turn.
+    """Render an Anthropic messages request: one system text, then alternating roles.
 
-    Tools that were called are declared with an open schema: blocks of undeclared tools are
-    refused.
+    Tools that were called are declared with an open schema, because blocks of undeclared tools are
+    rejected.
     """
-    sent = _with_valid_ids(turns)
-    system = [each.content for each in sent if each.role == Role.SYSTEM]
+    valid_turns = _replace_invalid_ids(turns)
+    system = [turn.content for turn in valid_turns if turn.role == Role.SYSTEM]
     messages: list[Body] = []
-    for each in sent:
-        if each.role == Role.SYSTEM:
+    for turn in valid_turns:
+        if turn.role == Role.SYSTEM:
             continue
-        role = "assistant" if each.role == Role.ASSISTANT else "user"
+        role = "assistant" if turn.role == Role.ASSISTANT else "user"
         if not messages or messages[-1]["role"] != role:
             messages.append({"role": role, "content": []})
-        messages[-1]["content"] += _anthropic_blocks(each)
-    names = sorted({call.name for each in sent for call in each.tool_calls})
+        messages[-1]["content"] += _anthropic_blocks(turn)
+    names = sorted({call.name for turn in valid_turns for call in turn.tool_calls})
     tools = [{"name": name, "input_schema": {"type": "object"}} for name in names]
     return {
-        **_named(model),
+        **_model_field(model),
         "max_tokens": max_tokens,
         **({"system": "\n---\n".join(system)} if system else {}),
         "messages": messages,
@@ -66,34 +66,37 @@ def to_anthropic(turns: Sequence[Turn], model: str | None, max_tokens: int) -> B
     }
 
 
-def words(body: Body) -> list[str]:
-    """Return the text of each message of a body: what a model is charged for, beside the framing.
+def message_texts(body: Body) -> list[str]:
+    """Return the text of each message of a body, charged in addition to its framing.
 
-    What stands outside of the messages counts with the first.
+    Text outside the messages is counted with the first.
     """
     outside = [body.get("system", ""), _compact(body["tools"]) if "tools" in body else ""]
-    counted = [_strings(each) for each in body["messages"]]
-    first = "\n".join(filter(None, [*outside, *counted[:1]]))
-    return [first, *counted[1:]] if first else counted
+    texts = [_collect_text(message) for message in body["messages"]]
+    first = "\n".join(filter(None, [*outside, *texts[:1]]))
+    return [first, *texts[1:]] if first else texts
 
 
-def _joined(turns: Sequence[Turn]) -> list[Turn]:
-    """Put recalled messages of the user's role in front of the first turn of history.
+def _merge_recalled(turns: Sequence[Turn]) -> list[Turn]:
+    """Merge recalled messages with the user's role into the first turn of history.
 
-    So roles alternate. The question stays by itself.
+    This keeps roles alternating. The question remains a turn of its own.
     """
-    joined: list[Turn] = []
+    merged: list[Turn] = []
     for turn in turns:
-        before = joined[-1] if joined else None
-        quoted = before and (before.section, before.role) == (Section.RECALLED, Role.USER)
-        if before and quoted and (turn.section, turn.role) == (Section.HISTORY, Role.USER):
-            joined[-1] = replace(turn, content=f"{before.content}\n---\n{turn.content}")
+        previous = merged[-1] if merged else None
+        is_recalled = previous and (previous.section, previous.role) == (
+            Section.RECALLED,
+            Role.USER,
+        )
+        if previous and is_recalled and (turn.section, turn.role) == (Section.HISTORY, Role.USER):
+            merged[-1] = replace(turn, content=f"{previous.content}\n---\n{turn.content}")
         else:
-            joined.append(turn)
-    return joined
+            merged.append(turn)
+    return merged
 
 
-def _named(model: str | None) -> Body:
+def _model_field(model: str | None) -> Body:
     return {"model": model} if model else {}
 
 
@@ -145,10 +148,10 @@ def _role(turn: Turn) -> str:
 
 
 def _arguments(call: ToolCall) -> Body:
-    """Arguments as an object; what is none, or is no strict JSON, stands raw in one."""
+    """Return arguments as an object; anything but a strict JSON object is wrapped as raw text."""
     try:
         parsed = json.loads(call.arguments or "{}")
-        _compact(parsed).encode()  # refuses infinities, and halves of surrogate pairs
+        _compact(parsed).encode()  # rejects infinities and lone surrogates
         if isinstance(parsed, dict) and _depth(parsed) <= _DEEP:
             return parsed
     except (ValueError, RecursionError):
@@ -162,45 +165,47 @@ def _depth(value: Any) -> int:
     return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0
 
 
-def _with_valid_ids(turns: Sequence[Turn]) -> list[Turn]:
-    """Return turns whose call ids and tool names every provider takes, alike in call and result."""
-    given: dict[str, str] = {}
+def _replace_invalid_ids(turns: Sequence[Turn]) -> list[Turn]:
+    """Replace call ids and tool names that a provider may reject, in calls and results alike."""
+    new_ids: dict[str, str] = {}
     used: set[str] = set()
     valid = []
     for turn in turns:
         calls = []
         for call in turn.tool_calls:
-            given[call.id] = _valid_id(call.id, used)
-            used.add(given[call.id])
+            new_ids[call.id] = _valid_id(call.id, used)
+            used.add(new_ids[call.id])
             name = re.sub(r"[^A-Za-z0-9_-]", "_", call.name)[:64]
-            calls.append(ToolCall(given[call.id], name, call.arguments))
-        own = given.get(turn.tool_call_id or "") if turn.role == Role.TOOL else None
-        valid.append(Turn(turn.section, turn.role, turn.content, tuple(calls), own, turn.name))
+            calls.append(ToolCall(new_ids[call.id], name, call.arguments))
+        result_id = new_ids.get(turn.tool_call_id or "") if turn.role == Role.TOOL else None
+        valid.append(
+            Turn(turn.section, turn.role, turn.content, tuple(calls), result_id, turn.name)
+        )
     return valid
 
 
 def _valid_id(text: str, used: set[str]) -> str:
-    """Return the id itself if it is allowed and new, else one made from it."""
-    made, salt = text, 0
-    while not _ID.fullmatch(made) or made in used:
-        made = "call_" + hashlib.sha256(f"{salt} {text}".encode()).hexdigest()[:24]
+    """Return the id if it is allowed and unused, else a new one derived from it."""
+    new_id, salt = text, 0
+    while not _ID.fullmatch(new_id) or new_id in used:
+        new_id = "call_" + hashlib.sha256(f"{salt} {text}".encode()).hexdigest()[:24]
         salt += 1
-    return made
+    return new_id
 
 
-def _strings(value: Any) -> str:
-    """Every text in a message but its role and the kinds of its blocks; objects as JSON."""
+def _collect_text(value: Any) -> str:
+    """Return all text in a message except roles and block types; objects as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        return "\n".join(_strings(each) for each in value)
+        return "\n".join(_collect_text(item) for item in value)
     if not isinstance(value, dict):
         return ""
     texts = [
-        _compact(each)
-        if key in ("input", "arguments") and isinstance(each, dict)
-        else _strings(each)
-        for key, each in value.items()
+        _compact(item)
+        if key in ("input", "arguments") and isinstance(item, dict)
+        else _collect_text(item)
+        for key, item in value.items()
         if key not in ("role", "type")
     ]
     return "\n".join(filter(None, texts))

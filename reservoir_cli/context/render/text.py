@@ -1,4 +1,4 @@
-"""The window as plain text and as Markdown. Pure."""
+"""Render the window as plain text or Markdown. Pure."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -19,10 +19,10 @@ _HEADINGS = {
 
 
 def to_text(turns: Sequence[Turn]) -> str:
-    """Sections parted by an empty line; history and question as ``role: …``."""
+    """Render sections separated by an empty line; history and question as ``role: …``."""
     blocks = [
-        "\n".join(_text_turn(each) for each in some)
-        for _, some in groupby(turns, key=lambda each: each.section)
+        "\n".join(_text_turn(turn) for turn in group)
+        for _, group in groupby(turns, key=lambda turn: turn.section)
     ]
     return "\n\n".join(blocks) + "\n" if blocks else ""
 
@@ -30,42 +30,42 @@ def to_text(turns: Sequence[Turn]) -> str:
 def to_markdown(turns: Sequence[Turn]) -> str:
     """Render the same text under headings instead of bracketed titles."""
     blocks = []
-    for section, some in groupby(turns, key=lambda each: each.section):
+    for section, group in groupby(turns, key=lambda turn: turn.section):
         if section is Section.PROCEDURE:
-            blocks += [_titled(each) for each in some]
+            blocks += [_render_titled(turn) for turn in group]
         elif section in (Section.SYSTEM, *_TURNS):
-            text = "\n\n".join(_markdown_turn(each) for each in some)
+            text = "\n\n".join(_markdown_turn(turn) for turn in group)
             blocks.append(f"## {_HEADINGS[section]}\n\n{text}")
         else:
-            blocks += [f"## {_HEADINGS[section]}\n\n{_untitled(each)}" for each in some]
+            blocks += [f"## {_HEADINGS[section]}\n\n{_strip_title(turn)}" for turn in group]
     return "\n\n".join(blocks) + "\n" if blocks else ""
 
 
-def framed(turns: Sequence[Turn], *, markdown: bool) -> str:
-    """Frame the whole window, so that importers recognise it when it comes back."""
+def render_framed(turns: Sequence[Turn], *, markdown: bool) -> str:
+    """Frame the whole window, so that importers recognise it when it is imported again."""
     write, label = (to_markdown, MARKDOWN_LABEL) if markdown else (to_text, TEXT_LABEL)
-    context = [each for each in turns if each.section is not Section.CURRENT]
-    question = "".join(each.content for each in turns if each.section is Section.CURRENT)
+    context = [turn for turn in turns if turn.section is not Section.CURRENT]
+    question = "".join(turn.content for turn in turns if turn.section is Section.CURRENT)
     return wrap(write(context)[:-1], question, label) + "\n"
 
 
 def _text_turn(turn: Turn) -> str:
-    return f"{turn.role}: {_said(turn)}" if turn.section in _TURNS else turn.content
+    return f"{turn.role}: {_turn_text(turn)}" if turn.section in _TURNS else turn.content
 
 
 def _markdown_turn(turn: Turn) -> str:
-    return f"**{turn.role}:** {_said(turn)}" if turn.section in _TURNS else turn.content
+    return f"**{turn.role}:** {_turn_text(turn)}" if turn.section in _TURNS else turn.content
 
 
-def _said(turn: Turn) -> str:
+def _turn_text(turn: Turn) -> str:
     calls = [call_text(call) for call in turn.tool_calls]
     return "\n".join([turn.content, *calls] if turn.content else calls)
 
 
-def _titled(turn: Turn) -> str:
+def _render_titled(turn: Turn) -> str:
     title, _, text = turn.content.partition("\n")
     return f"## {title[1:-1]}\n\n{text}"
 
 
-def _untitled(turn: Turn) -> str:
+def _strip_title(turn: Turn) -> str:
     return turn.content.partition("\n")[2]

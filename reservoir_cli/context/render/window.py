@@ -1,4 +1,4 @@
-"""The finished window, in every format. Pure."""
+"""Render the finished window in any format. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ from reservoir_cli.util.formats import unknown_format
 
 
 class ContextWindow(FinishedWindow):
-    """The messages for a model, inside a budget, with a reason for each."""
+    """The messages for a model, within a budget, with a reason for each."""
 
     __slots__ = ()
 
@@ -39,60 +39,60 @@ class ContextWindow(FinishedWindow):
 
     @property
     def messages(self) -> tuple[WindowMessage, ...]:
-        """Everything that is printed, in order."""
+        """All printed messages, in order."""
         return messages_of(self)
 
     def to(self, form: str | None = None, *, explain: bool = False) -> str | dict[str, Any]:
         """Render the window in a format, as a text or as a JSON document (a dict).
 
-        :param form: a format of ``reservoir context``; the one asked for by default.
+        :param form: a format of ``reservoir context``; the requested one by default.
         :param explain: with ``json``, add every candidate and its reason.
-        :raises UsageError: there is no such format, or nothing that could be sent.
+        :raises UsageError: the format is unknown, or there is nothing to send.
         """
-        chosen = parse_format(form) if form else self.request.format
-        if chosen == "json":
+        target = parse_format(form) if form else self.request.format
+        if target == "json":
             return to_json(self, explain=explain)
-        turns = replace(self, request=replace(self.request, format=chosen)).turns
-        if not (ends_with_a_question(turns) if chosen in PROVIDERS else turns):
+        turns = replace(self, request=replace(self.request, format=target)).turns
+        if not (ends_with_a_question(turns) if target in PROVIDERS else turns):
             raise UsageError(
                 "there is nothing to send: no question, and no history that ends with one",
                 hint='give a question: reservoir context "…"',
             )
-        if chosen in ("text", "markdown"):
-            return text.framed(turns, markdown=chosen == "markdown")
+        if target in ("text", "markdown"):
+            return text.render_framed(turns, markdown=target == "markdown")
         model = self.request.model
         window = self.budget.window if model else None
-        return written(turns, chosen, model, self.max_tokens, window)
+        return render(turns, target, model, self.max_tokens, window)
 
     @property
     def max_tokens(self) -> int:
-        """How long the answer may be: by the reserve, the model, and what the window leaves."""
+        """The most tokens of an answer, by the reserve, the model, and the rest of the window."""
         model = find_model(self.request.model) if self.request.model else None
         limit = model.output_limit if model and model.output_limit else self.budget.reserve
         return max(1, min(self.budget.reserve, limit, self.budget.window - self.used))
 
 
 def parse_format(name: str) -> Format:
-    """Read a format by its name.
+    """Return the format with this name.
 
-    :raises UsageError: there is no such format.
+    :raises UsageError: the format is unknown.
     """
     if name in FORMATS:
         return cast(Format, name)
     raise unknown_format(name, FORMATS)
 
 
-def written(
+def render(
     turns: Sequence[Turn],
     form: Format,
     model: str | None,
     max_tokens: int,
     window: int | None = None,
 ) -> str | dict[str, Any]:
-    """Write turns in a format, without a frame; ``json`` counts and reads as ``text``.
+    """Render turns in a format, without a frame; ``json`` counts and reads as ``text``.
 
-    :param max_tokens: how long the answer may be.
-    :param window: tokens the model reads and writes at once, if they are known.
+    :param max_tokens: the longest answer.
+    :param window: tokens of the model's context window, if known.
     """
     match form:
         case "text" | "json":
@@ -109,13 +109,16 @@ def written(
 
 
 def count_turns(turns: Sequence[Turn], form: Format, meter: Meter) -> int:
-    """Tokens of turns in the format they are printed in, 4 more for each message."""
+    """Count the tokens of turns in the format they are printed in, plus 4 for each message."""
     if not turns:
         return 0
-    shown = written(turns, form, None, 1)
-    if isinstance(shown, str):
-        return meter.count(shown, messages=len(turns))
-    return sum(meter.count(each, messages=1) for each in request_bodies.words(shown))
+    rendered = render(turns, form, None, 1)
+    if isinstance(rendered, str):
+        return meter.count(rendered, messages=len(turns))
+    return sum(
+        meter.count(message_text, messages=1)
+        for message_text in request_bodies.message_texts(rendered)
+    )
 
 
 def count_frame(form: Format, meter: Meter) -> int:
@@ -125,4 +128,4 @@ def count_frame(form: Format, meter: Meter) -> int:
 
 def count_framed(turns: Sequence[Turn], form: Format, meter: Meter) -> int:
     """Count the tokens of a whole text in its frame."""
-    return meter.count(text.framed(turns, markdown=form == "markdown"), messages=len(turns))
+    return meter.count(text.render_framed(turns, markdown=form == "markdown"), messages=len(turns))

@@ -1,23 +1,23 @@
-"""Days in a row, and reckoning with them."""
+"""Spans of calendar days, and calculations with them."""
 
 from dataclasses import dataclass
 from datetime import date, timedelta
 
 DAY = timedelta(days=1)
-# Yearless dates stand in a leap year, so that 29 February is one.
+# Yearless dates are put in a leap year, so that 29 February exists.
 ANY_YEAR = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Local days, from the first to before the end; every year's if no year was named."""
+    """Local days from the first to before the end; those of every year if no year was named."""
 
     start: date
     end: date
     every_year: bool = False
 
     def in_year(self, year: int) -> "Span":
-        """Return these days in one year; empty for 29 February if that year has none."""
+        """Return these days in a given year; empty for 29 February if that year has none."""
         end = _move(self.end, year + self.end.year - self.start.year)
         return Span(_move(self.start, year), end)
 
@@ -30,7 +30,7 @@ def _move(day: date, year: int) -> date:
 
 
 def any_year(month: int, day: int = 1) -> date:
-    """Make a span of a day without a year."""
+    """Return a day without a year."""
     return date(ANY_YEAR, month, day)
 
 

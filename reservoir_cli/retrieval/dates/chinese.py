@@ -1,4 +1,4 @@
-"""Chinese dates as English ones."""
+"""Rewrite Chinese dates in English."""
 
 import re
 from collections.abc import Callable
@@ -25,7 +25,7 @@ _UNITS = {
     "禮拜": "weeks", "月": "months", "年": "years", "小时": "hours", "分钟": "minutes",
 }  # fmt: skip
 _WEEK = "(?:周|週|星期|礼拜|禮拜)"
-#: Relative days and years also stand inside of other words: 目前|天气, 聪明|天才, 过去|年.
+#: Relative days and years also occur inside other words: 目前|天气, 聪明|天才, 过去|年.
 _INSIDE = "(?<![目之从先生当眼午提面聪光文发说证如至而迄过死第每今以])"
 _PATTERN = (
     f"(?P<year>\\d{{4}}|[一二][零〇一二三四五六七八九]{{3}}|{_INSIDE}(?:去年|今年|明年|前年))"
@@ -48,39 +48,39 @@ _JOINTS = {"到": "to", "至": "to", "-": "to", "~": "to", "和": "and", "、": 
 
 
 def in_english(text: str) -> str:
-    """Return a text with its Chinese dates in English."""
+    """Return a text with its Chinese dates rewritten in English."""
     if not re.search("[年月日号號天周週星礼禮晚]", text):
         return text
-    written, end, last = [], 0, False
-    for match in _compiled().finditer(text):
+    pieces, end, has_date = [], 0, False
+    for match in _compile_pattern().finditer(text):
         phrase = _phrase(match)
         if phrase is None:
             continue
         between = text[end : match.start()]
-        joint = _JOINTS.get(between.strip()) if last else None
+        joint = _JOINTS.get(between.strip()) if has_date else None
         if joint:
-            written.append(f" {joint} {phrase.removeprefix('in ').removeprefix('on ')}")
+            pieces.append(f" {joint} {phrase.removeprefix('in ').removeprefix('on ')}")
         else:
-            written.append(f"{between} . {phrase}")
-        end, last = match.end(), True
-    return f"{''.join(written)} . {text[end:]}" if last else text
+            pieces.append(f"{between} . {phrase}")
+        end, has_date = match.end(), True
+    return f"{''.join(pieces)} . {text[end:]}" if has_date else text
 
 
 @cache
-def _compiled() -> re.Pattern[str]:
+def _compile_pattern() -> re.Pattern[str]:
     return re.compile(_PATTERN)
 
 
 def _phrase(match: re.Match[str]) -> str | None:
-    found = {name: part for name, part in match.groupdict().items() if part}
+    parts = {name: part for name, part in match.groupdict().items() if part}
     for name, read in _READERS.items():
-        if name in found:
-            return read(found)
+        if name in parts:
+            return read(parts)
     return "the other day"
 
 
 def _number(text: str) -> int:
-    """Return a number up to 99 in digits or characters; 0 if it is none."""
+    """Return a number up to 99 in digits or characters; 0 if the text is not one."""
     if text.isdigit():
         return int(text)
     if "十" not in text:
@@ -95,33 +95,33 @@ def _year(text: str) -> str:
     return text if text.isdigit() else "".join(str(_DIGITS[sign]) for sign in text)
 
 
-def _date(found: dict[str, str]) -> str | None:
-    month = _number(found.get("month") or found.get("month2") or found.get("month3", ""))
-    day = _number(found.get("day") or found.get("day2") or "0")
+def _date(parts: dict[str, str]) -> str | None:
+    month = _number(parts.get("month") or parts.get("month2") or parts.get("month3", ""))
+    day = _number(parts.get("day") or parts.get("day2") or "0")
     if not 1 <= month <= 12 or day > 31:
         return None
-    year = _year(found["year"]) if "year" in found else ""
-    if year == "year before last":  # no month of it has a name in English
+    year = _year(parts["year"]) if "year" in parts else ""
+    if year == "year before last":  # English has no phrase for a month of it
         return year
-    lead = "" if day else "in "
-    return f"{lead}{f'{day} ' if day else ''}{_MONTHS[month - 1]} {year}".strip()
+    preposition = "" if day else "in "
+    return f"{preposition}{f'{day} ' if day else ''}{_MONTHS[month - 1]} {year}".strip()
 
 
-def _ago(found: dict[str, str]) -> str:
-    unit = _UNITS[found["unit"]]
-    if found["count"] == "半":
+def _ago(parts: dict[str, str]) -> str:
+    unit = _UNITS[parts["unit"]]
+    if parts["count"] == "半":
         return f"half a {unit[:-1]} ago"
-    count = "a few" if found["count"] in "几幾" else str(_number(found["count"]))
+    count = "a few" if parts["count"] in "几幾" else str(_number(parts["count"]))
     return f"{count} {unit} ago"
 
 
-def _week(found: dict[str, str]) -> str:
-    which = _WHICH[found["which"]]
+def _week(parts: dict[str, str]) -> str:
+    which = _WHICH[parts["which"]]
     if which == "before":
         return "week before last"
-    if "weekday" in found:
-        return f"{_DAYS[found['weekday']]}day of {which} week"
-    return f"{which} {'weekend' if 'weekend' in found else 'week'}"
+    if "weekday" in parts:
+        return f"{_DAYS[parts['weekday']]}day of {which} week"
+    return f"{which} {'weekend' if 'weekend' in parts else 'week'}"
 
 
 _READERS: dict[str, Callable[[dict[str, str]], str | None]] = {

@@ -1,8 +1,8 @@
-"""German, French and Spanish dates as English ones: the words of each, and its patterns.
+"""Rewrite German, French and Spanish dates in English: the words of each language and its patterns.
 
-Patterns see text in lower case, without accents, its words one space apart. In them ``{M}`` is a
-month, ``{D}`` a day, ``{Y}`` a year, ``{N}`` a count, ``{U}`` a unit, ``{W}`` a weekday. The more
-precise come first.
+Patterns match text in lower case, without accents, with single spaces between words. In them
+``{M}`` is a month, ``{D}`` a day, ``{Y}`` a year, ``{N}`` a count, ``{U}`` a unit, ``{W}`` a
+weekday. More precise patterns come first.
 """
 
 import re
@@ -10,31 +10,31 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
 
-Found = Mapping[str, str]
+Parts = Mapping[str, str]
 
 _MONTHS = (
     "January February March April May June July August September October November December"
 ).split()
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _DAY, _YEAR = "(?:3[01]|[12]\\d|0?[1-9])", "(?:19|20)\\d\\d"
-#: What is glued to a path, an address or a longer word is no date.
+#: Text attached to a path, an address or a longer word is not a date.
 _BEFORE, _AFTER = r"(?<![\w/@#-])(?<!\w\.)", r"(?![\w/@]|-\w|\.\w)"
 
 
 class Language(NamedTuple):
-    """The words of dates in a language, without accents.
+    """The words for dates in a language, without accents.
 
-    :param signs: words of which a date has one, and that no other language has.
-    :param shared_signs: the same, where another language uses the word, too.
-    :param months: of each month its names, with ``|`` between them; abbreviations in ``short``.
-    :param numbers: words of counts, with what they are in English.
-    :param units: the English unit of a word, by how the word begins; the longest first.
-    :param leads: what stands before a date, in English.
-    :param which: "last" and the like.
-    :param parts: beginning, middle and end of a period.
-    :param near: yesterday and the like.
-    :param joints: what may stand between two dates.
-    :param patterns: kinds and their patterns.
+    :param signs: words that occur in dates of this language only; a date contains at least one.
+    :param shared_signs: the same for words that other languages use too.
+    :param months: the names of each month, separated by ``|``; abbreviations are in ``short``.
+    :param numbers: words for counts, with their English equivalents.
+    :param units: the beginnings of words for units, with the English units; the longest first.
+    :param leads: words before a date, with their English equivalents.
+    :param which: words for "last", "next" and the like.
+    :param parts: words for the beginning, middle and end of a period.
+    :param near: words for "yesterday" and the like.
+    :param joints: words that may connect two dates.
+    :param patterns: kinds of dates and their patterns.
     """
 
     signs: str
@@ -284,64 +284,64 @@ SPANISH = Language(
 )  # fmt: skip
 LANGUAGES = {"de": GERMAN, "fr": FRENCH, "es": SPANISH}
 
-#: What a year before it would count.
+#: Words after a number that make it a count, not a year.
 _COUNTED = (
     "(?! (?:wort|worte|zeichen|tokens?|euro|personen|leute|menschen|zeilen|stuck|mots?|lignes?|"
     "personnes|gens|palabras|lineas|personas|caracter|metr|meter|km|dollar|byte|bit|mb|gb|ms))"
 )
-#: "Morgen" is the morning where it is written as a noun, and "la mañana", "guten morgen" are.
+#: "Morgen" as a noun, "guten morgen" and "la mañana" mean the morning, not tomorrow.
 _MORNINGS = r"(?<!guten )(?<!guter )(?<!am )(?<!jeden )(?<!\bla )(?<!cada )(?<!una )(?<!las )"
 
 
 def rewrite(text: str, plain: str, language: Language, *, sure: bool) -> str:
-    """Return a text with the dates of one language in English.
+    """Return a text with its dates in a language rewritten in English.
 
     :param plain: the text in lower case and without accents, of the same length.
-    :param sure: whether the text is in this language, and not only one of its words.
+    :param sure: whether the text is in this language rather than containing one of its words.
     """
-    written, end, last = [], 0, False
-    for start, stop, phrase in _phrases(text, plain, language, sure):
-        joint = language.joints.get(plain[end:start].strip()) if last else None
+    pieces, end, has_date = [], 0, False
+    for start, stop, phrase in _find_phrases(text, plain, language, sure):
+        joint = language.joints.get(plain[end:start].strip()) if has_date else None
         if joint:
-            written.append(f" {joint} {re.sub('^(?:in|on) ', '', phrase)}")
+            pieces.append(f" {joint} {re.sub('^(?:in|on) ', '', phrase)}")
         else:
-            written.append(f"{text[end:start]} . {phrase}")
-        end, last = stop, True
-    return "".join([*written, f" . {text[end:]}"]) if last else text
+            pieces.append(f"{text[end:start]} . {phrase}")
+        end, has_date = stop, True
+    return "".join([*pieces, f" . {text[end:]}"]) if has_date else text
 
 
-def _phrases(
+def _find_phrases(
     text: str, plain: str, language: Language, sure: bool
 ) -> Iterator[tuple[int, int, str]]:
-    """Yield the places of dates in order, and what they are in English."""
+    """Yield the position of each date, in order, with the date in English."""
     taken = bytearray(len(plain))
     phrases = []
-    for kind, pattern in _compiled(language.signs):
+    for kind, pattern in _compile_patterns(language.signs):
         for match in pattern.finditer(plain):
-            start, stop = match.span()
-            found = {name: part for name, part in match.groupdict().items() if part}
-            phrase = _BUILDERS[kind](found, language)
-            refused = _is_noun(text, match) or (not sure and _is_vague(match))
-            if phrase and not refused and not any(taken[start:stop]):
-                phrases.append((start, stop, phrase))
-                taken[start:stop] = b"1" * (stop - start)
+            start, end = match.span()
+            parts = {name: part for name, part in match.groupdict().items() if part}
+            phrase = _BUILDERS[kind](parts, language)
+            is_excluded = _is_noun(text, match) or (not sure and _is_vague(match))
+            if phrase and not is_excluded and not any(taken[start:end]):
+                phrases.append((start, end, phrase))
+                taken[start:end] = b"1" * (end - start)
     return iter(sorted(phrases))
 
 
 def _is_vague(match: re.Match[str]) -> bool:
-    """Return whether a phrase is one word that another language has, too."""
+    """Return whether a phrase is a single word that another language has too."""
     return bool(re.fullmatch(r"hier|morgen|manana|mars \d+", match[0]))
 
 
 def _is_noun(text: str, match: re.Match[str]) -> bool:
-    """Return whether it is "der Morgen", which is no "morgen"."""
+    """Return whether a phrase is the noun "der Morgen" instead of the adverb "morgen"."""
     return match[0] == "morgen" and text[match.start()].isupper()
 
 
 @cache
-def _compiled(signs: str) -> list[tuple[str, re.Pattern[str]]]:
-    language = next(known for known in LANGUAGES.values() if known.signs == signs)
-    names = {
+def _compile_patterns(signs: str) -> list[tuple[str, re.Pattern[str]]]:
+    language = next(candidate for candidate in LANGUAGES.values() if candidate.signs == signs)
+    expressions = {
         "{M}": _group("month", language.months),
         "{M2}": _group("month2", language.months),
         "{SHORT}": _group("short", language.short),
@@ -364,7 +364,7 @@ def _compiled(signs: str) -> list[tuple[str, re.Pattern[str]]]:
     }  # fmt: skip
     compiled = []
     for kind, pattern in language.patterns:
-        for name, expression in names.items():
+        for name, expression in expressions.items():
             pattern = pattern.replace(name, expression)
         compiled.append((kind, re.compile(_BEFORE + pattern + _AFTER)))
     return compiled
@@ -375,74 +375,78 @@ def _group(name: str, words: "str | list[str] | Mapping[str, str]") -> str:
     return f"(?P<{name}>{'|'.join(sorted(parts, key=len, reverse=True))})"
 
 
-def _index(word: str, names: str) -> int:
-    return next(at for at, name in enumerate(names.split()) if word in name.split("|"))
+def _index(word: str, alternatives: str) -> int:
+    return next(
+        index
+        for index, alternative in enumerate(alternatives.split())
+        if word in alternative.split("|")
+    )
 
 
-def _beginning(word: str, known: Mapping[str, str]) -> str:
-    """Return what is known of a word, whatever its ending."""
-    return next((known[start] for start in known if word.startswith(start)), "")
+def _look_up_prefix(word: str, values: Mapping[str, str]) -> str:
+    """Return the value for a word by its beginning, ignoring its ending."""
+    return next((values[start] for start in values if word.startswith(start)), "")
 
 
-def _month(found: Found, language: Language) -> str:
-    if "short" in found:
-        return _MONTHS[_index(found["short"], language.short)]
-    return _MONTHS[_index(found["month"], language.months)]
+def _month(parts: Parts, language: Language) -> str:
+    if "short" in parts:
+        return _MONTHS[_index(parts["short"], language.short)]
+    return _MONTHS[_index(parts["month"], language.months)]
 
 
-def _year(found: Found, language: Language) -> str:
-    if "year" in found:
-        return f" {found['year']}"
-    which = _beginning(found.get("which", ""), language.which)
+def _year(parts: Parts, language: Language) -> str:
+    if "year" in parts:
+        return f" {parts['year']}"
+    which = _look_up_prefix(parts.get("which", ""), language.which)
     return f" {which} year" if which in ("last", "this", "next") else ""
 
 
-def _lead(found: Found, language: Language, otherwise: str) -> str:
-    return language.leads.get(found.get("lead", ""), otherwise)
+def _lead(parts: Parts, language: Language, default: str) -> str:
+    return language.leads.get(parts.get("lead", ""), default)
 
 
-def _date(found: Found, language: Language) -> str:
-    day, month = found["day"], _MONTHS[int(found["number"]) - 1]
-    return f"on {int(day)} {month} {found.get('year', '')}".strip()
+def _date(parts: Parts, language: Language) -> str:
+    day, month = parts["day"], _MONTHS[int(parts["number"]) - 1]
+    return f"on {int(day)} {month} {parts.get('year', '')}".strip()
 
 
-def _days(found: Found, language: Language) -> str:
-    day = 1 if "first" in found else int(found["day"])
-    until = f" to {int(found['until'])}" if "until" in found else ""
-    lead = "on" if until else _lead(found, language, "on")
-    return f"{lead} {day}{until} {_month(found, language)}{_year(found, language)}"
+def _days(parts: Parts, language: Language) -> str:
+    day = 1 if "first" in parts else int(parts["day"])
+    until = f" to {int(parts['until'])}" if "until" in parts else ""
+    lead = "on" if until else _lead(parts, language, "on")
+    return f"{lead} {day}{until} {_month(parts, language)}{_year(parts, language)}"
 
 
-def _months(found: Found, language: Language) -> str:
-    last = _MONTHS[_index(found["month2"], language.months)]
-    year = f" {found['year']}" if "year" in found else ""
-    return f"from {_month(found, language)} to {last}{year}"
+def _months(parts: Parts, language: Language) -> str:
+    last = _MONTHS[_index(parts["month2"], language.months)]
+    year = f" {parts['year']}" if "year" in parts else ""
+    return f"from {_month(parts, language)} to {last}{year}"
 
 
-def _in_month(found: Found, language: Language) -> str:
-    month = _month(found, language)
-    which = _beginning(found.get("which", ""), language.which)
-    if "part" in found:
-        part = _beginning(found["part"], language.parts)
-        return f"in {part} {month}{_year(found, language)}"
-    if which and "lead" not in found and "year" not in found:
+def _in_month(parts: Parts, language: Language) -> str:
+    month = _month(parts, language)
+    which = _look_up_prefix(parts.get("which", ""), language.which)
+    if "part" in parts:
+        part = _look_up_prefix(parts["part"], language.parts)
+        return f"in {part} {month}{_year(parts, language)}"
+    if which and "lead" not in parts and "year" not in parts:
         return f"{which} {month}" if which != "before last" else f"last {month}"
-    return f"{_lead(found, language, 'in')} {month}{_year(found, language)}"
+    return f"{_lead(parts, language, 'in')} {month}{_year(parts, language)}"
 
 
-def _weekday(found: Found, language: Language) -> str:
-    day = _WEEKDAYS[_index(found["weekday"], language.weekdays)]
-    which = _beginning(found.get("which", ""), language.which)
-    if "week" in found:
+def _weekday(parts: Parts, language: Language) -> str:
+    day = _WEEKDAYS[_index(parts["weekday"], language.weekdays)]
+    which = _look_up_prefix(parts.get("which", ""), language.which)
+    if "week" in parts:
         return f"{day} of {which} week"
     if which in ("last", "this", "next"):
         return f"{which} {day}"
-    return f"{_lead(found, language, 'on')} {day}"
+    return f"{_lead(parts, language, 'on')} {day}"
 
 
-def _period(found: Found, language: Language) -> str | None:
-    unit = _beginning(found["unit"], language.units)
-    which = _beginning(found.get("which", ""), language.which)
+def _period(parts: Parts, language: Language) -> str | None:
+    unit = _look_up_prefix(parts["unit"], language.units)
+    which = _look_up_prefix(parts.get("which", ""), language.which)
     if unit not in ("week", "month", "quarter", "year", "weekend"):
         return None
     if not which:
@@ -450,34 +454,34 @@ def _period(found: Found, language: Language) -> str | None:
     return f"{unit} before last" if which == "before last" else f"{which} {unit}"
 
 
-def _amount(found: Found, language: Language) -> str:
-    count = found.get("count", "few")
+def _amount(parts: Parts, language: Language) -> str:
+    count = parts.get("count", "few")
     return language.numbers.get(count, count)
 
 
-def _rolling(found: Found, language: Language) -> str | None:
-    unit, count = _beginning(found["unit"], language.units), _amount(found, language)
+def _rolling(parts: Parts, language: Language) -> str | None:
+    unit, count = _look_up_prefix(parts["unit"], language.units), _amount(parts, language)
     if unit not in ("day", "week", "month", "year"):
         return None
     return f"the last {count.removeprefix('a ')} {unit}"
 
 
-def _ago(found: Found, language: Language) -> str | None:
-    unit = _beginning(found["unit"], language.units)
-    return None if unit in ("weekend", "quarter") else f"{_amount(found, language)} {unit} ago"
+def _ago(parts: Parts, language: Language) -> str | None:
+    unit = _look_up_prefix(parts["unit"], language.units)
+    return None if unit in ("weekend", "quarter") else f"{_amount(parts, language)} {unit} ago"
 
 
-def _in_year(found: Found, language: Language) -> str:
-    if "part" in found:
-        return f"in {_beginning(found['part'], language.parts)} {found['year']}"
-    return f"{_lead(found, language, 'in')} {found['year']}"
+def _in_year(parts: Parts, language: Language) -> str:
+    if "part" in parts:
+        return f"in {_look_up_prefix(parts['part'], language.parts)} {parts['year']}"
+    return f"{_lead(parts, language, 'in')} {parts['year']}"
 
 
-def _near(found: Found, language: Language) -> str:
-    return language.near[found["near"]]
+def _near(parts: Parts, language: Language) -> str:
+    return language.near[parts["near"]]
 
 
-_BUILDERS: Mapping[str, Callable[[Found, Language], str | None]] = {
+_BUILDERS: Mapping[str, Callable[[Parts, Language], str | None]] = {
     "date": _date,
     "days": _days,
     "months": _months,

@@ -1,10 +1,9 @@
-"""Dates in German, French, Spanish and Chinese, rewritten as the same dates in English.
+"""Rewrite dates in German, French, Spanish and Chinese as English ones.
 
-Each language has a few patterns, and its phrases become English ones, which the parser reads.
-Accents are ignored: whoever writes ``fevrier`` means February. A phrase is rewritten only where
-its own words make it a date: ``hier`` is yesterday in a French question and "here" in a German
-one, and ``mars`` needs a day, a year or a preposition. The patterns of a language are compiled
-when a question may be in it.
+Each language has a few patterns; its phrases become English ones, which the parser reads. Accents
+are ignored: ``fevrier`` also means February. A phrase is rewritten only if its own words make it a
+date: ``hier`` is yesterday in a French question and "here" in a German one, and ``mars`` needs a
+day, a year or a preposition. The patterns of a language are compiled when a question may be in it.
 """
 
 import re
@@ -14,7 +13,7 @@ from reservoir_cli.retrieval.dates import chinese, european
 from reservoir_cli.util.languages import guess_language
 
 _WORD = re.compile(r"[a-z]+")
-#: A letter a letter, so that places in the text stay the same.
+#: Maps letters one to one, so that positions in the text stay the same.
 _UNACCENTED = str.maketrans(
     "àáâäãåçèéêëìíîïñòóôöõùúûüýÿ\u2019ºª",
     "aaaaaaceeeeiiiinooooouuuuyy'oa",
@@ -22,23 +21,24 @@ _UNACCENTED = str.maketrans(
 
 
 def in_english(question: str) -> str:
-    """Return a question with its foreign dates in English.
+    """Return a question with its foreign dates rewritten in English.
 
-    What stands between two dates stays, but for words that join them, such as "bis" and "et".
+    Text between two dates is kept, except for words that join them, such as "bis" and "et".
     """
     if question.isascii() and not _SIGNS.intersection(_WORD.findall(question.lower())):
         return question
     text = " ".join(unicodedata.normalize("NFC", question).split())
     text = chinese.in_english(text)
     plain = text.lower().translate(_UNACCENTED)
-    if len(plain) != len(text):  # a capital of which the small letter has two characters
+    if len(plain) != len(text):  # a capital letter whose lower case has two characters
         return text
     words = set(_WORD.findall(plain))
     guess = guess_language(text)
     for name in sorted(european.LANGUAGES, key=lambda name: name != guess):
-        # A few words can look Dutch or Italian; of English and the others a text has to be free.
-        told = guess != name and guess in ("en", *european.LANGUAGES)
-        signs = _OWN_SIGNS if told else _ALL_SIGNS
+        # Short texts may be mistaken for Dutch or Italian; only another known language rules
+        # shared words out.
+        is_other_language = guess != name and guess in ("en", *european.LANGUAGES)
+        signs = _OWN_SIGNS if is_other_language else _ALL_SIGNS
         if words & signs[name]:
             rewritten = european.rewrite(text, plain, european.LANGUAGES[name], sure=name == guess)
             if rewritten != text:

@@ -1,4 +1,4 @@
-"""The words of a question as kinds: ``on DAY MONTH`` for "on 7 July"."""
+"""Turn the words of a question into kinds: ``on DAY MONTH`` for "on 7 July"."""
 
 import re
 from datetime import date
@@ -26,13 +26,13 @@ _CLOSING = ")]}>\"'”\u2019»*_~.;:!?…"
 
 
 class Token(NamedTuple):
-    """A word or sign as its kind, with the number it stands for."""
+    """The kind of a word or sign, with its number."""
 
-    kind: str  # upper case for a kind; other words are themselves, in lower case
+    kind: str  # upper case for a kind; any other word is its own kind, in lower case
     number: int = 0
 
 
-#: What parts a quarter and its year in Q3/2025 and 2025-Q3, but not in a path.
+#: The separator of a quarter and its year in Q3/2025 and 2025-Q3, but not in a path.
 _QUARTER = (
     r"(?<!\S)(?:([Qq][1-4])[-/](?=\d{4}(?![\w/-]|\.\w))"
     r"|(\d{4})[-/](?=[Qq][1-4](?![\w/-]|\.\w)))"
@@ -42,7 +42,7 @@ _UNKNOWN = Token("#")
 
 
 def without_code(question: str) -> str:
-    """Return a question with a mark in place of each piece of code."""
+    """Return a question with each piece of code replaced by a mark."""
     return _pattern(r"```.*?```|`[^`\n]*`").sub(" # ", question)
 
 
@@ -66,19 +66,21 @@ def read_tokens(question: str, last_year: int) -> list[Token]:
             tokens.append(_BREAK)
         bare = word.rstrip(_CLOSING)
         tokens.extend(_read_chunk(bare, last_year) if bare else ())
-        short = bare.lower() in SHORT_MONTHS and following[:1].isdigit()
-        if bare != word and not (short and word == bare + "."):
+        is_short_month = bare.lower() in SHORT_MONTHS and following[:1].isdigit()
+        if bare != word and not (is_short_month and word == bare + "."):
             tokens.append(_BREAK)
     return [
         Token("NUM", token.number)
         if token.kind in ("YEAR", "YYYY") and following in COUNTED
         else token
-        for token, following in zip(tokens, [each.kind for each in tokens[1:]] + [""], strict=False)
+        for token, following in zip(
+            tokens, [after.kind for after in tokens[1:]] + [""], strict=False
+        )
     ]
 
 
 def _read_chunk(chunk: str, last_year: int) -> list[Token]:
-    """Read what stands between two spaces; whatever is glued to a date makes it none."""
+    """Read the text between two spaces; text attached to a date makes it something else."""
     if chunk in ("-", "–", "/", ","):
         return [Token("-" if chunk == "–" else chunk)]
     if chunk.isalpha():
@@ -151,7 +153,7 @@ def _read_pieces(chunk: str, last_year: int) -> list[Token]:
     pieces = _pattern(r"([-–/])").split(chunk)
     if not 3 <= len(pieces) <= 5:
         return [_UNKNOWN]
-    # 3/4 is a fraction, 24/7 is always.
+    # Neither 3/4 nor 24/7 is a date.
     joint, allowed = ("/", MONTH_KINDS) if "/" in chunk else ("-", JOINED_KINDS)
     tokens: list[Token] = []
     for piece in pieces[::2]:
@@ -164,5 +166,5 @@ def _read_pieces(chunk: str, last_year: int) -> list[Token]:
 
 @cache
 def _pattern(expression: str) -> re.Pattern[str]:
-    # Compiled when first needed: most commands ask nothing.
+    # Compiled on first use: most commands read no dates.
     return re.compile(expression, re.ASCII | re.DOTALL)

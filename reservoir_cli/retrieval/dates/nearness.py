@@ -1,4 +1,4 @@
-"""How near messages are to the days that a question names."""
+"""Score messages by how near they are to the days that a question names."""
 
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time, tzinfo
@@ -21,7 +21,7 @@ def date_scores(
     """Score how near messages are to the nearest of the spans: 2^(-days/7), 1 inside.
 
     :param created_at: shape (n,), milliseconds since 1970.
-    :param zone: where the days begin; a fixed offset knows no daylight saving time.
+    :param zone: the zone in which days begin; a fixed offset ignores daylight saving time.
     :returns: shape (n,), in 0…1; all 0 if there are no spans.
     """
     import numpy as np
@@ -32,22 +32,22 @@ def date_scores(
     first, last = (int(year) + 1970 for year in extremes.astype("datetime64[Y]").astype(np.int64))
     edges = sorted(_edges(spans, first, last, zone))
     starts = np.array([start for start, _ in edges] + [np.inf])
-    # Of spans that overlap, the furthest end counts for all that began before.
+    # Where spans overlap, the latest end counts for all that began before.
     ends = np.maximum.accumulate([-np.inf] + [end for _, end in edges])
-    begun = np.searchsorted(starts, created_at, side="right")
-    away = np.minimum(created_at - ends[begun], starts[begun] - created_at)
-    return np.asarray(np.exp2(np.maximum(away, 0.0) / (-HALF_LIFE_DAYS * _DAY_MS)))
+    started = np.searchsorted(starts, created_at, side="right")
+    distances = np.minimum(created_at - ends[started], starts[started] - created_at)
+    return np.asarray(np.exp2(np.maximum(distances, 0.0) / (-HALF_LIFE_DAYS * _DAY_MS)))
 
 
 def _edges(
     spans: Sequence[Span], first: int, last: int, zone: tzinfo
 ) -> Iterator[tuple[float, float]]:
-    # The nearest Christmas to a message of January is in the year before.
+    # The nearest Christmas to a message from January is in the year before.
     years = range(max(first - 1, date.min.year + 1), min(last + 2, date.max.year - 1))
     for span in spans:
-        for each in map(span.in_year, years) if span.every_year else [span]:
-            if each.start < each.end:
-                yield _midnight_ms(each.start, zone), _midnight_ms(each.end, zone)
+        for occurrence in map(span.in_year, years) if span.every_year else [span]:
+            if occurrence.start < occurrence.end:
+                yield _midnight_ms(occurrence.start, zone), _midnight_ms(occurrence.end, zone)
 
 
 def _midnight_ms(day: date, zone: tzinfo) -> float:

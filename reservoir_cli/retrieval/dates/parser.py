@@ -1,4 +1,4 @@
-"""Reading a question from left to right, each word once."""
+"""Find the dates in a question, reading it from left to right."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -14,23 +14,23 @@ from reservoir_cli.retrieval.dates.vocabulary import MONTH_KINDS, OWNERS, SIGNS
 
 _YEARS_AHEAD = 10
 _MAX_NESTING = 3
-#: A text that somebody pastes is no question, and would be read for dates for seconds.
+#: Longer texts, such as pasted ones, would take seconds to read.
 _LONGEST = 10_000
 
 
 def find_dates(question: str, now: datetime) -> tuple[Span, ...]:
-    """Find the dates that a question names, each read once and at its most precise.
+    """Find the dates that a question names, each read once, as precisely as possible.
 
-    Of a question that is longer only the first 10,000 characters are read.
+    Only the first 10,000 characters of a question are read.
 
-    :param now: with a zone; yesterday and the like are against its day there.
+    :param now: the time of asking, aware; relative dates are resolved in its zone.
     """
     text = in_english(without_code(question[:_LONGEST]))
     tokens = read_tokens(text, now.year + _YEARS_AHEAD)
     if not any(token.kind.isupper() or token.kind in SIGNS for token in tokens):
         return ()
     reader = _Reader(tokens, now)
-    return tuple(dict.fromkeys(span for spans in reader.phrases() for span in spans))
+    return tuple(dict.fromkeys(span for spans in reader.read_phrases() for span in spans))
 
 
 class _Reader:
@@ -46,56 +46,58 @@ class _Reader:
         for kind in self._kinds:
             self._offsets.append(offset)
             offset += len(kind) + 1
-        self._places = {offset: place for place, offset in enumerate(self._offsets)}
+        self._positions = {offset: position for position, offset in enumerate(self._offsets)}
 
-    def phrases(self) -> Iterator[Sequence[Span]]:
-        place = 0
-        while place < len(self._numbers):
-            found = self._read(place)
-            if found:
-                yield found[0]
-            place = found[1] if found else place + 1
+    def read_phrases(self) -> Iterator[Sequence[Span]]:
+        position = 0
+        while position < len(self._numbers):
+            result = self._read(position)
+            if result:
+                yield result[0]
+            position = result[1] if result else position + 1
 
-    def _read(self, place: int) -> tuple[Sequence[Span], int] | None:
-        found = self._read_one(place, self._lead(place))
-        if not found:
+    def _read(self, position: int) -> tuple[Sequence[Span], int] | None:
+        result = self._read_one(position, self._lead_before(position))
+        if not result:
             return None
-        span, end = found
-        joint, lead = self._kinds[end], self._lead(place)
+        span, end = result
+        joint, lead = self._kinds[end], self._lead_before(position)
         if joint in ("to", "until", "till", "through", "-") or (joint, lead) == ("and", "between"):
-            other = self._read_one(self._skip_article(end + 1), "between")
-            if other:
-                return [_range(span, other[0])], other[1]
+            second = self._read_one(self._skip_article(end + 1), "between")
+            if second:
+                return [_join_spans(span, second[0])], second[1]
         if joint in ("and", "or", "/", ","):
             return self._read_list(span, end, lead)
-        return [self._open(span, lead, joint)], end
+        return [self._extend(span, lead, joint)], end
 
     def _read_list(self, span: Span, end: int, lead: str) -> tuple[Sequence[Span], int]:
-        """Read July, August and September 2023; the year at the end is everyone's."""
+        """Read July, August and September 2023; the year at the end applies to all."""
         spans = [span]
         while self._kinds[end] in ("and", "or", "/", ","):
             # In July and May; but not yesterday and May.
-            alike = self._kinds[end - 1] in MONTH_KINDS | {"YEAR"}
-            other = self._read_one(self._skip_article(end + 1), "between" if alike else "on")
+            is_month_list = self._kinds[end - 1] in MONTH_KINDS | {"YEAR"}
+            following = self._read_one(
+                self._skip_article(end + 1), "between" if is_month_list else "on"
+            )
             comma = self._kinds[end] == ","
-            if not other or (comma and self._kinds[other[1]] not in ("and", "or", ",")):
+            if not following or (comma and self._kinds[following[1]] not in ("and", "or", ",")):
                 break
-            spans.append(other[0])
-            end = other[1]
+            spans.append(following[0])
+            end = following[1]
         if len(spans) == 1:
-            return [self._open(span, lead, self._kinds[end])], end
+            return [self._extend(span, lead, self._kinds[end])], end
         if self._kinds[end - 1] in ("YEAR", "YYYY", "YY"):
             year = spans[-1].start.year
-            spans = [each.in_year(year) if each.every_year else each for each in spans]
+            spans = [listed.in_year(year) if listed.every_year else listed for listed in spans]
         return spans, end
 
-    def _open(self, span: Span, lead: str, following: str) -> Span:
+    def _extend(self, span: Span, lead: str, following: str) -> Span:
         today = self._now.date()
         if lead == "since" or (lead == "from" and following in ("on", "onward", "onwards")):
             if span.every_year:
                 span = max(
                     (span.in_year(today.year - 1), span.in_year(today.year)),
-                    key=lambda each: (each.start <= today, each.start),
+                    key=lambda candidate: (candidate.start <= today, candidate.start),
                 )
             return Span(span.start, today + DAY) if span.start <= today else span
         if span.every_year or (span.end - span.start).days < 28:
@@ -104,49 +106,49 @@ class _Reader:
             return Span(span.end, today + DAY)
         return Span(date.min, span.start) if lead == "before" else span
 
-    def _read_one(self, place: int, lead: str, nesting: int = 0) -> tuple[Span, int] | None:
+    def _read_one(self, position: int, lead: str, nesting: int = 0) -> tuple[Span, int] | None:
         for rule, change in prefixes() if nesting < _MAX_NESTING else ():
-            match = rule.match(self._text, self._offsets[place])
-            inner = match and self._read_one(self._place(match), "in", nesting + 1)
+            match = rule.match(self._text, self._offsets[position])
+            inner = match and self._read_one(self._end_position(match), "in", nesting + 1)
             if match and inner:
                 phrase = self._phrase(match, lead)
-                span = _possible(change, phrase, inner[0])
+                span = _try_meaning(change, phrase, inner[0])
                 if span:
                     return span, inner[1]
         for rule, meaning in rules():
-            match = rule.match(self._text, self._offsets[place])
+            match = rule.match(self._text, self._offsets[position])
             if match:
                 phrase = self._phrase(match, lead)
-                span = _possible(meaning, phrase)
+                span = _try_meaning(meaning, phrase)
                 if span:
-                    return span, self._place(match)
+                    return span, self._end_position(match)
         return None
 
     def _phrase(self, match: re.Match[str], lead: str) -> Phrase:
         names = [name for name, text in match.groupdict().items() if text]
-        place = self._places[match.start()]
+        position = self._positions[match.start()]
         return Phrase(
             now=self._now,
             words={name: match[name].strip() for name in names},
             numbers={
-                name: self._numbers[self._places[match.start(name)]]
+                name: self._numbers[self._positions[match.start(name)]]
                 for name in names
-                if match.start(name) in self._places
+                if match.start(name) in self._positions
             },
             lead=lead,
-            owned=place > 0 and self._kinds[place - 1] in OWNERS,
-            following=self._kinds[self._place(match)],
+            owned=position > 0 and self._kinds[position - 1] in OWNERS,
+            following=self._kinds[self._end_position(match)],
         )
 
-    def _place(self, match: re.Match[str]) -> int:
-        return self._places[match.end() + 1]
+    def _end_position(self, match: re.Match[str]) -> int:
+        return self._positions[match.end() + 1]
 
-    def _skip_article(self, place: int) -> int:
-        return place + (self._kinds[place : place + 1] == ["the"])
+    def _skip_article(self, position: int) -> int:
+        return position + (self._kinds[position : position + 1] == ["the"])
 
-    def _lead(self, place: int) -> str:
-        """Return the word before a phrase, without its article; "3 of 2023" has none."""
-        before = self._kinds[max(place - 3, 0) : place]
+    def _lead_before(self, position: int) -> str:
+        """Return the word before a phrase, skipping an article; "3 of 2023" has none."""
+        before = self._kinds[max(position - 3, 0) : position]
         if before[-1:] == ["the"]:
             before.pop()
         if (
@@ -158,15 +160,15 @@ class _Reader:
         return before[-1] if before else ""
 
 
-def _possible(meaning: Callable[..., Span | None], *parts: object) -> Span | None:
+def _try_meaning(meaning: Callable[..., Span | None], *parts: object) -> Span | None:
     try:
         return meaning(*parts)
     except (ValueError, OverflowError, OSError):  # 31 June, a million years ago
         return None
 
 
-def _range(first: Span, last: Span) -> Span:
-    """From the first to the end of the last; a year that only one of them has is the other's."""
+def _join_spans(first: Span, last: Span) -> Span:
+    """Return the days from the first span to the end of the last; one's year is used for both."""
     if first.every_year and not last.every_year:
         year = last.start.year
         first = first.in_year(year - (first.in_year(year).start > last.start))
@@ -177,7 +179,7 @@ def _range(first: Span, last: Span) -> Span:
             every_year=first.every_year,
         )
     elif last.end <= first.start < last.end + 6 * DAY:
-        # From Monday to Friday, asked on a Wednesday: both are the latest, in the wrong order.
+        # "From Monday to Friday" on a Wednesday: both are the latest ones, so in the wrong order.
         last = Span(last.start + 7 * DAY, last.end + 7 * DAY)
     start, end = min(first.start, last.start), max(first.end, last.end)
     return Span(start, end, first.every_year and last.every_year)

@@ -1,4 +1,4 @@
-"""The rules: patterns over the kinds of words, the more precise first, each with its meaning."""
+"""The rules that read dates: patterns over kinds of words, the more precise first."""
 
 import re
 from collections.abc import Callable
@@ -66,7 +66,7 @@ _RULES: tuple[tuple[str, Callable[[Phrase], Span | None]], ...] = (
         "(?P<half>half )?{N} (?P<unit>minute|hour|day|week|month|year) (?P<side>ago|back|from now)",
         resolve_days.read_ago,
     ),
-    # Neither 2000 to 4000, nor 2000 of them.
+    # Excludes "2000 to 4000" and "2000 of them".
     ("(?P<year>YEAR)(?! (?:(?:to|-|and|or) (?:NUM|YYYY|DAY)|of) )", resolve_days.read_year),
 )
 _PREFIXES: tuple[tuple[str, Callable[[Phrase, Span], Span | None]], ...] = (
@@ -90,13 +90,13 @@ _PREFIXES: tuple[tuple[str, Callable[[Phrase, Span], Span | None]], ...] = (
 
 @cache
 def rules() -> list[tuple[re.Pattern[str], Callable[[Phrase], Span | None]]]:
-    """Patterns of phrases, and what each means."""
+    """Return the patterns of phrases, with the function that resolves each to days."""
     return [(_compile(rule), meaning) for rule, meaning in _RULES]
 
 
 @cache
 def prefixes() -> list[tuple[re.Pattern[str], Callable[[Phrase, Span], Span | None]]]:
-    """Patterns of what stands before a phrase, and what each makes of its days."""
+    """Return the patterns of modifiers before a phrase, with the function that applies each."""
     return [(_compile(rule), meaning) for rule, meaning in _PREFIXES]
 
 

@@ -1,4 +1,4 @@
-"""A phrase that a rule matched, with what stands around it."""
+"""A phrase matched by a rule, with the words around it."""
 
 from collections.abc import Mapping
 from datetime import date, datetime
@@ -9,7 +9,7 @@ from reservoir_cli.retrieval.dates.vocabulary import COUNTS
 
 
 class Phrase(NamedTuple):
-    """What a rule matched: its parts by name, and what stands around it."""
+    """A phrase matched by a rule: its parts by name, and the words around it."""
 
     now: datetime
     words: Mapping[str, str]
@@ -33,24 +33,24 @@ class Phrase(NamedTuple):
 
     @property
     def year(self) -> int | None:
-        """The year that is named, be it by a number or as last year; None if there is none."""
+        """The year named by a number or as in "last year"; ``None`` if no year is named."""
         if self.words.get("whose"):
             return self.today.year + {"last": -1, "this": 0, "next": 1}[self.words["whose"]]
         return self.numbers.get("year")
 
     @property
     def amount(self) -> tuple[int, int]:
-        """The least and the most that "three" or "a few" says; one where nothing is said."""
+        """The lowest and highest count meant by "three" or "a few"; 1 if none is named."""
         word = self.words.get("count", "a")
         return COUNTS.get(word) or (self.numbers["count"], self.numbers["count"])
 
     @property
-    def ends(self) -> bool:
-        """Whether nothing more is said about it."""
+    def ends_clause(self) -> bool:
+        """Whether the phrase ends a clause."""
         return self.following in ("", ".", ",", "'s")
 
-    def dated(self, span: Span) -> Span:
-        """Return the span in the year that is named, or in any year."""
+    def in_named_year(self, span: Span) -> Span:
+        """Return the span in the year that is named, or unchanged if none is."""
         if self.which is not None:
             return _pick(span, self.which, self.today)
         return span if self.year is None else span.in_year(self.year)
@@ -58,10 +58,10 @@ class Phrase(NamedTuple):
 
 def _pick(span: Span, which: int, today: date) -> Span:
     years = [span.in_year(today.year + offset) for offset in range(-9, 10)]
-    years = [each for each in years if each.start < each.end]
+    years = [candidate for candidate in years if candidate.start < candidate.end]
     if which < 0:
-        return [each for each in years if each.end <= today][-1]
+        return [candidate for candidate in years if candidate.end <= today][-1]
     if which > 0:
-        return next(each for each in years if each.start > today)
-    current = [each for each in years if each.start <= today < each.end]
+        return next(candidate for candidate in years if candidate.start > today)
+    current = [candidate for candidate in years if candidate.start <= today < candidate.end]
     return current[0] if current else span.in_year(today.year)

@@ -1,4 +1,4 @@
-"""Which days a phrase means: one function a rule; None where the words mean something else."""
+"""Resolve phrases to days: one function a rule, returning ``None`` if a phrase is not a date."""
 
 from dataclasses import replace
 from datetime import date, datetime
@@ -27,7 +27,7 @@ from reservoir_cli.retrieval.dates.vocabulary import (
 
 
 def read_numeric(phrase: Phrase) -> Span | None:
-    """Read 2023-07-07, and 07/2023 behind a word that leads to a date."""
+    """Read 2023-07-07, and 07/2023 after a word that introduces a date."""
     if "date" in phrase.numbers:
         day = date.fromordinal(phrase.numbers["date"])
         return Span(day, day + DAY)
@@ -41,10 +41,10 @@ def read_days(phrase: Phrase) -> Span | None:
     if modal and phrase.year is None:
         if phrase.following in AFTER_MODAL:
             return None
-        if phrase.lead not in DAY_LEADS and not phrase.ends:
+        if phrase.lead not in DAY_LEADS and not phrase.ends_clause:
             return None
     month, day = phrase.numbers["month"], phrase.numbers["day"]
-    # A day that its year does not have is no date, so the year comes first.
+    # Construct the date in its own year, since 29 February may not exist in it.
     year = ANY_YEAR if phrase.year is None else phrase.year
     start = date(year, month, day)
     end = date(year, month, phrase.numbers.get("until", day)) + DAY
@@ -52,7 +52,7 @@ def read_days(phrase: Phrase) -> Span | None:
 
 
 def read_month(phrase: Phrase) -> Span | None:
-    """Read July 2023, last March, in May; not "may", and no person named June."""
+    """Read July 2023, last March, in May; not the verb "may" or a person named June."""
     kind, first = phrase.words["month"], any_year(phrase.numbers["month"])
     named = phrase.year is not None or (phrase.which is not None)
     if kind == "MODAL" and phrase.following in AFTER_MODAL:
@@ -63,10 +63,10 @@ def read_month(phrase: Phrase) -> Span | None:
         # "by May's account", "the March on Washington"
         if phrase.following in ("'s", "on", "of"):
             return None
-        owned = kind == "NAME" and phrase.owned and not phrase.ends
+        owned = kind == "NAME" and phrase.owned and not phrase.ends_clause
         if phrase.lead not in LEADS and not owned:
             return None
-    return phrase.dated(Span(first, months_later(first), every_year=True))
+    return phrase.in_named_year(Span(first, months_later(first), every_year=True))
 
 
 def read_quarter(phrase: Phrase) -> Span | None:
@@ -75,20 +75,20 @@ def read_quarter(phrase: Phrase) -> Span | None:
         return None
     nth = phrase.numbers["quarter"] or NTH[phrase.words["quarter"]]
     first = any_year(3 * nth - 2)
-    return phrase.dated(Span(first, months_later(first, 3), every_year=True))
+    return phrase.in_named_year(Span(first, months_later(first, 3), every_year=True))
 
 
 def read_season(phrase: Phrase) -> Span | None:
-    """Read summer 2023, last winter; "spring" and "fall" only where they are no verbs."""
+    """Read summer 2023, last winter; "spring" and "fall" only if they are not verbs."""
     name = phrase.words["season"]
     first = any_year(phrase.numbers["season"] or SEASONS[name])
     if phrase.year is None and phrase.which is None:
         if phrase.lead not in LEADS | {"over"} or phrase.following == "of":
             return None
-        # In spring, but neither in Spring nor in fall.
+        # "In spring" is a season; "in Spring" (a framework) and "in fall" are not.
         if name == "SPRING" or (name == "fall" and not phrase.owned):
             return None
-    return phrase.dated(Span(first, months_later(first, 3), every_year=True))
+    return phrase.in_named_year(Span(first, months_later(first, 3), every_year=True))
 
 
 def read_holiday(phrase: Phrase) -> Span | None:
@@ -97,12 +97,12 @@ def read_holiday(phrase: Phrase) -> Span | None:
         return None
     month, day, length = HOLIDAYS[phrase.words["holiday"]]
     first = any_year(month, day)
-    return phrase.dated(Span(first, first + DAY * length, every_year=True))
+    return phrase.in_named_year(Span(first, first + DAY * length, every_year=True))
 
 
 def read_year(phrase: Phrase) -> Span | None:
-    """Read in 2023, and the 2023 of "our 2023 budget"."""
-    owned = phrase.owned and not phrase.ends
+    """Read in 2023, and the 2023 in "our 2023 budget"."""
+    owned = phrase.owned and not phrase.ends_clause
     if phrase.lead not in LEADS and not owned:
         return None
     year = phrase.numbers["year"]
@@ -119,7 +119,7 @@ def read_weekday(phrase: Phrase) -> Span | None:
         led = phrase.lead in WEEKDAY_LEADS
         full = phrase.words["weekday"] == "WEEKDAY" and phrase.lead not in OF_ALL_DAYS
         part = phrase.following in ("morning", "afternoon", "evening", "night")
-        if not led and not (full and not phrase.owned and (phrase.ends or part)):
+        if not led and not (full and not phrase.owned and (phrase.ends_clause or part)):
             return None
         day -= 7 * DAY * (day >= phrase.today)
     elif phrase.which < 0:
@@ -145,7 +145,7 @@ def read_weekend(phrase: Phrase) -> Span | None:
 
 
 def read_near(phrase: Phrase) -> Span | None:
-    """Read yesterday, and the day before it."""
+    """Read yesterday, and the day before yesterday."""
     word = phrase.words["near"]
     if word == "now" and phrase.lead != "between":
         return None
@@ -159,7 +159,7 @@ def read_near(phrase: Phrase) -> Span | None:
 
 
 def read_lately(phrase: Phrase) -> Span:
-    """Read the other day: some day of the last seven."""
+    """Read the other day: the last seven days."""
     return Span(phrase.today - 7 * DAY, phrase.today)
 
 
@@ -180,7 +180,7 @@ def read_period(phrase: Phrase) -> Span:
 
 
 def read_rolling(phrase: Phrase) -> Span | None:
-    """Read the last three weeks, the past year; "last year" alone is the calendar's."""
+    """Read the last three weeks, the past year; "last year" alone is the calendar year."""
     unit = phrase.words["unit"]
     if not phrase.words.get("count") and (
         unit == "day" or not (phrase.words.get("the") or phrase.words["which"] == "past")
@@ -199,12 +199,12 @@ def read_ago(phrase: Phrase) -> Span:
         return Span(day, day + DAY)
     if phrase.words.get("half"):
         low, high, unit = 6, 6, "month"
-    near, far = sorted(later(phrase.today, sign * each, unit) for each in (low, high))
+    near, far = sorted(later(phrase.today, sign * count, unit) for count in (low, high))
     slack = DAY * {"day": 0, "week": 3, "month": 15, "year": 183}[unit]
     return Span(near - slack, far + slack + DAY)
 
 
-# Phrases that change what follows them
+# Phrases that modify the following one
 
 
 def take_third(phrase: Phrase, span: Span) -> Span:
@@ -213,7 +213,7 @@ def take_third(phrase: Phrase, span: Span) -> Span:
     nth = 0 if part in ("early", "beginning", "start") else 2 if part in ("late", "end") else 1
     if days < 3:
         return span
-    cuts = [span.start + DAY * round(days * each / 3) for each in (nth, nth + 1)]
+    cuts = [span.start + DAY * round(days * third / 3) for third in (nth, nth + 1)]
     return Span(cuts[0], cuts[1], span.every_year)
 
 
@@ -231,7 +231,7 @@ def take_part(phrase: Phrase, span: Span) -> Span | None:
 
 
 def reach_beside(phrase: Phrase, span: Span) -> Span:
-    """Read two weeks before 7 July: what is told then was often said on the day itself."""
+    """Read two weeks before 7 July: includes 7 July, when it was often mentioned."""
     count, unit = phrase.amount[1], phrase.words["unit"]
     if phrase.words["side"] == "before":
         return replace(span, start=later(span.start, -count, unit))

@@ -1,4 +1,4 @@
-"""The English words that dates are made of, and those that tell what stands beside them."""
+"""The English words that occur in dates, and those that mark the words around them."""
 
 _FULL_MONTHS = (
     "january february march april may june july august september october november december"
@@ -25,7 +25,7 @@ COUNTS = {
         "one two three four five six seven eight nine ten eleven twelve".split(), 1
     )
 } | {"a": (1, 1), "an": (1, 1), "couple": (2, 3), "few": (2, 5), "several": (3, 7)}
-SINGULARS = {each + "s": each for each in ("minute", "hour", "day", "week", "month", "year")}
+SINGULARS = {unit + "s": unit for unit in ("minute", "hour", "day", "week", "month", "year")}
 HOLIDAYS = {
     "christmas": (12, 24, 3),
     "xmas": (12, 24, 3),
@@ -39,12 +39,12 @@ HOLIDAYS = {
     "halloween": (10, 31, 1),
 }
 OFFSETS = {"yesterday": -1, "today": 0, "tonight": 0, "now": 0, "tomorrow": 1}
-# A question without a name or a number of a date has one of these, or no date.
+# A question without a name or number of a date contains one of these, or no date.
 SIGNS = frozenset(OFFSETS) | SEASONS.keys() | frozenset(
     "ago back christmas xmas halloween valentine year last past previous this current next"
     " coming upcoming weekend night other".split()
 )  # fmt: skip
-# What a number before them counts.
+# Words that make a number before them a count.
 COUNTED = frozenset(
     "tokens words characters chars bytes kb mb gb bits lines rows files items entries messages"
     " mails emails requests users people persons guests times steps iterations samples points"

@@ -1,1 +1,1 @@
-"""The proxy: requests to a model pass through, with what fits them added, and are stored."""
+"""The proxy: add recalled messages to requests, forward them to a model, and store both turns."""

@@ -1,10 +1,10 @@
-"""Which program a request comes from, as far as that decides where and whether it is stored."""
+"""Identify the client of a request: it decides where and whether the exchange is stored."""
 
 from collections.abc import Mapping
 
 from reservoir_cli.settings.config import Config
 
-#: Beginnings of ``User-Agent``, and the tools whose histories ``sync`` reads.
+#: Prefixes of ``User-Agent``, and the tool whose histories ``sync`` reads.
 _AGENTS = {
     "claude-cli": "claude-code",
     "claude-code": "claude-code",
@@ -12,14 +12,14 @@ _AGENTS = {
     "opencode": "opencode",
     "geminicli": "gemini-cli",
 }
-#: Headers that one client alone sends.
+#: Headers that only one client sends.
 _OWN_HEADERS = {"x-claude-code-session-id": "claude-code"}
-#: The instance of what other programs ask.
+#: The instance for all other clients.
 OTHER = "proxy"
 
 
 def client_of(headers: Mapping[str, str]) -> str:
-    """Return the name of a client, which is the instance that it is stored under.
+    """Return the name of a request's client, which is also the instance of its messages.
 
     :param headers: by lower-case name.
     """
@@ -28,14 +28,14 @@ def client_of(headers: Mapping[str, str]) -> str:
             return client
     agents = (headers.get("user-agent", ""), headers.get("originator", ""))
     for agent in map(str.lower, agents):
-        for beginning, client in _AGENTS.items():
-            if agent.startswith(beginning):
+        for prefix, client in _AGENTS.items():
+            if agent.startswith(prefix):
                 return client
     return OTHER
 
 
 def is_stored(client: str, config: Config) -> bool:
-    """Return whether the settings let the proxy store what a client asks."""
+    """Return whether the settings let the proxy store a client's exchanges."""
     if config.proxy_store != "unless-synced":
         return config.proxy_store == "always"
     synced = {str(table.get("tool", name)) for name, table in config.sources.items()}

@@ -1,4 +1,4 @@
-"""What a model answers, collected from a copy of the stream."""
+"""Collect a model's answer from the JSON values of its stream."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -24,12 +24,12 @@ class _Call:
 
 @dataclass
 class Answer:
-    """An answer as far as it has come.
+    """The part of an answer that was received so far.
 
     :param id: the provider's.
-    :param complete: the model said that it has finished.
-    :param tokens: of the request, as the provider reports them.
-    :param cached: those of them that the provider had in its cache, if it says so.
+    :param complete: whether the model reported that it had finished.
+    :param tokens: tokens of the request, as the provider reports them.
+    :param cached: how many of them came from the provider's cache; ``None`` if not reported.
     """
 
     id: str = ""
@@ -41,7 +41,7 @@ class Answer:
     cached: int | None = None
 
     def message(self) -> Message | None:
-        """Return it as a message; ``None`` if nothing was said."""
+        """Return the answer as a message; ``None`` if it is empty."""
         text = clean_text("\n\n".join(filter(None, self.texts.values()))).strip()
         calls = [
             ToolCall(call.id, call.name, call.arguments)
@@ -51,12 +51,12 @@ class Answer:
         return Message("assistant", text, tool_calls=tuple(calls)) if text or calls else None
 
     def add_text(self, key: Any, text: Any) -> None:
-        """Go on with one of its texts."""
+        """Append to one of the answer's texts."""
         if isinstance(text, str):
             self.texts[key] = self.texts.get(key, "") + text
 
     def add_call(self, key: Any, id: Any, name: Any, arguments: Any) -> None:
-        """Go on with one of its calls of tools."""
+        """Add to one of the answer's tool calls."""
         call = self.calls.setdefault(key, _Call())
         call.id = call.id or (id if isinstance(id, str) else "")
         call.name = call.name or (name if isinstance(name, str) else "")
@@ -65,67 +65,67 @@ class Answer:
         call.arguments += arguments if isinstance(arguments, str) else ""
 
 
-def taker(path: str, answer: Answer) -> Callable[[Any], None] | None:
-    """Return what adds a JSON value of a stream to an answer; ``None`` if a path has none."""
-    take = _TAKERS.get(path)
-    return (lambda value: take(answer, _obj(value))) if take else None
+def collector_for(path: str, answer: Answer) -> Callable[[Any], None] | None:
+    """Return a function that adds a JSON value to an answer; ``None`` if a path has no answers."""
+    collect = _COLLECTORS.get(path)
+    return (lambda value: collect(answer, _as_object(value))) if collect else None
 
 
-def _obj(value: Any) -> Mapping[str, Any]:
+def _as_object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _list(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _take_usage(answer: Answer, usage: Mapping[str, Any]) -> None:
-    """Take what a provider reports; Anthropic does not count cached tokens among the others."""
-    details = _obj(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
-    if _count(details.get("cached_tokens")) is not None:
-        tokens = _count(usage.get("prompt_tokens")) or _count(usage.get("input_tokens"))
-        answer.tokens, answer.cached = tokens or 0, _count(details.get("cached_tokens"))
-    elif _count(usage.get("cache_read_input_tokens")) is not None:
+def _collect_usage(answer: Answer, usage: Mapping[str, Any]) -> None:
+    """Collect the reported token counts; Anthropic counts cached tokens apart from the others."""
+    details = _as_object(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
+    if _as_count(details.get("cached_tokens")) is not None:
+        tokens = _as_count(usage.get("prompt_tokens")) or _as_count(usage.get("input_tokens"))
+        answer.tokens, answer.cached = tokens or 0, _as_count(details.get("cached_tokens"))
+    elif _as_count(usage.get("cache_read_input_tokens")) is not None:
         keys = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-        answer.tokens = sum(_count(usage.get(key)) or 0 for key in keys)
-        answer.cached = _count(usage.get("cache_read_input_tokens"))
+        answer.tokens = sum(_as_count(usage.get(key)) or 0 for key in keys)
+        answer.cached = _as_count(usage.get("cache_read_input_tokens"))
 
 
-def _count(value: Any) -> int | None:
+def _as_count(value: Any) -> int | None:
     return value if type(value) is int and value >= 0 else None
 
 
-def _chat(answer: Answer, value: Mapping[str, Any]) -> None:
+def _collect_chat(answer: Answer, value: Mapping[str, Any]) -> None:
     answer.id = answer.id or str(value.get("id") or "")
     answer.failed |= "error" in value
-    _take_usage(answer, _obj(value.get("usage")))
-    for choice in map(_obj, _list(value.get("choices"))):
+    _collect_usage(answer, _as_object(value.get("usage")))
+    for choice in map(_as_object, _as_list(value.get("choices"))):
         if choice.get("index", 0) != 0:
-            continue  # the others are not part of the conversation
-        said = _obj(choice.get("delta") or choice.get("message"))
-        answer.add_text(0, said.get("content"))
-        for number, call in enumerate(map(_obj, _list(said.get("tool_calls")))):
-            function = _obj(call.get("function"))
+            continue  # further choices are not part of the conversation
+        message = _as_object(choice.get("delta") or choice.get("message"))
+        answer.add_text(0, message.get("content"))
+        for number, call in enumerate(map(_as_object, _as_list(message.get("tool_calls")))):
+            function = _as_object(call.get("function"))
             key = call.get("index", number)
             answer.add_call(key, call.get("id"), function.get("name"), function.get("arguments"))
         answer.complete |= choice.get("finish_reason") is not None
 
 
-def _messages(answer: Answer, value: Mapping[str, Any]) -> None:
+def _collect_messages(answer: Answer, value: Mapping[str, Any]) -> None:
     kind, index = value.get("type"), value.get("index")
     if kind == "message":
         answer.id, answer.complete = str(value.get("id") or ""), True
-        _take_usage(answer, _obj(value.get("usage")))
-        for number, block in enumerate(map(_obj, _list(value.get("content")))):
-            _block(answer, number, block, whole=True)
+        _collect_usage(answer, _as_object(value.get("usage")))
+        for number, block in enumerate(map(_as_object, _as_list(value.get("content")))):
+            _collect_block(answer, number, block, whole=True)
     elif kind == "message_start":
-        started = _obj(value.get("message"))
+        started = _as_object(value.get("message"))
         answer.id = str(started.get("id") or "")
-        _take_usage(answer, _obj(started.get("usage")))
+        _collect_usage(answer, _as_object(started.get("usage")))
     elif kind == "content_block_start":
-        _block(answer, index, _obj(value.get("content_block")), whole=False)
+        _collect_block(answer, index, _as_object(value.get("content_block")), whole=False)
     elif kind == "content_block_delta":
-        delta = _obj(value.get("delta"))
+        delta = _as_object(value.get("delta"))
         if delta.get("type") == "text_delta":
             answer.add_text(index, delta.get("text"))
         elif delta.get("type") == "input_json_delta":
@@ -135,7 +135,7 @@ def _messages(answer: Answer, value: Mapping[str, Any]) -> None:
     answer.failed |= kind == "error"
 
 
-def _block(answer: Answer, index: Any, block: Mapping[str, Any], *, whole: bool) -> None:
+def _collect_block(answer: Answer, index: Any, block: Mapping[str, Any], *, whole: bool) -> None:
     if block.get("type") == "text":
         answer.add_text(index, block.get("text"))
     elif block.get("type") == "tool_use":
@@ -143,33 +143,33 @@ def _block(answer: Answer, index: Any, block: Mapping[str, Any], *, whole: bool)
         answer.add_call(index, block.get("id"), block.get("name"), arguments)
 
 
-def _responses(answer: Answer, value: Mapping[str, Any]) -> None:
+def _collect_responses(answer: Answer, value: Mapping[str, Any]) -> None:
     kind = str(value.get("type") or "")
     if kind == "response.output_text.delta":
         key = value.get("item_id"), value.get("content_index")
         answer.add_text(key, value.get("delta"))
     elif kind in ("response.completed", "response.incomplete"):
-        _response(answer, _obj(value.get("response")))
+        _collect_response(answer, _as_object(value.get("response")))
     elif kind == "response.output_item.done":
-        _output(answer, value.get("output_index"), _obj(value.get("item")))
+        _collect_output(answer, value.get("output_index"), _as_object(value.get("item")))
     elif kind in ("response.failed", "error"):
         answer.failed = True
     elif value.get("object") == "response":
-        _response(answer, value)
+        _collect_response(answer, value)
 
 
-def _response(answer: Answer, value: Mapping[str, Any]) -> None:
+def _collect_response(answer: Answer, value: Mapping[str, Any]) -> None:
     answer.id = str(value.get("id") or "")
     answer.complete = value.get("status") in ("completed", "incomplete", None)
-    _take_usage(answer, _obj(value.get("usage")))
-    for number, item in enumerate(map(_obj, _list(value.get("output")))):
-        _output(answer, number, item)
+    _collect_usage(answer, _as_object(value.get("usage")))
+    for number, item in enumerate(map(_as_object, _as_list(value.get("output")))):
+        _collect_output(answer, number, item)
 
 
-def _output(answer: Answer, index: Any, item: Mapping[str, Any]) -> None:
-    """Take a whole item; what its deltas have said already is said once."""
+def _collect_output(answer: Answer, index: Any, item: Mapping[str, Any]) -> None:
+    """Collect a whole item, replacing what its deltas contained."""
     if item.get("type") == "message":
-        for number, part in enumerate(map(_obj, _list(item.get("content")))):
+        for number, part in enumerate(map(_as_object, _as_list(item.get("content")))):
             answer.texts[item.get("id"), number] = str(part.get("text") or "")
     elif item.get("type") in ("function_call", "custom_tool_call"):
         answer.calls.pop(index, None)
@@ -177,22 +177,22 @@ def _output(answer: Answer, index: Any, item: Mapping[str, Any]) -> None:
         answer.add_call(index, item.get("call_id"), item.get("name"), arguments)
 
 
-def _ollama(answer: Answer, value: Mapping[str, Any]) -> None:
-    said = _obj(value.get("message"))
-    answer.add_text(0, said.get("content"))
+def _collect_ollama(answer: Answer, value: Mapping[str, Any]) -> None:
+    message = _as_object(value.get("message"))
+    answer.add_text(0, message.get("content"))
     answer.add_text(0, value.get("response"))
-    for call in map(_obj, _list(said.get("tool_calls"))):
-        function = _obj(call.get("function"))
+    for call in map(_as_object, _as_list(message.get("tool_calls"))):
+        function = _as_object(call.get("function"))
         key = len(answer.calls)
         answer.add_call(key, call.get("id"), function.get("name"), function.get("arguments"))
     answer.complete |= value.get("done") is True
     answer.failed |= "error" in value
 
 
-_TAKERS: Mapping[str, Callable[[Answer, Mapping[str, Any]], None]] = {
-    CHAT: _chat,
-    MESSAGES: _messages,
-    RESPONSES: _responses,
-    OLLAMA_CHAT: _ollama,
-    OLLAMA_GENERATE: _ollama,
+_COLLECTORS: Mapping[str, Callable[[Answer, Mapping[str, Any]], None]] = {
+    CHAT: _collect_chat,
+    MESSAGES: _collect_messages,
+    RESPONSES: _collect_responses,
+    OLLAMA_CHAT: _collect_ollama,
+    OLLAMA_GENERATE: _collect_ollama,
 }

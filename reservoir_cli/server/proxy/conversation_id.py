@@ -1,4 +1,4 @@
-"""The name that a client gives a conversation, wherever it writes it in a request."""
+"""Find the id that a client gives its conversation in a request."""
 
 import re
 from collections.abc import Mapping
@@ -6,17 +6,17 @@ from typing import Any
 
 from reservoir_cli.messages import clean_name
 
-#: Headers in which clients name their conversation.
+#: Headers that hold the id of a conversation.
 _HEADERS = ("x-claude-code-session-id", "session-id", "session_id", "x-session-id")
-#: Members of a request's metadata that do so, too.
+#: Members of a request's metadata that hold it.
 _METADATA = ("session_id", "conversation_id", "thread_id", "chat_id")
-#: Anthropic's clients have one text for user, account and session.
+#: Anthropic's clients join user, account and session in one text.
 _SESSION = re.compile(r"_session_([0-9A-Za-z-]{8,})")
-_LONGEST_ID = 200
+_MAX_ID = 200
 
 
 def conversation_of(values: Mapping[str, Any], headers: Mapping[str, str]) -> str | None:
-    """Return the id that a client gives its conversation, if it does.
+    """Return the id that a client gives its conversation, if any.
 
     :param values: the members of the request.
     :param headers: by lower-case name.
@@ -25,11 +25,11 @@ def conversation_of(values: Mapping[str, Any], headers: Mapping[str, str]) -> st
     metadata = metadata if isinstance(metadata, dict) else {}
     user = metadata.get("user_id")
     session = _SESSION.search(user) if isinstance(user, str) else None
-    named = [
+    candidates = [
         *(headers.get(name) for name in _HEADERS),
         values.get("prompt_cache_key"),
         session and session[1],
         *(metadata.get(name) for name in _METADATA),
     ]
-    texts = [text for text in named if isinstance(text, str) and text.strip()]
-    return clean_name(texts[0].strip())[:_LONGEST_ID] if texts else None
+    ids = [text for text in candidates if isinstance(text, str) and text.strip()]
+    return clean_name(ids[0].strip())[:_MAX_ID] if ids else None

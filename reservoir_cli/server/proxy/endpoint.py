@@ -1,4 +1,4 @@
-"""The proxy's one endpoint: from a request to the end of its answer."""
+"""The proxy's endpoint: handle a request until its answer has ended."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -24,16 +24,16 @@ from reservoir_cli.server.proxy.tee_answer import Listener
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.settings.upstreams import Upstream
 
-#: Bodies of more bytes are read in a thread: the event loop serves others meanwhile.
+#: Larger bodies (in bytes) are parsed in a thread, so as not to block the event loop.
 _LARGE = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class _Outgoing:
-    """A request as it goes to a model.
+    """A request as it is sent to a model.
 
-    :param note: for the header ``x-reservoir`` of the answer; empty for none.
-    :param parsed: ``None`` if its answer is not read along.
+    :param note: for the answer's header ``x-reservoir``; empty for none.
+    :param parsed: ``None`` if its answer is not to be read.
     """
 
     body: bytes
@@ -42,7 +42,7 @@ class _Outgoing:
 
 
 class Proxy:
-    """Passes requests on to models, with what fits them, and stores them."""
+    """Forward requests to models with recalled messages added, and store the exchanges."""
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
@@ -52,7 +52,7 @@ class Proxy:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Keep connections to models as long as the block runs."""
+        """Keep connections to models open until the block ends."""
         self._enricher = Enricher(self._state)
         async with forward.new_client() as self._client:
             yield
@@ -76,20 +76,20 @@ class Proxy:
             status = 413 if isinstance(error, BodyTooLarge) else 404
             await _failure(protocol, status, str(error))(scope, receive, send)
             return
-        outgoing = await self._prepared(scope["method"], target, headers, body)
+        outgoing = await self._prepare(scope["method"], target, headers, body)
         await self._exchange(scope, receive, send, target, upstream, outgoing)
 
     def _upstream(self, protocol: str, name: str | None) -> Upstream:
-        """Return where a request goes: it may choose among those that speak its protocol."""
+        """Return a request's upstream: it may name any one that speaks its protocol."""
         upstream = self._state.upstreams.get(name or protocol)
         if upstream is None or upstream.protocol != protocol:
             raise _UnknownUpstream(f"no upstream of that name speaks {protocol}")
         return upstream
 
-    async def _prepared(
+    async def _prepare(
         self, method: str, target: Target, headers: Headers, body: bytes
     ) -> _Outgoing:
-        """Return a request with what fits it, or just as it came."""
+        """Return a request enriched with recalled messages, or unchanged."""
         if method != "POST" or target.path not in LISTS:
             return _Outgoing(body)
         if headers.get("x-reservoir-bypass") == "1":
@@ -102,10 +102,10 @@ class Proxy:
             return _Outgoing(body, "skipped; reason=form")
         if parsed.side and not target.path.endswith("/count_tokens"):
             return _Outgoing(body, "skipped; reason=side request")
-        enriched = await self._enricher.enrich(parsed, *self._place(target, headers))
+        enriched = await self._enricher.enrich(parsed, *self._scope_of(target, headers))
         return _Outgoing(enriched.body, enriched.note, None if parsed.side else parsed)
 
-    def _place(self, target: Target, headers: Headers) -> tuple[str, str]:
+    def _scope_of(self, target: Target, headers: Headers) -> tuple[str, str]:
         """Return the partition and the instance of a request."""
         return self._partition(target), target.instance or clients.client_of(headers)
 
@@ -115,13 +115,13 @@ class Proxy:
     def _listener(
         self, target: Target, headers: Headers, parsed: ParsedRequest | None
     ) -> Listener | None:
-        """Return what reads the answer along, unless the client wants nothing kept of it."""
+        """Return a listener for the answer; ``None`` if the client wants nothing stored."""
         if parsed is None or headers.get("x-reservoir-store", "").lower() in ("no", "0", "false"):
             return None
         storing = clients.is_stored(clients.client_of(headers), self._state.config)
-        place = self._place(target, headers)
+        scope = self._scope_of(target, headers)
         writer = self._state.writer
-        return Listener(writer, self._queue, target.path, parsed, place, storing=storing)
+        return Listener(writer, self._queue, target.path, parsed, scope, storing=storing)
 
     async def _exchange(
         self,
@@ -132,21 +132,21 @@ class Proxy:
         upstream: Upstream,
         outgoing: _Outgoing,
     ) -> None:
-        """Pass a request on until the answer has ended or the client is gone."""
+        """Forward a request until its answer has ended or the client disconnects."""
         listener = self._listener(target, Headers(scope=scope), outgoing.parsed)
         failure: forward.UpstreamError | None = None
         began = False
         async with anyio.create_task_group() as tasks:
 
             async def watch_client() -> None:
-                await forward.disconnected(receive)
+                await forward.wait_for_disconnect(receive)
                 tasks.cancel_scope.cancel()
 
             tasks.start_soon(watch_client)
             url = url_of(upstream, target.path, scope["query_string"])
             headers = to_upstream(scope["headers"])
             try:
-                async with forward.opened(
+                async with forward.open_answer(
                     self._client, scope["method"], url, headers, outgoing.body
                 ) as response:
                     began = True
@@ -158,14 +158,14 @@ class Proxy:
         if listener:
             scope["reservoir_log"] += listener.finish()
         if failure and began:
-            raise failure  # the server closes the connection: the answer is cut here, too
+            raise failure  # closes the connection, so that the client's answer is cut, too
         if failure:
             problem = f"the upstream {upstream.name} cannot be reached ({failure})"
             await _failure(upstream.protocol, 502, problem)(scope, receive, send)
 
 
 class _UnknownUpstream(Exception):
-    """A request names an upstream that is not there."""
+    """A request names an unknown upstream."""
 
 
 async def _parse(path: str, body: bytes, headers: Headers) -> ParsedRequest:
@@ -175,7 +175,7 @@ async def _parse(path: str, body: bytes, headers: Headers) -> ParsedRequest:
 
 
 def url_of(upstream: Upstream, path: str, query: bytes) -> str:
-    """Return the URL of a request at an upstream, whose own URL may end in ``/v1``."""
+    """Return the URL of a request at an upstream, whose base URL may end in ``/v1``."""
     if upstream.url.endswith("/v1") and path.startswith("/v1/"):
         path = path.removeprefix("/v1")
     return f"{upstream.url}{path}{'?' if query else ''}{query.decode('ascii', 'replace')}"

@@ -1,4 +1,4 @@
-"""Add what fits a question to a request, and again what was added to the questions before it."""
+"""Add recalled messages to a request's newest question, and replay the blocks of earlier ones."""
 
 import asyncio
 from collections import deque
@@ -17,30 +17,30 @@ from reservoir_cli.server.proxy.json_spans import insert
 from reservoir_cli.server.proxy.question_identity import Question
 from reservoir_cli.server.proxy.request import ParsedRequest
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.server.store_threads import HASTE
+from reservoir_cli.server.store_threads import SHORT_PATIENCE
 
 T = TypeVar("T")
 
 #: Seconds that a request waits for the store, at most.
 PATIENCE = 0.3
-#: Tokens that are added to one question, and to all of a conversation.
-BUDGET, MOST_OF_CONVERSATION = 1_000, 8_000
-#: Fewer tokens are not worth a quote.
-_LEAST = 100
-#: The share of the model's window from which on nothing more is added.
+#: The most tokens that are added to one question, and to all questions of a conversation.
+BUDGET, CONVERSATION_BUDGET = 1_000, 8_000
+#: The smallest remaining budget in tokens for which anything is recalled.
+_MIN_BUDGET = 100
+#: Nothing is added when this share of the model's context window is used.
 _FULL = 0.9
-#: Characters of a token, roughly.
-_CHARACTERS = 4
-#: What was written down is cleared after so many entries.
-_CLEAR_AFTER = 50
+#: Average characters per token.
+_CHARACTERS_PER_TOKEN = 4
+#: Old ledger entries are deleted once per this many new entries.
+_EXPIRE_EVERY = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Enriched:
-    """A request with what was added to it.
+    """An enriched request.
 
-    :param body: as it goes to the model.
-    :param note: what was done, for the header ``x-reservoir``.
+    :param body: as it is sent to the model.
+    :param note: what was added, or why nothing was, for the header ``x-reservoir``.
     """
 
     body: bytes
@@ -49,11 +49,11 @@ class Enriched:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A request, and what was known when it came.
+    """A request, and the state of the store when it arrived.
 
-    :param masked: secrets must be hidden.
-    :param version: of the texts of the partition; see :meth:`Ledger.version`.
-    :param deadline: when it has waited long enough, in seconds of the event loop.
+    :param masked: whether secrets must be redacted.
+    :param version: of the partition's texts; see :meth:`Ledger.version`.
+    :param deadline: when to stop waiting for the store, in seconds of the event loop's clock.
     """
 
     request: ParsedRequest
@@ -65,23 +65,23 @@ class _Turn:
 
 @dataclass(frozen=True, slots=True)
 class _Unwritten:
-    """An entry on its way to the ledger, and the version of the texts that it quotes."""
+    """An entry that is not in the ledger yet, and the version of the texts that it quotes."""
 
     entry: LedgerEntry
     version: int
 
 
 class Enricher:
-    """Enriches requests from the store."""
+    """Enrich requests from the store."""
 
     def __init__(self, state: ServerState) -> None:
         self._state, new_thread = state, state.new_thread
-        # Threads of their own: what was added before is added again even if questions wait, or
+        # Separate threads: earlier blocks must be replayed even while questions are queued or
         # another program writes.
-        self._ledger = new_thread("ledger", HASTE)
+        self._ledger = new_thread("ledger", SHORT_PATIENCE)
         self._ledger_writes = new_thread("ledger writes")
         self._unwritten: dict[tuple[str, str], dict[tuple[int, str], _Unwritten]] = {}
-        self._put = 0
+        self._put_count = 0
         self._puts: deque[Callable[[Reservoir], None]] = deque()
         self._last_asked: Callable[[Reservoir], object] | None = None
         for thread in (self._ledger, self._ledger_writes):
@@ -94,18 +94,17 @@ class Enricher:
         self._ledger_writes.close()
 
     def rehearse(self) -> None:
-        """Ask the last question once more, if there is time.
+        """Ask the last question again when the server is idle.
 
-        What a question computes for all messages is ready for the next one then, although
-        something was stored since.
+        This refills the caches that storing messages invalidated, before the next question.
         """
         if self._last_asked:
             self._state.reader.submit_if_idle(self._last_asked)
 
     async def enrich(self, request: ParsedRequest, partition: str, instance: str) -> Enriched:
-        """Return a request with what fits its newest question.
+        """Return a request with recalled messages added to its newest question.
 
-        It takes 0.3 seconds at most, and whatever goes wrong, less is added.
+        This takes at most 0.3 seconds. On any failure less is added.
         """
         deadline = asyncio.get_running_loop().time() + PATIENCE
         masked = self._is_masked(partition)
@@ -114,22 +113,24 @@ class Enricher:
             now, ledger = datetime.now(UTC), reservoir.exchanges.ledger
             known = None
             if not request.named:
-                known = reservoir.exchanges.continued(Scope(partition, instance), request.messages)
+                known = reservoir.exchanges.find_continued(
+                    Scope(partition, instance), request.messages
+                )
             conversation, version = known or request.conversation, ledger.version(partition)
             entries = ledger.get(partition, conversation, masked=masked, now=now)
             return conversation, version, entries
 
-        # What is written while the ledger is read may be in neither.
-        unwritten = {talk: dict(entries) for talk, entries in self._unwritten.items()}
-        ledger = await _within(deadline, self._ledger.run(read))
+        # Copied before the ledger is read: an entry that is written meanwhile could be missed.
+        unwritten = {key: dict(entries) for key, entries in self._unwritten.items()}
+        ledger = await _wait_until(deadline, self._ledger.run(read))
         if ledger is None:
             return Enriched(request.text.encode(), "skipped; reason=store")
         conversation, version, known = ledger
         request = replace(request, conversation=conversation)
         known = known | {
-            key: kept.entry
-            for key, kept in unwritten.get((partition, conversation), {}).items()
-            if kept.version == version
+            key: pending.entry
+            for key, pending in unwritten.get((partition, conversation), {}).items()
+            if pending.version == version
         }
         entries = {
             question.at: entry
@@ -142,24 +143,24 @@ class Enricher:
         return Enriched(text.encode(), note)
 
     async def _add_newest(self, turn: _Turn, entries: dict[int, LedgerEntry]) -> str:
-        """Add an entry for the newest question if it has none; return what was done."""
-        again, newest = len(entries), turn.request.questions[-1]
-        behind = f"; replayed={again}" if again else ""
+        """Add an entry for the newest question if it has none; return the note for the header."""
+        replayed, newest = len(entries), turn.request.questions[-1]
+        suffix = f"; replayed={replayed}" if replayed else ""
         if not newest.newest or newest.at in entries:
-            return f"replayed={again}" if again else "skipped; reason=no question"
+            return f"replayed={replayed}" if replayed else "skipped; reason=no question"
         used = sum(entry.tokens for entry in entries.values())
         reason = self._why_full(turn.request, used)
         if reason is None:
-            budget = min(BUDGET, MOST_OF_CONVERSATION - used)
-            found = await self._recall(turn, newest, budget)
-            if isinstance(found, Recall):
-                entries[newest.at] = self._keep(turn, newest, found)
-                return f"added; tokens={found.tokens}; messages={len(found.messages)}{behind}"
-            reason = found
-        return f"skipped; reason={reason}{behind}"
+            budget = min(BUDGET, CONVERSATION_BUDGET - used)
+            recall = await self._recall(turn, newest, budget)
+            if isinstance(recall, Recall):
+                entries[newest.at] = self._add_entry(turn, newest, recall)
+                return f"added; tokens={recall.tokens}; messages={len(recall.messages)}{suffix}"
+            reason = recall
+        return f"skipped; reason={reason}{suffix}"
 
     async def _recall(self, turn: _Turn, question: Question, budget: int) -> Recall | str:
-        """Return what was said earlier about a question, or why there is nothing."""
+        """Return the recall for a question, or the reason why there is none."""
 
         def ask(reservoir: Reservoir, *, recorded: bool = True) -> Recall | Skipped:
             return reservoir.recall(
@@ -171,33 +172,34 @@ class Enricher:
             )
 
         self._last_asked = partial(ask, recorded=False)
-        found = await _within(turn.deadline, self._state.reader.run(ask))
-        if found is None:
+        recall = await _wait_until(turn.deadline, self._state.reader.run(ask))
+        if recall is None:
             return "timeout"
-        return found if isinstance(found, Recall) else found.reason.value
+        return recall if isinstance(recall, Recall) else recall.reason.value
 
-    def _keep(self, turn: _Turn, question: Question, found: Recall) -> LedgerEntry:
-        """Write down what is added, so that it is added again."""
+    def _add_entry(self, turn: _Turn, question: Question, recall: Recall) -> LedgerEntry:
+        """Return a ledger entry for a recall, and queue it to be written."""
         partition, conversation, masked = turn.partition, turn.request.conversation, turn.masked
-        entry = LedgerEntry(question.ordinal, question.id, found.text.strip(), found.tokens, masked)
-        quoted = [message.id for message in found.messages if message.id is not None]
-        self._put += 1
-        clear = self._put % _CLEAR_AFTER == 1
+        text, tokens = recall.text.strip(), recall.tokens
+        entry = LedgerEntry(question.ordinal, question.id, text, tokens, masked)
+        quoted = [message.id for message in recall.messages if message.id is not None]
+        self._put_count += 1
+        expire = self._put_count % _EXPIRE_EVERY == 1
 
         def put(reservoir: Reservoir) -> None:
             ledger, now = reservoir.exchanges.ledger, datetime.now(UTC)
             ledger.put(partition, conversation, entry, quoted, version=turn.version, now=now)
-            if clear:
+            if expire:
                 ledger.expire(partition, masked=masked, now=now)
 
         unwritten = _Unwritten(entry, turn.version)
         self._puts.append(put)
-        written = self._ledger_writes.submit_in_pause(self._put_waiting)
-        self._wait_for(written, (partition, conversation), unwritten)
+        written = self._ledger_writes.submit_in_pause(self._put_queued)
+        self._hold_until_written(written, (partition, conversation), unwritten)
         return entry
 
-    def _put_waiting(self, reservoir: Reservoir) -> None:
-        """Write the entries that wait; the first of several calls finds all of them.
+    def _put_queued(self, reservoir: Reservoir) -> None:
+        """Write all queued entries; if several calls are queued, the first one writes them all.
 
         They are written in one transaction. If that fails, for instance because two servers wait
         for each other's locks, they are written one by one.
@@ -212,10 +214,10 @@ class Enricher:
             for put in puts:
                 put(reservoir)
 
-    def _wait_for(
+    def _hold_until_written(
         self, written: Future[None], conversation: tuple[str, str], unwritten: _Unwritten
     ) -> None:
-        """Remember an entry until it is written, or cannot be."""
+        """Keep an entry in memory until its write has succeeded or failed."""
         entries = self._unwritten.setdefault(conversation, {})
         key = (unwritten.entry.ordinal, unwritten.entry.question)
         entries[key] = unwritten
@@ -230,10 +232,10 @@ class Enricher:
 
     def _why_full(self, request: ParsedRequest, used: int) -> str | None:
         """Return why nothing more may be added to a conversation, or ``None``."""
-        if MOST_OF_CONVERSATION - used < _LEAST:
+        if CONVERSATION_BUDGET - used < _MIN_BUDGET:
             return "enough was added"
         window = request.model and self._state.config.context_window(request.model)
-        if window and request.characters / _CHARACTERS + used >= _FULL * window:
+        if window and request.characters / _CHARACTERS_PER_TOKEN + used >= _FULL * window:
             return "the window is full"
         return None
 
@@ -241,10 +243,10 @@ class Enricher:
         return str(self._state.config.lookup("redact", partition)[0]) != Mode.OFF.value
 
 
-async def _within(deadline: float, work: Awaitable[T]) -> T | None:
-    """Return what work gives; ``None`` if it fails or takes too long."""
-    left = deadline - asyncio.get_running_loop().time()
+async def _wait_until(deadline: float, work: Awaitable[T]) -> T | None:
+    """Return the result of an awaitable; ``None`` if it fails or takes too long."""
+    timeout = deadline - asyncio.get_running_loop().time()
     try:
-        return await asyncio.wait_for(work, max(left, 0.0))
-    except Exception:  # the request goes on without it, whatever it was
+        return await asyncio.wait_for(work, max(timeout, 0.0))
+    except Exception:  # enrichment is optional: forward the request without it
         return None

@@ -1,4 +1,4 @@
-"""Pass a request on to a model, and its answer back, byte for byte and unbuffered."""
+"""Forward a request to a model, and relay its answer byte for byte and unbuffered."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -10,43 +10,43 @@ from starlette.types import Receive, Send
 
 from reservoir_cli.server.proxy.headers import Headers, to_client
 
-#: Seconds to reach a model. How long it thinks is its own affair.
+#: Seconds to connect to a model. Reading has no limit: a model may think for long.
 _TIMEOUT = httpx2.Timeout(None, connect=10.0)
 _LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=32, keepalive_expiry=30.0)
 
 
 class Watcher(Protocol):
-    """Reads an answer along as it passes."""
+    """Read a copy of an answer while it is relayed."""
 
     def start(self, status: int, headers: Mapping[str, str]) -> None:
-        """Begin with the head of the answer."""
+        """Read the status and headers of the answer."""
 
-    def feed(self, piece: bytes) -> None:
-        """Read a piece of its body."""
+    def feed(self, chunk: bytes) -> None:
+        """Read a chunk of its body."""
 
 
 class UpstreamError(Exception):
-    """A model cannot be reached, or broke off before it answered."""
+    """A model cannot be reached, or its connection failed before the end of its answer."""
 
 
 def new_client() -> httpx2.AsyncClient:
-    """Return a client that changes nothing: it follows no redirects and adds no headers."""
+    """Return an HTTP client that follows no redirects."""
     return httpx2.AsyncClient(
         timeout=_TIMEOUT,
         limits=_LIMITS,
         follow_redirects=False,
-        # A proxy of the environment is for models elsewhere.
+        # Models on this machine are never reached through the environment's HTTP proxy.
         mounts=dict.fromkeys(("all://127.0.0.1", "all://localhost", "all://[::1]")),
     )
 
 
 @asynccontextmanager
-async def opened(
+async def open_answer(
     client: httpx2.AsyncClient, method: str, url: str, headers: Headers, body: bytes
 ) -> AsyncIterator[httpx2.Response]:
-    """Yield the answer of a model before its first byte is read.
+    """Send a request, and yield the answer with its body still unread.
 
-    :raises UpstreamError: there is none.
+    :raises UpstreamError: the model cannot be reached.
     """
     try:
         request = httpx2.Request(method, url, headers=headers, content=body)
@@ -65,26 +65,26 @@ async def opened(
 async def relay(
     response: httpx2.Response, extra: Headers, send: Send, watcher: Watcher | None
 ) -> None:
-    """Send an answer to the client as it comes in.
+    """Send an answer to the client as it arrives.
 
     :param extra: headers to add.
-    :raises UpstreamError: it broke off; so must the answer to the client.
+    :raises UpstreamError: the answer was interrupted; interrupt the client's answer, too.
     """
     headers = [*to_client(response.headers.raw), *extra]
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
     if watcher:
         watcher.start(response.status_code, response.headers)
     try:
-        async for piece in response.aiter_raw():
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        async for chunk in response.aiter_raw():
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
             if watcher:
-                watcher.feed(piece)
+                watcher.feed(chunk)
     except httpx2.HTTPError as error:
         raise UpstreamError(type(error).__name__) from None
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def disconnected(receive: Receive) -> None:
-    """Return when the client is gone."""
+async def wait_for_disconnect(receive: Receive) -> None:
+    """Wait until the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass

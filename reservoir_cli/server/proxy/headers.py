@@ -1,10 +1,10 @@
-"""Which headers pass the proxy."""
+"""Select the headers that the proxy forwards."""
 
 from collections.abc import Iterable
 
 Headers = list[tuple[bytes, bytes]]
 
-#: They belong to one connection, not to the request.
+#: Headers of a single connection, which are never forwarded.
 _HOP_BY_HOP = frozenset(
     (
         b"connection",
@@ -18,23 +18,23 @@ _HOP_BY_HOP = frozenset(
         b"upgrade",
     )
 )
-#: The request is written anew: its length may differ, and its answer must be readable.
+#: Headers that the proxy sets itself: the length may change, and answers must not be compressed.
 _OURS = frozenset((b"host", b"content-length", b"accept-encoding", b"expect"))
 _PREFIX = b"x-reservoir-"
 
 
 def to_upstream(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """Return the headers of a request as they go to a model."""
-    kept = [
+    """Return the headers of a request that are sent to a model."""
+    forwarded = [
         (name, value)
         for name, value in _end_to_end(headers)
         if name.lower() not in _OURS and not name.lower().startswith(_PREFIX)
     ]
-    return [*kept, (b"accept-encoding", b"identity")]
+    return [*forwarded, (b"accept-encoding", b"identity")]
 
 
 def to_client(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """Return the headers of an answer as they go to the client."""
+    """Return the headers of an answer that are sent to the client."""
     return [(name.lower(), value) for name, value in _end_to_end(headers)]
 
 

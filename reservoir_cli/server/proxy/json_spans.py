@@ -1,7 +1,7 @@
-"""Where values stand in a JSON text, so that one string can be changed and nothing else.
+"""Find the positions of values in a JSON text, to change one string and no other byte.
 
-Values are read by the standard library's own scanner; only the way down to a string is walked
-here. Whatever is odd raises :class:`OddJSON`, and the text is then left alone.
+The standard library's scanner reads the values; this module only follows the path to a string.
+Anything unusual raises :class:`OddJSON`, and the text is then left unchanged.
 """
 
 import json
@@ -15,11 +15,11 @@ _DECODER = json.JSONDecoder()
 
 
 class OddJSON(ValueError):
-    """A text that is no JSON, or not in a form that can be changed safely."""
+    """A text that is not JSON, or cannot be changed safely."""
 
 
 class Span(NamedTuple):
-    """A value and where it stands."""
+    """A value and its position in the text."""
 
     value: Any
     start: int
@@ -27,10 +27,10 @@ class Span(NamedTuple):
 
 
 class Document(NamedTuple):
-    """An object at the top of a text.
+    """The top-level object of a text.
 
     :param members: its values by key.
-    :param items: the elements of the lists that were asked for, by key.
+    :param items: the elements of the requested lists, by key.
     """
 
     members: dict[str, Span]
@@ -38,15 +38,15 @@ class Document(NamedTuple):
 
 
 def read_document(text: str, *lists: str) -> Document:
-    """Read a text that is one object.
+    """Read a text that is a JSON object.
 
     :param lists: keys whose value is read element by element if it is a list.
-    :raises OddJSON: it is none, or a key of it stands twice.
+    :raises OddJSON: the text is not an object, or has a duplicate key.
     """
     items: dict[str, list[Span]] = {}
     try:
         members = {}
-        at = _skip(text, 0)
+        at = _skip_space(text, 0)
         for key, span in _members(text, at, lists, items):
             if key in members:
                 raise OddJSON(f"two members {key!r}"[:80])
@@ -58,17 +58,17 @@ def read_document(text: str, *lists: str) -> Document:
 
 
 def string_end(text: str, span: Span, *path: str | int) -> int:
-    """Return the position behind the last character of a string, before its closing quote.
+    """Return the position of a string's closing quote.
 
-    :param path: keys and indexes that lead from the value of the span to the string.
-    :raises OddJSON: there is no such string, or a key on the way stands twice.
+    :param path: keys and indexes that lead from the span's value to the string.
+    :raises OddJSON: there is no such string, or a key of the path is duplicate.
     """
     try:
         for step in path:
-            found = [inner for key, inner in _inner(text, span) if key == step]
-            if len(found) != 1:
+            matches = [child for key, child in _children(text, span) if key == step]
+            if len(matches) != 1:
                 raise OddJSON("no single value there")
-            span = found[0]
+            span = matches[0]
         if not isinstance(span.value, str):
             raise OddJSON("no string there")
         return span.end - 1
@@ -76,7 +76,7 @@ def string_end(text: str, span: Span, *path: str | int) -> int:
         raise OddJSON("no string there") from error
 
 
-def _inner(text: str, span: Span) -> Iterator[tuple[str | int, Span]]:
+def _children(text: str, span: Span) -> Iterator[tuple[str | int, Span]]:
     if text[span.start] == "{":
         yield from _members(text, span.start, (), {}, whole=False)
     elif text[span.start] == "[":
@@ -93,54 +93,54 @@ def _members(
 ) -> Iterator[tuple[str, Span]]:
     """Yield the members of an object.
 
-    :param whole: nothing but space may stand behind it.
+    :param whole: whether the object must end the text, but for white space.
     """
     if text[at] != "{":
-        raise OddJSON("no object")
-    at = _skip(text, at + 1)
+        raise OddJSON("not an object")
+    at = _skip_space(text, at + 1)
     while text[at] != "}":
         if text[at] != '"':
             raise OddJSON("no key")
         key, at = scanstring(text, at + 1, True)
-        at = _skip(text, at)
+        at = _skip_space(text, at)
         if text[at] != ":":
             raise OddJSON("no value")
-        at = _skip(text, at + 1)
+        at = _skip_space(text, at + 1)
         if key in lists and text[at] == "[":
             items[key] = list(_elements(text, at))
             at_end = items[key][-1].end if items[key] else at + 1
-            end = _skip(text, at_end) + 1
+            end = _skip_space(text, at_end) + 1
             yield key, Span([item.value for item in items[key]], at, end)
         else:
             value, end = _DECODER.raw_decode(text, at)
             yield key, Span(value, at, end)
-        at = _next(text, end, "}")
-    if whole and _skip(text, at + 1) != len(text):
-        raise OddJSON("something behind the object")
+        at = _next_position(text, end, "}")
+    if whole and _skip_space(text, at + 1) != len(text):
+        raise OddJSON("trailing text")
 
 
 def _elements(text: str, at: int) -> Iterator[Span]:
-    at = _skip(text, at + 1)
+    at = _skip_space(text, at + 1)
     while text[at] != "]":
         value, end = _DECODER.raw_decode(text, at)
         yield Span(value, at, end)
-        at = _next(text, end, "]")
+        at = _next_position(text, end, "]")
 
 
-def _next(text: str, at: int, close: str) -> int:
-    """Return where the next member or element begins, or the end of the object or list."""
-    at = _skip(text, at)
+def _next_position(text: str, at: int, close: str) -> int:
+    """Return the position of the next member or element, or of the closing bracket."""
+    at = _skip_space(text, at)
     if text[at] == close:
         return at
     if text[at] != ",":
         raise OddJSON("no comma")
-    at = _skip(text, at + 1)
+    at = _skip_space(text, at + 1)
     if text[at] == close:
-        raise OddJSON("nothing behind a comma")
+        raise OddJSON("trailing comma")
     return at
 
 
-def _skip(text: str, at: int) -> int:
+def _skip_space(text: str, at: int) -> int:
     match = _SPACE.match(text, at)
     assert match
     return match.end()
@@ -149,10 +149,10 @@ def _skip(text: str, at: int) -> int:
 def insert(text: str, insertions: dict[int, str]) -> str:
     """Insert texts into strings of a JSON text.
 
-    :param insertions: by their positions, as :func:`string_end` returns them.
+    :param insertions: texts by position, as returned by :func:`string_end`.
     """
-    pieces, before = [], 0
+    pieces, last = [], 0
     for at, addition in sorted(insertions.items()):
-        pieces += [text[before:at], json.dumps(addition, ensure_ascii=False)[1:-1]]
-        before = at
-    return "".join([*pieces, text[before:]])
+        pieces += [text[last:at], json.dumps(addition, ensure_ascii=False)[1:-1]]
+        last = at
+    return "".join([*pieces, text[last:]])

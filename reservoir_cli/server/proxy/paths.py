@@ -1,4 +1,4 @@
-"""The paths of the proxy: partition and instance in front, the path of a provider behind."""
+"""Parse the proxy's paths: an optional partition and instance, then a provider's path."""
 
 import re
 from dataclasses import dataclass
@@ -9,19 +9,19 @@ from reservoir_cli.messages import check_name
 
 #: Words that cannot be a partition in a path.
 RESERVED = ("v1", "api", "mcp", "ui", "k", "partition")
-#: The scope in a path: as the original wrote it, or just the two names.
+#: The scope in a path: the original system's form, or just the two names.
 _ORIGINAL = re.compile(r"(?:/v1)?/partition/([^/]+)/instance/([^/]+)(/.*)?")
 _SCOPED = re.compile(r"/([^/]+)/([^/]+)(/(?:v1|api)/.+)")
 _PROVIDER = re.compile(r"/(?:v1|api)/.+")
-#: How a path of the original goes on, which stands behind ``/v1`` already.
+#: The start of a provider's path that lacks ``/v1/``, which the original's form allows.
 _WITHOUT_VERSION = re.compile(r"\A/(?!v1/|api/)")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a path asks for.
+    """A parsed path.
 
-    :param path: of the provider, as it was written: it begins with ``/v1/`` or ``/api/``.
+    :param path: the provider's path, still percent-encoded: starts with ``/v1/`` or ``/api/``.
     """
 
     path: str
@@ -30,7 +30,7 @@ class Target:
 
 
 def parse_path(path: str) -> Target | None:
-    """Return what a path asks for; ``None`` if the proxy has no such path.
+    """Parse a path; return ``None`` if the proxy has no such path.
 
     :param path: percent-encoded, without the query.
     """
@@ -38,14 +38,14 @@ def parse_path(path: str) -> Target | None:
         return None
     if original := _ORIGINAL.fullmatch(path):
         rest = original[3] or ""
-        return _scoped(original[1], original[2], _WITHOUT_VERSION.sub("/v1/", rest, count=1))
+        return _scoped_target(original[1], original[2], _WITHOUT_VERSION.sub("/v1/", rest, count=1))
     scoped = _SCOPED.fullmatch(path)
     if scoped and unquote(scoped[1]) not in RESERVED:
-        return _scoped(scoped[1], scoped[2], scoped[3])
+        return _scoped_target(scoped[1], scoped[2], scoped[3])
     return Target(path) if _PROVIDER.fullmatch(path) else None
 
 
-def _scoped(partition: str, instance: str, path: str) -> Target | None:
+def _scoped_target(partition: str, instance: str, path: str) -> Target | None:
     if not _PROVIDER.fullmatch(path):
         return None
     try:

@@ -1,10 +1,10 @@
-"""What tells the providers' protocols apart: their paths, and the shape of their errors."""
+"""The providers' protocols: their paths, and the shape of their errors."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
-#: Endpoints whose requests are enriched, by path.
+#: Paths whose requests are enriched.
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 COUNT_TOKENS, OLLAMA_CHAT, OLLAMA_GENERATE = (
     "/v1/messages/count_tokens",
@@ -26,7 +26,7 @@ def protocol_of(path: str, headers: Mapping[str, str]) -> str:
 
 
 def error_body(protocol: str, problem: str) -> bytes:
-    """Return an error of ours in the shape that clients of a protocol understand."""
+    """Return one of our errors in the shape that clients of a protocol expect."""
     body: Any = {"error": problem}
     if protocol == "anthropic":
         body = {"type": "error", "error": {"type": "api_error", "message": problem}}

@@ -1,4 +1,4 @@
-"""A request as the proxy understands it: its conversation, its questions, and where they end."""
+"""Parse a request: its conversation, its messages, and the positions of its questions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from reservoir_cli.server.proxy.protocols import (
     OLLAMA_GENERATE,
     RESPONSES,
 )
-from reservoir_cli.server.proxy.question_identity import Question, Walk
+from reservoir_cli.server.proxy.question_identity import IdentityChain, Question
 from reservoir_cli.server.proxy.side_requests import is_side_request
 
-#: The key of a request's messages, by its path.
+#: The key of a request's messages by path.
 LISTS = {
     CHAT: "messages",
     RESPONSES: "input",
@@ -30,13 +30,14 @@ LISTS = {
 
 @dataclass(frozen=True, slots=True)
 class ParsedRequest:
-    """A request, read once.
+    """A parsed request.
 
     :param text: the body.
     :param messages: with their identities in ``source_id``; without instructions.
     :param reply_id: the identity of the answer.
-    :param side: it is no part of a conversation.
-    :param characters: of all texts in it.
+    :param side: whether it is not part of a conversation.
+    :param characters: length of the body.
+    :param named: whether the client gave the id of the conversation.
     """
 
     text: str
@@ -51,10 +52,10 @@ class ParsedRequest:
 
 
 def parse(path: str, body: bytes, headers: Mapping[str, str]) -> ParsedRequest:
-    """Read the body of a request.
+    """Parse the body of a request.
 
     :param path: one of :data:`LISTS`.
-    :raises OddJSON: it cannot be changed safely, or asks nothing.
+    :raises OddJSON: it cannot be changed safely, or contains no question.
     """
     try:
         text = body.decode("utf-8")
@@ -63,23 +64,23 @@ def parse(path: str, body: bytes, headers: Mapping[str, str]) -> ParsedRequest:
     key = LISTS[path]
     document = read_document(text, key)
     values = {name: span.value for name, span in document.members.items()}
-    named = conversation_of(values, headers)
-    walk = Walk(text, named or "")
+    conversation = conversation_of(values, headers)
+    chain = IdentityChain(text, conversation or "")
     if key in document.items:
-        walk.read_list(document.items[key])
+        chain.read_list(document.items[key])
     else:
-        walk.read_string(document, key)
-    if not walk.questions:
+        chain.read_string(document, key)
+    if not chain.questions:
         raise OddJSON("no question")
-    side = is_side_request(values, walk.questions[0].text, walk.questions[-1].text)
+    side = is_side_request(values, chain.questions[0].text, chain.questions[-1].text)
     return ParsedRequest(
         text,
-        named or f"proxy-{walk.questions[0].id[:32]}",
+        conversation or f"proxy-{chain.questions[0].id[:32]}",
         values["model"] if isinstance(values.get("model"), str) else None,
-        tuple(walk.questions),
-        tuple(walk.messages),
-        walk.next_id(),
+        tuple(chain.questions),
+        tuple(chain.messages),
+        chain.next_id(),
         side or path == COUNT_TOKENS,
         len(text),
-        named is not None,
+        conversation is not None,
     )

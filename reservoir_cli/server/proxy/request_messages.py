@@ -1,4 +1,4 @@
-"""What a request says: its messages without what clients and the proxy add to them."""
+"""Read the messages of a request, without the text that clients and the proxy add to them."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -8,25 +8,25 @@ from typing import Any
 from reservoir_cli.messages import Message, ToolCall, call_from_dict
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.content_blocks import content_text
-from reservoir_cli.transfer.skip_proxied import normal
+from reservoir_cli.transfer.skip_proxied import normalise
 
 _SYSTEM = ("system", "developer")
 
 
-def of_element(element: Any) -> list[Message]:
-    """Return the messages of an element of a request's list; none of what is no message.
+def read_element(element: Any) -> list[Message]:
+    """Return the messages of one element of a request's list; none if it is not a message.
 
-    It is an element of any of the four protocols: they differ in tool calls and their results.
+    All four protocols are handled together: they differ only in tool calls and results.
     """
     if not isinstance(element, dict):
         return []
     try:
-        return [message for message in _read(element) if _says(message)]
+        return [message for message in _read(element) if _has_content(message)]
     except ValueError:
         return []
 
 
-def _says(message: Message) -> bool:
+def _has_content(message: Message) -> bool:
     if message.role == "system":
         return False
     return bool(message.content or message.tool_calls or message.role == "tool")
@@ -46,15 +46,15 @@ def _read(element: dict[str, Any]) -> Iterator[Message]:
         calls = [call_from_dict(call) for call in element["tool_calls"]]
         yield Message("assistant", _text(element.get("content")), tool_calls=tuple(calls))
     elif role in ("user", "assistant"):
-        yield from map(_normal, content_blocks.messages(role, element.get("content"), None))
+        yield from map(_normalise, content_blocks.messages(role, element.get("content"), None))
 
 
-def _normal(message: Message) -> Message:
-    return replace(message, content=normal(message.content))
+def _normalise(message: Message) -> Message:
+    return replace(message, content=normalise(message.content))
 
 
 def _text(content: Any) -> str:
-    return normal(content_text(content))
+    return normalise(content_text(content))
 
 
 def _id(element: dict[str, Any], key: str) -> str | None:
@@ -71,29 +71,29 @@ def _response_call(element: dict[str, Any]) -> ToolCall:
     )
 
 
-def joined(messages: Iterable[Message]) -> Iterator[Message]:
-    """Join neighbouring replies: some protocols list a reply's text and calls one by one."""
-    before: Message | None = None
+def join_replies(messages: Iterable[Message]) -> Iterator[Message]:
+    """Join adjacent assistant messages: some protocols list a reply's text and calls separately."""
+    previous: Message | None = None
     for message in messages:
-        if before and before.role == message.role == "assistant":
-            content = "\n\n".join(filter(None, (before.content, message.content)))
-            calls = before.tool_calls + message.tool_calls
-            before = Message("assistant", content, tool_calls=calls)
+        if previous and previous.role == message.role == "assistant":
+            content = "\n\n".join(filter(None, (previous.content, message.content)))
+            calls = previous.tool_calls + message.tool_calls
+            previous = Message("assistant", content, tool_calls=calls)
             continue
-        if before:
-            yield before
-        before = message
-    if before:
-        yield before
+        if previous:
+            yield previous
+        previous = message
+    if previous:
+        yield previous
 
 
 def is_system(element: Any) -> bool:
-    """Return whether an element is an instruction, which may stand behind a question."""
+    """Return whether an element is an instruction; one may follow the newest question."""
     return isinstance(element, dict) and element.get("role") in _SYSTEM
 
 
 def text_of(content: Any) -> str:
-    """Return the text of a content, whatever it is."""
+    """Return the text of a message's content; ``""`` if it is malformed."""
     try:
         return content_text(content)
     except ValueError:

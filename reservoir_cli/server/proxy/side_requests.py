@@ -1,4 +1,4 @@
-"""Requests that a client makes for itself, such as for the title of a conversation."""
+"""Recognise requests that a client makes for itself, such as for a conversation's title."""
 
 import re
 from collections.abc import Mapping
@@ -6,35 +6,36 @@ from typing import Any
 
 from reservoir_cli.server.proxy import request_messages
 
-#: What a client asks for itself, such as the title of a conversation.
+#: System prompts of such requests.
 _SIDE = re.compile(
     r"(?is)\btitle generator\b|\b(?:generate|write|create|produce)\b[^.\n]{0,60}\btitle\b"
     r"|\bisNewTopic\b"
 )
 _TASK = re.compile(r"(?s)\s*### Task:\s")
-#: What opencode asks first, in a message of its own.
+#: The first message of opencode's title requests.
 _TITLE = re.compile(r"\s*Generate a title for this conversation:\s*")
-_LOOKED_AT = 1_000
+#: Characters of the system prompt that are searched.
+_SEARCHED = 1_000
 
 
 def is_side_request(values: Mapping[str, Any], first: str, newest: str) -> bool:
-    """Return whether a client asks for itself: for a title, or only whether a model is there.
+    """Return whether a request only asks for a title, or checks that a model is available.
 
-    :param first: its first question; ``newest``, its last.
+    :param first: its first question.
+    :param newest: its last question.
     """
     for key in ("max_tokens", "max_completion_tokens", "max_output_tokens"):
         if isinstance(values.get(key), int) and values[key] <= 1:
             return True
-    system = _system_of(values)[:_LOOKED_AT]
+    system = _system_prompt(values)[:_SEARCHED]
     return bool(_SIDE.search(system) or _TASK.match(newest) or _TITLE.fullmatch(first))
 
 
-def _system_of(values: Mapping[str, Any]) -> str:
-    listed = [values.get("system"), values.get("instructions")]
+def _system_prompt(values: Mapping[str, Any]) -> str:
+    contents = [values.get("system"), values.get("instructions")]
     for key in ("messages", "input"):
         elements = values.get(key)
         if isinstance(elements, list):
-            listed += [
-                each.get("content") for each in elements[:3] if request_messages.is_system(each)
-            ]
-    return "\n".join(request_messages.text_of(value) for value in listed)
+            first = elements[:3]
+            contents += [item.get("content") for item in first if request_messages.is_system(item)]
+    return "\n".join(map(request_messages.text_of, contents))

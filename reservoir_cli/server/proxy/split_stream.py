@@ -1,94 +1,94 @@
-"""Take a stream apart into JSON values: server-sent events, lines of JSON, or one document."""
+"""Split a stream into JSON values: server-sent events, JSON lines, or a single document."""
 
 import json
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-#: Bytes of an answer that are read along; a larger one passes all the same, but is not stored.
-LARGEST = 32 << 20
+#: The largest answer in bytes that is read; a larger one is still relayed, but not stored.
+MAX_BYTES = 32 << 20
 
 
 class Unreadable(Exception):
-    """An answer that cannot be read along."""
+    """An answer that cannot be parsed."""
 
 
 class Reader:
-    """Reads an answer along, piece by piece.
+    """Parse an answer chunk by chunk.
 
-    :param take: called with each JSON value.
+    :param on_value: called with each JSON value.
     """
 
-    def __init__(self, content_type: str, encoding: str, take: Callable[[Any], None]) -> None:
-        self._take, self._buffer, self._size = take, bytearray(), 0
-        self._inflate = _inflater(encoding)
+    def __init__(self, content_type: str, encoding: str, on_value: Callable[[Any], None]) -> None:
+        self._on_value, self._buffer, self._size = on_value, bytearray(), 0
+        self._decode = _decoder(encoding)
         kind = content_type.partition(";")[0].strip().lower()
         self._events = kind == "text/event-stream"
         self._lines = self._events or "ndjson" in kind or "jsonl" in kind
         self._data: list[bytes] = []
 
-    def feed(self, piece: bytes) -> None:
-        """Read a piece as it came.
+    def feed(self, chunk: bytes) -> None:
+        """Parse the next chunk.
 
-        :raises Unreadable: it is too much, or damaged.
+        :raises Unreadable: the answer is too large or damaged.
         """
         try:
-            piece = self._inflate(piece)
+            chunk = self._decode(chunk)
         except zlib.error:
             raise Unreadable from None
-        self._size += len(piece)
-        if self._size > LARGEST:
+        self._size += len(chunk)
+        if self._size > MAX_BYTES:
             raise Unreadable
-        self._buffer += piece
+        self._buffer += chunk
         if self._lines:
-            for line in self._whole_lines():
-                self._line(line)
+            for line in self._take_lines():
+                self._read_line(line)
 
     def end(self) -> None:
-        """Read what is left at the end."""
+        """Parse the rest of the buffer."""
         rest, self._buffer = bytes(self._buffer), bytearray()
         if not self._lines:
-            self._value(rest)
+            self._read_value(rest)
             return
         if rest:
-            self._line(rest)
+            self._read_line(rest)
         if self._events:
-            self._line(b"")
+            self._read_line(b"")
 
-    def _whole_lines(self) -> Iterator[bytes]:
-        """Take the lines that have ended off the buffer; one may end in CR, LF or both."""
+    def _take_lines(self) -> Iterator[bytes]:
+        """Remove the complete lines from the buffer; a line ends in CR, LF or both."""
         end = max(self._buffer.rfind(b"\n"), self._buffer.rfind(b"\r", 0, -1))
         if end < 0:
             return
-        whole = bytes(self._buffer[: end + 1])
+        lines = bytes(self._buffer[: end + 1])
         del self._buffer[: end + 1]
-        yield from whole.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")[:-1]
+        yield from lines.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")[:-1]
 
-    def _line(self, line: bytes) -> None:
+    def _read_line(self, line: bytes) -> None:
         if not self._events:
-            self._value(line)
+            self._read_value(line)
         elif not line:
-            self._value(b"\n".join(self._data))
+            self._read_value(b"\n".join(self._data))
             self._data.clear()
         elif line.startswith(b"data:"):
             self._data.append(line[5:].removeprefix(b" "))
 
-    def _value(self, data: bytes) -> None:
+    def _read_value(self, data: bytes) -> None:
         if not data.strip() or data.strip() == b"[DONE]":
             return
         try:
             value = json.loads(data)
         except (ValueError, RecursionError):
             return
-        self._take(value)
+        self._on_value(value)
 
 
-def _inflater(encoding: str) -> Callable[[bytes], bytes]:
-    """Return what decodes an encoding that was sent although none was asked for."""
+def _decoder(encoding: str) -> Callable[[bytes], bytes]:
+    """Return a decoder for an encoding, in case a model ignores that we asked for none."""
     encoding = encoding.strip().lower()
     if encoding in ("", "identity"):
         return bytes
     if encoding not in ("gzip", "x-gzip", "deflate"):
         raise Unreadable
-    machine = zlib.decompressobj(zlib.MAX_WBITS | 32)
-    return lambda piece: machine.decompress(piece, LARGEST)
+    inflater = zlib.decompressobj(zlib.MAX_WBITS | 32)
+    return lambda chunk: inflater.decompress(chunk, MAX_BYTES)

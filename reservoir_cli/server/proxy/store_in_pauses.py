@@ -1,4 +1,4 @@
-"""Store what passed the proxy in a pause between questions, and embed it."""
+"""Store the proxy's exchanges while no question is being answered, and embed them."""
 
 import time
 from collections import Counter, deque
@@ -15,7 +15,7 @@ from reservoir_cli.transfer.store_exchange import Exchange
 
 
 class _Waiting(NamedTuple):
-    """An exchange that is to be stored, when it ended, and that by the monotonic clock."""
+    """A queued exchange, and when it ended by the wall clock and by the monotonic clock."""
 
     exchange: Exchange
     now: datetime
@@ -23,9 +23,9 @@ class _Waiting(NamedTuple):
 
 
 class ExchangeQueue:
-    """Exchanges that are to be stored: all that wait are stored, then embedded, together.
+    """A queue of exchanges, which are stored and then embedded in batches.
 
-    :param on_embedded: called in another thread.
+    :param on_embedded: called in another thread after a batch was embedded.
     """
 
     def __init__(self, state: ServerState, on_embedded: Callable[[], None]) -> None:
@@ -34,31 +34,31 @@ class ExchangeQueue:
         self._waiting: deque[_Waiting] = deque()
 
     def add(self, exchange: Exchange) -> None:
-        """Store an exchange that has just ended as soon as there is time."""
+        """Queue an exchange that has just ended."""
         self._waiting.append(_Waiting(exchange, datetime.now(UTC), time.monotonic()))
-        self._writer.submit_in_pause(self._store_waiting)
+        self._writer.submit_in_pause(self._store_queued)
 
-    def _store_waiting(self, reservoir: Reservoir) -> None:
-        """Store what waits; the first of several calls finds all of it."""
+    def _store_queued(self, reservoir: Reservoir) -> None:
+        """Store all queued exchanges; if several calls are queued, the first one stores them."""
         added, oldest = Counter[Scope](), time.monotonic()
         try:
-            for waiting, count in self._stored(reservoir):
+            for waiting, count in self._store_each(reservoir):
                 added[waiting.exchange.scope] += count
                 oldest = min(oldest, waiting.since)
         finally:
             for scope, count in (+added).items():
                 self._embed(scope, count, oldest)
 
-    def _stored(self, reservoir: Reservoir) -> Iterator[tuple[_Waiting, int]]:
-        """Store what waits, and yield each exchange with how many of its messages were added.
+    def _store_each(self, reservoir: Reservoir) -> Iterator[tuple[_Waiting, int]]:
+        """Store the queued exchanges, and yield each with the number of messages added.
 
-        Several are stored in one transaction: after each one questions would compute again what
-        they keep. If that fails, they are stored one by one.
+        A batch is stored in one transaction, since each transaction invalidates the caches of
+        questions. If that fails, the exchanges are stored one by one.
         """
-        together, counts = list(self._waiting), list[int]()
-        if len(together) > 1:
+        batch, counts = list(self._waiting), list[int]()
+        if len(batch) > 1:
             with suppress(Exception):
-                counts = _store_together(reservoir, together)
+                counts = _store_batch(reservoir, batch)
         for count in counts:
             yield self._waiting.popleft(), count
         while self._waiting:
@@ -68,9 +68,9 @@ class ExchangeQueue:
     def _store(self, reservoir: Reservoir, waiting: _Waiting) -> int:
         """Store an exchange; return how many messages were added.
 
-        The text of a foreign error might quote it.
+        Of other libraries' errors only the type is logged: their texts might quote messages.
 
-        :raises StoreError: it could not be stored, nor can others over this connection.
+        :raises StoreError: the connection is no longer usable.
         """
         try:
             return reservoir.exchanges.store(waiting.exchange, waiting.now)
@@ -88,11 +88,11 @@ class ExchangeQueue:
             reservoir.indexer.embed_added(scope, count)
             self._on_embedded()
 
-        with suppress(RuntimeError):  # the server ends
+        with suppress(RuntimeError):  # the server is stopping
             self._embedder.submit_in_pause(embed, since)
 
 
-def _store_together(reservoir: Reservoir, together: Sequence[_Waiting]) -> list[int]:
-    """Store exchanges, or none of them; return how many messages each added."""
+def _store_batch(reservoir: Reservoir, batch: Sequence[_Waiting]) -> list[int]:
+    """Store exchanges in one transaction; return how many messages each added."""
     with reservoir.store.write():
-        return [reservoir.exchanges.store(each.exchange, each.now) for each in together]
+        return [reservoir.exchanges.store(waiting.exchange, waiting.now) for waiting in batch]

@@ -1,10 +1,10 @@
-"""Read an answer along as it passes, and store the exchange when it has ended."""
+"""Read a copy of an answer while it is relayed, and store the exchange when it has ended."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.server.proxy.collect_answer import Answer, taker
+from reservoir_cli.server.proxy.collect_answer import Answer, collector_for
 from reservoir_cli.server.proxy.request import ParsedRequest
 from reservoir_cli.server.proxy.split_stream import Reader, Unreadable
 from reservoir_cli.server.proxy.store_in_pauses import ExchangeQueue
@@ -13,12 +13,12 @@ from reservoir_cli.transfer.store_exchange import Exchange
 
 
 class Listener:
-    """Listens to one answer.
+    """Read one answer.
 
-    :param writer: records what the provider counts.
-    :param queue: stores what was said.
-    :param place: partition and instance to store it in.
-    :param storing: keep what is said; else only what the provider counts.
+    :param writer: records the provider's token counts.
+    :param queue: stores the exchange.
+    :param scope: the partition and instance to store it in.
+    :param storing: whether to store the exchange; otherwise only the counts are recorded.
     """
 
     def __init__(
@@ -27,39 +27,39 @@ class Listener:
         queue: ExchangeQueue,
         path: str,
         request: ParsedRequest,
-        place: tuple[str, str],
+        scope: tuple[str, str],
         *,
         storing: bool,
     ) -> None:
         self._storing = storing
         self._writer, self._queue, self._path = writer, queue, path
-        self._request, self._scope = request, Scope(*place)
+        self._request, self._scope = request, Scope(*scope)
         self._answer = Answer()
         self._reader: Reader | None = None
 
     def start(self, status: int, headers: Mapping[str, str]) -> None:
-        """Begin with the head of the answer; an error's body is not read."""
-        take = taker(self._path, self._answer)
-        if status != 200 or take is None:
+        """Choose a reader by the status and headers; the body of an error is not read."""
+        collect = collector_for(self._path, self._answer)
+        if status != 200 or collect is None:
             return
         try:
             self._reader = Reader(
-                headers.get("content-type", ""), headers.get("content-encoding", ""), take
+                headers.get("content-type", ""), headers.get("content-encoding", ""), collect
             )
         except Unreadable:
             return
 
-    def feed(self, piece: bytes) -> None:
-        """Read a piece of the answer; never fails."""
+    def feed(self, chunk: bytes) -> None:
+        """Read a chunk of the answer; never raise."""
         if self._reader is None:
             return
         try:
-            self._reader.feed(piece)
-        except Exception:  # the answer passes, whatever is in it
+            self._reader.feed(chunk)
+        except Exception:  # whatever is wrong with the answer, it must still be relayed
             self._reader = None
 
     def finish(self) -> list[str]:
-        """Store the exchange; return words for the log."""
+        """Queue the exchange to be stored; return notes for the log."""
         if self._reader is None:
             return []
         try:
@@ -67,14 +67,14 @@ class Listener:
             exchange = self._exchange()
         except Exception:
             return ["not stored"]
-        words = self._count()
+        notes = self._record_counts()
         if exchange is None or not self._storing:
-            return words
+            return notes
         self._queue.add(exchange)
-        return [*words, "cut" if exchange.partial else "stored"]
+        return [*notes, "cut" if exchange.partial else "stored"]
 
-    def _count(self) -> list[str]:
-        """Record how much of the request the provider had in its cache; return it for the log."""
+    def _record_counts(self) -> list[str]:
+        """Record how many request tokens came from the provider's cache; return log notes."""
         tokens, cached = self._answer.tokens, self._answer.cached
         if cached is None:
             return []

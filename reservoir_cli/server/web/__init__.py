@@ -1,8 +1,8 @@
-"""The page: conversations, the window of a question, and what contexts took.
+"""The web page: conversations, the context window of a question, and usage over time.
 
-``access`` lets sessions in, ``views`` has the routes, ``conversations``, ``window`` and ``usage``
-ask the store, and ``templates`` and ``static`` are what a browser gets. Host, Origin and site are
-checked before by the server.
+``access`` checks sessions, ``views`` handles the routes, ``conversations``, ``window`` and
+``usage`` query the store, and ``templates`` and ``static`` are sent to the browser. The server has
+checked Host, Origin and ``Sec-Fetch-Site`` before.
 """
 
 from collections.abc import Sequence

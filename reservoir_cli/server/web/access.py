@@ -1,4 +1,4 @@
-"""The door of the page: headers of every answer, and the session that every view asks for."""
+"""Restrict the page to sessions, and set the security headers of every response."""
 
 import secrets
 from collections.abc import Awaitable, Callable
@@ -14,10 +14,10 @@ from reservoir_cli.server.web.rendering import render
 from reservoir_cli.server.web.sessions import Session, Sessions
 
 COOKIE = "reservoir_session"
-#: Bytes of a form, which holds names and numbers.
-_LARGEST_FORM = 64 * 1024
-_MOST_FIELDS = 200
-#: Nothing runs, and nothing is loaded, but what the server itself serves as a file.
+#: The largest form in bytes; forms hold names and numbers.
+_MAX_FORM = 64 * 1024
+_MAX_FIELDS = 200
+#: The page runs and loads only files of this server.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
@@ -39,27 +39,27 @@ Form = dict[str, str]
 
 
 @dataclass(slots=True)
-class Page:
-    """What the page of one server remembers; ``app.state.page``.
+class PageState:
+    """The state of one server's page; ``app.state.page``.
 
-    :param violations: how often a browser reported that the policy stopped something.
+    :param violations: the number of policy violations that browsers reported.
     """
 
     sessions: Sessions = field(default_factory=Sessions)
     violations: int = 0
 
 
-def page_of(request: Request) -> Page:
-    """Return what the page of this server remembers."""
+def page_of(request: Request) -> PageState:
+    """Return the state of this server's page."""
     state = request.app.state
     if not hasattr(state, "page"):
-        state.page = Page()
-    page: Page = state.page
+        state.page = PageState()
+    page: PageState = state.page
     return page
 
 
 def open_to_all(view: View) -> View:
-    """Serve a view that shows nothing of the store."""
+    """Serve a view to everyone; it must not show anything from the store."""
 
     async def answer(request: Request) -> Response:
         response = await view(request)
@@ -81,7 +81,7 @@ def for_sessions(view: View) -> View:
             if request.method == "POST":
                 request.state.form = form = await read_form(request)
                 if not secrets.compare_digest(form.get("csrf", "").encode(), session.csrf.encode()):
-                    return problem(request, 403, "This form is not of this page, or too old.")
+                    return problem(request, 403, "This form has expired. Reload the page.")
             return await view(request)
         except UsageError as error:
             return problem(request, 400, error.message, error.hint)
@@ -94,28 +94,28 @@ def for_sessions(view: View) -> View:
 
 
 async def read_form(request: Request) -> Form:
-    """Return the fields of a form; of a body that is no form, none."""
+    """Return the fields of a form; none if the body is not a form."""
     if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
         return {}
     body = await _read_body(request)
     try:
-        return dict(parse_qsl(body.decode("ascii"), max_num_fields=_MOST_FIELDS))
+        return dict(parse_qsl(body.decode("ascii"), max_num_fields=_MAX_FIELDS))
     except ValueError:
         return {}
 
 
 async def _read_body(request: Request) -> bytes:
-    """Return a body, or nothing if it is too large for a form."""
+    """Return a body; ``b""`` if it is too large for a form."""
     body = b""
     async for chunk in request.stream():
         body += chunk
-        if len(body) > _LARGEST_FORM:
+        if len(body) > _MAX_FORM:
             return b""
     return body
 
 
 def problem(request: Request, status: int, message: str, hint: str | None = None) -> Response:
-    """Return a page that says what is wrong."""
+    """Return an error page."""
     return render(request, "error.html", status_code=status, message=message, hint=hint)
 
 
@@ -125,14 +125,14 @@ def _session_of(request: Request) -> Session | None:
 
 
 async def make_code(request: Request) -> Response:
-    """Make a one-time code for a program that knows the token."""
+    """Return a one-time code to a program that knows the token."""
     return Response(page_of(request).sessions.new_code(), media_type="text/plain")
 
 
 async def enter(request: Request) -> Response:
-    """Show the form that redeems a code; redeem it when the form is sent.
+    """Show the form that redeems a code; redeem the code when the form is submitted.
 
-    Only the form redeems it: what merely looks at an address, as previews do, uses up nothing.
+    A GET never redeems it, so that link previews do not use it up.
     """
     if request.method != "POST":
         return render(request, "enter_code.html", code=request.query_params.get("code", ""))
@@ -154,6 +154,6 @@ async def leave(request: Request) -> Response:
 
 
 async def count_violation(request: Request) -> Response:
-    """Count a report that the policy stopped something; its text is not read."""
+    """Count a report of a policy violation, without reading it."""
     page_of(request).violations += 1
     return Response(status_code=204)

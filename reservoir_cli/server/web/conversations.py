@@ -1,4 +1,4 @@
-"""The view of conversations: a list that is filtered and searched, and one conversation."""
+"""Read the conversations view: the filtered or searched list, and a single conversation."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from reservoir_cli.messages import Key, Role, Scope, StoredMessage, call_text, p
 from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
-from reservoir_cli.server.web.markdown import LONGEST, to_html
-from reservoir_cli.server.web.query_parameters import MissingError, Wanted
+from reservoir_cli.server.web.markdown import MAX_RENDERED, to_html
+from reservoir_cli.server.web.query_parameters import ListQuery, MissingError
 from reservoir_cli.server.web.rendering import visible
 
-#: Conversations, hits and messages of a page.
+#: Conversations, hits and messages per page.
 CONVERSATIONS, HITS, MESSAGES = 50, 50, 50
-#: Characters of a hit.
+#: Characters of a hit's snippet.
 _SNIPPET = 280
-#: Partition, instance, and conversation: ``None`` for what an instance has outside of any.
+#: Partition, instance and conversation; ``None`` for messages outside of any conversation.
 Thread = tuple[str, str, str | None]
 
 
@@ -28,8 +28,8 @@ class Item:
     """A conversation of the list.
 
     :param title: ``None`` for the messages of an instance that are in no conversation.
-    :param messages: how many of its messages pass the filter.
-    :param last: when the last of them was said.
+    :param messages: how many of its messages match the filter.
+    :param last: the time of the last of them.
     """
 
     partition: str
@@ -46,14 +46,14 @@ class Listing:
     """A page of the list: conversations, or hits of a search."""
 
     items: Sequence[Item]
-    hits: "Sequence[Found]"
+    hits: "Sequence[HitSnippet]"
     total: int
     pages: int
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A message that a search found, and its best part in pieces: (text, is it a word)."""
+class HitSnippet:
+    """A search hit, and its snippet in pieces: (text, whether it is a matching word)."""
 
     message: StoredMessage
     title: str | None
@@ -61,10 +61,11 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A message as a conversation shows it.
+class ShownMessage:
+    """A message as the page shows it.
 
-    :param html: its text, if it is not shown as it is.
+    :param html: its rendered text; ``None`` if it is shown as plain text.
+    :param text: plain text to show, such as tool calls.
     :param rest: how many characters are left out.
     """
 
@@ -75,36 +76,36 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class ConversationPage:
     """A page of a conversation."""
 
     thread: Thread
     title: str | None
-    said: Sequence[Said]
+    messages: Sequence[ShownMessage]
     first: int
     total: int
-    page: int
+    number: int
     pages: int
 
 
-def list_or_search(reservoir: Reservoir, wanted: Wanted) -> Listing:
-    """Return conversations, the newest first; or with a text, the messages that fit it best."""
-    return _search(reservoir, wanted) if wanted.text else _list(reservoir, wanted)
+def list_or_search(reservoir: Reservoir, query: ListQuery) -> Listing:
+    """Return the conversations, newest first; or if the query has a text, its best matches."""
+    return _search(reservoir, query) if query.text else _list(reservoir, query)
 
 
-def _search(reservoir: Reservoir, wanted: Wanted) -> Listing:
+def _search(reservoir: Reservoir, query: ListQuery) -> Listing:
     hits = reservoir.search(
-        wanted.text, limit=HITS, scope=wanted.scope, where=wanted.where, passages=True
+        query.text, limit=HITS, scope=query.scope, where=query.where, passages=True
     )
-    return Listing((), [_found(hit) for hit in hits], len(hits), 1)
+    return Listing((), [_hit_snippet(hit) for hit in hits], len(hits), 1)
 
 
-def _found(hit: Hit) -> Found:
+def _hit_snippet(hit: Hit) -> HitSnippet:
     text, words = choose_part(plain_text(hit.message), hit.words, hit.passage, _SNIPPET)
-    return Found(hit.message, hit.title, list(_pieces(text, words)))
+    return HitSnippet(hit.message, hit.title, list(_split_words(text, words)))
 
 
-def _pieces(text: str, words: Iterable[tuple[int, int]]) -> Iterable[tuple[str, bool]]:
+def _split_words(text: str, words: Iterable[tuple[int, int]]) -> Iterable[tuple[str, bool]]:
     end = 0
     for start, stop in words:
         if start >= end:
@@ -114,34 +115,35 @@ def _pieces(text: str, words: Iterable[tuple[int, int]]) -> Iterable[tuple[str, 
     yield visible(text[end:]), False
 
 
-def _list(reservoir: Reservoir, wanted: Wanted) -> Listing:
-    threads = reservoir.lookup.threads(wanted.scope, wanted.where)
-    known = {summary.thread: summary for summary in reservoir.conversations(wanted.scope)}
-    loose = [Key(thread[0], ids[-1]) for thread, ids in threads.items() if thread not in known]
-    ends = {message.key: message for message in reservoir.messages(loose)} if loose else {}
+def _list(reservoir: Reservoir, query: ListQuery) -> Listing:
+    threads = reservoir.lookup.threads(query.scope, query.where)
+    summaries = {summary.thread: summary for summary in reservoir.conversations(query.scope)}
+    ends = [Key(thread[0], ids[-1]) for thread, ids in threads.items() if thread not in summaries]
+    last_messages = {message.key: message for message in reservoir.messages(ends)} if ends else {}
     items = []
     for thread, ids in threads.items():
-        if about := known.get(thread):
-            title, source, last = about.conversation.title, about.conversation.source, about.last
-        elif end := ends.get(Key(thread[0], ids[-1])):
-            title, source, last = None, end.source, end.created_at
-        else:  # deleted since
+        if summary := summaries.get(thread):
+            conversation, last = summary.conversation, summary.last
+            title, source = conversation.title, conversation.source
+        elif message := last_messages.get(Key(thread[0], ids[-1])):
+            title, source, last = None, message.source, message.created_at
+        else:  # deleted meanwhile
             continue
         items.append(Item(*thread, title, source, len(ids), last))
     items.sort(key=attrgetter("last"), reverse=True)
-    pages = _pages(len(items), CONVERSATIONS)
-    start = (min(wanted.page, pages) - 1) * CONVERSATIONS
+    pages = _count_pages(len(items), CONVERSATIONS)
+    start = (min(query.page, pages) - 1) * CONVERSATIONS
     return Listing(items[start : start + CONVERSATIONS], (), len(items), pages)
 
 
-def _pages(count: int, size: int) -> int:
+def _count_pages(count: int, size: int) -> int:
     return max(1, -(-count // size))
 
 
 def find_message(reservoir: Reservoir, partition: str, number: int) -> StoredMessage:
     """Return a message by its id.
 
-    :raises ReservoirError: it is not there, or no longer.
+    :raises MissingError: the message does not exist.
     """
     for message in reservoir.messages([Key(partition, number)]):
         return message
@@ -150,56 +152,57 @@ def find_message(reservoir: Reservoir, partition: str, number: int) -> StoredMes
 
 def read_thread(
     reservoir: Reservoir, thread: Thread, page: int | None, at: int | None = None
-) -> Talk:
-    """Return a page of a conversation; the last one if none is named.
+) -> ConversationPage:
+    """Return a page of a conversation; by default the last one.
 
-    :param at: the id of a message; its page is returned.
-    :raises MissingError: there is no such conversation.
+    :param at: the id of a message; return the page that contains it.
+    :raises MissingError: the conversation does not exist.
     """
     partition, ids = thread[0], ids_of(reservoir, thread)
     if not ids:
         raise MissingError("there is no such conversation")
-    pages = _pages(len(ids), MESSAGES)
+    pages = _count_pages(len(ids), MESSAGES)
     if at in ids:
         page = ids.index(at) // MESSAGES + 1
     page = min(page or pages, pages)
     start = (page - 1) * MESSAGES
     keys = [Key(partition, number) for number in ids[start : start + MESSAGES]]
-    said = [show(message) for message in reservoir.messages(keys)]
-    return Talk(thread, _title(reservoir, thread), said, start + 1, len(ids), page, pages)
+    messages = [show(message) for message in reservoir.messages(keys)]
+    title = _find_title(reservoir, thread)
+    return ConversationPage(thread, title, messages, start + 1, len(ids), page, pages)
 
 
 def ids_of(reservoir: Reservoir, thread: Thread) -> Sequence[int]:
-    """Return the ids of a conversation's messages, in order of time."""
+    """Return the ids of a conversation's messages in chronological order."""
     threads = reservoir.lookup.threads(Scope(*thread[:2]), Filter(conversation_id=thread[2]))
     return threads.get(thread, ())
 
 
-def _title(reservoir: Reservoir, thread: Thread) -> str | None:
+def _find_title(reservoir: Reservoir, thread: Thread) -> str | None:
     """Return the title of a conversation; ``None`` for messages outside of one."""
     if thread[2] is None:
         return None
     summaries = reservoir.conversations(Scope(*thread[:2]))
-    titles = (about.conversation.title for about in summaries if about.thread == thread)
+    titles = (summary.conversation.title for summary in summaries if summary.thread == thread)
     return next(titles, None) or thread[2]
 
 
-def show(message: StoredMessage, *, whole: bool = False) -> Said:
-    """Return a message as it is shown: Markdown rendered, results of tools as they are.
+def show(message: StoredMessage, *, whole: bool = False) -> ShownMessage:
+    """Prepare a message to be shown: Markdown is rendered, tool results are plain text.
 
-    :param whole: all of it, as it is.
+    :param whole: show the complete message as plain text.
     """
     calls = "\n".join(map(call_text, message.tool_calls))
     text = message.content if whole or message.role is Role.TOOL else ""
     if whole:
-        return Said(message, None, visible("\n".join(filter(None, (text, calls)))), 0)
+        return ShownMessage(message, None, visible("\n".join(filter(None, (text, calls)))), 0)
     html = None if message.role is Role.TOOL else to_html(message.content)
-    shown = visible("\n".join(filter(None, (text[:LONGEST], calls[:LONGEST]))))
-    return Said(message, html, shown, max(0, len(message.content) - LONGEST))
+    shown = visible("\n".join(filter(None, (text[:MAX_RENDERED], calls[:MAX_RENDERED]))))
+    return ShownMessage(message, html, shown, max(0, len(message.content) - MAX_RENDERED))
 
 
 def forget(reservoir: Reservoir, thread: Thread) -> int:
-    """Delete a conversation for good; return how many messages it had."""
+    """Delete a conversation permanently; return how many messages it had."""
     ids = ids_of(reservoir, thread)
     reservoir.forget([Key(thread[0], number) for number in ids])
     return len(ids)

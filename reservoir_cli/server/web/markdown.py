@@ -1,4 +1,4 @@
-"""Messages as HTML: Markdown is rendered, HTML in it is text, and the result is sanitised."""
+"""Render messages as HTML: Markdown is converted, HTML is escaped, and the result is sanitised."""
 
 from collections.abc import MutableMapping, Sequence
 from functools import cache
@@ -13,11 +13,11 @@ from markupsafe import Markup
 
 from reservoir_cli.server.web.rendering import visible
 
-#: Characters of a message that are rendered; the rest is a link away.
-LONGEST = 20_000
-#: Characters of a block of code that is coloured.
-_LONGEST_CODE = 10_000
-#: Languages that are coloured, by what people write behind a fence.
+#: Characters of a message that are rendered; a link leads to the rest.
+MAX_RENDERED = 20_000
+#: The longest code block in characters that is highlighted.
+_MAX_CODE = 10_000
+#: Languages that are highlighted, as named after a code fence.
 _LANGUAGES = frozenset(
     "bash c console cpp css diff dockerfile go html ini java javascript js json makefile python py "
     "ruby rust sh shell sql toml ts typescript xml yaml yml".split()
@@ -30,13 +30,13 @@ _TAGS = {
 }
 _ATTRIBUTES = {"a": {"href", "title"}, "span": {"class"}, "ol": {"start"}}
 _SCHEMES = {"http", "https", "mailto"}
-#: Headings of a message stand below those of the page.
+#: A message's headings are moved below the levels of the page's own headings.
 _LOWER = {f"h{level}": f"h{min(6, level + 2)}" for level in range(1, 7)}
 
 
 def to_html(text: str) -> Markup:
-    """Render a message; nothing in it loads or runs."""
-    dirty = _parser().render(visible(text[:LONGEST]))
+    """Render a message as HTML that loads nothing and runs nothing."""
+    dirty = _parser().render(visible(text[:MAX_RENDERED]))
     return Markup(
         nh3.clean(
             dirty,
@@ -50,8 +50,8 @@ def to_html(text: str) -> Markup:
 
 @cache
 def _parser() -> MarkdownIt:
-    # Pictures are links: nothing is fetched from elsewhere.
-    parser = MarkdownIt("js-default", {"linkify": False, "highlight": _colour}).disable("image")
+    # Images are shown as links, so that nothing is fetched from other servers.
+    parser = MarkdownIt("js-default", {"linkify": False, "highlight": _highlight}).disable("image")
     parser.add_render_rule("heading_open", _lower_heading)
     parser.add_render_rule("heading_close", _lower_heading)
     return parser
@@ -68,13 +68,13 @@ def _lower_heading(
     return f"</{_LOWER[token.tag]}>" if token.nesting < 0 else f"<{_LOWER[token.tag]}>"
 
 
-def _colour(code: str, language: str, _attributes: str) -> str:
-    """Return code with its words in spans; nothing if it stays as it is."""
-    if language.lower() not in _LANGUAGES or len(code) > _LONGEST_CODE:
+def _highlight(code: str, language: str, _attributes: str) -> str:
+    """Return highlighted code; ``""`` to leave it unhighlighted."""
+    if language.lower() not in _LANGUAGES or len(code) > _MAX_CODE:
         return ""
     from pygments import highlight
     from pygments.formatters.html import HtmlFormatter
     from pygments.lexers import get_lexer_by_name
 
-    coloured: str = highlight(code, get_lexer_by_name(language), HtmlFormatter(nowrap=True))
-    return coloured
+    html: str = highlight(code, get_lexer_by_name(language), HtmlFormatter(nowrap=True))
+    return html

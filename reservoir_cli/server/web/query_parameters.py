@@ -1,4 +1,4 @@
-"""What the address of a view asks for, read with care: anything can stand there."""
+"""Read and validate the query parameters of a view."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,43 +9,43 @@ from reservoir_cli.reservoir import Filter
 from reservoir_cli.server.web.rendering import now
 from reservoir_cli.util.parse_times import parse_time
 
-#: The greatest id and the greatest page.
-_MOST = 2**63 - 1
+#: The largest number that SQLite can store.
+_MAX_NUMBER = 2**63 - 1
 
 Query = Mapping[str, str]
 
 
 class MissingError(ReservoirError):
-    """What an address names is not in the store."""
+    """The conversation or message that an address names is not in the store."""
 
 
 def text_of(query: Query, name: str) -> str:
-    """Return a parameter as text; nothing if it is not given."""
+    """Return a parameter as text; ``""`` if it is absent."""
     return clean_text(query.get(name, "")).strip()
 
 
 def name_of(query: Query, name: str) -> str | None:
-    """Return a parameter that is a name as it is; ``None`` if it is empty."""
+    """Return a parameter that is a name, without stripping it; ``None`` if it is empty."""
     return clean_text(query.get(name, "")) or None
 
 
 def number_of(query: Query, name: str, default: int | None = None) -> int | None:
-    """Return a parameter that is a positive number.
+    """Return a parameter that is a positive integer.
 
-    :raises UsageError: it is something else.
+    :raises UsageError: it is not.
     """
     typed = text_of(query, name).replace(",", "")
     if not typed:
         return default
-    if not (typed.isascii() and typed.isdigit()) or not 1 <= int(typed[:20]) <= _MOST:
+    if not (typed.isascii() and typed.isdigit()) or not 1 <= int(typed[:20]) <= _MAX_NUMBER:
         raise UsageError(f"{name} is not a positive number")
     return int(typed)
 
 
-def share_of(query: Query, name: str, most: float = 1.0) -> float | None:
-    """Return a parameter that is a number from 0 on.
+def fraction_of(query: Query, name: str, most: float = 1.0) -> float | None:
+    """Return a parameter that is a number from 0 to ``most``.
 
-    :raises UsageError: it is something else.
+    :raises UsageError: it is not.
     """
     typed = text_of(query, name)
     if not typed:
@@ -60,8 +60,8 @@ def share_of(query: Query, name: str, most: float = 1.0) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which messages a list shows; an empty text leaves a field open."""
+class ListQuery:
+    """The filter of a list; an empty text does not filter."""
 
     partition: str | None
     instance: str | None
@@ -72,10 +72,10 @@ class Wanted:
     page: int
 
     @classmethod
-    def of(cls, query: Query) -> "Wanted":
-        """Read the address of a list.
+    def of(cls, query: Query) -> "ListQuery":
+        """Read the query parameters of a list.
 
-        :raises UsageError: something in it means nothing.
+        :raises UsageError: a parameter is invalid.
         """
         role = text_of(query, "role")
         return cls(
@@ -95,9 +95,9 @@ class Wanted:
 
     @property
     def where(self) -> Filter:
-        """The filter.
+        """The filter by role and time.
 
-        :raises UsageError: what is no time.
+        :raises UsageError: ``since`` or ``until`` is not a time.
         """
         return Filter(
             role=self.role or None,
@@ -105,8 +105,8 @@ class Wanted:
             until=parse_time(self.until, now()) if self.until else None,
         )
 
-    def query(self, **changed: object) -> dict[str, object]:
-        """Return the parameters of the same list, with some changed."""
+    def parameters(self, **changed: object) -> dict[str, object]:
+        """Return the query parameters of this list, with some changed."""
         return {
             "p": self.partition,
             "i": self.instance,

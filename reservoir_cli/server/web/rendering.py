@@ -1,4 +1,4 @@
-"""Templates, and how values are written in them."""
+"""Render templates, and format values for them."""
 
 import re
 from datetime import UTC, datetime
@@ -13,15 +13,16 @@ from starlette.responses import HTMLResponse
 from reservoir_cli.messages import StoredMessage
 from reservoir_cli.util.clock import to_local
 
-#: Characters that are not seen, or that change how others are: control characters but for tabs
-#: and line breaks, and marks that change the direction of writing.
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+#: Invisible characters and those that affect others: control characters except for tabs and line
+#: feeds, line separators, and bidirectional controls.
+_INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+#: Unicode's control pictures, in the order of the control characters.
 _PICTURES = 0x2400
 
 
 def visible(text: str) -> str:
-    """Replace characters that are not seen by what stands for them."""
-    return _UNSEEN.sub(_picture, text.replace("\r\n", "\n"))
+    """Replace invisible characters by visible symbols."""
+    return _INVISIBLE.sub(_picture, text.replace("\r\n", "\n"))
 
 
 def _picture(match: re.Match[str]) -> str:
@@ -32,35 +33,35 @@ def _picture(match: re.Match[str]) -> str:
 
 
 def first_words(text: str, length: int = 160) -> str:
-    """Return how a text begins, on one line."""
+    """Return the beginning of a text on one line."""
     line = " ".join(text[: 4 * length].split())
     return visible(line if len(line) <= length else f"{line[: length - 1]}…")
 
 
 def day(moment: datetime) -> str:
-    """Write the local day of a moment."""
+    """Format the local date of a time."""
     return f"{to_local(moment):%Y-%m-%d}"
 
 
 def minute(moment: datetime) -> str:
-    """Write the local day and minute of a moment."""
+    """Format the local date, hour and minute of a time."""
     return f"{to_local(moment):%Y-%m-%d %H:%M}"
 
 
 def number(value: float) -> str:
-    """Write a number with commas, without a fraction."""
+    """Format a number with thousands separators, without a fraction."""
     return f"{value:,.0f}"
 
 
 def percent(value: float) -> str:
-    """Write a share."""
+    """Format a fraction as a percentage."""
     return f"{100 * value:.0f}%"
 
 
 def link(path: str, **query: object) -> str:
     """Return an address of the page; parameters that are ``None`` or empty are left out."""
-    given = {name: value for name, value in query.items() if value not in (None, "")}
-    return f"/ui{path}?{urlencode(given)}" if given else f"/ui{path}"
+    parameters = {name: value for name, value in query.items() if value not in (None, "")}
+    return f"/ui{path}?{urlencode(parameters)}" if parameters else f"/ui{path}"
 
 
 def link_to_message(message: StoredMessage) -> str:
@@ -68,7 +69,7 @@ def link_to_message(message: StoredMessage) -> str:
     return link("/message", p=message.partition, id=message.id)
 
 
-def _environment() -> Environment:
+def _build_environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates", encoding="utf-8"),
         autoescape=True,
@@ -88,13 +89,13 @@ def _environment() -> Environment:
     return environment
 
 
-_TEMPLATES = _environment()
+_TEMPLATES = _build_environment()
 
 
 def render(
     request: Request, template: str, *, status_code: int = 200, **values: Any
 ) -> HTMLResponse:
-    """Return a page made of a template."""
+    """Return a page rendered from a template."""
     session = getattr(request.state, "session", None)
     shared = {"csrf": session.csrf if session else "", "session": session is not None}
     text = _TEMPLATES.get_template(template).render({**shared, "spent": False, **values})
@@ -102,5 +103,5 @@ def render(
 
 
 def now() -> datetime:
-    """Return the wall clock."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)

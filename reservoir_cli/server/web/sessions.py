@@ -1,6 +1,6 @@
-"""Who may see the page: one-time codes, and the sessions that they are redeemed for.
+"""One-time codes, and the sessions that they are exchanged for.
 
-Everything is kept in the memory of the process: when it ends, all sessions end.
+Both are kept in memory only, so all sessions end with the process.
 """
 
 import secrets
@@ -9,21 +9,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-#: Seconds in which a code can be redeemed, and in which an unused session ends.
+#: Seconds for which a code is valid, and after which an idle session ends.
 CODE_LIFETIME, SESSION_LIFETIME = 60.0, 12 * 3600.0
-#: The most codes, and the most sessions, that are open at once; the oldest ends first.
-_MOST = 32
+#: The most codes, and the most sessions, that are valid at a time; the oldest is dropped.
+_LIMIT = 32
 _BYTES = 32
 Value = TypeVar("Value")
 
 
 @dataclass(slots=True)
 class Session:
-    """A browser that may see the page.
+    """A browser's session.
 
-    :param host: the name it calls the server by; under another name it is no session.
-    :param csrf: what every form of this session carries.
-    :param used: when it was used last.
+    :param host: the Host header that it began with; it is invalid with any other.
+    :param csrf: the token that every form of this session must contain.
+    :param used: when it was last used, by the clock of the sessions.
     """
 
     host: str
@@ -33,9 +33,9 @@ class Session:
 
 @dataclass(slots=True)
 class Sessions:
-    """The open codes and sessions of a server.
+    """The valid codes and sessions of a server.
 
-    :param clock: gives seconds that never go back.
+    :param clock: a monotonic clock in seconds.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -43,22 +43,22 @@ class Sessions:
     _sessions: dict[str, Session] = field(default_factory=dict)
 
     def new_code(self) -> str:
-        """Return a code that can be redeemed once, soon."""
+        """Return a new one-time code."""
         code = secrets.token_urlsafe(_BYTES)
         _add(self._codes, code, self.clock())
         return code
 
     def redeem(self, code: str, host: str) -> str | None:
-        """Begin a session; return its id, or ``None`` if the code is used, old or wrong."""
-        now, made = self.clock(), self._codes.pop(code, None)
-        if made is None or now - made > CODE_LIFETIME:
+        """Start a session; return its id, or ``None`` if the code is used, expired or wrong."""
+        now, created = self.clock(), self._codes.pop(code, None)
+        if created is None or now - created > CODE_LIFETIME:
             return None
         name = secrets.token_urlsafe(_BYTES)
         _add(self._sessions, name, Session(host, secrets.token_urlsafe(_BYTES), now))
         return name
 
     def find(self, name: str, host: str) -> Session | None:
-        """Return the session of an id, if it was begun under this name of the server."""
+        """Return a session by its id, if it is still valid and was started with this Host."""
         session, now = self._sessions.get(name), self.clock()
         if session is None or session.host != host or now - session.used > SESSION_LIFETIME:
             return None
@@ -71,7 +71,7 @@ class Sessions:
 
 
 def _add(values: dict[str, Value], name: str, value: Value) -> None:
-    """Add a value; forget the oldest if there are too many."""
+    """Add a value; drop the oldest if there are too many."""
     values[name] = value
-    while len(values) > _MOST:
+    while len(values) > _LIMIT:
         del values[next(iter(values))]

@@ -1,4 +1,4 @@
-"""The command that prints the window of the page, quoted for a shell."""
+"""Build the shell command that prints the context window shown on the page."""
 
 import shlex
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from reservoir_cli.context.request import ContextOptions
 from reservoir_cli.settings.schema import Value
 
-#: Options of ``reservoir context`` by the settings that they stand for.
+#: Options of ``reservoir context``, by setting.
 _OPTIONS = {"recall_floor": "--floor", "excerpts": "--excerpts"}
 
 
@@ -21,33 +21,33 @@ def context_command(
     form: str,
     options: ContextOptions,
 ) -> str:
-    """Return the command.
+    """Return the command, quoted for a shell.
 
-    :param database: where the store is, if it is not the usual one.
+    :param database: the store, if it is not the default one.
     """
     named: dict[str, Value] = {
         "--partition": partition,
     }
     flags = options.flags()
-    given = {
+    optional = {
         "--instance": instance,
         "--model": model,
         "--budget": budget,
         "--format": None if form == "text" else form,
         **{option: flags.pop(name, None) for name, option in _OPTIONS.items()},
     }
-    named |= {option: value for option, value in given.items() if value is not None}
+    named |= {option: value for option, value in optional.items() if value is not None}
     words = ["reservoir", *(["--db", database] if database else []), "context"]
     for option, value in named.items():
-        words += _given(option, str(value))
-    # Settings without an option are set for this run alone.
+        words += _option_words(option, str(value))
+    # Settings without an option are passed in the environment.
     environment = [f"RESERVOIR_{name.upper()}={value}" for name, value in flags.items()]
-    ending = ["--", question] if question.startswith("-") else [question]
-    return " ".join([*environment, shlex.join([*words, *ending])])
+    argument = ["--", question] if question.startswith("-") else [question]
+    return " ".join([*environment, shlex.join([*words, *argument])])
 
 
-def _given(option: str, value: str) -> Iterator[str]:
-    """Yield an option with its value; one that looks like an option is tied to it."""
+def _option_words(option: str, value: str) -> Iterator[str]:
+    """Yield an option and its value; a value that looks like an option is joined with ``=``."""
     if value.startswith("-"):
         yield f"{option}={value}"
     else:

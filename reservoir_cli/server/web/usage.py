@@ -1,4 +1,4 @@
-"""The view of use: what contexts took over time, and what the store holds."""
+"""Read the use view: contexts and recalls over time, and the contents of the store."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,17 +7,17 @@ from typing import Any
 
 from reservoir_cli.reservoir import PlaceSummary, Reservoir
 
-#: Days that are drawn.
+#: Days in the chart.
 DAYS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A day of the drawing.
+    """A day in the chart.
 
-    :param height: of its runs, beside the day with the most.
-    :param short: the share of its runs that were short of room.
-    :param cached: the share of the tokens of its requests that providers had in their caches.
+    :param height: its contexts and recalls, as a fraction of the busiest day's.
+    :param short: the fraction of them that were truncated.
+    :param cached: the fraction of its proxied request tokens that came from providers' caches.
     """
 
     day: str
@@ -33,7 +33,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What the view shows."""
+    """The data of the view."""
 
     stats: Mapping[str, Any]
     bars: Sequence[Bar]
@@ -42,28 +42,28 @@ class Use:
 
 
 def summarize(reservoir: Reservoir) -> Use:
-    """Return what contexts took, and what the store holds."""
+    """Return the store's usage over time and its contents."""
     stats = reservoir.stats()
     return Use(stats, bars(stats["by_day"]), reservoir.partitions(), reservoir.location)
 
 
 def bars(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:
-    """Return the last days up to the newest, those on which nothing was asked included."""
+    """Return the last days up to the newest one with data, days without data included."""
     if not rows:
         return []
     by_day = {row["day"]: row for row in rows}
     newest = date.fromisoformat(max(by_day))
     days = [(newest - timedelta(days=back)).isoformat() for back in reversed(range(DAYS))]
-    most = max(_asked(by_day.get(day, {})) for day in days) or 1
+    most = max(_count_asked(by_day.get(day, {})) for day in days) or 1
     return [_bar(day, by_day.get(day, {}), most) for day in days]
 
 
-def _asked(row: Mapping[str, Any]) -> int:
+def _count_asked(row: Mapping[str, Any]) -> int:
     return int(row.get("runs", 0) + row.get("recalls", 0))
 
 
 def _bar(day: str, row: Mapping[str, Any], most: int) -> Bar:
-    asked, truncated = _asked(row), row.get("truncated_runs", 0)
+    asked, truncated = _count_asked(row), row.get("truncated_runs", 0)
     return Bar(
         day,
         row.get("runs", 0),

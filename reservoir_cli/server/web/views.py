@@ -1,4 +1,4 @@
-"""The routes of the page: each reads its address, asks the store, and fills a template."""
+"""The page's route handlers: each reads its parameters, queries the store, fills a template."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -13,7 +13,7 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.server.web import conversations, usage, window
 from reservoir_cli.server.web import window_form as question_form
-from reservoir_cli.server.web.query_parameters import ROLES, Wanted, name_of, number_of
+from reservoir_cli.server.web.query_parameters import ROLES, ListQuery, name_of, number_of
 from reservoir_cli.server.web.rendering import link, render
 from reservoir_cli.settings.config import Config
 
@@ -21,43 +21,43 @@ T = TypeVar("T")
 
 
 async def read(request: Request, function: Callable[[Reservoir], T]) -> T:
-    """Return what a function returns for the open store."""
+    """Run a function that reads the store, and return its result."""
     state: ServerState = request.app.state.server
     return await state.reader.run(function)
 
 
 async def write(request: Request, function: Callable[[Reservoir], T]) -> T:
-    """Return what a function that changes the store returns."""
+    """Run a function that changes the store, and return its result."""
     state: ServerState = request.app.state.server
     return await state.writer.run(function)
 
 
 async def index(request: Request) -> Response:
-    """List conversations, or messages that a text was found in."""
-    wanted = Wanted.of(request.query_params)
+    """List conversations, or the best matches for a text."""
+    query = ListQuery.of(request.query_params)
 
     def look(reservoir: Reservoir) -> tuple[conversations.Listing, list[tuple[str, str, int]]]:
-        return conversations.list_or_search(reservoir, wanted), reservoir.lookup.places()
+        return conversations.list_or_search(reservoir, query), reservoir.lookup.places()
 
     listing, places = await read(request, look)
     part = "part" in request.query_params
     return render(
         request,
         "conversation_list.html" if part else "conversations.html",
-        wanted=wanted,
+        query=query,
         listing=listing,
         places=places,
         partitions=sorted({partition for partition, _, _ in places}),
-        instances=sorted({name for where, name, _ in places if where == wanted.partition}),
+        instances=sorted({name for where, name, _ in places if where == query.partition}),
         roles=ROLES,
         gone=number_of(request.query_params, "gone"),
     )
 
 
 def thread_of(request: Request) -> conversations.Thread:
-    """Return the conversation that an address names.
+    """Return the conversation named by the query parameters.
 
-    :raises UsageError: it names none.
+    :raises UsageError: they name none.
     """
     partition, instance, conversation = (name_of(request.query_params, name) for name in "pic")
     if partition is None or instance is None:
@@ -66,28 +66,28 @@ def thread_of(request: Request) -> conversations.Thread:
 
 
 async def conversation(request: Request) -> Response:
-    """Show a conversation, a page at a time."""
+    """Show one page of a conversation."""
     thread, query = thread_of(request), request.query_params
-    page, at = number_of(query, "page"), number_of(query, "at")
-    talk = await read(
-        request, lambda reservoir: conversations.read_thread(reservoir, thread, page, at)
+    number, at = number_of(query, "page"), number_of(query, "at")
+    shown_page = await read(
+        request, lambda reservoir: conversations.read_thread(reservoir, thread, number, at)
     )
     template = "conversation_messages.html" if "part" in query else "conversation.html"
-    return render(request, template, talk=talk, at=at, gone=number_of(query, "gone"))
+    return render(request, template, page=shown_page, at=at, gone=number_of(query, "gone"))
 
 
 async def message(request: Request) -> Response:
-    """Lead from the permalink of a message to its place; or show it whole, or only its text."""
+    """Redirect a message's permalink to its conversation, or show the whole message or its text."""
     partition, number = _message_of(request)
-    found = await read(
+    stored = await read(
         request, lambda reservoir: conversations.find_message(reservoir, partition, number)
     )
     if "text" in request.query_params:
-        return PlainTextResponse(found.content or plain_text(found))
+        return PlainTextResponse(stored.content or plain_text(stored))
     if "whole" in request.query_params:
-        return render(request, "whole_message.html", said=conversations.show(found, whole=True))
+        return render(request, "whole_message.html", shown=conversations.show(stored, whole=True))
     address = link(
-        "/conversation", p=partition, i=found.instance, c=found.conversation_id, at=number
+        "/conversation", p=partition, i=stored.instance, c=stored.conversation_id, at=number
     )
     return RedirectResponse(f"{address}#m{number}", 303)
 
@@ -101,46 +101,46 @@ def _message_of(request: Request) -> tuple[str, int]:
 
 
 async def delete(request: Request) -> Response:
-    """Ask whether a message or a conversation is to be deleted, and delete it."""
+    """Ask for confirmation to delete a message or a conversation, and then delete it."""
     if "id" in request.query_params:
         return await _delete_message(request)
     thread = thread_of(request)
-    talk = await read(request, lambda reservoir: conversations.read_thread(reservoir, thread, 1))
+    page = await read(request, lambda reservoir: conversations.read_thread(reservoir, thread, 1))
     if request.method != "POST":
-        return render(request, "confirm_delete.html", talk=talk, said=None)
+        return render(request, "confirm_delete.html", page=page, shown=None)
     gone = await write(request, lambda reservoir: conversations.forget(reservoir, thread))
     return RedirectResponse(link("/", p=thread[0], gone=gone), 303)
 
 
 async def _delete_message(request: Request) -> Response:
     partition, number = _message_of(request)
-    found = await read(
+    stored = await read(
         request, lambda reservoir: conversations.find_message(reservoir, partition, number)
     )
     if request.method != "POST":
-        return render(request, "confirm_delete.html", talk=None, said=conversations.show(found))
+        return render(request, "confirm_delete.html", page=None, shown=conversations.show(stored))
     await write(request, lambda reservoir: reservoir.forget([Key(partition, number)]))
-    thread = (partition, found.instance, found.conversation_id)
-    left = await read(request, lambda reservoir: conversations.ids_of(reservoir, thread))
-    if not left:
+    thread = (partition, stored.instance, stored.conversation_id)
+    remaining = await read(request, lambda reservoir: conversations.ids_of(reservoir, thread))
+    if not remaining:
         return RedirectResponse(link("/", p=partition, gone=1), 303)
     address = link("/conversation", **dict(zip("pic", thread, strict=True)), gone=1)
     return RedirectResponse(address, 303)
 
 
 async def ask(request: Request) -> Response:
-    """Show why each message is in the window of a question, or not."""
+    """Show why each message is or is not in the context window of a question."""
     query = request.query_params
     question = question_form.Question.of(query)
     state: ServerState = request.app.state.server
-    usual_store = state.config.store_location()
+    default_store = state.config.store_location()
     places = await read(request, lambda reservoir: reservoir.lookup.places())
     shown = None
     if question.asked:
         shown = await read(
-            request, lambda reservoir: window.choose(reservoir, question, usual_store)
+            request, lambda reservoir: window.choose(reservoir, question, default_store)
         )
-    partition = question.partition or fullest(places, state.config)
+    partition = question.partition or default_partition(places, state.config)
     floor = await read(
         request, lambda reservoir: window.floor_in_force(reservoir, partition, question.model)
     )
@@ -162,13 +162,13 @@ async def ask(request: Request) -> Response:
     )
 
 
-def fullest(places: list[tuple[str, str, int]], config: Config) -> str:
-    """Return the partition of the settings if it holds anything, else the fullest."""
-    usual = config.settings().partition
-    held = [partition for partition, _, _ in places]
-    return usual if usual in held or not held else held[0]
+def default_partition(places: list[tuple[str, str, int]], config: Config) -> str:
+    """Return the configured partition if it has messages, else the one with the most messages."""
+    configured = config.settings().partition
+    partitions = [partition for partition, _, _ in places]
+    return configured if configured in partitions or not partitions else partitions[0]
 
 
 async def use(request: Request) -> Response:
-    """Show what contexts took over time, and what the store holds."""
+    """Show usage over time and the contents of the store."""
     return render(request, "usage.html", use=await read(request, usage.summarize))

@@ -1,4 +1,4 @@
-"""The view of the window: every candidate of a question, in or out, and why."""
+"""Build the window view: every candidate for a question, whether it is in, and why."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,13 +17,13 @@ from reservoir_cli.server.web.shell_command import context_command
 from reservoir_cli.server.web.window_form import Question
 from reservoir_cli.settings.schema import Settings
 
-#: How many messages are shown that could only have filled the budget.
+#: The most messages shown that could only have filled the budget.
 _MOST_FILLERS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a bar, from 0 to 1 of its whole."""
+    """A part of a stacked bar: its start and size as fractions of the whole bar."""
 
     name: str
     start: float
@@ -33,12 +33,12 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A message that was weighed.
+    """A candidate.
 
-    :param kept: it is in the window.
-    :param near: it would be if there were room.
-    :param tokens: what it counts, as ``--format json`` says.
-    :param running: tokens of the window with it and all above it; ``None`` if it is left out.
+    :param kept: whether it is in the window.
+    :param near: whether it was left out only for lack of room.
+    :param tokens: its token count, the same as in ``--format json``.
+    :param running: tokens of the window up to and including it; ``None`` if it is left out.
     """
 
     message: StoredMessage
@@ -60,13 +60,15 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class WindowView:
     """A window as the view shows it.
 
-    :param framing: tokens of titles, day lines and the like, so that all adds up to what is used.
-    :param above: tokens of what is never pruned: the question and the sections.
-    :param settings: with the sliders applied; ``usual`` without them.
-    :param milliseconds: that choosing took, without embedding the question.
+    :param settings: the settings with the sliders applied.
+    :param usual: the settings without them.
+    :param above: tokens of the question and the sections, which are never pruned.
+    :param framing: tokens of titles, day lines and the like: the rest of the used tokens.
+    :param milliseconds: duration of the selection, without embedding the question.
+    :param newcomers: ids of the messages that are in only because another one is left out.
     """
 
     question: Question
@@ -81,31 +83,31 @@ class Shown:
     printed: str
     command: str
     milliseconds: float
-    came: frozenset[int]
+    newcomers: frozenset[int]
 
     def address(self, **changed: object) -> str:
-        """Return the address of the same window, whole or without a message."""
-        asked = self.question
+        """Return the address of the same window with all messages, or with some parameters."""
+        question = self.question
         return link(
             "/window",
-            q=asked.text,
-            p=asked.partition,
-            i=asked.instance,
-            model=asked.model,
-            budget=asked.budget,
-            format=asked.form,
-            **asked.options.flags(),
+            q=question.text,
+            p=question.partition,
+            i=question.instance,
+            model=question.model,
+            budget=question.budget,
+            format=question.form,
+            **question.options.flags(),
             **changed,
         )
 
 
-def choose(reservoir: Reservoir, question: Question, usual_store: str) -> Shown:
-    """Choose the window of a question.
+def choose(reservoir: Reservoir, question: Question, default_store: str) -> WindowView:
+    """Choose the context window of a question.
 
-    :param usual_store: where the store is if nothing else is said.
-    :raises UsageError: an unknown model, or a budget that does not fit.
+    :param default_store: the store of the settings, which the command need not name.
+    :raises UsageError: the model is unknown, or the budget is too small.
     """
-    window = _window(reservoir, question)
+    window = _build_window(reservoir, question)
     partition = window.request.partition
     usual = reservoir.config.settings(partition, window.request.model)
     changed = reservoir.config.with_flags(question.options.flags())
@@ -113,7 +115,7 @@ def choose(reservoir: Reservoir, question: Question, usual_store: str) -> Shown:
     above = sum(window.budget.sections.values())
     kept = list(_kept_rows(window, settings, above))
     running = kept[-1].running if kept else above
-    return Shown(
+    return WindowView(
         question,
         window,
         settings,
@@ -123,10 +125,10 @@ def choose(reservoir: Reservoir, question: Question, usual_store: str) -> Shown:
         above,
         window.used - (running or 0),
         _budget_bar(window),
-        _printed(window),
+        _render(window),
         context_command(
             question.text,
-            database=None if reservoir.location == usual_store else reservoir.location,
+            database=None if reservoir.location == default_store else reservoir.location,
             partition=partition,
             instance=question.instance,
             model=question.model,
@@ -135,20 +137,20 @@ def choose(reservoir: Reservoir, question: Question, usual_store: str) -> Shown:
             options=question.options,
         ),
         window.timings_ms["read"] + window.timings_ms["select"],
-        _came_in(reservoir, question, window),
+        _find_newcomers(reservoir, question, window),
     )
 
 
 def floor_in_force(reservoir: Reservoir, partition: str, model: str | None) -> float:
-    """Return the relevance below which a context recalls nothing, if no slider says otherwise."""
-    from reservoir_cli.context import builder  # it loads numpy
+    """Return the relevance below which a context recalls nothing, if the slider is not moved."""
+    from reservoir_cli.context import builder  # loads numpy
 
     embedder = reservoir.indexer.usable_embedder(Scope(partition))
     settings = reservoir.config.settings(partition, model)
     return builder.floor_in_force(settings, reservoir.store, embedder)
 
 
-def _window(reservoir: Reservoir, question: Question) -> ContextWindow:
+def _build_window(reservoir: Reservoir, question: Question) -> ContextWindow:
     return reservoir.context(
         question.text,
         partition=question.partition,
@@ -162,50 +164,52 @@ def _window(reservoir: Reservoir, question: Question) -> ContextWindow:
     )
 
 
-def _came_in(reservoir: Reservoir, question: Question, window: ContextWindow) -> frozenset[int]:
-    """Return the ids of what is in the window only because something is left out."""
+def _find_newcomers(
+    reservoir: Reservoir, question: Question, window: ContextWindow
+) -> frozenset[int]:
+    """Return the ids of messages that are in the window only because another one is left out."""
     if not question.without:
         return frozenset()
-    whole = _window(reservoir, replace(question, without=()))
+    whole = _build_window(reservoir, replace(question, without=()))
     before = {candidate.message.id for candidate in whole.kept}
     return frozenset(candidate.message.id for candidate in window.kept) - before
 
 
 def _kept_rows(window: ContextWindow, settings: Settings, running: int) -> Iterator[Row]:
-    """Yield what is in the window, in the order in which it was taken."""
+    """Yield the messages in the window, in the order in which they were selected."""
     candidates = {candidate.message.id: candidate for candidate in window.kept}
     printed = {message.id: message for message in window.messages if message.id is not None}
     reasons = window.selection.reasons
-    taken = [number for number in reasons if number in candidates]
-    taken += [number for number in candidates if number not in reasons]
-    for number in taken:
+    ids = [number for number in reasons if number in candidates]
+    ids += [number for number in candidates if number not in reasons]
+    for number in ids:
         running += printed[number].tokens
         reason = reasons.get(number, "")
         yield _row(candidates[number], settings, reason, printed[number], running)
 
 
 def _left_out_rows(window: ContextWindow, settings: Settings) -> list[Row]:
-    """Return what was weighed and left out: what lacked room first, the best of it on top."""
-    fillers = sorted(window.selection.passed_over, key=_rank)[:_MOST_FILLERS]
-    left_out = sorted([*window.selection.dropped, *fillers], key=_rank)
+    """Return the candidates that were left out: those for lack of room first, best first."""
+    fillers = sorted(window.selection.passed_over, key=_sort_key)[:_MOST_FILLERS]
+    left_out = sorted([*window.selection.dropped, *fillers], key=_sort_key)
     return [_left_out_row(window, drop, settings) for drop in left_out]
 
 
-def _rank(drop: Dropped) -> tuple[bool, float, int]:
+def _sort_key(drop: Dropped) -> tuple[bool, float, int]:
     return not drop.for_room, -drop.candidate.scores.priority, -drop.candidate.message.id
 
 
 def _left_out_row(window: ContextWindow, drop: Dropped, settings: Settings) -> Row:
     candidate = drop.candidate
     return Row(
-        **_about(candidate, settings),
+        **_score_fields(candidate, settings),
         text=plain_text(candidate.message),
         kept=False,
         near=drop.for_room,
         why=describe_reason(drop.reason, candidate.message),
         excerpt=False,
         section="",
-        tokens=window.meter.scaled(candidate.message.tokens),
+        tokens=window.meter.scale(candidate.message.tokens),
         running=None,
     )
 
@@ -215,7 +219,7 @@ def _row(
 ) -> Row:
     excerpt = printed.row["spans"] is not None
     return Row(
-        **_about(candidate, settings),
+        **_score_fields(candidate, settings),
         text=printed.content if excerpt else plain_text(candidate.message),
         kept=True,
         near=False,
@@ -227,7 +231,7 @@ def _row(
     )
 
 
-def _about(candidate: Candidate, settings: Settings) -> dict[str, Any]:
+def _score_fields(candidate: Candidate, settings: Settings) -> dict[str, Any]:
     scores = candidate.scores
     return {
         "message": candidate.message,
@@ -237,7 +241,7 @@ def _about(candidate: Candidate, settings: Settings) -> dict[str, Any]:
         "bm25": scores.bm25,
         "recency": scores.recency,
         "priority": scores.priority,
-        "parts": _stacked(
+        "parts": _stack(
             [
                 *((name, settings.similarity_weight * part) for name, part in scores.parts.items()),
                 ("recency", settings.recency_weight * scores.recency),
@@ -247,8 +251,8 @@ def _about(candidate: Candidate, settings: Settings) -> dict[str, Any]:
     }
 
 
-def _stacked(values: Iterable[tuple[str, float]], whole: float) -> list[Part]:
-    """Return the parts of a bar, one behind the other."""
+def _stack(values: Iterable[tuple[str, float]], whole: float) -> list[Part]:
+    """Return the parts of a stacked bar."""
     parts, start = [], 0.0
     for name, value in values:
         size = max(0.0, value) / whole if whole > 0 else 0.0
@@ -258,7 +262,7 @@ def _stacked(values: Iterable[tuple[str, float]], whole: float) -> list[Part]:
 
 
 def _budget_bar(window: ContextWindow) -> list[Part]:
-    """Return what takes the tokens of the budget; it is longer if the budget is exceeded."""
+    """Return the bar that shows how the budget is used; it is longer if that is exceeded."""
     budget = window.budget
     kept = {"recalled": 0, "history": 0}
     for message in window.messages:
@@ -275,12 +279,12 @@ def _budget_bar(window: ContextWindow) -> list[Part]:
     ]
     whole = max(budget.available, window.used)
     values.append(("free", whole - window.used))
-    parts = _stacked(((name, float(tokens)) for name, tokens in values if tokens), float(whole))
+    parts = _stack(((name, float(tokens)) for name, tokens in values if tokens), float(whole))
     return [Part(part.name, part.start, part.size, f"{float(part.value):,.0f}") for part in parts]
 
 
-def _printed(window: ContextWindow) -> str:
-    """Return the window as it is printed, or why it cannot be."""
+def _render(window: ContextWindow) -> str:
+    """Return the window as it would be printed, or the error that prevents it."""
     try:
         rendered = window.to()
     except UsageError as error:

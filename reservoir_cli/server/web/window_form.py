@@ -1,20 +1,26 @@
-"""What the form of the window asks for, and where its sliders stand."""
+"""Read the form of the window view, and position its sliders."""
 
 from dataclasses import dataclass
 
 from reservoir_cli.context.request import ContextOptions
 from reservoir_cli.context.types import FORMATS
 from reservoir_cli.errors import UsageError
-from reservoir_cli.server.web.query_parameters import Query, name_of, number_of, share_of, text_of
+from reservoir_cli.server.web.query_parameters import (
+    Query,
+    fraction_of,
+    name_of,
+    number_of,
+    text_of,
+)
 from reservoir_cli.settings.schema import Settings
 
-#: The budget if neither a budget nor a model is given.
+#: The default budget in tokens, if no model is given either.
 _BUDGET = 4_000
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What the form of the view asks for; an absent option is left to the settings."""
+    """The fields of the form; the settings decide absent options."""
 
     text: str
     asked: bool
@@ -30,7 +36,7 @@ class Question:
     def of(cls, query: Query) -> "Question":
         """Read the form.
 
-        :raises UsageError: something in it means nothing.
+        :raises UsageError: a field is invalid.
         """
         model, asked = name_of(query, "model"), "q" in query
         budget = number_of(query, "budget")
@@ -51,29 +57,29 @@ class Question:
 
 
 def _printable(text: str) -> str:
-    """Return a question without control characters: it is pasted into a terminal, too."""
+    """Return a question without control characters, since the command is pasted into a terminal."""
     return "".join(letter for letter in text if letter.isprintable() or letter == "\n")
 
 
 def _options(query: Query) -> ContextOptions:
-    """Read the sliders; one that is where it was has not been set.
+    """Read the sliders; those that were not moved are left to the settings.
 
-    A form sends all its sliders, and beside each what it was at first, ``was-NAME``.
+    A form sends all its sliders, and the initial value of each as ``was-NAME``.
     """
     excerpts, over = text_of(query, "excerpts"), number_of(query, "excerpt_over")
     if excerpts not in ("", "auto", "off"):
         raise UsageError("excerpts are auto or off")
     return ContextOptions(
-        similarity_weight=_moved(query, "similarity_weight", 1),
-        recency_weight=_moved(query, "recency_weight", 1),
-        recall_floor=_moved(query, "recall_floor", 2),
+        similarity_weight=_moved_value(query, "similarity_weight", 1),
+        recency_weight=_moved_value(query, "recency_weight", 1),
+        recall_floor=_moved_value(query, "recall_floor", 2),
         excerpts=None if excerpts == text_of(query, "was-excerpts") else excerpts or None,
         excerpt_over=None if _is_unmoved(query, "excerpt_over") else over,
     )
 
 
-def _moved(query: Query, name: str, most: float) -> float | None:
-    value = share_of(query, name, most)
+def _moved_value(query: Query, name: str, most: float) -> float | None:
+    value = fraction_of(query, name, most)
     return None if _is_unmoved(query, name) else value
 
 
@@ -83,9 +89,9 @@ def _is_unmoved(query: Query, name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Slider:
-    """A number that is moved by hand.
+    """A slider for a number.
 
-    :param was: where it stands when nobody moves it.
+    :param was: its initial value, as the form sends it.
     """
 
     name: str
@@ -96,23 +102,23 @@ class Slider:
     step: float
 
 
-def sliders(given: ContextOptions, usual: Settings, floor: float) -> list[Slider]:
-    """Return the sliders, each where it stands now.
+def sliders(options: ContextOptions, usual: Settings, floor: float) -> list[Slider]:
+    """Return the sliders at their current positions.
 
     :param usual: the settings without the sliders.
-    :param floor: the one in force without the sliders: it goes by the model, and the store.
+    :param floor: the recall floor without the sliders; it depends on the model and the store.
     """
     return [
-        _slider("similarity_weight", "similarity", given, usual.similarity_weight, 1, 0.01),
-        _slider("recency_weight", "recency", given, usual.recency_weight, 1, 0.01),
-        _slider("recall_floor", "floor", given, floor, 2, 0.001),
-        _slider("excerpt_over", "excerpts over", given, usual.excerpt_over, 2_000, 1),
+        _slider("similarity_weight", "similarity", options, usual.similarity_weight, 1, 0.01),
+        _slider("recency_weight", "recency", options, usual.recency_weight, 1, 0.01),
+        _slider("recall_floor", "floor", options, floor, 2, 0.001),
+        _slider("excerpt_over", "excerpts over", options, usual.excerpt_over, 2_000, 1),
     ]
 
 
 def _slider(
-    name: str, label: str, given: ContextOptions, usual: float, most: float, step: float
+    name: str, label: str, options: ContextOptions, usual: float, most: float, step: float
 ) -> Slider:
-    was = round(usual / step) * step  # a browser moves a slider to its next step
-    moved = getattr(given, name)
+    was = round(usual / step) * step  # browsers round a slider to its steps
+    moved = getattr(options, name)
     return Slider(name, label, was if moved is None else moved, f"{was:g}", most, step)

@@ -1,4 +1,4 @@
-"""What the owner of a database does: guard rows, build indexes."""
+"""Guard rows, build indexes and read statistics, as the owner of a database."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.postgres import ann_index, schema, sizes
-from reservoir_cli.storage.postgres.row_security import guarding
+from reservoir_cli.storage.postgres.row_security import guard_statements
 from reservoir_cli.storage.postgres.store import PostgresStore
 
 
@@ -14,14 +14,14 @@ def guard(store: PostgresStore) -> None:
     """Guard the rows of a store by partition, for users who are members; its owner sees all."""
 
     def apply() -> None:
-        for statement in guarding():
+        for statement in guard_statements():
             store._connection.execute(statement)
 
-    store._written(apply)
+    store._run_write(apply)
 
 
 def facts(store: PostgresStore) -> dict[str, Any]:
-    """Return the facts about a store that only a server has."""
+    """Return facts about a store that exist only on a server."""
     with store.snapshot():
         guarded = store._connection.number(
             "SELECT relrowsecurity::int FROM pg_class WHERE oid = 'messages'::regclass",
@@ -37,7 +37,7 @@ def facts(store: PostgresStore) -> dict[str, Any]:
     return {
         "guarded": bool(guarded),
         "outside_ranges": sum(outside.values()),
-        **sizes.sizes(store),
+        **sizes.read_sizes(store),
         "indexes": [
             {"partition": key.partition(":")[2], "recall": ann_index.read(value).recall}
             for key, value in indexes
@@ -48,7 +48,7 @@ def facts(store: PostgresStore) -> dict[str, Any]:
 def index(
     store: PostgresStore, partition: str, progress: Callable[[str, int, int], None]
 ) -> ann_index.Index:
-    """Build an approximate index on the vectors of a partition.
+    """Build an approximate index over the vectors of a partition.
 
     :raises ReservoirError: there is no vector in the partition.
     """
@@ -59,5 +59,5 @@ def index(
 
 
 def drop_index(store: PostgresStore, partition: str) -> bool:
-    """Remove it; whether there was one."""
+    """Drop the index of a partition, and return whether there was one."""
     return ann_index.drop(store, partition)

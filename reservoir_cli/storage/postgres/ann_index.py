@@ -1,7 +1,7 @@
-"""An approximate index on the vectors of one large partition, for who wants it.
+"""Build an optional approximate index over the vectors of a large partition.
 
-Without one every vector of the partition is compared, and none is missed. With one a question
-compares the nearest that the index finds; all others count as far away as the last of those.
+Without it, a question is compared with every vector of the partition. With it, only the nearest
+vectors that the index finds are compared; all others get the cosine of the last of those.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: How many passages the index gives: as many as pgvector looks at, at most.
+#: How many passages the index returns: the maximum of pgvector's ``ef_search``.
 FOUND = 1_000
-#: The recall is measured on so many stored vectors, by the nearest so many of each.
-_ASKED, _NEAREST = 50, 20
+#: The recall is measured with this many stored vectors and their nearest neighbours.
+_SAMPLES, _NEAREST = 50, 20
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index on the vectors of a partition by one model.
+    """An index over the vectors of a partition by one model.
 
-    :param recall: the share of the truly nearest that it found when it was built.
+    :param recall: the share of the true nearest neighbours that it found when it was built.
     """
 
     name: str
@@ -44,25 +44,25 @@ class Index:
 
 
 def key(partition: str) -> str:
-    """Name the property that records the index of a partition."""
+    """Return the key of the property that describes the index of a partition."""
     return properties.of_partition(properties.INDEX, partition)
 
 
 def read(value: str) -> Index:
-    """Read an index from its property."""
+    """Decode an index from the value of its property."""
     return Index(**json.loads(value))
 
 
 def build(
     store: Session, partition: str, model_id: str, progress: Callable[[str, int, int], None]
 ) -> Index:
-    """Build the index of a partition, and measure it; others may write meanwhile.
+    """Build the index of a partition, and measure its recall; others may write meanwhile.
 
     :raises ReservoirError: there is no vector in the partition.
     """
-    made = _described(store, partition, model_id)
+    planned = _plan(store, partition, model_id)
     progress("building the index", 0, 0)
-    drop(store, partition, made.name)
+    drop(store, partition, planned.name)
     with store.snapshot():
         literals = store._connection.execute(
             """
@@ -72,26 +72,27 @@ def build(
             [partition, model_id],
         ).fetchone()
     assert literals is not None
-    # Outside of transactions, where no search_path is set.
-    _alone(
+    # Names are qualified, because no search_path is set outside of transactions.
+    _execute_outside_transaction(
         store,
         f"""
-        CREATE INDEX CONCURRENTLY {made.name} ON {SCHEMA}.embeddings USING hnsw
-        ((vector::{literals[2]}.vector({made.dimensions})) {literals[2]}.vector_ip_ops)
+        CREATE INDEX CONCURRENTLY {planned.name} ON {SCHEMA}.embeddings USING hnsw
+        ((vector::{literals[2]}.vector({planned.dimensions})) {literals[2]}.vector_ip_ops)
         WHERE partition = {literals[0]} AND model_id = {literals[1]}
         """,
     )
     progress("measuring the index", 0, 0)
     with store.snapshot():
-        recall = _recall(store._connection, partition, made)
-    measured = replace(made, recall=recall)
-    values = {name: getattr(measured, name) for name in Index.__slots__}
+        recall = _measure_recall(store._connection, partition, planned)
+    index = replace(planned, recall=recall)
+    values = {name: getattr(index, name) for name in Index.__slots__}
     with store.write():
         properties.put(store._connection, key(partition), json.dumps(values))
-    return measured
+    return index
 
 
-def _described(store: Session, partition: str, model_id: str) -> Index:
+def _plan(store: Session, partition: str, model_id: str) -> Index:
+    """Return the index to build for a partition, its recall not yet known."""
     with store.snapshot():
         dimensions = store._connection.number(
             """
@@ -112,17 +113,17 @@ def drop(store: Session, partition: str, name: str | None = None) -> bool:
     :returns: whether there was one.
     """
     with store.write():
-        known = properties.get(store._connection, key(partition))
+        description = properties.get(store._connection, key(partition))
         properties.drop(store._connection, key(partition))
-    if name is None and known is not None:
-        name = read(known).name
+    if name is None and description is not None:
+        name = read(description).name
     if name is not None:
-        _alone(store, f"DROP INDEX CONCURRENTLY IF EXISTS {SCHEMA}.{name}")
-    return known is not None
+        statement = f"DROP INDEX CONCURRENTLY IF EXISTS {SCHEMA}.{name}"
+        _execute_outside_transaction(store, statement)
+    return description is not None
 
 
-def _alone(store: Session, statement: str) -> None:
-    """Run a statement outside of transactions."""
+def _execute_outside_transaction(store: Session, statement: str) -> None:
     with store._lock, errors(store.location):
         store._connection.execute(statement)
 
@@ -132,10 +133,10 @@ def cosines(
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Find the passages nearest to a question; call it inside a transaction.
 
-    :returns: the message of each and its cosine, both of shape (n,).
+    :returns: the message of each passage and its cosine, both of shape (n,).
     """
     connection.execute("SELECT set_config('hnsw.ef_search', ?, true)", [str(FOUND)])
-    found = connection.arrays(
+    columns = connection.arrays(
         {"ids": ("c.message_id", "i8"), "cosine": ("(-c.distance)::real", "f4")},
         f"""
         FROM (
@@ -144,13 +145,13 @@ def cosines(
             ORDER BY e.vector::vector({index.dimensions}) <#> ?::vector LIMIT {FOUND}
         ) c
         """,
-        [vectors.written(vector), partition, index.model_id, vectors.written(vector)],
+        [vectors.to_text(vector), partition, index.model_id, vectors.to_text(vector)],
     )
-    return found["ids"], found["cosine"]
+    return columns["ids"], columns["cosine"]
 
 
-def _recall(connection: Connection, partition: str, index: Index) -> float:
-    """Measure the share of the truly nearest passages that the index finds."""
+def _measure_recall(connection: Connection, partition: str, index: Index) -> float:
+    """Return the share of the true nearest neighbours that the index finds."""
     import numpy as np
 
     sample = connection.with_vectors(
@@ -158,14 +159,14 @@ def _recall(connection: Connection, partition: str, index: Index) -> float:
         SELECT vector FROM embeddings WHERE partition = ? AND model_id = ?
         ORDER BY md5(message_id::text) LIMIT ?
         """,
-        [partition, index.model_id, _ASKED],
+        [partition, index.model_id, _SAMPLES],
     )
-    hit = wanted = 0
+    found = expected = 0
     for (vector,) in list(sample):
         ids, scanned = vectors.cosines(connection, Scope(partition), index.model_id, vector[None])
         cosine = scanned[:, 0]
         near, _ = cosines(connection, partition, index, vector)
         best = set(ids[np.lexsort((ids, -cosine))[:_NEAREST]].tolist())
-        hit += len(best & set(near[:_NEAREST].tolist()))
-        wanted += len(best)
-    return round(hit / wanted, 4)
+        found += len(best & set(near[:_NEAREST].tolist()))
+        expected += len(best)
+    return round(found / expected, 4)

@@ -1,4 +1,4 @@
-"""Every message of a scope with what ranking needs, in order of time, from a server."""
+"""Gather every message of a scope with its ranking data from a server, in order of time."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
 from reservoir_cli.storage import filter_conditions, properties
-from reservoir_cli.storage.candidates import Asked, Candidates, with_words
+from reservoir_cli.storage.candidates import Candidates, Query, add_postings
 from reservoir_cli.storage.postgres import ann_index, keyword_search, vectors
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import Stemmer
-from reservoir_cli.storage.sqlite.candidates import in_order
+from reservoir_cli.storage.sqlite.candidates import sort
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,16 +28,16 @@ _COLUMNS = {
 }
 
 
-def candidates(connection: Connection, stemmer: Stemmer, asked: Asked) -> Candidates:
-    """Gather a scope for ranking."""
+def gather(connection: Connection, stemmer: Stemmer, query: Query) -> Candidates:
+    """Gather the messages of a scope for ranking."""
     import numpy as np
 
-    scope, matrix = asked.scope, asked.matrix()
+    scope, matrix = query.scope, query.matrix()
     where, values = filter_conditions.where_scope(scope)
-    bound = [asked.own, list(DOCUMENT_SOURCES), *values]
-    columns = in_order(connection.arrays(_COLUMNS, f"FROM messages m WHERE {where}", bound))
+    bound = [query.own, list(DOCUMENT_SOURCES), *values]
+    columns = sort(connection.arrays(_COLUMNS, f"FROM messages m WHERE {where}", bound))
     ids = columns["ids"]
-    found = Candidates(
+    candidates = Candidates(
         ids=ids,
         created_at=columns["created_at"],
         tokens=columns["tokens"],
@@ -52,45 +52,45 @@ def candidates(connection: Connection, stemmer: Stemmer, asked: Asked) -> Candid
         absent=0,
         passages=np.ones(len(ids), np.int32),
     )
-    said = found.cosine
-    if asked.model_id is not None and matrix is not None:
-        cosine = _compare(connection, found, scope, asked.model_id, matrix)
-        found.cosine[:], said = cosine[:, 0], np.ascontiguousarray(cosine[:, -1])
-    return with_words(
-        found,
-        asked,
-        said,
-        lambda text: keyword_search.postings(connection, stemmer, found, scope, text),
+    talk_cosine = candidates.cosine
+    if query.model_id is not None and matrix is not None:
+        cosine = _compare(connection, candidates, scope, query.model_id, matrix)
+        candidates.cosine[:], talk_cosine = cosine[:, 0], np.ascontiguousarray(cosine[:, -1])
+    return add_postings(
+        candidates,
+        query,
+        talk_cosine,
+        lambda text: keyword_search.read_postings(connection, stemmer, candidates, scope, text),
         lambda absent: keyword_search.respell(
-            connection, stemmer, found, scope, asked.question, absent
+            connection, stemmer, candidates, scope, query.question, absent
         ),
     )
 
 
 def _compare(
     connection: Connection,
-    found: Candidates,
+    candidates: Candidates,
     scope: Scope,
     model_id: str,
-    asked: NDArray[np.float32],
+    queries: NDArray[np.float32],
 ) -> NDArray[np.float32]:
-    """Compare messages with vectors, of several passages the best, and fill in their number.
+    """Compare messages with vectors, each by its best passage, and fill in ``passages``.
 
-    :param asked: shape (vectors, dimensions).
-    :returns: shape (n, vectors).
+    :param queries: shape (vectors, dimensions).
+    :returns: the cosines, shape (n, vectors).
     """
     import numpy as np
 
-    joined = np.full((len(found.ids), len(asked)), np.nan, np.float32)
+    joined = np.full((len(candidates.ids), len(queries)), np.nan, np.float32)
     index = None
     if scope.partition is not None and scope.instance is None:
-        known = properties.get(connection, ann_index.key(scope.partition))
-        index = ann_index.read(known) if known else None
+        description = properties.get(connection, ann_index.key(scope.partition))
+        index = ann_index.read(description) if description else None
     if index is None or index.model_id != model_id:
-        of, cosine = vectors.cosines(connection, scope, model_id, asked)
-        places, known_here = found.places(of)
-        np.fmax.at(joined, places, cosine[known_here])
-        found.passages[:] = np.maximum(1, np.bincount(places, minlength=len(found.ids)))
+        ids, cosine = vectors.cosines(connection, scope, model_id, queries)
+        places, known = candidates.places(ids)
+        np.fmax.at(joined, places, cosine[known])
+        candidates.passages[:] = np.maximum(1, np.bincount(places, minlength=len(candidates.ids)))
         return joined
     partition = str(scope.partition)
     waiting = connection.arrays(
@@ -98,14 +98,14 @@ def _compare(
         "FROM pending p WHERE p.partition = ?",
         [partition],
     )
-    for number, vector in enumerate(asked):
-        of, near = ann_index.cosines(connection, partition, index, vector)
-        # The others have vectors too, farther away than these, but for those that are pending.
+    for number, vector in enumerate(queries):
+        ids, near = ann_index.cosines(connection, partition, index, vector)
+        # All other embedded messages are at most as near as the last of these.
         joined[:, number] = near.min(initial=1)
-        joined[found.places(waiting["ids"])[0], number] = np.nan
-        places, known_here = found.places(of)
-        np.fmax.at(joined[:, number], places, near[known_here])
-        several, counts = vectors.passage_counts(connection, partition, model_id, np.unique(of))
-        places, known_here = found.places(several)
-        found.passages[places] = counts[known_here]
+        joined[candidates.places(waiting["ids"])[0], number] = np.nan
+        places, known = candidates.places(ids)
+        np.fmax.at(joined[:, number], places, near[known])
+        embedded, counts = vectors.passage_counts(connection, partition, model_id, np.unique(ids))
+        places, known = candidates.places(embedded)
+        candidates.passages[places] = counts[known]
     return joined

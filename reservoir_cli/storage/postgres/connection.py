@@ -1,6 +1,6 @@
-"""Reaching the server, and saying what went wrong without quoting anything that is secret.
+"""Connect to the server, and report its errors without quoting anything secret.
 
-psycopg is loaded here, and only for a store that is named by the URL of a server.
+Only this package loads psycopg, and only for a store at the URL of a server.
 """
 
 import itertools
@@ -28,17 +28,17 @@ except ImportError as missing:  # pragma: no cover - the tests install it
     ) from missing
 
 _names = itertools.count()
-#: How many rows are read at a time where there may be very many.
+#: The batch size for reading many rows.
 _AT_ONCE = 2_000
-#: How the server writes a number as bytes, by its type for numpy.
+#: The expressions that convert a number to bytes, by its type in numpy.
 _SEND = {
     "i8": "int8send(({})::int8)",
     "i4": "int4send(({})::int4)",
     "i2": "int2send(({})::int2)",
     "f4": "float4send(({})::float4)",
 }
-#: The types of columns that are no text, by their table.
-_FORMS = {
+#: The types of columns other than text, by table.
+_TYPES = {
     "messages": {
         **dict.fromkeys(("id", "created_at", "thread"), "bigint"),
         **dict.fromkeys(("tokens", "terms"), "int"),
@@ -53,20 +53,20 @@ _FORMS = {
     "forgotten": {"mark": "bytea"},
 }
 
-#: The types ``real`` and ``real[]`` by the server's numbers.
+#: The OIDs of the types ``real`` and ``real[]``.
 _REAL, _REALS = 700, 1021
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: Tries to connect while the server starts or restarts, and the seconds before the second one.
+#: The number of attempts to connect while the server restarts, and the seconds before the second.
 _TRIES, _PAUSE = 5, 0.1
-#: Tries if the URL names several servers: until one of them takes over, about 12 seconds.
+#: The same if the URL names several servers: about 12 seconds, in which one of them takes over.
 _TRIES_OF_SEVERAL = 8
-#: Parts of every URL unless it says otherwise: seconds that a try to connect may take, and after
-#: which a server that vanished without a word is given up.
-_USUAL: dict[str, Any] = {
+#: Default parameters of URLs: the timeout of an attempt to connect, and the keepalives by which a
+#: vanished server is noticed.
+_DEFAULTS: dict[str, Any] = {
     "connect_timeout": 10,
     "application_name": "reservoir",
     "keepalives_idle": 30,
@@ -74,8 +74,8 @@ _USUAL: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 60_000,  # milliseconds
 }
-#: What libpq and pgbouncer say if another try may succeed.
-_PASSING = (
+#: Parts of messages of libpq and pgbouncer after which another attempt can succeed.
+_TEMPORARY = (
     "refused",
     "starting up",
     "shutting down",
@@ -85,26 +85,26 @@ _PASSING = (
     "reset by peer",
     "login has been failing",
 )
-#: The server ends a transaction so that another can go on; it can be run again.
-#: A key that is there already came from a writer whom no lock kept away: of ids others are taken.
+#: Conflicts with another writer: the transaction can be run again. A duplicate key comes from a
+#: writer that took no lock; the next attempt uses other ids.
 _CONFLICTS = ("40001", "40P01", "23505")
 _BUSY = ("55P03", "57014")
-#: The server or something before it ended the connection.
+#: The server or a proxy in front of it has closed the connection.
 _LOST = ("57P", "08")
 
-#: What the state of an error means, by how it begins: a message and a hint.
+#: The message and the hint for an SQLSTATE, by its beginning.
 _MEANINGS = {
     "28": ("the server {place} refused the user or the password", "check the URL, or ~/.pgpass"),
-    "3D000": ("there is no database {place}", "createdb makes one"),
+    "3D000": ("there is no database {place}", "create it with createdb"),
     "25006": ("the store {place} cannot be written to", "the server or the user is read-only"),
     "42501": ("the user may not do this in the store {place}", "ask the owner of the database"),
     "23514": (
-        "a time or a number is outside of what a store holds",
+        "a time or a number is out of range",
         "check the time of the message",
     ),
     "53100": ("the disk of the server is full", "make room, then run the command again"),
     "53300": ("the server {place} has too many connections", "try again, or use a pool"),
-    "57P": ("the server {place} was stopped or starts just now", "run the command again"),
+    "57P": ("the server {place} was stopped or is starting", "run the command again"),
     "08": ("lost the connection to the server {place}", "run the command again"),
     "XX001": ("the store {place} is corrupt", "restore it from a backup"),
     "42P01": ("the store {place} has lost a table", "restore it from a backup"),
@@ -113,7 +113,7 @@ _MEANINGS = {
 
 @dataclass(frozen=True, slots=True)
 class FloatArray:
-    """Numbers that are sent as ``real[]`` in binary: many times faster than as text."""
+    """Numbers to send as a binary ``real[]``, which is many times faster than text."""
 
     numbers: "NDArray[np.float32]"
 
@@ -125,8 +125,8 @@ class _FloatArrayDumper(Dumper):
     def dump(self, obj: FloatArray) -> bytes:
         import numpy as np
 
-        # One dimension, no nulls, the type of an element, their number, the first index; and
-        # each number behind its length.
+        # One dimension, no nulls, the type of the elements, their number, the first index; then
+        # each number after its length.
         elements = np.empty(len(obj.numbers), [("length", ">i4"), ("number", ">f4")])
         elements["length"], elements["number"] = 4, obj.numbers
         return struct.pack(">5i", 1, 0, _REAL, len(elements), 1) + elements.tobytes()
@@ -135,8 +135,8 @@ class _FloatArrayDumper(Dumper):
 class Connection:
     """See :class:`reservoir_cli.storage.portable_sql.Connection`.
 
-    :param server: the connection that psycopg gives.
-    :param ids: makes the ids of this writer.
+    :param server: psycopg's connection.
+    :param ids: generates the ids of this writer.
     """
 
     ordered_join = "JOIN"
@@ -154,31 +154,31 @@ class Connection:
         self, sql: str, values: Any = (), /, *, binary: bool = False
     ) -> "psycopg.Cursor[Any]":
         """Run a statement with ``?`` or ``%s`` for each value."""
-        return self.server.execute(_translated(sql), values or None, binary=binary)
+        return self.server.execute(_translate(sql), values or None, binary=binary)
 
     def rows(self, sql: str, values: Sequence[Any] = (), /) -> list[Any]:
         """Return all rows of a query."""
         return self.execute(sql, values).fetchall()
 
     def number(self, sql: str, values: Sequence[Any] = (), /) -> int:
-        """Return the one number that a query gives, 0 for none."""
+        """Return the single number of a query's result, 0 for null or no row."""
         row = self.execute(sql, values).fetchone()
         return int(row[0] or 0) if row else 0
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> None:
         """Run a statement for each row."""
         with self.server.cursor() as cursor:
-            cursor.executemany(_translated(sql), rows)
+            cursor.executemany(_translate(sql), rows)
 
     def stream(self, sql: str, values: Sequence[Any], /) -> Iterator[Any]:
         """Yield the rows of a query, a few thousand at a time."""
         with self.server.cursor(f"reservoir_{next(_names)}") as cursor:
             cursor.itersize = _AT_ONCE
-            cursor.execute(_translated(sql), values)
+            cursor.execute(_translate(sql), values)
             yield from cursor
 
     def numbers(self, column: str, rest: str, values: Sequence[Any], /) -> Sequence[int]:
-        """Return a column of integers that are not null."""
+        """Return an integer column without nulls."""
         ids: Sequence[int] = self.arrays({"ids": (column, "i8")}, rest, values)["ids"].tolist()
         return ids
 
@@ -189,23 +189,23 @@ class Connection:
         values: Sequence[Any],
         before: str = "",
     ) -> "dict[str, NDArray[Any]]":
-        """Return columns of numbers as arrays of one length: far faster than rows of them.
+        """Return columns of numbers as arrays of one length, far faster than rows.
 
-        The server joins them to one long value.
+        The server joins all numbers to one binary value.
 
-        :param columns: by name the expression, never null, and its type for numpy, such as ``i8``.
-        :param rest: what follows on SELECT and its columns.
-        :param values: for all of the statement, in its order.
-        :param before: what stands before SELECT.
+        :param columns: by name, an expression that is never null, and its numpy type (``i8``).
+        :param rest: the SQL after ``SELECT columns``.
+        :param values: the values of the whole statement, in order.
+        :param before: the SQL before ``SELECT``.
         """
         import numpy as np
 
-        packed = " || ".join(_SEND[form].format(each) for each, form in columns.values())
+        packed = " || ".join(_SEND[form].format(sql) for sql, form in columns.values())
         sql = f"{before} SELECT string_agg({packed}, ''::bytea) {rest}"
         row = self.execute(sql, values, binary=True).fetchone()
         form = np.dtype([(name, f">{form}") for name, (_, form) in columns.items()])
         joined = np.frombuffer((row and row[0]) or b"", form)
-        # Each for itself, in the byte order of this machine.
+        # Contiguous arrays in this machine's byte order.
         return {name: joined[name].astype(form[name].newbyteorder("=")) for name in columns}
 
     def with_vectors(self, sql: str, values: Sequence[Any], /) -> Iterator[Any]:
@@ -213,65 +213,65 @@ class Connection:
         import numpy as np
 
         for *row, vector in self.execute(sql, values, binary=True):
-            # Two numbers of head, then its parts.
+            # The header has two numbers of 16 bits.
             yield *row, np.frombuffer(vector, ">f4", offset=4).astype(np.float32)
 
     def insert(
         self, table: str, columns: str, rows: Iterable[Sequence[Any]], *, ignore: bool = False
     ) -> None:
-        """Insert rows, in one statement."""
+        """Insert rows in one statement."""
         names = columns.split(", ")
         arrays = list(map(list, zip(*rows, strict=True))) or [[] for _ in names]
-        types = _FORMS.get(table, {})
-        forms = ", ".join(f"?::{types.get(name, 'text')}[]" for name in names)
+        types = _TYPES.get(table, {})
+        typed = ", ".join(f"?::{types.get(name, 'text')}[]" for name in names)
         conflict = "ON CONFLICT DO NOTHING" if ignore else ""
         self.execute(
-            f"INSERT INTO {table} ({columns}) SELECT * FROM unnest({forms}) {conflict}", arrays
+            f"INSERT INTO {table} ({columns}) SELECT * FROM unnest({typed}) {conflict}", arrays
         )
 
     def in_list(self, column: str, values: Sequence[Any]) -> Condition:
-        """Return the condition that a column has one of some values."""
-        form = "::bigint[]" if values and isinstance(values[0], int) else ""
-        return f"{column} = ANY(?{form})", [list(values)]
+        """Return the condition that a column has one of these values."""
+        cast = "::bigint[]" if values and isinstance(values[0], int) else ""
+        return f"{column} = ANY(?{cast})", [list(values)]
 
     def in_partition(self, alias: str, partition: str | None) -> Condition:
-        """Return the condition that keeps a table inside a partition, if one is named."""
+        """Return the condition that restricts a table to a partition, if one is given."""
         return ("true", []) if partition is None else (f"{alias}.partition = ?", [partition])
 
     def of_message(self, alias: str, messages: str = "m") -> str:
-        """Return the condition that joins a derived table to one of messages."""
+        """Return the condition that joins a derived table to the messages."""
         return f"{alias}.partition = {messages}.partition AND {alias}.message_id = {messages}.id"
 
     def index_hint(self, _index: str | None) -> str:
-        """Return nothing: the server's planner knows how many rows there are."""
+        """Return nothing: the server's planner has statistics and needs no hint."""
         return ""
 
     def null_safe(self, column: str) -> str:
-        """Return a comparison by which null equals null."""
+        """Return the condition that a column equals a value, null being equal to null."""
         return f"{column} IS NOT DISTINCT FROM ?"
 
     def octets(self, column: str) -> str:
-        """Return the expression for the bytes of a text column."""
+        """Return the expression for the length of a text column in bytes."""
         return f"octet_length({column})"
 
     def lock(self, partitions: Iterable[str] | None, /) -> None:
         """Take the write locks of these partitions until the transaction ends."""
         if partitions is None:
-            locks.everything(self)
+            locks.lock_everything(self)
         else:
-            locks.partitions(self, partitions)
+            locks.lock_partitions(self, partitions)
 
     def new_ids(self, partition: str, table: str = "messages") -> Iterator[int]:
-        """Yield ids for rows of a partition; call it inside a write transaction."""
+        """Yield ids for new rows of a partition; call it inside a write transaction."""
         return self.ids.take(self, partition, table)
 
 
-def _translated(sql: str) -> bytes:
+def _translate(sql: str) -> bytes:
     return sql.replace("?", "%s").encode()
 
 
 class ConflictError(StoreLockedError):
-    """Two writers stood in each other's way, and the server chose this one to begin again."""
+    """The transaction conflicted with another writer's, was rolled back, and can be run again."""
 
 
 class ConnectionLostError(StoreError):
@@ -279,31 +279,31 @@ class ConnectionLostError(StoreError):
 
 
 class UncertainCommitError(StoreError):
-    """The connection was lost during a commit; nobody knows whether it happened."""
+    """The connection was lost during a commit, so that the write may be stored or not."""
 
     def __init__(self, place: str) -> None:
         super().__init__(
             f"lost the connection to the server {place} while it stored a write, "
             "which may be stored or not",
-            hint="see whether it is there (reservoir view), and run the command again if not",
+            hint="check whether it was stored (reservoir view), and run the command again if not",
         )
 
 
 def place_of(url: str) -> str:
     """Return the URL of a store without its password and parameters.
 
-    :raises StoreError: it is no URL of a server.
+    :raises StoreError: it is not a valid URL of a server.
     """
     try:
         parts = conninfo.conninfo_to_dict(url)
     except psycopg.Error:
-        # Not what libpq says of it: that quotes the URL.
+        # Not libpq's message, which quotes the URL.
         raise StoreError(
             "the URL of the store is not valid",
             hint="it has the form postgresql://USER@HOST:PORT/DATABASE",
         ) from None
     if any("@" in host[1:] for host in str(parts.get("host") or "").split(",")):
-        # libpq takes the first @ for the end of the password: its rest would be printed.
+        # For libpq the password ends at the first @, so the rest of it would be printed.
         raise StoreError(
             "the URL of the store is not valid: it has more than one @",
             hint="write an @ of the password as %40",
@@ -314,7 +314,7 @@ def place_of(url: str) -> str:
 
 
 def _hosts(parts: Mapping[str, Any]) -> str:
-    """Return the servers of a URL, each with its port: one port may be that of all."""
+    """Return the servers of a URL, each with its port; a single port applies to all."""
     hosts = quote(str(parts.get("host") or ""), safe="/,.:[]").split(",")
     ports = str(parts.get("port") or "").split(",")
     if len(ports) == 1:
@@ -325,35 +325,36 @@ def _hosts(parts: Mapping[str, Any]) -> str:
 
 
 def connect(url: str, place: str) -> "psycopg.Connection[Any]":
-    """Connect; a server that starts just now is waited for.
+    """Connect to a server, waiting for one that is just starting.
 
-    :raises StoreError: it cannot be reached, or refuses.
+    :raises StoreError: the server cannot be reached, or refuses the connection.
     """
-    # Whatever PGCLIENTENCODING or the URL says, and in a database of any encoding.
-    parts = {**_USUAL, **conninfo.conninfo_to_dict(url), "client_encoding": "UTF8"}
+    # Override the encoding of PGCLIENTENCODING, the URL and the database.
+    parts = {**_DEFAULTS, **conninfo.conninfo_to_dict(url), "client_encoding": "UTF8"}
     tries = _TRIES_OF_SEVERAL if "," in str(parts.get("host")) else _TRIES
     for left in reversed(range(tries)):
         try:
             return psycopg.connect(
                 conninfo.make_conninfo(**parts),
                 autocommit=True,
-                # Statements are not kept on the server, so that a pool may stand in between.
+                # Prepared statements do not work with every connection pool.
                 prepare_threshold=None,
             )
         except psycopg.OperationalError as error:
-            if not left or not _may_come(error):
+            if not left or not _is_temporary(error):
                 raise _unreachable(error, place) from None
             time.sleep(_PAUSE * 2 ** (tries - 1 - left))
     raise AssertionError("the last try returns or raises")
 
 
-def _may_come(error: psycopg.OperationalError) -> bool:
-    said = str(error)
-    return any(sign in said for sign in _PASSING)
+def _is_temporary(error: psycopg.OperationalError) -> bool:
+    text = str(error)
+    return any(sign in text for sign in _TEMPORARY)
 
 
 def _unreachable(error: psycopg.OperationalError, place: str) -> StoreError:
-    said = str(error)
+    """Return our error for a failed attempt to connect."""
+    text = str(error)
     for sign, state in (
         ("password", "28"),
         ("authentication", "28"),
@@ -366,7 +367,7 @@ def _unreachable(error: psycopg.OperationalError, place: str) -> StoreError:
         ("login has been failing", "57P"),
         ("session is read-only", "25006"),
     ):
-        if sign in said:
+        if sign in text:
             message, hint = _MEANINGS[state]
             return StoreError(message.format(place=place), hint=hint)
     for sign, reason in (
@@ -379,7 +380,7 @@ def _unreachable(error: psycopg.OperationalError, place: str) -> StoreError:
         ("certificate", "TLS failed"),
         ("No such file", "nothing listens there"),
     ):
-        if sign in said:
+        if sign in text:
             return StoreError(
                 f"cannot reach the server {place}: {reason}",
                 hint="check the URL, and that the server runs",
@@ -389,21 +390,20 @@ def _unreachable(error: psycopg.OperationalError, place: str) -> StoreError:
 
 @contextmanager
 def errors(place: str) -> Iterator[None]:
-    """Turn what the server says into an error of ours; it never contains message text."""
+    """Translate the server's errors to ours, which never contain message text."""
     try:
         yield
     except psycopg.Error as error:
-        # Without its cause: the server quotes the values of a row.
-        raise meaning_of(error, place) from None
+        # Without its cause, in which the server quotes the values of a row.
+        raise _translate_error(error, place) from None
 
 
-def meaning_of(error: psycopg.Error, place: str) -> ReservoirError:
-    """Translate an error of the server."""
+def _translate_error(error: psycopg.Error, place: str) -> ReservoirError:
     lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     state = error.sqlstate or ("08" if lost else "")
     if state in _CONFLICTS:
         return ConflictError(
-            "another process wrote the same at the same time", hint="run the command again"
+            "another process changed the same data at the same time", hint="run the command again"
         )
     if state in _BUSY:
         return StoreLockedError(

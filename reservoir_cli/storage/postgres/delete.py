@@ -1,4 +1,4 @@
-"""Taking messages out of the tables on a server, with everything that was made of them."""
+"""Delete messages and everything derived from them on a server."""
 
 from collections.abc import Mapping, Sequence
 
@@ -28,32 +28,32 @@ def remove(
     """Delete messages and everything derived from them; call it inside a write transaction.
 
     :param ids: by partition.
-    :param mark: note their sources, so that they are not imported again.
+    :param mark: whether to write tombstones, so that they are not imported again.
     """
     connection.lock(ids)
     total = sum(map(len, ids.values()))
-    done = 0
+    deleted = 0
     for partition, numbers in ids.items():
         for start in range(0, len(numbers), _AT_ONCE):
-            some = numbers[start : start + _AT_ONCE]
-            messages = reads.by_id(connection, some, Scope(partition))
+            batch = numbers[start : start + _AT_ONCE]
+            messages = reads.by_id(connection, batch, Scope(partition))
             summary_rows.forget(connection, messages)
-            proxy_ledger_rows.forget(connection, partition, some)
+            proxy_ledger_rows.forget(connection, partition, batch)
             if mark:
                 tombstones.mark(connection, messages)
                 source_rows.forget(connection, messages)
             for table in mark_rows.TABLES:
-                writes.delete_rows(connection, table, partition, some)
-            # Words, vectors, links, and what is still to be embedded go with their messages.
+                writes.delete_rows(connection, table, partition, batch)
+            # This also deletes their words, vectors, links and rows of ``pending``.
             connection.execute(
-                "DELETE FROM messages WHERE partition = ? AND id = ANY(?)", [partition, some]
+                "DELETE FROM messages WHERE partition = ? AND id = ANY(?)", [partition, batch]
             )
-            progress("forgetting", done := done + len(some), total)
+            progress("forgetting", deleted := deleted + len(batch), total)
         _drop_empty_conversations(connection, partition)
 
 
 def _drop_empty_conversations(connection: Connection, partition: str) -> None:
-    """Forget the titles of conversations of which no message is left."""
+    """Delete the rows of conversations that have no messages left."""
     connection.execute(
         """
         DELETE FROM conversations c WHERE c.partition = ? AND NOT EXISTS (

@@ -1,7 +1,7 @@
-"""Ids of messages, made by the client: ordered by time, and unique in their partition.
+"""Generate ids of messages on the client, ordered by time and unique in their partition.
 
-An id is the milliseconds since 2020 times 4,096, plus a counter that begins at random; it stays
-under 2^53 until 2089. Only the writer's own partition is looked at.
+An id is the milliseconds since 2020 times 4,096, plus a counter that starts at random; it stays
+below 2^53 until 2089. No other partition is read.
 """
 
 import time
@@ -12,16 +12,16 @@ from reservoir_cli.storage.portable_sql import Connection
 
 _SINCE_2020 = 1_577_836_800_000
 _PER_MS = 4_096
-#: The counter begins below this, so that two partitions seldom use one id.
+#: The counter starts at random below this, so that two partitions seldom use the same id.
 _RANDOM = 1_024
 _DAY = 86_400_000
-#: Ids are below this, so that a double holds them; the clock is clamped to a day before the end.
+#: Ids are below this, so that a double can represent them; the clock is clamped accordingly.
 LIMIT = 2**53
 _LAST_MS = LIMIT // _PER_MS - 2 * _DAY
 
 
 class IdSource:
-    """Makes the ids of one writer, each greater than all it made before."""
+    """Generates the ids of one writer, each greater than all before."""
 
     def __init__(self) -> None:
         self._last = 0
@@ -42,14 +42,14 @@ class IdSource:
 
 
 def _now_ms() -> int:
-    """Return the milliseconds since 2020, clamped to what an id can hold."""
+    """Return the milliseconds since 2020, clamped to the range of ids."""
     return min(max(time.time_ns() // 1_000_000 - _SINCE_2020, 0), _LAST_MS)
 
 
 def _newest(connection: Connection, partition: str, table: str, ceiling: int) -> int:
     """Return the greatest id of a partition below a ceiling.
 
-    One far ahead, as of a wrong clock or a hostile user, does not push the others ahead.
+    The ceiling excludes ids far ahead, of a wrong clock or a hostile user.
     """
     row = connection.execute(
         f"SELECT max(id) FROM {table} WHERE partition = ? AND id < ?",

@@ -1,7 +1,7 @@
-"""Where the words of a question stand on a server, and how often; what is typed, as phrases too.
+"""Read the postings of a question's words on a server, and search for typed terms and phrases.
 
-An index finds the rows that hold any of the stems. Their counts then go through the same formulas
-as those of the store in a file.
+An index finds the rows that contain any of the stems. The scores are computed from their counts
+with the same formulas as in the store in a file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from reservoir_cli.storage import filter_conditions, fulltext, spelling
 from reservoir_cli.storage.candidates import Candidates, Posting, Respelt
 from reservoir_cli.storage.compact_keys import Keys
 from reservoir_cli.storage.postgres.connection import Connection
-from reservoir_cli.storage.postgres.stemmer import OF_ONE, Stemmer, query, quoted, scope_stems
+from reservoir_cli.storage.postgres.stemmer import OF_ONE, Stemmer, query, quote, scope_stems
 from reservoir_cli.storage.sqlite import keyword_search
 from reservoir_cli.storage.sqlite import postings as limits
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     _Ints = NDArray[np.int64]
-#: Up to so many stems it is faster to rank each of them than to take the rows apart.
+#: Up to this number of stems, ranking each of them is faster than unpacking the rows.
 _FEW = 40
-#: Few texts say a word more often.
+#: Few texts contain a word more often.
 _OFTEN = 32
-#: A misspelt word is looked for among words with so many of its letters, in so many rows.
+#: A misspelled word is compared with words that share this many first letters, in this many rows.
 _BEGINNING, _SAMPLED = 3, 500
 
 
@@ -42,73 +42,78 @@ def index(
 
     :param texts: (id, text).
     """
-    keys = " ".join(map(quoted, scope_stems(*place)))
+    keys = " ".join(map(quote, scope_stems(*place)))
     rows: list[tuple[str, int, int, int, str]] = []
-    made = stemmer.vectors(text for _, text in texts)
-    for (number, _), some in zip(texts, made, strict=True):
-        for part, (start, vector) in enumerate(some):
+    vectors = stemmer.vectors(text for _, text in texts)
+    for (number, _), parts in zip(texts, vectors, strict=True):
+        for part, (start, vector) in enumerate(parts):
             rows.append((place[0], number, part, start, f"{keys} {vector}"))
     connection.insert("words", "partition, message_id, part, start, stems", rows)
 
 
-def postings(
+def read_postings(
     connection: Connection,
     stemmer: Stemmer,
-    found: Candidates,
+    candidates: Candidates,
     scope: Scope,
     question: str,
 ) -> tuple[tuple[Posting, ...], list[str]]:
-    """Find the stems of a question among the messages of a scope.
+    """Read the postings of a question's stems in a scope.
 
-    Without stop words, and in a large scope without the most common words, which say the least;
-    never without all of them.
+    Stop words are left out, and in a large scope the most common words, which mean the least,
+    unless no other word is left.
 
-    :returns: where the stems stand, and the stems that stand nowhere.
+    :returns: the postings, and the stems that no message of the scope contains.
     """
     words = fulltext.content_words(question)
-    if not words or not len(found.ids):
+    if not words or not len(candidates.ids):
         return (), []
     stems = sorted(set(stemmer.stems([words])[0]))
     if not stems:
         return (), []
     ids, counts = _counts(connection, scope, stems)
-    places, known = found.places(ids)
+    places, known = candidates.places(ids)
     counts = counts[:, known]
-    kept: list[Posting] = []
+    postings: list[Posting] = []
     common: list[Posting] = []
+    total = len(candidates.ids)
     for row in counts:
         holds = row > 0
         posting = Posting(places[holds], row[holds])
-        if len(found.ids) > limits.LARGE and holds.sum() > limits.COMMON * len(found.ids):
+        if total > limits.LARGE and holds.sum() > limits.COMMON * total:
             common.append(posting)
         elif holds.any():
-            kept.append(posting)
+            postings.append(posting)
     absent = [stem for stem, row in zip(stems, counts, strict=True) if not row.any()]
-    return tuple(kept or common[:1]), absent
+    return tuple(postings or common[:1]), absent
 
 
 def respell(
     connection: Connection,
     stemmer: Stemmer,
-    found: Candidates,
+    candidates: Candidates,
     scope: Scope,
     question: str,
     absent: list[str],
 ) -> tuple[tuple[Respelt, ...], tuple[Posting, ...]]:
-    """Find the nearest words for those of a question that stand nowhere in a scope.
+    """Correct the words of a question that no message of a scope contains.
 
-    A server has no list of its words: they are taken from some rows of the scope that hold one
-    with the same beginning.
+    The server has no list of its words: candidates come from a sample of the scope's rows that
+    contain a word with the same beginning.
 
-    :param absent: their stems, as :func:`postings` returned them for the same question.
+    :param absent: their stems, as :func:`read_postings` returned them for the question.
     """
     words = fulltext.content_words(question).split()
     stems = stemmer.stems(words)
-    typed = {of[0]: word for of, word in zip(stems, words, strict=True) if of and of[0] in absent}
+    typed = {
+        stemmed[0]: word
+        for stemmed, word in zip(stems, words, strict=True)
+        if stemmed and stemmed[0] in absent
+    }
 
     def vocabulary(stem: str) -> list[tuple[str, int]]:
         first = stem[:_BEGINNING]
-        where, values = _where(scope, f"{quoted(first)}:*")
+        where, values = _where(scope, f"{quote(first)}:*")
         return connection.rows(
             f"""
             SELECT u.lexeme, count(*) FROM (
@@ -121,7 +126,7 @@ def respell(
 
     def posting_of(stem: str) -> Posting:
         ids, counts = _counts(connection, scope, [stem])
-        places, known = found.places(ids)
+        places, known = candidates.places(ids)
         return Posting(places, counts[0][known])
 
     return spelling.respell(typed, vocabulary, posting_of)
@@ -130,17 +135,17 @@ def respell(
 def _counts(
     connection: Connection, scope: Scope, stems: Sequence[str]
 ) -> tuple[_Ints, NDArray[np.int32]]:
-    """Find the messages that hold any of some stems, and how often they hold each.
+    """Return the messages that contain any of these stems, and the count of each stem in them.
 
     :returns: ids ascending, shape (n,), and counts, shape (stems, n).
     """
     import numpy as np
 
-    found = _ranked(connection, scope, stems) if len(stems) <= _FEW else None
-    docs, counts = found or _apart(connection, scope, stems)
+    ranked = _counts_by_rank(connection, scope, stems) if len(stems) <= _FEW else None
+    docs, counts = ranked or _counts_by_unpacking(connection, scope, stems)
     ids, inverse = np.unique(docs, return_inverse=True)
     joined = np.zeros((len(stems), len(ids)), np.int32)
-    for row, of_stem in zip(joined, counts, strict=True):  # a long text has several parts
+    for row, of_stem in zip(joined, counts, strict=True):  # a long text has several rows
         np.add.at(row, inverse, of_stem)
     return ids, joined
 
@@ -151,15 +156,16 @@ def _where(scope: Scope, tsquery: str) -> tuple[str, list[str]]:
 
 
 def _ranks(connection: Connection, most: int) -> NDArray[np.float32] | None:
-    """Return the server's rank of a row by how often it holds a stem (never, once, twice).
+    """Return the server's rank of a row for each count of a stem: 0, 1, 2, ….
 
-    To read the count off the rank takes a tenth of the time of taking the row apart.
+    Deriving the count from the rank takes a tenth of the time of unpacking the row.
 
-    :returns: ascending, shape (most + 1,); ``None`` if different counts are ranked alike.
+    :param most: the highest count.
+    :returns: ascending, shape (most + 1,); ``None`` if different counts have the same rank.
     """
     import numpy as np
 
-    found = connection.arrays(
+    positive = connection.arrays(
         {"ranks": ("ts_rank('{1, 1, 1, 1}', t.stems, 'a'::tsquery, 0)", "f4")},
         """
         FROM (
@@ -169,17 +175,17 @@ def _ranks(connection: Connection, most: int) -> NDArray[np.float32] | None:
         """,
         [most],
     )["ranks"]
-    ranks = np.concatenate([np.zeros(1, np.float32), found])
+    ranks = np.concatenate([np.zeros(1, np.float32), positive])
     return ranks if (np.diff(ranks) > 0).all() else None
 
 
-def _ranked(
+def _counts_by_rank(
     connection: Connection, scope: Scope, stems: Sequence[str]
 ) -> tuple[_Ints, NDArray[np.int32]] | None:
     import numpy as np
 
-    where, values = _where(scope, " | ".join(map(quoted, stems)))
-    found = connection.arrays(
+    where, values = _where(scope, " | ".join(map(quote, stems)))
+    columns = connection.arrays(
         {
             "docs": ("w.message_id", "i8"),
             **{
@@ -188,26 +194,26 @@ def _ranked(
             },
         },
         f"FROM words w WHERE {where}",
-        [*map(quoted, stems), *values],
+        [*map(quote, stems), *values],
     )
-    of_stems = np.stack([found[f"rank {at}"] for at in range(len(stems))])
+    of_stems = np.stack([columns[f"rank {at}"] for at in range(len(stems))])
     for most in (_OFTEN, OF_ONE):
         ranks = _ranks(connection, most)
         if ranks is None:
             return None
         if of_stems.max(initial=0) <= ranks[-1]:
             counts = np.searchsorted(ranks, of_stems)
-            return found["docs"], counts.astype(np.int32)
+            return columns["docs"], counts.astype(np.int32)
     return None
 
 
-def _apart(
+def _counts_by_unpacking(
     connection: Connection, scope: Scope, stems: Sequence[str]
 ) -> tuple[_Ints, NDArray[np.int32]]:
     import numpy as np
 
-    where, values = _where(scope, " | ".join(map(quoted, stems)))
-    found = connection.arrays(
+    where, values = _where(scope, " | ".join(map(quote, stems)))
+    columns = connection.arrays(
         {
             "docs": ("w.message_id", "i8"),
             "stem": ("array_position(?::text[], u.lexeme)", "i4"),
@@ -219,9 +225,9 @@ def _apart(
         """,
         [list(stems), *values, list(stems)],
     )
-    counts = np.zeros((len(stems), len(found["docs"])), np.int32)
-    counts[found["stem"] - 1, np.arange(len(found["docs"]))] = found["count"]
-    return found["docs"], counts
+    counts = np.zeros((len(stems), len(columns["docs"])), np.int32)
+    counts[columns["stem"] - 1, np.arange(len(columns["docs"]))] = columns["count"]
+    return columns["docs"], counts
 
 
 def search(
@@ -232,9 +238,9 @@ def search(
     limit: int,
     matching: Keys | None = None,
 ) -> tuple[list[tuple[int, float]], bool]:
-    """Messages with all that was typed, else with any of it.
+    """Find the messages that contain all typed terms, or else any of them.
 
-    :returns: (id, BM25) best first, ties newest first, and whether the hits hold all of it.
+    :returns: (id, BM25) best first, ties newest first, and whether the hits contain all terms.
     """
     terms = list(dict.fromkeys(fulltext.typed_terms(text)))
     condition, values = filter_conditions.where_scope(scope)
@@ -246,15 +252,20 @@ def search(
     lengths = dict(zip(scoped["ids"].tolist(), scoped["terms"].tolist(), strict=True))
     if not terms or not lengths:
         return [], True
-    cut = stemmer.stems([term.rstrip("*").strip('"') for term in terms])
-    typed = [(some, term.endswith("*")) for some, term in zip(cut, terms, strict=True) if some]
-    found = (_held(connection, scope, *each) for each in typed)
-    return keyword_search.ranked(lengths, found, limit, matching)
+    stemmed = stemmer.stems([term.rstrip("*").strip('"') for term in terms])
+    counts = (
+        _count_matches(connection, scope, stems, is_prefix=term.endswith("*"))
+        for stems, term in zip(stemmed, terms, strict=True)
+        if stems
+    )
+    return keyword_search.rank(lengths, counts, limit, matching)
 
 
-def _held(connection: Connection, scope: Scope, stems: list[str], is_prefix: bool) -> Counter[int]:
-    """Return how often each message holds stems in sequence, the last as a prefix, by its id."""
-    names = [quoted(stem) for stem in stems]
+def _count_matches(
+    connection: Connection, scope: Scope, stems: list[str], *, is_prefix: bool
+) -> Counter[int]:
+    """Count how often each message contains stems in sequence, the last one maybe as a prefix."""
+    names = [quote(stem) for stem in stems]
     names[-1] += ":*" if is_prefix else ""
     where, values = _where(scope, " | ".join(dict.fromkeys(names)))
     starts: list[set[tuple[int, int]]] = [set() for _ in stems]
@@ -272,7 +283,7 @@ def _held(connection: Connection, scope: Scope, stems: list[str], is_prefix: boo
 
 
 def _matching(stems: list[str], is_prefix: bool, lexeme: str) -> Iterator[int]:
-    """Which of the stems a lexeme is."""
+    """Yield the positions of the stems that a lexeme matches."""
     for at, stem in enumerate(stems):
         if lexeme == stem or (is_prefix and at == len(stems) - 1 and lexeme.startswith(stem)):
             yield at

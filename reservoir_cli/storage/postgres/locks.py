@@ -1,7 +1,7 @@
-"""Who writes where: locks that a transaction holds until its end.
+"""Take write locks, which a transaction holds until its end.
 
-Writers of one partition wait for each other, those of different ones do not. What concerns all
-messages, such as a change of the model, waits for all of them.
+Writers of one partition wait for each other, those of different partitions do not. Operations on
+all messages, such as a change of the model, wait for all writers.
 """
 
 import hashlib
@@ -9,25 +9,25 @@ from collections.abc import Iterable
 
 from reservoir_cli.storage.portable_sql import Connection
 
-# The first number of a lock: "Rsvr" and on; other programs may lock in the same database.
+# The first key of the locks, from "Rsvr" on, because other programs may use the same database.
 _ALL, _PARTITION, _SCHEMA = range(0x52737672, 0x52737675)
 
 
-def partitions(connection: Connection, names: Iterable[str]) -> None:
-    """Be the only writer of some partitions."""
+def lock_partitions(connection: Connection, names: Iterable[str]) -> None:
+    """Take the write locks of these partitions."""
     connection.execute("SELECT pg_advisory_xact_lock_shared(?, 0)", [_ALL])
-    # In one order for everyone, so that two do not wait for each other.
+    # Always in the same order, to avoid deadlocks.
     for number in sorted({_number(name) for name in names}):
         connection.execute("SELECT pg_advisory_xact_lock(?, ?)", [_PARTITION, number])
 
 
-def everything(connection: Connection) -> None:
-    """Be the only writer."""
+def lock_everything(connection: Connection) -> None:
+    """Take the write lock of all partitions."""
     connection.execute("SELECT pg_advisory_xact_lock(?, 0)", [_ALL])
 
 
-def schema(connection: Connection) -> None:
-    """Be the only one who changes tables."""
+def lock_schema(connection: Connection) -> None:
+    """Take the lock for changing tables."""
     connection.execute("SELECT pg_advisory_xact_lock(?, 0)", [_SCHEMA])
 
 

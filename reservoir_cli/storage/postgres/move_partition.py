@@ -1,7 +1,7 @@
-"""Carrying a partition's messages over to another on a server.
+"""Move a partition's messages to another on a server.
 
-A row cannot change its partition where tables are spread by it: it is copied and deleted.
-An id that the new partition has already is replaced by a new one.
+Rows are copied and deleted, because a row of a distributed table cannot change its partition.
+An id that the new partition already uses is replaced by a new one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ from reservoir_cli.storage.sqlite.vector_blocks import thread_key
 
 _Place = tuple[str, str]
 _AT_ONCE = 5_000
-#: Columns of a message that stay as they are.
+#: The columns of a message that do not change.
 _KEPT = (
     "trace_id, conversation_id, role, content, name, tool_calls, tool_call_id, created_at, "
     "source, source_id, tokens, counter, secrets, terms, asks"
@@ -34,28 +34,28 @@ _RENAMED = "unnest(?::bigint[], ?::bigint[]) AS t (old, new)"
 
 
 def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
-    """Bring all messages of a partition into another; call it inside a write transaction.
+    """Move all messages of a partition into another; call it inside a write transaction.
 
-    An instance keeps its name; the one that is named like the partition is renamed with it.
+    Instances keep their names, except one that is named like the partition and renamed with it.
 
-    :returns: how many were moved, and how many were there already and are gone.
+    :returns: how many were moved, and how many were dropped as duplicates.
     """
     connection.lock([old, new])
     names = connection.rows("SELECT DISTINCT instance FROM messages WHERE partition = ?", [old])
-    moved = there = 0
+    moved = dropped = 0
     for (instance,) in names:
         places = (old, instance), (new, new if instance == old else instance)
-        known = _already_there(connection, *places)
-        mark_rows.hand_on(connection, *places, known)
-        delete.remove(connection, {old: known} if known else {}, mark=False)
-        there += len(known)
+        duplicates = _find_duplicates(connection, *places)
+        mark_rows.copy_to_twins(connection, *places, duplicates)
+        delete.remove(connection, {old: duplicates} if duplicates else {}, mark=False)
+        dropped += len(duplicates)
         moved += _move(connection, *places)
     connection.execute("DELETE FROM conversations WHERE partition = ?", [old])
     connection.execute("DELETE FROM summaries WHERE partition = ?", [old])
     source_rows.move(connection, old, new)
     proxy_ledger_rows.clear(connection, old)
     _move_runs(connection, old, new)
-    return moved, there
+    return moved, dropped
 
 
 def _move_runs(connection: Connection, old: str, new: str) -> None:
@@ -68,21 +68,23 @@ def _move_runs(connection: Connection, old: str, new: str) -> None:
             """,
         )
     )
-    found = connection.rows("SELECT id FROM context_runs WHERE partition = ? ORDER BY id", [old])
-    numbers = [row[0] for row in found]
+    rows = connection.rows("SELECT id FROM context_runs WHERE partition = ? ORDER BY id", [old])
+    numbers = [row[0] for row in rows]
     connection.execute(
         f"""
         INSERT INTO context_runs (partition, id, {columns}) SELECT ?, t.new, {columns}
         FROM context_runs r JOIN unnest(?::bigint[], ?::bigint[]) AS t (old, new) ON t.old = r.id
         WHERE r.partition = ?
         """,
-        [new, numbers, _free(connection, "context_runs", numbers, new), old],
+        [new, numbers, _free_ids(connection, "context_runs", numbers, new), old],
     )
     connection.execute("DELETE FROM context_runs WHERE partition = ?", [old])
 
 
-def _free(connection: Connection, table: str, numbers: Sequence[int], partition: str) -> list[int]:
-    """Return these ids, with a new one in place of each that a partition has already."""
+def _free_ids(
+    connection: Connection, table: str, numbers: Sequence[int], partition: str
+) -> list[int]:
+    """Return these ids, with new ones in place of those that a partition already uses."""
     used = {
         row[0]
         for row in connection.rows(
@@ -91,13 +93,13 @@ def _free(connection: Connection, table: str, numbers: Sequence[int], partition:
         )
     }
     taken = set(numbers)
-    fresh = (each for each in connection.new_ids(partition, table) if each not in taken)
+    fresh = (new for new in connection.new_ids(partition, table) if new not in taken)
     return [next(fresh) if number in used else number for number in numbers]
 
 
-def _already_there(connection: Connection, old: _Place, new: _Place) -> list[int]:
-    """Return the messages whose source and source id the new place has already."""
-    known: list[int] = []
+def _find_duplicates(connection: Connection, old: _Place, new: _Place) -> list[int]:
+    """Return the messages whose source and source id the new place already has."""
+    duplicates: list[int] = []
     numbers = reads.find(connection, Scope(*old), Filter()).ids
     for start in range(0, len(numbers), _AT_ONCE):
         rows = connection.rows(
@@ -107,22 +109,22 @@ def _already_there(connection: Connection, old: _Place, new: _Place) -> list[int
             """,
             [old[0], numbers[start : start + _AT_ONCE]],
         )
-        there = writes.present(connection, Scope(*new), [(row[1], row[2]) for row in rows])
-        known += [row[0] for row in rows if (row[1], row[2]) in there]
-    return sorted(known)
+        known = writes.find_present(connection, Scope(*new), [(row[1], row[2]) for row in rows])
+        duplicates += [row[0] for row in rows if (row[1], row[2]) in known]
+    return sorted(duplicates)
 
 
 def _move(connection: Connection, old: _Place, new: _Place) -> int:
     numbers = reads.find(connection, Scope(*old), Filter()).ids
-    renamed = dict(zip(numbers, _free(connection, "messages", numbers, new[0]), strict=True))
+    renamed = dict(zip(numbers, _free_ids(connection, "messages", numbers, new[0]), strict=True))
     for start in range(0, len(numbers), _AT_ONCE):
-        portion = numbers[start : start + _AT_ONCE]
-        _copy_messages(connection, old, new, portion, [renamed[each] for each in portion])
-        _move_marks(connection, old[0], new[0], renamed, portion)
+        batch = numbers[start : start + _AT_ONCE]
+        _copy_messages(connection, old, new, batch, [renamed[number] for number in batch])
+        _move_marks(connection, old[0], new[0], renamed, batch)
     _copy_links(connection, old[0], new[0], renamed)
     connection.execute("DELETE FROM messages WHERE partition = ? AND instance = ?", old)
     connection.execute(summary_rows.MOVE, [*new, *old])
-    # What the new place knows of a conversation stays.
+    # Do not replace conversations of the new place.
     connection.execute(
         f"""
         INSERT INTO conversations (partition, instance, {conversations.COLUMNS})
@@ -137,19 +139,19 @@ def _move(connection: Connection, old: _Place, new: _Place) -> int:
 def _copy_messages(
     connection: Connection, old: _Place, new: _Place, before: list[int], after: list[int]
 ) -> None:
-    """Rewrite messages, with their words and vectors and whether these are still to come.
+    """Copy messages with their words, vectors, and rows of ``pending`` and ``rebuilding``.
 
-    :param before: the ids they have.
-    :param after: the ids they get.
+    :param before: their old ids.
+    :param after: their new ids.
     """
-    named = connection.rows(
+    rows = connection.rows(
         """
         SELECT DISTINCT conversation_id FROM messages
         WHERE partition = ? AND id = ANY(?::bigint[])
         """,
         [old[0], before],
     )
-    threads = {row[0]: thread_key(*new, row[0]) for row in named}
+    threads = {row[0]: thread_key(*new, row[0]) for row in rows}
     connection.execute(
         f"""
         INSERT INTO messages (partition, instance, thread, id, {_KEPT})

@@ -1,4 +1,4 @@
-"""What is derived on a server, checked against what it is derived from, and made again."""
+"""Check and rebuild derived data on a server."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -14,7 +14,7 @@ from reservoir_cli.storage.records import Filter
 from reservoir_cli.storage.sqlite.vector_blocks import thread_key
 
 _AT_ONCE = 1_000
-#: Messages with a text that have no vectors of a model, and do not wait for them.
+#: Messages with text that have no vectors of a model and are not pending.
 _LACKING = """
     SELECT m.partition, m.id FROM messages m WHERE m.terms > 0 AND NOT EXISTS
     (SELECT 1 FROM pending p WHERE p.partition = m.partition AND p.message_id = m.id)
@@ -23,8 +23,8 @@ _LACKING = """
 """
 
 
-def wrong_full_text(connection: Connection) -> int:
-    """How many messages cannot be found by their words."""
+def count_unindexed(connection: Connection) -> int:
+    """Count the messages that are missing from the full-text index."""
     return connection.number(
         """
         SELECT count(*) FROM messages m WHERE NOT EXISTS
@@ -33,17 +33,17 @@ def wrong_full_text(connection: Connection) -> int:
     )
 
 
-def wrong_for_ranking(connection: Connection, model_id: str) -> int:
-    """How many messages neither have vectors nor wait for them."""
+def count_lacking(connection: Connection, model_id: str) -> int:
+    """Count the messages that neither have vectors nor are pending."""
     return connection.number(f"SELECT count(*) FROM ({_LACKING}) t", [model_id])
 
 
 def rebuild(
     connection: Connection, stemmer: Stemmer, model_id: str | None, threshold: LinkThreshold
 ) -> None:
-    """Index every message again, and link them in the order in which they were said.
+    """Rebuild the full-text index and all links.
 
-    A message that lost its vectors is pending again.
+    Messages that have lost their vectors become pending.
     """
     connection.lock(None)
     for table in ("words", "synapses"):
@@ -63,28 +63,27 @@ def rebuild(
 def _index(
     connection: Connection, stemmer: Stemmer, place: tuple[str, str], ids: Sequence[int]
 ) -> None:
-    found = reads.by_id(connection, ids, Scope(*place))
-    texts = [(each.id, clean_text(plain_text(each))) for each in found]
+    messages = reads.by_id(connection, ids, Scope(*place))
+    texts = [(message.id, clean_text(plain_text(message))) for message in messages]
     keyword_search.index(connection, stemmer, place, texts)
-    threads = [thread_key(*place, each.conversation_id) for each in found]
+    threads = [thread_key(*place, message.conversation_id) for message in messages]
     connection.execute(
         """
         UPDATE messages m SET thread = t.thread FROM unnest(?::bigint[], ?::bigint[])
         AS t (id, thread) WHERE m.partition = ? AND m.id = t.id AND m.thread <> t.thread
         """,
-        [[each.id for each in found], threads, place[0]],
+        [[message.id for message in messages], threads, place[0]],
     )
 
 
 def _link(connection: Connection, model_id: str, threshold: LinkThreshold) -> None:
-    found = connection.rows(
+    rows = connection.rows(
         """
         SELECT m.partition, m.id FROM messages m WHERE NOT EXISTS
         (SELECT 1 FROM pending p WHERE p.partition = m.partition AND p.message_id = m.id)
         ORDER BY m.partition, m.created_at, m.id
         """,
     )
-    for partition, some in groupby(found, key=lambda row: row[0]):
-        numbers = [row[1] for row in some]
-        for batch in batches(numbers, _AT_ONCE):
+    for partition, in_partition in groupby(rows, key=lambda row: row[0]):
+        for batch in batches([row[1] for row in in_partition], _AT_ONCE):
             links.add(connection, partition, batch, model_id, threshold)

@@ -3,36 +3,36 @@
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.postgres.tables import EVERYWHERE, SCHEMA, SPREAD
 
-#: The roles that a user of a guarded store is given, to read and write, or to read.
+#: The roles for users of a guarded store: to read and write, or only to read.
 MEMBER, READER = "reservoir_member", "reservoir_reader"
 _BOTH = f"{MEMBER}, {READER}"
 
-#: The partitions of who asks. A function, not a sub-select: no policy of a cluster may have one.
+#: The current user's partitions. A function, because policies on a cluster cannot have sub-selects.
 _OWN = f"ANY ({SCHEMA}.own_partitions())"
-#: What a member may be the first to write, and only so, and nobody but the owner changes.
+#: The properties that a member may insert if they are missing; only the owner can change them.
 _FIRST = (
     f"key IN ('{properties.MODEL_ID}', '{properties.MODEL_NAME}') "
     f"OR (key = '{properties.FORGOTTEN_KEY}' AND value ~ '^[0-9a-f]{{64}}$') "
     f"OR (key = '{properties.DIMENSIONS}' AND value ~ '^[1-9][0-9]{{0,4}}$')"
 )
-#: Of what partition a property is; everything behind its first colon.
+#: The partition of a property: everything after the first colon of its key.
 _OF_PARTITION = "substr(key, strpos(key, ':') + 1)"
-#: What holds of the rows of a table beside their partition when a member writes them.
-_WRITTEN = {
+#: Further conditions on the rows that a member writes to a table.
+_WRITE_CHECKS = {
     "embeddings": f"{SCHEMA}.is_active_model(model_id, vector_dims(vector))",
 }
 
 
-def guarding() -> list[str]:
-    """Return the statements that let a user see only the partitions ``members`` names for them."""
+def guard_statements() -> list[str]:
+    """Return the statements that restrict users to their partitions in the table ``members``."""
     name = SCHEMA
-    found = [
-        # Who may not make roles may still guard a store when they are there.
+    statements = [
+        # Only create missing roles: a user who cannot create roles can still guard a store.
         f"DO $$ BEGIN IF to_regrole('{role}') IS NULL THEN CREATE ROLE {role} NOLOGIN; END IF; "
         "EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$"
         for role in (MEMBER, READER)
     ]
-    found += [
+    statements += [
         f"GRANT USAGE ON SCHEMA {name} TO {_BOTH}",
         *(f"GRANT SELECT ON {name}.{table} TO {_BOTH}" for table in (*EVERYWHERE, *SPREAD)),
         f"GRANT INSERT ON {name}.forgotten TO {MEMBER}",
@@ -49,25 +49,25 @@ def guarding() -> list[str]:
         ),
     ]
     for table in SPREAD:
-        written = f" AND {_WRITTEN[table]}" if table in _WRITTEN else ""
-        found += [
+        check = f" AND {_WRITE_CHECKS[table]}" if table in _WRITE_CHECKS else ""
+        statements += [
             f"GRANT INSERT, UPDATE, DELETE ON {name}.{table} TO {MEMBER}",
             *_policies(
                 table,
                 own_partitions=f"TO {_BOTH} USING (partition = {_OWN}) "
-                f"WITH CHECK (partition = {_OWN}{written})",
+                f"WITH CHECK (partition = {_OWN}{check})",
             ),
         ]
-    return found
+    return statements
 
 
 def _policies(table: str, **policies: str) -> list[str]:
-    """Guard the rows of a table by policies, in place of those of the same names."""
-    place = f"{SCHEMA}.{table}"
-    found = [f"ALTER TABLE {place} ENABLE ROW LEVEL SECURITY"]
+    """Return the statements that guard the rows of a table, replacing these policies."""
+    full_name = f"{SCHEMA}.{table}"
+    statements = [f"ALTER TABLE {full_name} ENABLE ROW LEVEL SECURITY"]
     for name, policy in policies.items():
-        found += [
-            f"DROP POLICY IF EXISTS {name} ON {place}",
-            f"CREATE POLICY {name} ON {place} {policy}",
+        statements += [
+            f"DROP POLICY IF EXISTS {name} ON {full_name}",
+            f"CREATE POLICY {name} ON {full_name} {policy}",
         ]
-    return found
+    return statements

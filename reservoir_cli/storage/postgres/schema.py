@@ -1,7 +1,7 @@
 """The tables on a server, as numbered migrations that are never edited once released.
 
-Every key begins with the partition, so that a cluster can spread the tables by it; what belongs
-to no partition, ``properties``, ``forgotten`` and ``members``, is small and lies on every machine.
+Every key begins with the partition, so that a cluster can distribute the tables by it. The tables
+without one, ``properties``, ``forgotten`` and ``members``, are small and copied to every machine.
 """
 
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.ids import LIMIT
 from reservoir_cli.storage.postgres.tables import SCHEMA, SPREAD
 
-#: What a server has to be at least.
+#: The oldest supported versions of PostgreSQL and pgvector.
 _POSTGRES, _VECTOR = 15, (0, 8)
 
-#: What holds of each row, whoever writes it. Rows of before are left as they are.
+#: The check constraints of tables. They are not applied to rows that already exist.
 RANGES = {
     "messages": f"""
         id BETWEEN 1 AND {LIMIT - 1} AND created_at BETWEEN {FIRST_MS} AND {LAST_MS}
@@ -40,7 +40,7 @@ RANGES = {
     "forgotten": "octet_length(mark) = 32",
 }
 
-#: Each migration: its name and its statements.
+#: The name and the statements of each migration.
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     (
         "messages, words, vectors, links, runs",
@@ -86,11 +86,11 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
             PRIMARY KEY (partition, message_id, part),
             FOREIGN KEY (partition, message_id) REFERENCES messages ON DELETE CASCADE
         );
-        -- What waits to be merged into the index is searched one by one: little may wait.
+        -- A search reads the pending list row by row, so it must stay short.
         CREATE INDEX words_by_stem ON words USING gin (stems)
             WITH (fastupdate = on, gin_pending_list_limit = 256);
 
-        -- Vectors lie in their rows: reading them from beside the table takes several times longer.
+        -- Vectors stay in their rows: reading them from a TOAST table takes several times longer.
         CREATE TABLE embeddings (
             partition text COLLATE "C" NOT NULL,
             message_id bigint NOT NULL,
@@ -142,7 +142,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
             PRIMARY KEY (partition, instance, id)
         );
 
-        -- Numbers and names only: no text of a question or a message is ever recorded.
+        -- Numbers and names only, never the text of a question or a message.
         CREATE TABLE context_runs (
             partition text COLLATE "C" NOT NULL,
             id bigint NOT NULL,
@@ -166,9 +166,9 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
         );
 
         CREATE TABLE properties (key text COLLATE "C" PRIMARY KEY, value text NOT NULL);
-        -- A mark is an HMAC of (source, source id) under the key ``forgotten_key`` of properties.
+        -- A mark is an HMAC of (source, source id) with the property ``forgotten_key`` as its key.
         CREATE TABLE forgotten (mark bytea PRIMARY KEY);
-        -- Which user of the database sees which partition, once rows are guarded.
+        -- The partitions that a database user can see, once rows are guarded.
         CREATE TABLE members (
             member text COLLATE "C" NOT NULL,
             partition text COLLATE "C" NOT NULL,
@@ -186,7 +186,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     (
         "ranges of what a user may write",
         f"""
-        -- An escaped NUL is no text here; any other character says the same of the form.
+        -- PostgreSQL rejects an escaped NUL; another character does not change the structure.
         CREATE FUNCTION are_tool_calls(calls text) RETURNS boolean IMMUTABLE PARALLEL SAFE
         BEGIN ATOMIC
             SELECT count(*) = 0
@@ -255,7 +255,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ),
     (
         "tags and pins of messages",
-        # Without foreign keys: on a cluster a new table cannot refer to one that is spread.
+        # Without foreign keys: on a cluster a new table cannot refer to a distributed one.
         f"""
         CREATE TABLE tags (
             partition text COLLATE "C" NOT NULL,
@@ -301,14 +301,14 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What a server says of itself and of the store on it.
+    """The state of a server and of the store on it.
 
     :param version: of PostgreSQL, such as 160004.
-    :param vector: the version of pgvector in this database, else the one that could be installed.
-    :param schema: how many migrations have run; ``None`` where there is no store yet.
-    :param writable: whether this user may write to the store, or make one.
-    :param whole: whether this user sees all of the store, and may change what everyone shares.
-    :param path: where the tables are looked for, and the operators of pgvector.
+    :param vector: the version of pgvector in this database, or else the one available to install.
+    :param schema: the number of applied migrations; ``None`` if there is no store yet.
+    :param writable: whether this user may write to the store, or create one.
+    :param whole: whether this user sees the whole store, and may change shared properties.
+    :param path: the ``search_path`` of the tables and of pgvector's operators.
     """
 
     version: int
@@ -320,20 +320,20 @@ class Server:
 
     @property
     def settings(self) -> str:
-        """The settings of every transaction: a pool may give each another session."""
+        """The settings of every transaction; with a pool, each one may be in another session."""
         return f"SET LOCAL search_path = {self.path}; SET LOCAL array_nulls = on"
 
 
-def look(connection: Connection) -> Server:
-    """Find out what the server is, and what there is of a store; nothing is changed."""
-    version, encoding, there, vector, read_only, path = connection.execute(
+def inspect(connection: Connection) -> Server:
+    """Return the state of a server and of the store on it, without changing anything."""
+    version, encoding, has_store, vector, read_only, path = connection.execute(
         f"""
         SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
         to_regclass('{SCHEMA}.migrations') IS NOT NULL,
         coalesce((SELECT extversion FROM pg_extension WHERE extname = 'vector'),
             (SELECT default_version FROM pg_available_extensions WHERE name = 'vector')),
         current_setting('transaction_read_only') = 'on',
-        -- The operators of pgvector may lie in any schema.
+        -- The operators of pgvector may be in any schema.
         concat_ws(', ', '{SCHEMA}',
             (SELECT quote_ident(nspname) FROM pg_extension e
              JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'vector'),
@@ -341,7 +341,7 @@ def look(connection: Connection) -> Server:
         """
     ).fetchone()  # type: ignore[misc]
     _refuse(version, encoding, vector)
-    if not there:
+    if not has_store:
         return Server(version, vector, None, not read_only, path=path)
     schema, may, whole = connection.execute(
         f"""
@@ -357,7 +357,7 @@ def look(connection: Connection) -> Server:
 def _refuse(version: int, encoding: str, vector: str | None) -> None:
     """Refuse a server that cannot hold a store.
 
-    :raises StoreError: it is too old, lacks pgvector, or cannot keep every text.
+    :raises StoreError: it is too old, lacks pgvector, or its encoding cannot represent every text.
     """
     if version < _POSTGRES * 10_000:
         raise StoreError(
@@ -376,15 +376,15 @@ def _refuse(version: int, encoding: str, vector: str | None) -> None:
         )
     if encoding != "UTF8":
         raise StoreError(
-            f"the database keeps text as {encoding}",
-            hint="make one with createdb --encoding UTF8 --template template0",
+            f"the encoding of the database is {encoding}",
+            hint="create one with createdb --encoding UTF8 --template template0",
         )
 
 
 def refuse_newer(schema: int) -> None:
-    """Refuse a store that this program does not know.
+    """Refuse a store of a newer schema.
 
-    :raises StoreError: it is newer.
+    :raises StoreError: the schema is newer than this program.
     """
     if schema > len(MIGRATIONS):
         raise StoreError(
@@ -395,16 +395,16 @@ def refuse_newer(schema: int) -> None:
 
 
 def migrate(connection: Connection, settings: str, guarding: Sequence[str]) -> list[str]:
-    """Bring a store up to date in one transaction; of two processes the second finds it done.
+    """Migrate a store in one transaction; do nothing if another process has just migrated it.
 
-    :param settings: of every transaction; see :class:`Server`.
-    :param guarding: the statements that guard a store; one that is guarded stays so.
-    :returns: the names of the migrations that ran.
+    :param settings: the settings of every transaction; see :class:`Server`.
+    :param guarding: the statements that guard a store, run again if the store is guarded.
+    :returns: the names of the applied migrations.
     """
-    done = []
+    applied = []
     with connection.server.transaction():
         connection.execute(settings)
-        locks.schema(connection)
+        locks.lock_schema(connection)
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         _add_vector(connection)
         connection.execute(
@@ -425,19 +425,19 @@ def migrate(connection: Connection, settings: str, guarding: Sequence[str]) -> l
                     f"INSERT INTO {SCHEMA}.migrations (number, name) VALUES (?, ?)",
                     [number, name],
                 )
-                done.append(name)
-        if done:
+                applied.append(name)
+        if applied:
             vectors.note_dimensions(connection)
             _grant_as_on_messages(connection)
             _guard(connection, guarding)
         _finish(connection)
-    return done
+    return applied
 
 
 def _add_vector(connection: Connection) -> None:
-    """Have pgvector in the database.
+    """Add pgvector to the database.
 
-    :raises StoreError: it is not there, and this user may not add it.
+    :raises StoreError: this user may not add it.
     """
     try:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
@@ -449,7 +449,7 @@ def _add_vector(connection: Connection) -> None:
 
 
 def _grant_as_on_messages(connection: Connection) -> None:
-    """Give those who may read or write messages the same rights to the tables that were added."""
+    """Grant the users of ``messages`` the same rights on the new tables."""
     rights = connection.rows(
         """
         SELECT string_agg(a.privilege_type, ', '), CASE a.grantee WHEN 0 THEN 'PUBLIC'
@@ -471,7 +471,7 @@ def _grant_as_on_messages(connection: Connection) -> None:
 
 
 def _guard(connection: Connection, statements: Sequence[str]) -> None:
-    """Guard the tables that were added if the others are guarded."""
+    """Guard the new tables if the others are guarded."""
     guarded = connection.number(
         f"SELECT relrowsecurity::int FROM pg_class WHERE oid = '{SCHEMA}.messages'::regclass"
     )
@@ -480,5 +480,5 @@ def _guard(connection: Connection, statements: Sequence[str]) -> None:
 
 
 def _finish(connection: Connection) -> None:
-    """Finish a migration; nobody sees any of it before."""
+    """Comment the schema, as the last statement of a migration."""
     connection.execute(f"COMMENT ON SCHEMA {SCHEMA} IS 'a store of reservoir-cli'")

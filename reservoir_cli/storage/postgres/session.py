@@ -1,4 +1,4 @@
-"""One connection to the store: its transactions, and beginning again where that helps."""
+"""A connection to the store on a server, with transactions that are retried after failures."""
 
 import random
 import threading
@@ -24,21 +24,21 @@ from reservoir_cli.storage.postgres.connection import (
     place_of,
 )
 from reservoir_cli.storage.postgres.ids import IdSource
-from reservoir_cli.storage.postgres.row_security import guarding
+from reservoir_cli.storage.postgres.row_security import guard_statements
 
-#: How often a write is tried that others came in the way of, and seconds before the second time.
+#: The number of attempts for a write that conflicts with others, and seconds before the second.
 _TRIES, _PAUSE = 8, 0.02
-#: Seconds before each further try if the connection was lost: a pool needs some to notice.
+#: Seconds before each further attempt after a lost connection; a pool notices it with a delay.
 _PAUSES_IF_LOST = (0, 1)
 
 Result = TypeVar("Result")
 
 
 class Session(session.Session, ABC):
-    """A connection to a server that holds a store, or may.
+    """A connection to a server, with or without a store.
 
-    :param url: of the store; its parameters, those for TLS among them, go to libpq as they are.
-    :param patience: seconds to wait while others write.
+    :param url: of the store; libpq gets its parameters, such as those for TLS, unchanged.
+    :param patience: seconds to wait while other processes write.
     """
 
     def __init__(self, url: str, *, patience: float) -> None:
@@ -55,7 +55,7 @@ class Session(session.Session, ABC):
         with errors(self.location):
             connection = Connection(connect(self._url, self.location), self._ids)
             try:
-                self.server = schema.look(connection)
+                self.server = schema.inspect(connection)
             except BaseException:
                 connection.server.close()
                 raise
@@ -63,28 +63,28 @@ class Session(session.Session, ABC):
         return connection
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         with suppress(psycopg.Error):
             self._connection.server.close()
 
     def prepare(self) -> None:
-        """Set an empty database up, or bring an older store up to date.
+        """Set up an empty database, or migrate an older store.
 
-        :raises StoreError: it is newer than the program, or may not be written to.
+        :raises StoreError: the store is newer than the program, or not writable.
         """
-        found = self.server.schema
-        schema.refuse_newer(found or 0)
-        if found == len(schema.MIGRATIONS):
+        version = self.server.schema
+        schema.refuse_newer(version or 0)
+        if version == len(schema.MIGRATIONS):
             return
         if self.read_only:
-            there = "is of an older schema" if found else "is not set up"
+            state = "has an older schema" if version else "is not set up"
             raise StoreError(
-                f"the store {self.location} {there} and cannot be written to",
+                f"the store {self.location} {state} and cannot be written to",
                 hint="let its owner run reservoir db migrate once",
             )
         with self._lock, errors(self.location):
-            schema.migrate(self._connection, self.server.settings, guarding())
-            self.server = schema.look(self._connection)
+            schema.migrate(self._connection, self.server.settings, guard_statements())
+            self.server = schema.inspect(self._connection)
 
     # Transactions
 
@@ -155,7 +155,7 @@ class Session(session.Session, ABC):
             self._connection.execute(f"{begin}; {self.server.settings}")
 
     def _commit(self, *, writes: bool) -> None:
-        """Commit.
+        """Commit the transaction.
 
         :raises UncertainCommitError: the connection was lost before the server answered.
         """
@@ -166,40 +166,40 @@ class Session(session.Session, ABC):
                 raise UncertainCommitError(self.location) from None
             raise
 
-    def _seen(self, work: Callable[[], Result]) -> Result:
-        """Read in a transaction; as a whole again if the connection was lost."""
+    def _run_read(self, work: Callable[[], Result]) -> Result:
+        """Call a function in a read transaction; retry it if the connection was lost."""
 
         def read() -> Result:
             with self.snapshot():
                 return work()
 
-        return self._again_if_lost(read)
+        return self._retry_if_lost(read)
 
-    def _written(self, work: Callable[[], Result], wait: float | None = None) -> Result:
-        """Do a write in a transaction; as a whole again if the connection was lost before the end.
+    def _run_write(self, work: Callable[[], Result], wait: float | None = None) -> Result:
+        """Call a function in a write transaction; retry it if the connection was lost inside.
 
-        If it was lost during the commit, the write may be stored, and is not repeated.
+        If it was lost during the commit, the write may be stored, and is not retried.
         """
-        return self._again_if_lost(lambda: self._without_conflict(work, wait))
+        return self._retry_if_lost(lambda: self._write_with_retries(work, wait))
 
-    def _again_if_lost(self, work: Callable[[], Result]) -> Result:
+    def _retry_if_lost(self, work: Callable[[], Result]) -> Result:
         for pause in _PAUSES_IF_LOST:
             try:
                 return work()
             except ConnectionLostError:
-                if self._depth:  # the transaction around it is lost, too
+                if self._depth:  # the outer transaction is lost, too
                     raise
                 time.sleep(pause)
         return work()
 
-    def _without_conflict(self, work: Callable[[], Result], wait: float | None) -> Result:
-        """Do a write in a transaction; as a whole again if another writer stood in its way."""
+    def _write_with_retries(self, work: Callable[[], Result], wait: float | None) -> Result:
+        """Call a function in a write transaction; retry it after a conflict with another one."""
         for left in reversed(range(_TRIES)):
             try:
                 with self.write(wait):
                     return work()
             except ConflictError:
-                if self._depth or not left:  # what stands around it is to begin again
+                if self._depth or not left:  # the outer transaction has to be retried
                     raise
                 time.sleep(_PAUSE * 2 ** (_TRIES - left) * random.random())
         raise AssertionError("the last try returns or raises")

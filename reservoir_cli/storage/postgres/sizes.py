@@ -1,4 +1,4 @@
-"""How much room a store takes on a server: by table, and on a cluster by machine."""
+"""Measure the size of a store on a server, by table, and on a cluster also by machine."""
 
 from contextlib import suppress
 from typing import Any
@@ -12,7 +12,7 @@ _TABLES = f"""
     WHERE c.relnamespace = '{SCHEMA}'::regnamespace AND c.relkind = 'r'
     ORDER BY pg_total_relation_size(c.oid) DESC, 1
 """
-#: Citus has this view; what it counts for a table includes the indexes.
+#: A view of Citus; its sizes include the indexes.
 _SHARDS = f"""
     FROM pg_catalog.citus_shards s JOIN pg_class c ON c.oid = s.table_name
     WHERE c.relnamespace = '{SCHEMA}'::regnamespace GROUP BY 1 ORDER BY 3 DESC, 1
@@ -23,31 +23,31 @@ _BY_MACHINE = (
 )
 
 
-def sizes(store: Session) -> dict[str, list[dict[str, Any]]]:
-    """Return the bytes of each table and, if a cluster spreads them, the shards of each machine."""
-    if spread := _shards(store, _BY_TABLE):
-        tables = [{"table": name, "shards": count, "bytes": size} for name, count, size in spread]
+def read_sizes(store: Session) -> dict[str, list[dict[str, Any]]]:
+    """Return the bytes of each table and, on a cluster, the shards and bytes of each machine."""
+    if shards := _shards(store, _BY_TABLE):
+        tables = [{"table": name, "shards": count, "bytes": size} for name, count, size in shards]
     else:
         tables = [
             {"table": name, "bytes": size, "index_bytes": indexes}
-            for name, size, indexes in store._seen(lambda: store._connection.rows(_TABLES))
+            for name, size, indexes in store._run_read(lambda: store._connection.rows(_TABLES))
         ]
     machines = [
         {"machine": name, "shards": count, "bytes": size}
-        for name, count, size in (_shards(store, _BY_MACHINE) if spread else [])
+        for name, count, size in (_shards(store, _BY_MACHINE) if shards else [])
     ]
     return {"tables": tables, "machines": machines}
 
 
 def _shards(store: Session, statement: str) -> list[Any]:
-    """Return rows about shards; none without Citus, and none for a user who may not see them."""
+    """Return rows about shards; none without Citus or for a user who may not see them."""
 
     def read() -> list[Any]:
-        there = store._connection.number(
+        has_citus = store._connection.number(
             "SELECT (to_regclass('pg_catalog.citus_shards') IS NOT NULL)::int"
         )
-        return store._connection.rows(statement) if there else []
+        return store._connection.rows(statement) if has_citus else []
 
     with suppress(StoreError):
-        return store._seen(read)
+        return store._run_read(read)
     return []

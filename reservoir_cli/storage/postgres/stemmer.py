@@ -1,6 +1,6 @@
-"""Texts as stems, by the tokenizer of the store in a file, and as what the server keeps of them.
+"""Split texts into stems, and write them as the server's ``tsvector`` and ``tsquery``.
 
-The tokenizer is SQLite's own, in a table in memory: both stores find the same words.
+The tokenizer is SQLite's, in a table in memory, so that both kinds of store find the same words.
 """
 
 import hashlib
@@ -10,16 +10,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import fulltext
 
-#: What one ``tsvector`` can hold: places up to a number, so many of a stem, and some bytes.
-_PLACES, OF_ONE, _BYTES = 16_000, 255, 400_000
-#: Bytes of the longest stem; of a longer one the rest becomes a fingerprint.
+#: The limits of a ``tsvector``: the highest position, the positions of one stem, and the bytes.
+_POSITIONS, OF_ONE, _BYTES = 16_000, 255, 400_000
+#: Bytes of the longest stem; the end of a longer one is replaced by a hash.
 _LONGEST = 1_900
-#: Stands before the names of a scope among the stems; the tokenizer lets it stand in none.
+#: The prefix of a scope's words among the stems; the tokenizer never returns it in a stem.
 _MARK = "#"
 
 
 class Stemmer:
-    """Cuts texts into stems."""
+    """Splits texts into stems."""
 
     def __init__(self) -> None:
         self._table = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
@@ -29,74 +29,76 @@ class Stemmer:
         self._table.execute("CREATE VIRTUAL TABLE places USING fts5vocab(texts, instance)")
 
     def close(self) -> None:
-        """Let go of the tokenizer."""
+        """Close the tokenizer."""
         self._table.close()
 
     def stems(self, texts: Sequence[str]) -> list[list[str]]:
-        """Stem texts, keeping their order."""
+        """Return the stems of each text in their order."""
         self._table.execute("BEGIN")
         self._table.executemany(
             "INSERT INTO texts (rowid, text) VALUES (?, ?)", enumerate(texts, start=1)
         )
-        found: list[list[str]] = [[] for _ in texts]
+        stems: list[list[str]] = [[] for _ in texts]
         for doc, term in self._table.execute("SELECT doc, term FROM places ORDER BY doc, offset"):
-            found[doc - 1].append(_short(term))
+            stems[doc - 1].append(_shorten(term))
         self._table.execute("ROLLBACK")
-        return found
+        return stems
 
     def vectors(self, texts: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
-        """Return the parts of each text as (position offset, ``tsvector``).
+        """Yield the parts of each text as (position offset, ``tsvector``).
 
         Nearly every text has one part, which may be empty.
         """
-        for stems in self.stems([fulltext.indexed_text(each) for each in texts]):
-            yield list(_parts(stems))
+        for stems in self.stems([fulltext.indexed_text(text) for text in texts]):
+            yield list(_split(stems))
 
 
-def _short(stem: str) -> str:
+def _shorten(stem: str) -> str:
     if len(stem) * 4 <= _LONGEST or len(stem.encode()) <= _LONGEST:
         return stem
     rest = hashlib.blake2b(stem.encode(), digest_size=16).hexdigest()
     return stem[: _LONGEST // 4 - 32] + rest
 
 
-def _parts(stems: Sequence[str]) -> Iterator[tuple[int, str]]:
+def _split(stems: Sequence[str]) -> Iterator[tuple[int, str]]:
     start = size = 0
-    places: dict[str, list[int]] = {}
+    positions: dict[str, list[int]] = {}
     for at, stem in enumerate(stems):
-        known = places.setdefault(stem, [])
-        if at - start >= _PLACES or len(known) >= OF_ONE or size > _BYTES:
-            yield start, _written(places)
-            start, size, places = at, 0, {}
-            known = places.setdefault(stem, [])
-        known.append(at - start + 1)
-        size += 4 + (len(stem.encode()) if len(known) == 1 else 0)
-    yield start, _written(places)
+        of_stem = positions.setdefault(stem, [])
+        if at - start >= _POSITIONS or len(of_stem) >= OF_ONE or size > _BYTES:
+            yield start, _to_tsvector(positions)
+            start, size, positions = at, 0, {}
+            of_stem = positions.setdefault(stem, [])
+        of_stem.append(at - start + 1)
+        size += 4 + (len(stem.encode()) if len(of_stem) == 1 else 0)
+    yield start, _to_tsvector(positions)
 
 
-def _written(places: dict[str, list[int]]) -> str:
+def _to_tsvector(positions: dict[str, list[int]]) -> str:
     return " ".join(
-        f"{quoted(stem)}:{','.join(map(str, some))}" for stem, some in places.items() if some
+        f"{quote(stem)}:{','.join(map(str, of_stem))}"
+        for stem, of_stem in positions.items()
+        if of_stem
     )
 
 
-def quoted(stem: str) -> str:
-    """Write a stem as a ``tsvector`` or ``tsquery`` holds it."""
+def quote(stem: str) -> str:
+    """Quote a stem for a ``tsvector`` or ``tsquery``."""
     escaped = stem.replace("\\", "\\\\").replace("'", "''")
     return f"'{escaped}'"
 
 
 def scope_stems(partition: str, instance: str) -> list[str]:
-    """Return the two words that index where a message lies: its partition and its instance."""
+    """Return the two words that index a message's partition and instance."""
     return [_MARK + key for key in fulltext.scope_keys(partition, instance).split()]
 
 
 def query(words: str, scope: Scope) -> str:
-    """Write a ``tsquery`` for words inside a scope.
+    """Return the ``tsquery`` for words inside a scope.
 
     :param words: a ``tsquery``.
     """
     if scope.partition is None:
         return words
     in_partition, in_instance = scope_stems(scope.partition, scope.instance or "")
-    return f"{quoted(in_partition if scope.instance is None else in_instance)} & ({words})"
+    return f"{quote(in_partition if scope.instance is None else in_instance)} & ({words})"

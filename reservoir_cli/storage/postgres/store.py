@@ -1,4 +1,4 @@
-"""The store on a server: what only a server does."""
+"""The store on a PostgreSQL server."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -9,7 +9,7 @@ from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.messages import Key, Scope, check_name
 from reservoir_cli.storage import mark_rows, properties
 from reservoir_cli.storage.base import EVERYTHING, Store
-from reservoir_cli.storage.candidates import Asked, Candidates
+from reservoir_cli.storage.candidates import Candidates, Query
 from reservoir_cli.storage.compact_keys import by_partition
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.postgres import (
@@ -42,7 +42,7 @@ class PostgresStore(Session, Store):
 
     def close(self) -> None:
         """See :class:`~reservoir_cli.storage.session.Session`."""
-        if "_stemmer" in self.__dict__:  # it was needed
+        if "_stemmer" in self.__dict__:  # only if it was used
             self._stemmer.close()
         super().close()
 
@@ -52,7 +52,7 @@ class PostgresStore(Session, Store):
 
     def size(self) -> int | None:
         """See :class:`~reservoir_cli.storage.base.Store`."""
-        return self._seen(
+        return self._run_read(
             lambda: self._connection.number(
                 """
                 SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c
@@ -82,9 +82,9 @@ class PostgresStore(Session, Store):
     def _in_transactions(
         self, passages: Mapping[Key, Sequence[Passage]]
     ) -> list[dict[Key, Sequence[Passage]]]:
-        """Return the passages of each partition, unless there is a transaction around.
+        """Split passages by partition, except inside another transaction.
 
-        Transactions that hold the locks of many partitions would stop everyone in turn.
+        A transaction with the locks of many partitions would block all their writers.
         """
         if self._depth:
             return [dict(passages)]
@@ -105,22 +105,22 @@ class PostgresStore(Session, Store):
         delete.remove(self._connection, {partition: ids}, mark=False)
 
     def _purge(self) -> bool:
-        """Let the server reuse the room of what was deleted.
+        """Let the server reuse the space of deleted rows.
 
-        When it does so, and when its logs and backups let go of it, is the server's business.
+        The server decides when it does so, and how long its logs and backups keep the rows.
         """
         with self._lock, errors(self.location):
             for table in ("messages", "words", "embeddings"):
-                # A user who does not own the table gets a warning, and the server does it later.
+                # A user who does not own the table gets a warning; autovacuum does it later.
                 self._connection.execute(f"VACUUM (SKIP_LOCKED) {SCHEMA}.{table}")
         return True
 
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
         """See :class:`~reservoir_cli.storage.base.Writes`."""
-        return self._written(lambda: move_partition.move(self._connection, old, check_name(new)))
+        return self._run_write(lambda: move_partition.move(self._connection, old, check_name(new)))
 
     def copy_to(self, target: Path, progress: Progress = no_progress) -> None:
-        """Refuse: a file cannot be a copy of a server.
+        """Refuse to copy a store on a server to a file.
 
         :raises ReservoirError: always.
         """
@@ -131,25 +131,25 @@ class PostgresStore(Session, Store):
 
     def _messages_after(self, after: Key | None, count: int) -> list[Any]:
         partition, number = after or (None, 0)
-        rows = self._behind(partition, number, count) if partition is not None else []
+        rows = self._rows_after(partition, number, count) if partition is not None else []
         while not rows:
             partition = self._next_partition(partition)
             if partition is None:
                 return []
-            rows = self._behind(partition, 0, count)
+            rows = self._rows_after(partition, 0, count)
         return rows
 
-    def _behind(self, partition: str, number: int, count: int) -> list[Any]:
+    def _rows_after(self, partition: str, number: int, count: int) -> list[Any]:
         return self._connection.rows(
             f"SELECT {COLUMNS} FROM messages WHERE partition = ? AND id > ? ORDER BY id LIMIT ?",
             [partition, number, count],
         )
 
     def _next_partition(self, partition: str | None) -> str | None:
-        """Return the partition behind one in order of name; the first behind ``None``."""
-        behind = "" if partition is None else "WHERE partition > ?"
+        """Return the next partition in order of name; the first one after ``None``."""
+        condition = "" if partition is None else "WHERE partition > ?"
         rows = self._connection.rows(
-            f"SELECT partition FROM messages {behind} ORDER BY partition LIMIT 1",
+            f"SELECT partition FROM messages {condition} ORDER BY partition LIMIT 1",
             [] if partition is None else [partition],
         )
         return str(rows[0][0]) if rows else None
@@ -161,18 +161,18 @@ class PostgresStore(Session, Store):
         with self.snapshot():
             model_id = self._model_id()
             counts = {
-                "the full text": repair.wrong_full_text(self._connection),
-                "what ranking reads": repair.wrong_for_ranking(self._connection, model_id)
+                "the full-text index": repair.count_unindexed(self._connection),
+                "the ranking data": repair.count_lacking(self._connection, model_id)
                 if model_id
                 else 0,
             }
             orphans = mark_rows.count_orphans(self._connection)
         details = [
-            f"{what} is wrong about {count:,} message{'' if count == 1 else 's'}"
+            f"{what} is wrong for {count:,} message{'' if count == 1 else 's'}"
             for what, count in counts.items()
             if count
         ]
-        details += [f"{orphans:,} tags and pins are of no message"] if orphans else []
+        details += [f"{orphans:,} tags and pins belong to no message"] if orphans else []
         return [Problem(detail, repairable=True) for detail in details]
 
     def repair(self, link_threshold: LinkThreshold) -> list[int]:
@@ -182,8 +182,8 @@ class PostgresStore(Session, Store):
             mark_rows.remove_orphans(self._connection)
             repair.rebuild(self._connection, self._stemmer, self._model_id(), link_threshold)
 
-        self._written(rebuild)
-        return []  # a server refuses bytes that are no text
+        self._run_write(rebuild)
+        return []  # a server refuses invalid bytes
 
     # Questions
 
@@ -198,38 +198,38 @@ class PostgresStore(Session, Store):
                 self._connection, self._stemmer, text, scope, limit, matching
             )
 
-        return self._seen(read)
+        return self._run_read(read)
 
-    def _gather(self, asked: Asked) -> Candidates:
-        return candidates.candidates(self._connection, self._stemmer, asked)
+    def _gather(self, query: Query) -> Candidates:
+        return candidates.gather(self._connection, self._stemmer, query)
 
     # Models
 
     def _require_whole(self) -> None:
-        """Leave what everyone shares to a user who sees every message.
+        """Keep a member, who does not see every message, from changing the shared model.
 
-        :raises StoreError: this user is a member, who does not.
+        :raises StoreError: this user is a member.
         """
         if not self.server.whole:
             raise StoreError(
-                f"the model of the store {self.location} is not for a member to change",
-                hint="its owner does, by reservoir embed --model NAME or --rebuild",
+                f"only the owner can change the model of the store {self.location}",
+                hint="the owner runs reservoir embed --model NAME or --rebuild",
             )
 
     def activate_model(self, model_id: str, name: str) -> None:
         """See :class:`~reservoir_cli.storage.embeddings.Embeddings`.
 
-        A member only sets the first one.
+        A member can only set the first model.
         """
         if self.server.whole:
             super().activate_model(model_id, name)
             return
 
-        def put() -> None:
+        def write() -> None:
             properties.put_first(self._connection, properties.MODEL_ID, model_id)
             properties.put_first(self._connection, properties.MODEL_NAME, name)
 
-        self._written(put)
+        self._run_write(write)
 
     def begin_model(self, model_id: str, name: str) -> str:
         """See :class:`~reservoir_cli.storage.embeddings.Embeddings`.
@@ -240,10 +240,10 @@ class PostgresStore(Session, Store):
 
         def begin() -> str:
             kept_as = super(PostgresStore, self).begin_model(model_id, name)
-            vectors.await_missing(self._connection, kept_as)
+            vectors.add_missing(self._connection, kept_as)
             return kept_as
 
-        return self._written(begin)
+        return self._run_write(begin)
 
     def give_up_model(self) -> None:
         """See :class:`~reservoir_cli.storage.embeddings.Embeddings`.
@@ -261,11 +261,11 @@ class PostgresStore(Session, Store):
             super(PostgresStore, self).switch_model(kept_as)
             vectors.note_dimensions(self._connection)
 
-        self._written(switch)
+        self._run_write(switch)
 
     def clear_former_model(self) -> bool:
         """See :class:`~reservoir_cli.storage.embeddings.Embeddings`.
 
-        A member leaves it to the owner.
+        A member does nothing; the owner deletes them.
         """
         return self.server.whole and super().clear_former_model()

@@ -1,7 +1,7 @@
-"""The tables of a store on a server, by where a cluster keeps them. Nothing here needs psycopg."""
+"""The tables of a store on a server and their distribution on a cluster, without psycopg."""
 
 SCHEMA = "reservoir"
-#: Tables that a cluster spreads by partition, those that every machine has whole.
+#: The tables that a cluster distributes by partition; ``EVERYWHERE`` has those it replicates.
 SPREAD = (
     "messages",
     "words",
@@ -21,13 +21,13 @@ SPREAD = (
 EVERYWHERE = ("properties", "forgotten", "members", "migrations")
 
 
-def sharding() -> list[str]:
-    """Return the statements that spread a store over a Citus cluster, by partition."""
-    whole = [f"SELECT create_reference_table('{SCHEMA}.{table}');" for table in EVERYWHERE]
+def sharding_statements() -> list[str]:
+    """Return the statements that distribute a store over a Citus cluster by partition."""
+    reference = [f"SELECT create_reference_table('{SCHEMA}.{table}');" for table in EVERYWHERE]
     first, *others = SPREAD
     return [
         "CREATE EXTENSION IF NOT EXISTS citus;",
-        *whole,
+        *reference,
         f"SELECT create_distributed_table('{SCHEMA}.{first}', 'partition');",
         *(
             f"SELECT create_distributed_table('{SCHEMA}.{table}', 'partition', "

@@ -1,4 +1,4 @@
-"""Vectors on a server: exact search inside a partition, and everything else read of them."""
+"""Store vectors on a server, and compare them by exact search."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ if TYPE_CHECKING:
     _Vector = NDArray[np.float32]
 
 
-def written(vector: _Vector) -> str:
-    """Write a vector as text, to the last bit."""
+def to_text(vector: _Vector) -> str:
+    """Return a vector as SQL text that keeps every bit."""
     return f"[{','.join(map(str, vector.tolist()))}]"
 
 
 def cosines(
-    connection: Connection, scope: Scope, model_id: str, asked: NDArray[np.float32]
+    connection: Connection, scope: Scope, model_id: str, queries: NDArray[np.float32]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Compare every passage of a scope with one or more vectors.
 
-    The comparison is materialized, so that no index that leaves some out can take its place.
+    The comparison is materialized, so that the planner cannot use an approximate index instead.
 
-    :param asked: shape (vectors, dimensions), each of length 1, as all that are stored.
+    :param queries: shape (vectors, dimensions), each of length 1 like the stored ones.
     :returns: the message of each passage, shape (n,), and its cosines, shape (n, vectors).
     """
     import numpy as np
 
     where, values = filter_conditions.where_scope(scope, "e")
-    names = [f"cosine{number}" for number in range(len(asked))]
+    names = [f"cosine{number}" for number in range(len(queries))]
     products = ", ".join(f"(-(e.vector <#> ?::vector))::real AS {name}" for name in names)
-    found = connection.arrays(
+    columns = connection.arrays(
         {"ids": ("c.message_id", "i8"), **{name: (f"c.{name}", "f4") for name in names}},
         "FROM c",
-        [*map(written, asked), *values, model_id, asked.shape[1]],
+        [*map(to_text, queries), *values, model_id, queries.shape[1]],
         before=f"""
         WITH c AS MATERIALIZED (
             SELECT e.message_id, {products}
@@ -49,14 +49,14 @@ def cosines(
         )
         """,
     )
-    return found["ids"], np.stack([found[name] for name in names], axis=1)
+    return columns["ids"], np.stack([columns[name] for name in names], axis=1)
 
 
 def passage_counts(
     connection: Connection, partition: str, model_id: str, ids: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return some messages of a partition that have vectors, and in how many passages."""
-    found = connection.arrays(
+    """Return the embedded messages among these, and the number of passages of each."""
+    columns = connection.arrays(
         {"ids": ("c.message_id", "i8"), "passages": ("c.passages::int", "i4")},
         """
         FROM (
@@ -67,7 +67,7 @@ def passage_counts(
         """,
         [partition, model_id, ids.tolist()],
     )
-    return found["ids"], found["passages"]
+    return columns["ids"], columns["passages"]
 
 
 def add(
@@ -76,14 +76,17 @@ def add(
     model_id: str,
     by_message: Mapping[int, Sequence[Passage]],
 ) -> None:
-    """Store passages of messages of one partition, by their message."""
-    some = [(number, passage) for number, of_one in by_message.items() for passage in of_one]
-    if not some:
+    """Store passages of one partition.
+
+    :param by_message: passages by the id of their message.
+    """
+    passages = [passage for of_message in by_message.values() for passage in of_message]
+    if not passages:
         return
     if properties.get(connection, properties.DIMENSIONS) is None:
-        dimensions = str(len(some[0][1].vector))
+        dimensions = str(len(passages[0].vector))
         properties.put_first(connection, properties.DIMENSIONS, dimensions)
-    lengths = [len(passage.vector) for _, passage in some]
+    lengths = [len(passage.vector) for passage in passages]
     connection.execute(
         """
         INSERT INTO embeddings
@@ -96,11 +99,11 @@ def add(
         """,
         [
             model_id,
-            _joined([passage.vector for _, passage in some]),
-            [number for number, _ in some],
-            [passage.number for _, passage in some],
-            [passage.start for _, passage in some],
-            [passage.end for _, passage in some],
+            _join([passage.vector for passage in passages]),
+            [number for number, of_message in by_message.items() for _ in of_message],
+            [passage.number for passage in passages],
+            [passage.start for passage in passages],
+            [passage.end for passage in passages],
             list(accumulate(lengths[:-1], initial=0)),
             lengths,
             partition,
@@ -108,14 +111,14 @@ def add(
     )
 
 
-def _joined(vectors: Sequence[_Vector]) -> FloatArray:
+def _join(vectors: Sequence[_Vector]) -> FloatArray:
     import numpy as np
 
     return FloatArray(np.concatenate(vectors))
 
 
 def note_dimensions(connection: Connection) -> None:
-    """Store the dimensions of the active model; while it has no vectors, the first decide."""
+    """Store the dimensions of the active model; drop them if it has no vectors yet."""
     row = connection.execute(
         "SELECT vector_dims(vector) FROM embeddings WHERE model_id = ? LIMIT 1",
         [properties.get(connection, properties.MODEL_ID)],
@@ -126,8 +129,11 @@ def note_dimensions(connection: Connection) -> None:
         properties.put(connection, properties.DIMENSIONS, str(row[0]))
 
 
-def await_missing(connection: Connection, model_id: str) -> None:
-    """Record which messages the next model lacks; a member may have written some unseen."""
+def add_missing(connection: Connection, model_id: str) -> None:
+    """Add all messages without vectors of the next model to ``rebuilding``.
+
+    A member may have added messages without recording them there.
+    """
     connection.execute(
         """
         INSERT INTO rebuilding (partition, message_id)

@@ -1,1 +1,1 @@
-"""The store in a SQLite file."""
+"""The store in an SQLite file."""

@@ -1,4 +1,4 @@
-"""A copy of a store that is of one moment, while others go on writing."""
+"""Make a consistent copy of a store while other processes write to it."""
 
 import errno
 import os
@@ -13,31 +13,31 @@ from reservoir_cli.util.progress import Progress
 _PAGES = 2_000
 
 
-def copy(connection: Connection, target: Path, progress: Progress) -> None:
+def write_copy(connection: Connection, target: Path, progress: Progress) -> None:
     """Copy a store into an empty file; call it inside a read transaction.
 
-    The transaction keeps the copy from starting over whenever somebody writes.
+    Without the transaction, SQLite restarts the copy whenever another process writes.
 
     :raises OSError: there is no room for the copy.
-    :raises StoreCorruptError: the store is damaged, and the copy with it.
+    :raises StoreCorruptError: the store is corrupt, and the copy with it.
     """
-    copied = sqlite3.connect(target, isolation_level=None)
+    copy = sqlite3.connect(target, isolation_level=None)
     try:
         connection.backup(
-            copied,
+            copy,
             pages=_PAGES,
             progress=lambda _, left, pages: progress("copying pages", pages - left, pages),
         )
         progress("checking the copy", 0, 0)
-        # Else it would take the place of the last good one.
-        if file_problems(copied):
+        # A damaged copy must not replace the last good backup.
+        if file_problems(copy):
             raise StoreCorruptError(
-                "the store is corrupt, so there is no copy of it",
-                hint="reservoir doctor says what is wrong; an earlier backup is as it was",
+                "the store is corrupt, so it was not copied",
+                hint="reservoir doctor says what is wrong; earlier backups are unchanged",
             )
     except sqlite3.OperationalError as error:
-        if error.sqlite_errorname in ("SQLITE_FULL", "SQLITE_IOERR_WRITE"):  # of the copy
+        if error.sqlite_errorname in ("SQLITE_FULL", "SQLITE_IOERR_WRITE"):  # from the copy
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
         raise
     finally:
-        copied.close()
+        copy.close()

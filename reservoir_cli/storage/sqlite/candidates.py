@@ -1,6 +1,6 @@
-"""Every message of a scope with what ranking needs, in order of time.
+"""Gather every message of a scope with its ranking data, in order of time.
 
-What is embedded comes from the chunks, what is pending from its rows; nothing else is read.
+Embedded messages are read from the vector blocks, pending ones from their rows.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
 from reservoir_cli.storage import filter_conditions, fulltext
-from reservoir_cli.storage.candidates import Asked, Candidates, Posting, with_words
+from reservoir_cli.storage.candidates import Candidates, Posting, Query, add_postings
 from reservoir_cli.storage.portable_sql import decoding, placeholders
 from reservoir_cli.storage.sqlite import vector_blocks, vectors
 from reservoir_cli.storage.sqlite.connection import Connection
-from reservoir_cli.storage.sqlite.postings import Stem, look_up, postings, respell
+from reservoir_cli.storage.sqlite.postings import Stem, look_up, read_postings, respell
 from reservoir_cli.storage.sqlite.vector_scan import Blocks, KeptBlocks, scan
 from reservoir_cli.util.greatest import greatest
 
@@ -24,66 +24,65 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    #: What is known of messages, by name; arrays of one length.
+    #: Data of messages by name; arrays of one length.
     Columns = dict[str, NDArray[Any]]
 
 
-def candidates(connection: Connection, asked: Asked, kept: Kept | None = None) -> Candidates:
-    """Gather a scope for ranking.
-
-    :param kept: what is kept between questions.
-    """
+def gather(connection: Connection, query: Query, cache: QuestionCache | None = None) -> Candidates:
+    """Gather the messages of a scope for ranking."""
     import numpy as np
 
-    scope, own, model_id, matrix = asked.scope, asked.own, asked.model_id, asked.matrix()
+    scope, own, model_id, matrix = query.scope, query.own, query.model_id, query.matrix()
     columns = _pending(connection, scope, own)
     width = len(matrix) if matrix is not None else 1
     cosine = np.full((len(columns["ids"]), width), np.nan, "f4")
     blocks = None
     if model_id is not None:
-        blocks, scanned = scan(connection, scope, model_id, matrix, kept.blocks if kept else None)
+        kept_blocks = cache.blocks if cache else None
+        blocks, scanned = scan(connection, scope, model_id, matrix, kept_blocks)
         cosine = np.concatenate([scanned, cosine]) if len(cosine) else scanned
-    laid = kept.laid(blocks, columns, own) if kept else lay(blocks, columns, own)
-    cosine = laid.best(cosine)
-    ids, flags = laid.columns["ids"], laid.columns["flags"]
+    build = cache.timeline if cache else build_timeline
+    timeline = build(blocks, columns, own)
+    cosine = timeline.best(cosine)
+    ids, flags = timeline.columns["ids"], timeline.columns["flags"]
     if model_id is not None and matrix is not None:
         nearest = _nearest(cosine, vectors.RESCORED)
-        cosine[nearest] = vectors.exact(connection, model_id, ids[nearest], matrix)
-    found = Candidates(
+        cosine[nearest] = vectors.compare(connection, model_id, ids[nearest], matrix)
+    candidates = Candidates(
         ids=ids,
-        created_at=laid.columns["created_at"],
-        tokens=laid.columns["tokens"],
-        terms=laid.columns["terms"],
+        created_at=timeline.columns["created_at"],
+        tokens=timeline.columns["tokens"],
+        terms=timeline.columns["terms"],
         asks=(flags & vector_blocks.ASKS) > 0,
-        own=laid.columns["own"].copy(),
-        thread=laid.columns["threads"],
+        own=timeline.columns["own"].copy(),
+        thread=timeline.columns["threads"],
         loose=(flags & vector_blocks.LOOSE) > 0,
         cosine=np.ascontiguousarray(cosine[:, 0]),
-        by_id=laid.by_id,
+        by_id=timeline.by_id,
         postings=(),
         absent=0,
-        passages=laid.passages,
-        known=laid.known,
+        passages=timeline.passages,
+        known=timeline.known,
     )
-    documents, _ = found.places(_documents(connection, scope, own))
-    found.own[documents] = False
-    looked_up = kept.looked_up(connection, asked.question) if kept else None
+    documents, _ = candidates.places(_documents(connection, scope, own))
+    candidates.own[documents] = False
+    stems = cache.take_stems(connection, query.question) if cache else None
 
-    def stems(text: str) -> tuple[tuple[Posting, ...], list[str]]:
-        known = looked_up if text == asked.question else None
-        return postings(connection, found, scope, text, known)
+    def read(text: str) -> tuple[tuple[Posting, ...], list[str]]:
+        looked_up = stems if text == query.question else None
+        return read_postings(connection, candidates, scope, text, looked_up)
 
-    return with_words(
-        found,
-        asked,
+    return add_postings(
+        candidates,
+        query,
         np.ascontiguousarray(cosine[:, -1]),
-        stems,
-        lambda absent: respell(connection, found, asked.question, absent),
+        read,
+        lambda absent: respell(connection, candidates, query.question, absent),
     )
 
 
 def _documents(connection: Connection, scope: Scope, own: str | None) -> NDArray[np.int64]:
-    """Return the document ids of an instance, ascending, from an index alone."""
+    """Return the ids of an instance's documents, ascending; the query reads only an index."""
     import numpy as np
 
     rows = connection.execute(
@@ -99,7 +98,7 @@ def _documents(connection: Connection, scope: Scope, own: str | None) -> NDArray
 def _pending(connection: Connection, scope: Scope, own: str | None) -> Columns:
     """Return the messages that have no vector yet, in the form of blocks.
 
-    They come as one row of columns: after a large import, rows of messages take twice as long.
+    One row holds all of them: after a large import, a row per message takes twice as long.
     """
     import numpy as np
 
@@ -115,10 +114,10 @@ def _pending(connection: Connection, scope: Scope, own: str | None) -> Columns:
         [own, *values],
     ).fetchone()
     with decoding("messages"):
-        arrays = [np.fromstring(each or "", np.int64, sep=",") for each in numbers]
+        arrays = [np.fromstring(column or "", np.int64, sep=",") for column in numbers]
         names = list(zip(*map(json.loads, (partitions, instances, conversations)), strict=True))
-        keys = {each: vector_blocks.thread_key(*each) for each in dict.fromkeys(names)}
-        threads = np.array([keys[each] for each in names], np.int64)
+        keys = {name: vector_blocks.thread_key(*name) for name in dict.fromkeys(names)}
+        threads = np.array([keys[name] for name in names], np.int64)
         vector_blocks.require_length(arrays, len(threads))
     ids, created_at, tokens, terms, asks, owned, loose = arrays
     return {
@@ -132,10 +131,10 @@ def _pending(connection: Connection, scope: Scope, own: str | None) -> Columns:
     }
 
 
-def in_order(columns: Columns) -> Columns:
-    """Sorted by time, then id.
+def sort(columns: Columns) -> Columns:
+    """Sort by time, then id.
 
-    They arrive nearly so, which a stable sort uses: a million with a tenth late take 4 ms.
+    A stable sort is fast for nearly sorted data: a million, of which a tenth come late, take 4 ms.
     """
     import numpy as np
 
@@ -143,20 +142,20 @@ def in_order(columns: Columns) -> Columns:
         keys = columns[name]
         if len(keys) and (keys[1:] < keys[:-1]).any():
             order = np.argsort(keys, kind="stable")
-            columns = {each: values[order] for each, values in columns.items()}
+            columns = {column: values[order] for column, values in columns.items()}
     return columns
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
-    """The messages of a scope in order of time, whatever is asked; arrays of shape (n,).
+class Timeline:
+    """The messages of a scope in order of time, the same for every question; shape (n,).
 
-    :param columns: what is known of them, by name.
-    :param order: the places of their passages as they were read, shape (passages,).
-    :param first: the place of each message's first passage in this order.
-    :param by_id: the places of the messages in order of id.
+    :param columns: their data by name.
+    :param order: the positions at which their passages were read, shape (passages,).
+    :param first: the position of each message's first passage in this order.
+    :param by_id: the positions of the messages in order of id.
     :param passages: int32, how many passages each has.
-    :param known: what was computed of them that no question changes.
+    :param known: a cache of values that do not depend on the question.
     """
 
     columns: Columns
@@ -167,9 +166,9 @@ class Laid:
     known: dict[Hashable, Any] = field(default_factory=dict)
 
     def best(self, cosine: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the best cosines of each message, from those of the passages as they were read.
+        """Return the best cosine of each message's passages, shape (n, vectors).
 
-        :param cosine: shape (passages, vectors).
+        :param cosine: of the passages as they were read, shape (passages, vectors).
         """
         import numpy as np
 
@@ -180,8 +179,8 @@ class Laid:
         return best
 
 
-def lay(blocks: Blocks | None, pending: Columns, own: str | None) -> Laid:
-    """Bring passages in order of time, and join them to messages.
+def build_timeline(blocks: Blocks | None, pending: Columns, own: str | None) -> Timeline:
+    """Sort passages by time, and group them by message.
 
     :param pending: messages without vectors.
     :param own: the instance that history comes from.
@@ -195,7 +194,7 @@ def lay(blocks: Blocks | None, pending: Columns, own: str | None) -> Laid:
         if len(pending["ids"]):
             columns = {name: np.concatenate([columns[name], pending[name]]) for name in pending}
     count = len(columns["ids"])
-    columns = in_order({**columns, "order": np.arange(count)})
+    columns = sort({**columns, "order": np.arange(count)})
     order, ids = columns.pop("order"), columns["ids"]
     first = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]])[:count])
     if len(first) < count:
@@ -206,11 +205,11 @@ def lay(blocks: Blocks | None, pending: Columns, own: str | None) -> Laid:
     passages = np.ones(count, np.int32)
     if len(first) < count:
         passages = np.diff(first, append=count).astype(np.int32)
-    return Laid(columns, order, first, by_id, passages)
+    return Timeline(columns, order, first, by_id, passages)
 
 
-class Kept:
-    """What a process that answers many questions keeps between them.
+class QuestionCache:
+    """The data that a warm store keeps in memory between questions.
 
     :ivar helper: a thread that embeds a question while its words are looked up.
     """
@@ -220,41 +219,42 @@ class Kept:
 
         self.helper = ThreadPoolExecutor(1, "helper")
         self.blocks = KeptBlocks()
-        self._last: tuple[Blocks | None, list[bytes], str | None, Laid] | None = None
+        self._last: tuple[Blocks | None, list[bytes], str | None, Timeline] | None = None
         self._words: tuple[str, tuple[int, int], list[Stem]] | None = None
 
     def look_up(self, connection: Connection, question: str) -> None:
-        """Look up the words of a question that is about to be asked."""
+        """Look up the words of a question in advance."""
         words = fulltext.content_words(question)
         expected = len(self._last[-1].first) if self._last else 0
         stems = look_up(connection, words, expected) if words else []
         self._words = question, _state(connection), stems
 
-    def looked_up(self, connection: Connection, question: str) -> list[Stem] | None:
-        """Return what :meth:`look_up` has just found, unless something was written since then."""
+    def take_stems(self, connection: Connection, question: str) -> list[Stem] | None:
+        """Return the result of :meth:`look_up` once, unless the store has changed since then."""
         words, self._words = self._words, None
         if words is None or words[:2] != (question, _state(connection)):
             return None
         return words[2]
 
-    def laid(self, blocks: Blocks | None, pending: Columns, own: str | None) -> Laid:
-        """Return :func:`lay`, once as long as nothing has changed."""
+    def timeline(self, blocks: Blocks | None, pending: Columns, own: str | None) -> Timeline:
+        """Return :func:`build_timeline` of these, or the last one if nothing has changed."""
         packed = [values.tobytes() for values in pending.values()]
         last = self._last
         if last is None or last[0] is not blocks or last[1:3] != (packed, own):
-            self._last = last = blocks, packed, own, lay(blocks, pending, own)
+            self._last = last = blocks, packed, own, build_timeline(blocks, pending, own)
         return last[-1]
 
 
 def _state(connection: Connection) -> tuple[int, int]:
-    """Return numbers that differ when this connection, or another one, has written."""
+    """Return two numbers that change whenever this or another connection writes."""
     return connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes
 
 
 def _nearest(cosine: NDArray[np.float32], count: int) -> NDArray[np.intp]:
-    """Return the places of the greatest cosines with any of the vectors.
+    """Return the positions of the greatest cosines with any of the vectors.
 
     :param cosine: shape (n, vectors).
+    :param count: how many positions to return for each vector.
     """
     import numpy as np
 
@@ -263,7 +263,7 @@ def _nearest(cosine: NDArray[np.float32], count: int) -> NDArray[np.intp]:
     compared = cosine if places is None else cosine[places]
     nearest = np.arange(len(compared))
     if len(compared) > count:
-        chosen = np.zeros(len(compared), bool)  # np.unique would load numpy's masked arrays: 10 ms
+        chosen = np.zeros(len(compared), bool)  # np.unique loads numpy's masked arrays in 10 ms
         for values in compared.T:
             best = greatest(values, count)
             chosen[best[np.argsort(-values[best], kind="stable")[:count]]] = True

@@ -1,4 +1,4 @@
-"""Connect to a file: its pragmas, its errors, and what portable statements expect of it."""
+"""Connect to an SQLite file: pragmas, errors, and the dialect of portable statements."""
 
 import json
 import sqlite3
@@ -10,12 +10,12 @@ from typing import Any
 from reservoir_cli.errors import ReservoirError, StoreCorruptError, StoreError, StoreLockedError
 from reservoir_cli.storage.portable_sql import Condition, decoding, placeholders
 
-#: SQLite takes 32,766 values in one statement; we stay far below.
+#: The most values bound in one statement; SQLite's limit is 32,766.
 _MOST_VALUES = 5_000
 #: Tables that refer to messages by their id alone.
 _WITHOUT_PARTITION = {"pending", "rebuilding", "synapses", "embeddings", "tags", "pins"}
 _PERMISSIONS = "check the permissions of the file and its folder"
-#: What is wrong, and the way out, by SQLite's primary result code.
+#: The error and the hint for each of SQLite's primary result codes.
 _FAULTS = {
     sqlite3.SQLITE_NOTADB: (
         "{location} is not a database",
@@ -42,31 +42,31 @@ PRAGMAS = {
     "foreign_keys": "ON",
     "secure_delete": "ON",
     "synchronous": "FULL",
-    # Without it, words are sorted and looked up in a temporary file.
+    # By default, words are sorted and looked up in a temporary file.
     "temp_store": "MEMORY",
-    # Code in the schema of a file is not run: the file may come from anywhere.
+    # Never run code in the schema: the file may come from anywhere.
     "trusted_schema": "OFF",
 }
 
 
 @contextmanager
 def errors(location: str) -> Iterator[None]:
-    """Turn what SQLite says into an error of ours; it never contains message text."""
+    """Translate SQLite's errors to ours, which never contain message text."""
     try:
         yield
     except sqlite3.Error as error:
-        raise _translated(error, location) from error
+        raise _translate(error, location) from error
 
 
-def _translated(error: sqlite3.Error, location: str) -> ReservoirError:
+def _translate(error: sqlite3.Error, location: str) -> ReservoirError:
     if is_busy(error):
         return StoreLockedError(
             "the store is locked by another process", hint="try again when it has finished"
         )
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if isinstance(error, sqlite3.OperationalError) and not hasattr(error, "sqlite_errorcode"):
-        code = sqlite3.SQLITE_CORRUPT  # Python's own error: a text that is no UTF-8
-    # Not the error's own text: it may quote what was searched for, or what is stored.
+        code = sqlite3.SQLITE_CORRUPT  # raised by Python: a text is not valid UTF-8
+    # Not the error's own text, which may quote a query or a message.
     name = getattr(error, "sqlite_errorname", type(error).__name__)
     if code in _FAULTS:
         corrupt = code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -76,7 +76,7 @@ def _translated(error: sqlite3.Error, location: str) -> ReservoirError:
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Return whether another process holds a lock."""
+    """Return whether an error means that another process holds a lock."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (
         sqlite3.SQLITE_BUSY,
         sqlite3.SQLITE_LOCKED,
@@ -86,7 +86,7 @@ def is_busy(error: sqlite3.Error) -> bool:
 def connect(uri: str, patience: float) -> "Connection":
     """Connect to a file.
 
-    :param uri: with the mode, as SQLite takes it.
+    :param uri: the file's URI with the mode.
     :param patience: seconds to wait for a lock.
     """
     return sqlite3.connect(
@@ -134,7 +134,7 @@ class Connection(sqlite3.Connection):
             at = names.index("partition")
             names.pop(at)
             rows = ([*row[:at], *row[at + 1 :]] for row in rows)
-        # Not INSERT OR IGNORE: that would leave out rows that break a constraint, too.
+        # Not INSERT OR IGNORE, which would also skip rows that break another constraint.
         conflict = "ON CONFLICT DO NOTHING" if ignore else ""
         self.executemany(
             f"INSERT INTO {table} ({', '.join(names)}) VALUES ({placeholders(names)}) {conflict}",
@@ -142,7 +142,7 @@ class Connection(sqlite3.Connection):
         )
 
     def in_list(self, column: str, values: Sequence[Any]) -> Condition:
-        """Return the condition that a column has one of some values."""
+        """Return the condition that a column has one of these values."""
         if len(values) <= _MOST_VALUES:
             return f"{column} IN ({placeholders(values)})", list(values)
         return f"{column} IN (SELECT value FROM json_each(?))", [json.dumps(list(values))]
@@ -152,28 +152,28 @@ class Connection(sqlite3.Connection):
         return "true", []
 
     def of_message(self, alias: str, messages: str = "m") -> str:
-        """Return the condition that joins a derived table to one of messages."""
+        """Return the condition that joins a derived table to the messages."""
         return f"{alias}.message_id = {messages}.id"
 
     def index_hint(self, index: str | None) -> str:
-        """Return what tells the planner to use an index."""
+        """Return the planner hint to use an index."""
         return f"INDEXED BY {index}" if index else "NOT INDEXED"
 
     def null_safe(self, column: str) -> str:
-        """Return a comparison by which null equals null."""
+        """Return the condition that a column equals a value, null being equal to null."""
         return f"{column} IS ?"
 
     def octets(self, column: str) -> str:
-        """Return the expression for the bytes of a text column."""
+        """Return the expression for the length of a text column in bytes."""
         return f"LENGTH(CAST({column} AS BLOB))"
 
     def lock(self, _partitions: Iterable[str] | None, /) -> None:
-        """Do nothing: a transaction that writes holds the only lock there is."""
+        """Do nothing: every write transaction locks the whole file."""
 
     def new_ids(self, _partition: str, table: str = "messages") -> Iterator[int]:
-        """Yield ids behind all that were ever given; call it inside a write transaction."""
-        given = "SELECT seq FROM sqlite_sequence WHERE name = 'messages'"
+        """Yield ids greater than any used before; call it inside a write transaction."""
+        last_used = "SELECT seq FROM sqlite_sequence WHERE name = 'messages'"
         row = self.execute(
-            given if table == "messages" else f"SELECT MAX(id) FROM {table}"
+            last_used if table == "messages" else f"SELECT MAX(id) FROM {table}"
         ).fetchone()
         return count((row[0] or 0 if row else 0) + 1)

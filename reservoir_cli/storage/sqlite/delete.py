@@ -1,8 +1,8 @@
-"""Taking messages out of a store so that no word of them stays in its files.
+"""Delete messages and everything derived from them.
 
-A deleted row is overwritten with zeros (``secure_delete``), but the full text keeps words in
-segments until they are merged, pages keep remains of rows that once were moved, and the write-ahead
-log keeps whole pages until it is emptied: see ``secure_delete``.
+SQLite overwrites a deleted row with zeros (``secure_delete``). Their words also have to be removed
+from segments of the full-text index, remains of moved rows in pages, and the write-ahead log: see
+the module ``secure_delete``.
 """
 
 from collections.abc import Sequence
@@ -27,52 +27,55 @@ def remove(
 ) -> None:
     """Delete messages and everything derived from them; call it inside a write transaction.
 
-    :param mark: note their sources, so that they are not imported again.
+    :param mark: whether to write tombstones, so that they are not imported again.
     """
     places: dict[Place, list[int]] = {}
-    done = 0
-    for some in batches(ids):
-        found = reads.by_id(connection, some, Scope(None))
-        for message in found:
+    deleted = 0
+    for batch in batches(ids):
+        messages = reads.by_id(connection, batch, Scope(None))
+        for message in messages:
             places.setdefault((message.partition, message.instance), []).append(message.id)
-        for place, texts in keyword_search.texts_of(found).items():
+        for place, texts in keyword_search.texts_of(messages).items():
             keyword_search.unindex(connection, place, texts)
-        summary_rows.forget(connection, found)
-        for partition, numbers in by_partition(message.key for message in found).items():
+        summary_rows.forget(connection, messages)
+        for partition, numbers in by_partition(message.key for message in messages).items():
             proxy_ledger_rows.forget(connection, partition, numbers)
         if mark:
-            tombstones.mark(connection, found)
-            source_rows.forget(connection, found)
-        # Vectors, links, and what is still to be embedded go with their messages.
-        connection.executemany("DELETE FROM messages WHERE id = ?", [(each.id,) for each in found])
-        _require_gone(connection, some)
-        progress("forgetting", done := done + len(some), len(ids))
-    for place, gone in places.items():
-        vector_blocks.remove(connection, place, gone)
+            tombstones.mark(connection, messages)
+            source_rows.forget(connection, messages)
+        # This also deletes their vectors, links and rows of ``pending``.
+        connection.executemany(
+            "DELETE FROM messages WHERE id = ?", [(message.id,) for message in messages]
+        )
+        _require_deleted(connection, batch)
+        progress("forgetting", deleted := deleted + len(batch), len(ids))
+    for place, numbers in places.items():
+        vector_blocks.remove(connection, place, numbers)
         _drop_empty_conversations(connection, place)
 
 
-def _require_gone(connection: Connection, ids: Sequence[int]) -> None:
-    """Check that messages were deleted, with their vectors.
+def _require_deleted(connection: Connection, ids: Sequence[int]) -> None:
+    """Check that messages and their vectors were deleted.
 
-    :raises StoreError: something kept one; the transaction has to be taken back.
+    :raises StoreError: one was not; the transaction has to be rolled back.
     """
     marks = placeholders(ids)
-    kept = connection.execute(
+    remaining = connection.execute(
         f"""
         SELECT id FROM messages WHERE id IN ({marks})
         UNION SELECT message_id FROM embeddings WHERE message_id IN ({marks})
         """,
         [*ids, *ids],
     ).fetchall()
-    if kept:
+    if remaining:
         raise StoreError(
-            f"message {kept[0][0]} could not be deleted, so nothing was", hint="reservoir doctor"
+            f"message {remaining[0][0]} could not be deleted, so nothing was",
+            hint="reservoir doctor",
         )
 
 
 def _drop_empty_conversations(connection: Connection, place: Place) -> None:
-    """Forget the titles of conversations of which no message is left."""
+    """Delete the rows of conversations that have no messages left."""
     connection.execute(
         """
         DELETE FROM conversations AS c WHERE c.partition = ? AND c.instance = ? AND NOT EXISTS (

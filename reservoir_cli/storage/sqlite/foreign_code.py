@@ -1,12 +1,12 @@
-"""What may not stand in a store that is written to: code of whoever made the file.
+"""Find foreign code in a store's schema, which would run when the store is written to.
 
-A trigger can keep a message from being deleted, and a view or a generated column can show what
-was never stored. Tables, indexes and statistics of others are no harm.
+A trigger can prevent a message from being deleted, and a view or a generated column can return
+values that were never stored. Foreign tables, indexes and statistics are harmless.
 """
 
 import sqlite3
 
-#: Our tables; those of the full text begin with its name.
+#: Our tables; those of the full-text index start with :data:`FULL_TEXT`.
 TABLES = frozenset(
     "messages conversations embeddings pending properties synapses context_runs vector_chunks "
     "forgotten rebuilding summaries sources tags pins ledger ledger_messages "
@@ -16,7 +16,7 @@ FULL_TEXT = "messages_fts"
 
 
 def find_code(connection: sqlite3.Connection) -> str | None:
-    """Return what would take part in writing to our tables, or ``None``."""
+    """Describe the first code that would run in a write to our tables, if there is any."""
     entries = connection.execute(
         "SELECT type, name, lower(tbl_name), coalesce(sql, '') FROM sqlite_master"
     )
@@ -27,7 +27,7 @@ def find_code(connection: sqlite3.Connection) -> str | None:
 def _describe(
     connection: sqlite3.Connection, kind: str, name: str, table: str, sql: str
 ) -> str | None:
-    """Say what is wrong with an entry of the schema; its name may hold anything."""
+    """Describe the code in an entry of the schema, if any; escape its name."""
     if kind == "view":
         return f"a view ({name!a})"
     if table not in TABLES and not table.startswith(FULL_TEXT):

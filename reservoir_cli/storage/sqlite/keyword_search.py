@@ -1,9 +1,9 @@
-"""Searching for exactly what was typed: words, phrases and prefixes, by BM25 over the scope.
+"""Search for words, phrases and prefixes as typed, ranked by BM25 over the scope.
 
-The words are looked up in the index's own lists of places. FTS5's ranking would do nearly the
-same, but it takes frequencies of the whole file, so that text in other partitions moves scores.
+The words are looked up in the index's postings. FTS5's own ranking uses the frequencies of the
+whole file, so text in other partitions would change the scores.
 
-Without numpy: loading it takes longer than the search.
+This module does without numpy, because loading it takes longer than the search.
 """
 
 import sys
@@ -21,15 +21,15 @@ from reservoir_cli.storage.sqlite import postings
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.util import bm25_formula
 
-#: More words take seconds, and nobody types them.
+#: The most stems of a query: more take seconds, and nobody types them.
 MOST_STEMS = 10_000
 
 
 def index(connection: Connection, place: tuple[str, str], texts: Sequence[tuple[int, str]]) -> None:
-    """Add (id, text) of messages of one place to the full text.
+    """Add (id, text) of messages of one partition and instance to the full-text index.
 
-    All at once behind their rows: FTS5 writes out what it has gathered whenever a statement on
-    another table comes in between, which took three times as long.
+    Call it once after all rows are inserted: FTS5 flushes whenever a statement on another table
+    comes between, which takes three times as long.
     """
     insert = "INSERT INTO messages_fts (rowid, text, scope)"
     _write(connection, f"{insert} VALUES (?, ?, ?)", place, texts)
@@ -38,7 +38,7 @@ def index(connection: Connection, place: tuple[str, str], texts: Sequence[tuple[
 def unindex(
     connection: Connection, place: tuple[str, str], texts: Sequence[tuple[int, str]]
 ) -> None:
-    """Take messages out of the full text, which needs what it was given."""
+    """Remove messages from the full-text index, which needs the texts that were indexed."""
     delete = "INSERT INTO messages_fts (messages_fts, rowid, text, scope)"
     _write(connection, f"{delete} VALUES ('delete', ?, ?, ?)", place, texts)
 
@@ -53,7 +53,7 @@ def _write(
 
 
 def texts_of(messages: Iterable[StoredMessage]) -> dict[tuple[str, str], list[tuple[int, str]]]:
-    """Return (id, indexed text) of messages by their place."""
+    """Return (id, text to index) of messages by their partition and instance."""
     texts: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for message in messages:
         text = clean_text(plain_text(message))
@@ -69,12 +69,12 @@ def search(
     model_id: str | None,
     matching: Keys | None = None,
 ) -> tuple[list[tuple[int, float]], bool]:
-    """Messages with all that was typed, else with any of it.
+    """Find the messages that contain all typed terms, or else any of them.
 
-    :param model_id: the model whose chunks tell how long messages are.
+    :param model_id: the active model, whose vector blocks hold the lengths of messages.
     :param matching: the only messages that may be hits; scores stay those of the scope.
-    :raises UsageError: too many words.
-    :returns: (id, BM25) best first, ties newest first, and whether the hits hold all of it.
+    :raises UsageError: the query has too many words.
+    :returns: (id, BM25) best first, ties newest first, and whether the hits contain all terms.
     """
     terms = list(dict.fromkeys(fulltext.typed_terms(text)))
     lengths = _lengths(connection, scope, model_id)
@@ -83,40 +83,40 @@ def search(
     stemmed = _stems(connection, terms)
     if sum(len(stems) for stems, _ in stemmed) > MOST_STEMS:
         raise too_many()
-    found = (_held(connection, *each) for each in stemmed)
-    return ranked(lengths, found, limit, matching)
+    counts = (_count_matches(connection, *term) for term in stemmed)
+    return rank(lengths, counts, limit, matching)
 
 
 def too_many() -> UsageError:
-    """Return the error for a query of too many words."""
+    """Return the error for a query with too many words."""
     return UsageError(f"a keyword search takes {MOST_STEMS:,} words at most")
 
 
-def ranked(
+def rank(
     lengths: Mapping[int, int],
-    found: Iterable[Mapping[int, int]],
+    counts_by_term: Iterable[Mapping[int, int]],
     limit: int,
     matching: Keys | None = None,
 ) -> tuple[list[tuple[int, float]], bool]:
-    """Find the messages that hold all terms, or else any of them.
+    """Rank the messages that contain all terms, or else any of them.
 
-    :param lengths: the words of each message of a scope, by its id.
-    :param found: for each term how often a message holds it, by its id; of any scope.
+    :param lengths: the number of words of each message of a scope, by its id.
+    :param counts_by_term: for each term its count in messages of any scope, by their ids.
     :param matching: the only messages that may be hits.
-    :returns: (id, BM25) best first, ties newest first, and whether the hits hold all terms.
+    :returns: (id, BM25) best first, ties newest first, and whether the hits contain all terms.
     """
     allowed = lengths.keys() if matching is None else lengths.keys() & matching.ids
-    terms = [(counts, counts.keys() & lengths.keys()) for counts in found]
-    held = [known & allowed for _, known in terms]
-    whole = set.intersection(*held) if held else set()
-    hits = whole or set().union(*held)
+    terms = [(counts, counts.keys() & lengths.keys()) for counts in counts_by_term]
+    holders = [known & allowed for _, known in terms]
+    whole = set.intersection(*holders) if holders else set()
+    hits = whole or set().union(*holders)
     mean = sum(lengths.values()) / len(lengths)
     weighted = [(bm25_formula.rarity(len(lengths), len(known)), counts) for counts, known in terms]
 
     def score(message: int) -> float:
         norm = bm25_formula.norm(lengths[message], mean)
         gains = (
-            rarity * bm25_formula.saturated(counts[message], norm)
+            rarity * bm25_formula.saturate(counts[message], norm)
             for rarity, counts in weighted
             if message in counts
         )
@@ -128,7 +128,7 @@ def ranked(
 
 
 def _lengths(connection: Connection, scope: Scope, model_id: str | None) -> dict[int, int]:
-    """Return the words of each message of a scope, by its id."""
+    """Return the number of words of each message of a scope, by its id."""
     where, values = filter_conditions.where_scope(scope)
     lengths: dict[int, int] = dict(
         connection.execute(
@@ -143,12 +143,12 @@ def _lengths(connection: Connection, scope: Scope, model_id: str | None) -> dict
     )
     with decoding("blocks of vectors"):
         for ids, terms in blocks:
-            lengths.update(zip(_unpacked("q", ids), _unpacked("i", terms), strict=True))
+            lengths.update(zip(_unpack("q", ids), _unpack("i", terms), strict=True))
     return lengths
 
 
-def _unpacked(kind: str, blob: bytes) -> "array[int]":
-    """Return the integers of a column of a block, which are little-endian."""
+def _unpack(kind: str, blob: bytes) -> "array[int]":
+    """Decode the little-endian integers in a column of a block."""
     integers = array(kind, blob)
     if sys.byteorder == "big":
         integers.byteswap()
@@ -156,23 +156,23 @@ def _unpacked(kind: str, blob: bytes) -> "array[int]":
 
 
 def _stems(connection: Connection, terms: list[str]) -> list[tuple[list[str], bool]]:
-    """Return the stems of each term in their order, and whether its last is a prefix."""
+    """Return the stems of each term in their order, and whether the last one is a prefix."""
     postings.open_vocabularies(connection)
     connection.execute("DELETE FROM temp.question")
     connection.executemany(
         "INSERT INTO temp.question (rowid, text) VALUES (?, ?)",
         [(number, term.rstrip("*").strip('"')) for number, term in enumerate(terms)],
     )
-    found: dict[int, list[str]] = {}
+    by_term: dict[int, list[str]] = {}
     for number, stem in connection.execute(
         "SELECT doc, term FROM temp.question_places ORDER BY doc, offset"
     ):
-        found.setdefault(number, []).append(stem)
-    return [(stems, terms[number].endswith("*")) for number, stems in found.items()]
+        by_term.setdefault(number, []).append(stem)
+    return [(stems, terms[number].endswith("*")) for number, stems in by_term.items()]
 
 
-def _held(connection: Connection, stems: list[str], is_prefix: bool) -> Counter[int]:
-    """Return how often each message holds stems in sequence, the last as a prefix, by its id."""
+def _count_matches(connection: Connection, stems: list[str], is_prefix: bool) -> Counter[int]:
+    """Count how often each message contains stems in sequence, the last one maybe as a prefix."""
     last = len(stems) - 1
     starts = [
         _starts(connection, stem, at, is_prefix and at == last) for at, stem in enumerate(stems)
@@ -181,9 +181,9 @@ def _held(connection: Connection, stems: list[str], is_prefix: bool) -> Counter[
 
 
 def _starts(connection: Connection, stem: str, before: int, is_prefix: bool) -> set[Any]:
-    """Return (id, position) of where a sequence may start.
+    """Return the (id, position) at which a sequence with this stem can start.
 
-    :param before: how many stems of the sequence stand before this one.
+    :param before: how many stems of the sequence precede this one.
     """
     condition, values = "term = ?", [stem]
     if is_prefix:

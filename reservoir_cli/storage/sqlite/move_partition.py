@@ -1,4 +1,4 @@
-"""Carrying a partition's messages over to another, with everything that names their place."""
+"""Move a partition's messages to another one, with everything that refers to them."""
 
 from collections.abc import Sequence
 
@@ -19,22 +19,22 @@ from reservoir_cli.storage.sqlite.vector_blocks import Place
 
 
 def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
-    """Bring all messages of a partition into another; call it inside a write transaction.
+    """Move all messages of a partition into another; call it inside a write transaction.
 
-    An instance keeps its name; the one that is named like the partition is renamed with it.
+    Instances keep their names, except one that is named like the partition and renamed with it.
 
-    :returns: how many were moved, and how many were there already and are gone.
+    :returns: how many were moved, and how many were dropped as duplicates.
     """
     names = connection.execute(
         "SELECT instance FROM messages WHERE partition = ? GROUP BY instance", [old]
     ).fetchall()
-    moved = there = 0
+    moved = dropped = 0
     for (instance,) in names:
         places = (old, instance), (new, new if instance == old else instance)
-        known = _already_there(connection, *places)
-        mark_rows.hand_on(connection, *places, known)
-        delete.remove(connection, known, mark=False)
-        there += len(known)
+        duplicates = _find_duplicates(connection, *places)
+        mark_rows.copy_to_twins(connection, *places, duplicates)
+        delete.remove(connection, duplicates, mark=False)
+        dropped += len(duplicates)
         moved += _move(connection, *places)
     for statement in (
         "DELETE FROM conversations WHERE partition = ?",
@@ -45,11 +45,11 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
     source_rows.move(connection, old, new)
     proxy_ledger_rows.clear(connection, old)
     connection.execute("UPDATE context_runs SET partition = ? WHERE partition = ?", [new, old])
-    return moved, there
+    return moved, dropped
 
 
-def _already_there(connection: Connection, old: Place, new: Place) -> list[int]:
-    """Messages whose source and id the new place has already."""
+def _find_duplicates(connection: Connection, old: Place, new: Place) -> list[int]:
+    """Return the messages whose source and source id the new place already has."""
     rows = connection.execute(
         """
         SELECT a.id FROM messages a CROSS JOIN messages b
@@ -69,16 +69,16 @@ def _move(connection: Connection, old: Place, new: Place) -> int:
             "SELECT id FROM messages WHERE partition = ? AND instance = ? ORDER BY id", old
         )
     ]
-    for some in batches(ids):
-        found = reads.by_id(connection, some, Scope(*old))
-        for texts in keyword_search.texts_of(found).values():
+    for batch in batches(ids):
+        messages = reads.by_id(connection, batch, Scope(*old))
+        for texts in keyword_search.texts_of(messages).values():
             keyword_search.unindex(connection, old, texts)
             keyword_search.index(connection, new, texts)
     connection.execute(
         "UPDATE messages SET partition = ?, instance = ? WHERE partition = ? AND instance = ?",
         [*new, *old],
     )
-    # What the new place knows of a conversation stays.
+    # Do not replace conversations of the new place.
     connection.execute(
         f"""
         INSERT OR IGNORE INTO conversations (partition, instance, {conversations.COLUMNS})
@@ -93,24 +93,24 @@ def _move(connection: Connection, old: Place, new: Place) -> int:
 
 
 def _pack(connection: Connection, old: Place, ids: Sequence[int]) -> None:
-    """Make again what ranking reads of moved messages: it holds a key of their thread."""
+    """Rebuild the vector blocks of moved messages, which contain a hash of their partition."""
     models = connection.execute(
         "SELECT DISTINCT model_id FROM vector_chunks WHERE partition = ? AND instance = ?", old
     ).fetchall()
     connection.execute("DELETE FROM vector_chunks WHERE partition = ? AND instance = ?", old)
     for (model_id,) in models:
-        lacking = "rebuilding" if _is_next(connection, model_id) else "pending"
-        for some in batches(ids):
+        waiting = "rebuilding" if _is_next(connection, model_id) else "pending"
+        for batch in batches(ids):
             rows = connection.execute(
                 f"""
-                SELECT id FROM messages WHERE id IN ({placeholders(some)})
-                AND id NOT IN (SELECT message_id FROM {lacking}) ORDER BY id
+                SELECT id FROM messages WHERE id IN ({placeholders(batch)})
+                AND id NOT IN (SELECT message_id FROM {waiting}) ORDER BY id
                 """,
-                some,
+                batch,
             )
-            done = [row[0] for row in rows]
-            vectors = vector_blocks.stored_vectors(connection, model_id, done)
-            vector_blocks.append(connection, model_id, done, vectors)
+            embedded = [row[0] for row in rows]
+            vectors = vector_blocks.read_vectors(connection, model_id, embedded)
+            vector_blocks.append(connection, model_id, embedded, vectors)
 
 
 def _is_next(connection: Connection, model_id: str) -> bool:

@@ -1,7 +1,7 @@
-"""Where the words of a question stand: the index's own lists of places, stem by stem.
+"""Read the postings of a question's words from the full-text index, stem by stem.
 
-The cost of a question is bounded: rare stems are read first, and common ones only while the
-places read stay below a limit.
+The cost of a question is bounded: rare stems are read first, and common ones only until a limit
+of occurrences is reached.
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     _Ints = NDArray[np.int64]
-#: In a scope of more messages than this, words found in more than a share of them are dropped.
+#: The size from which a scope is large, and the share of its messages from which a word is dropped
+#: there.
 LARGE, COMMON = 20_000, 0.1
-#: How many places of a word are always read, and how many for one question beyond that. Reading
-#: is what costs: a million places take 0.1 s. To count them takes a tenth of it.
+#: How many occurrences of a word are always read, and how many for one question beyond that.
+#: Reading a million occurrences takes 0.1 s, and counting them a tenth of that.
 _FEW, _READ_AT_MOST = 10_000, 250_000
-#: Letters of the words that say in which scope a message is.
+#: The length of the words in the index's column ``scope``.
 _SCOPE_KEY = 18
 
 
 class Stem:
-    """Where a stem stands, which is read when it is asked for.
+    """The occurrences of a stem, read on first use.
 
-    :param total: how many messages hold it.
-    :param limit: how many of its places are read.
-    :param is_whole: that is all of them.
+    :param total: how many messages contain it.
+    :param limit: how many of its occurrences are read.
+    :param is_whole: whether these are all occurrences.
     """
 
     def __init__(
@@ -44,67 +45,68 @@ class Stem:
 
     @cached_property
     def holders(self) -> tuple[_Ints, _Ints]:
-        """The ids of the messages that hold it, ascending, and how often each does."""
-        return _counted(_docs(self._connection, self.name, self._limit))
+        """The ids of the messages that contain it, ascending, and its count in each."""
+        return _count(_docs(self._connection, self.name, self._limit))
 
 
-def postings(
+def read_postings(
     connection: Connection,
-    found: Candidates,
+    candidates: Candidates,
     scope: Scope,
     question: str,
     looked_up: list[Stem] | None = None,
 ) -> tuple[tuple[Posting, ...], list[str]]:
-    """Find the stems of a question among the messages of a scope.
+    """Read the postings of a question's stems in a scope.
 
-    Without stop words, and in a large scope without the most common words, which cost the most
-    and say the least; never without all of them.
+    Stop words are left out, and in a large scope the most common words, which cost the most and
+    mean the least, unless no other word is left.
 
-    :param looked_up: what :func:`look_up` has just returned for the question.
-    :returns: where the stems stand, and the stems that stand nowhere.
+    :param looked_up: the result of :func:`look_up` for the question, if it was just called.
+    :returns: the postings, and the stems that no message of the scope contains.
     """
     words = fulltext.content_words(question)
-    if not words or not len(found.ids):
+    if not words or not len(candidates.ids):
         return (), []
     absent: list[str] = []
-    kept: list[Posting] = []
+    postings: list[Posting] = []
     common: list[Stem] = []
-    large = len(found.ids) > LARGE
-    most = COMMON * len(found.ids)
-    elsewhere = _last_id(connection) - len(found.ids) if large else 0
-    stems = look_up(connection, words, len(found.ids)) if looked_up is None else looked_up
+    large = len(candidates.ids) > LARGE
+    most = COMMON * len(candidates.ids)
+    elsewhere = _last_id(connection) - len(candidates.ids) if large else 0
+    stems = look_up(connection, words, len(candidates.ids)) if looked_up is None else looked_up
     for stem in stems:
         if large and (not stem.is_whole or stem.total - elsewhere > most):
-            common.append(stem)  # which is certain before it is read
+            common.append(stem)  # its count alone proves that
             continue
         if stem.is_whole:
-            posting = _within(found, *stem.holders)
+            posting = _in_scope(candidates, *stem.holders)
         else:
-            posting = _held(connection, found, scope, _as_typed(connection, words)[stem.name])
+            typed = _words_by_stem(connection, words)[stem.name]
+            posting = _match(connection, candidates, scope, typed)
         if large and len(posting.places) > most:
             common.append(stem)
         elif len(posting.places):
-            kept.append(posting)
+            postings.append(posting)
         else:
             absent.append(stem.name)
-    return tuple(kept or (_within(found, *stem.holders) for stem in common[:1])), absent
+    return tuple(postings or (_in_scope(candidates, *stem.holders) for stem in common[:1])), absent
 
 
 def _last_id(connection: Connection) -> int:
-    """Return the highest id of a message: there are no more messages than that."""
+    """Return the highest message id, an upper bound of the number of messages."""
     return int(connection.execute("SELECT MAX(id) FROM messages").fetchone()[0] or 0)
 
 
 def respell(
-    connection: Connection, found: Candidates, question: str, absent: list[str]
+    connection: Connection, candidates: Candidates, question: str, absent: list[str]
 ) -> tuple[tuple[Respelt, ...], tuple[Posting, ...]]:
-    """Find the nearest words for those of a question that stand nowhere in a scope.
+    """Correct the words of a question that no message of a scope contains.
 
-    :param absent: their stems, as :func:`postings` just returned them for the same question.
+    :param absent: their stems, as :func:`read_postings` just returned them for the question.
     """
-    words = _as_typed(connection, fulltext.content_words(question))
+    words = _words_by_stem(connection, fulltext.content_words(question))
     typed = {stem: words[stem] for stem in absent if stem in words}
-    letters = 1 if len(found.ids) <= LARGE else 2
+    letters = 1 if len(candidates.ids) <= LARGE else 2
 
     def vocabulary(stem: str) -> list[tuple[str, int]]:
         first, most = stem[:letters], spelling.slips_allowed(stem)
@@ -115,31 +117,31 @@ def respell(
             """,
             [first, first + "\U0010ffff", len(stem) - most, len(stem) + most],
         ).fetchall()
-        for shorter in spelling.without_ending(stem):
+        for shorter in spelling.stems_without_ending(stem):
             near += connection.execute(
                 "SELECT term, doc FROM temp.stem_counts WHERE term = ?", [shorter]
             )
         return near
 
     def posting_of(stem: str) -> Posting:
-        return _within(found, *_counted(_docs(connection, stem, _READ_AT_MOST)))
+        return _in_scope(candidates, *_count(_docs(connection, stem, _READ_AT_MOST)))
 
     return spelling.respell(typed, vocabulary, posting_of)
 
 
-def _as_typed(connection: Connection, words: str) -> dict[str, str]:
-    """Return the words of a question by their stems, which :func:`look_up` has just found."""
+def _words_by_stem(connection: Connection, words: str) -> dict[str, str]:
+    """Return the words of a question by their stems; call it right after :func:`look_up`."""
     typed = words.split()
     places = connection.execute("SELECT term, offset FROM temp.question_places").fetchall()
     return {stem: typed[place] for stem, place in places if place < len(typed)}
 
 
 def look_up(connection: Connection, words: str, expected: int = 0) -> list[Stem]:
-    """Return where the stems of some words stand.
+    """Return the stems of words with their occurrences.
 
-    The rarer stems come first, so that the common ones share what may still be read.
+    Rare stems come first, so that the common ones share what is left of the limit.
 
-    :param expected: the likely size of the scope; what is too common in a large one is not read
+    :param expected: the likely size of the scope; stems too common in a large one are not read
         yet.
     """
     open_vocabularies(connection)
@@ -165,9 +167,9 @@ def look_up(connection: Connection, words: str, expected: int = 0) -> list[Stem]
 
 
 def _totals(connection: Connection, stem: str) -> tuple[int, int]:
-    """Return how many messages hold a stem, and in how many places."""
+    """Return how many messages contain a stem, and how often it occurs."""
     query = "SELECT doc, cnt FROM temp.stem_counts WHERE term = ?"
-    if len(stem) == _SCOPE_KEY:  # this table counts the words of scopes, too
+    if len(stem) == _SCOPE_KEY:  # stem_counts also counts the words in the column scope
         query = (
             "SELECT COUNT(DISTINCT doc), COUNT(*) FROM temp.stem_places "
             "WHERE term = ? AND col = 'text'"
@@ -176,10 +178,10 @@ def _totals(connection: Connection, stem: str) -> tuple[int, int]:
     return total, places
 
 
-def _counted(docs: _Ints) -> tuple[_Ints, _Ints]:
-    """Return the messages that hold a stem, ascending, and how often each does.
+def _count(docs: _Ints) -> tuple[_Ints, _Ints]:
+    """Return the messages that contain a stem, ascending, and its count in each.
 
-    :param docs: the message of each of its places; in order, unless the index is damaged.
+    :param docs: the message of each occurrence, ascending unless the index is damaged.
     """
     import numpy as np
 
@@ -189,18 +191,18 @@ def _counted(docs: _Ints) -> tuple[_Ints, _Ints]:
     return docs[starts], np.diff(starts, append=len(docs))
 
 
-def _within(found: Candidates, holders: _Ints, counts: _Ints) -> Posting:
-    """Return where a stem stands in a scope."""
+def _in_scope(candidates: Candidates, holders: _Ints, counts: _Ints) -> Posting:
+    """Return the posting of a stem in a scope."""
     import numpy as np
 
-    places, known = found.places(holders)
+    places, known = candidates.places(holders)
     return Posting(places, counts[known].astype(np.int32))
 
 
-def _held(connection: Connection, found: Candidates, scope: Scope, word: str) -> Posting:
-    """Where a word stands, counted once a message: enough for one that stands everywhere.
+def _match(connection: Connection, candidates: Candidates, scope: Scope, word: str) -> Posting:
+    """Return the posting of a very common word, counted once per message.
 
-    :param word: not its stem, which may have another stem itself: deployment, deploy, deploi.
+    :param word: not its stem, which may be stemmed further: deployment, deploy, deploi.
     """
     import numpy as np
 
@@ -209,13 +211,13 @@ def _held(connection: Connection, found: Candidates, scope: Scope, word: str) ->
         "SELECT group_concat(rowid) FROM messages_fts WHERE messages_fts MATCH ?",
         [fulltext.match_query([f'"{word}"'], scope, "OR")],
     )
-    places, _ = found.places(docs)
+    places, _ = candidates.places(docs)
     return Posting(places, np.ones(len(places), np.int32))
 
 
 def _docs(connection: Connection, stem: str, limit: int) -> _Ints:
-    """Return the messages that hold a stem, once for each time, up to a limit."""
-    # To name the column takes as long as the rest.
+    """Return the message of each occurrence of a stem, up to a limit."""
+    # The condition on the column doubles the time, so use it only if necessary.
     column = "AND col = 'text'" if len(stem) == _SCOPE_KEY else ""
     return _numbers(
         connection,
@@ -229,7 +231,7 @@ def _docs(connection: Connection, stem: str, limit: int) -> _Ints:
 
 
 def _numbers(connection: Connection, sql: str, values: list[str | int]) -> _Ints:
-    """Read numbers that a query joins by commas, three times as fast as rows."""
+    """Read numbers that a query joins by commas, which is three times as fast as rows."""
     import numpy as np
 
     text = connection.execute(sql, values).fetchone()[0]
@@ -237,11 +239,11 @@ def _numbers(connection: Connection, sql: str, values: list[str | int]) -> _Ints
 
 
 def open_vocabularies(connection: Connection) -> None:
-    """Make the tables that show the index's words, and a table that stems a question's.
+    """Create the temporary tables that list the index's stems, and those that stem a question.
 
-    ``stem_places`` tells where each stem stands, ``stem_counts`` how often; ``question`` has the
-    tokenizer of the index, ``question_stems`` and ``question_places`` show what it made of a text.
-    They live in this connection only.
+    ``stem_places`` has a row for each occurrence of a stem, ``stem_counts`` one for each stem.
+    ``question`` has the tokenizer of the index; ``question_stems`` and ``question_places`` list
+    the stems of the text in it.
     """
     connection.execute(
         f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.question USING fts5(text, {fulltext.TOKENIZE})"

@@ -1,7 +1,7 @@
-"""What is derived, checked against what it is derived from, and made again.
+"""Check and rebuild derived data.
 
-Messages and vectors are the truth. The full text, the chunks that ranking reads, and the synapses
-follow from them.
+Messages and vectors are the primary data; the full-text index, the vector blocks and the links are
+derived from them.
 """
 
 import sqlite3
@@ -23,25 +23,25 @@ _AT_ONCE = 1_000
 def file_problems(connection: sqlite3.Connection) -> list[str]:
     """Return the problems that SQLite finds in the file itself, without any message text.
 
-    Call it outside of transactions. The full text is looked into unless others are writing.
+    Call it outside of transactions. The full-text index is checked unless others are writing.
     """
-    found: list[str] = []
+    lines: list[str] = []
     try:
-        found.extend(row[0] for row in connection.execute("PRAGMA integrity_check(10)"))
-    except sqlite3.DatabaseError as error:  # it stumbles over what it looks for
+        lines.extend(row[0] for row in connection.execute("PRAGMA integrity_check(10)"))
+    except sqlite3.DatabaseError as error:  # the check can fail on a damaged page
         if not _is_damage(error):
             raise
-        found.append("a page is malformed")
-    if found != ["ok"]:
-        return [each.replace("*** in database main ***\n", "").splitlines()[0] for each in found]
+        lines.append("a page is malformed")
+    if lines != ["ok"]:
+        return [line.replace("*** in database main ***\n", "").splitlines()[0] for line in lines]
     patience = connection.execute("PRAGMA busy_timeout").fetchone()[0]
     connection.execute("PRAGMA busy_timeout = 0")
     try:
         connection.execute("INSERT INTO messages_fts (messages_fts) VALUES ('integrity-check')")
-    except sqlite3.OperationalError:  # it is read only, or somebody writes
+    except sqlite3.OperationalError:  # the file is read-only, or another process is writing
         return []
     except sqlite3.DatabaseError:
-        return ["the full text is malformed"]
+        return ["the full-text index is malformed"]
     finally:
         connection.execute(f"PRAGMA busy_timeout = {patience}")
     return []
@@ -53,19 +53,19 @@ def _is_damage(error: sqlite3.Error) -> bool:
 
 
 def problems(connection: Connection, model_id: str | None) -> Iterator[Problem]:
-    """Yield what is wrong with what is derived, and with messages.
+    """Yield the problems of derived data, and of messages.
 
-    :param model_id: the model whose vectors are compared; ``None`` before the first.
+    :param model_id: the active model; ``None`` if there is none yet.
     """
     if code := foreign_code.find_code(connection):
         yield Problem(f"there is {code}: nothing is written", repairable=False)
-    if count := missing_from_full_text(connection):
-        yield Problem(f"the full text is wrong about {_messages(count)}", repairable=True)
-    if count := vector_blocks.problems(connection, model_id or ""):
-        yield Problem(f"what ranking reads is wrong about {_messages(count)}", repairable=True)
+    if count := count_full_text_problems(connection):
+        yield Problem(f"the full-text index is wrong for {_messages(count)}", repairable=True)
+    if count := vector_blocks.count_problems(connection, model_id or ""):
+        yield Problem(f"the ranking data is wrong for {_messages(count)}", repairable=True)
     if count := mark_rows.count_orphans(connection):
-        yield Problem(f"{count:,} tags and pins are of no message", repairable=True)
-    if numbers := unreadable(connection):
+        yield Problem(f"{count:,} tags and pins belong to no message", repairable=True)
+    if numbers := find_unreadable(connection):
         ids = ", ".join(map(str, numbers[:10]))
         detail = f"{_messages(len(numbers))} cannot be read: {ids}"
         yield Problem(detail, repairable=False)
@@ -78,10 +78,10 @@ def _messages(count: int) -> str:
 def rebuild(
     connection: Connection, active: Callable[[], str | None], threshold: LinkThreshold
 ) -> list[int]:
-    """Make all that is derived again.
+    """Rebuild all derived data.
 
-    :param active: returns the model whose vectors are compared, once its identity is mended.
-    :returns: ids of messages whose texts were no text.
+    :param active: returns the active model, called after its identity is repaired.
+    :returns: ids of messages whose texts were not valid UTF-8.
     """
     mended = mend_texts(connection)
     mark_rows.remove_orphans(connection)
@@ -93,25 +93,25 @@ def rebuild(
     return mended
 
 
-def unreadable(connection: Connection) -> list[int]:
-    """Ids of messages whose rows hold what no message can hold."""
-    found: list[int] = []
-    for some in _batches(connection, "1"):
-        if not _readable(connection, some):
-            found += [each for each in some if not _readable(connection, [each])]
-    return found
+def find_unreadable(connection: Connection) -> list[int]:
+    """Return the ids of messages whose rows cannot be decoded."""
+    numbers: list[int] = []
+    for batch in _batches(connection, "1"):
+        if not _is_readable(connection, batch):
+            numbers += [number for number in batch if not _is_readable(connection, [number])]
+    return numbers
 
 
-def _readable(connection: Connection, ids: Sequence[int]) -> bool:
+def _is_readable(connection: Connection, ids: Sequence[int]) -> bool:
     try:
         reads.by_id(connection, ids, Scope(None))
-    except (StoreError, sqlite3.OperationalError):  # the latter where it is no UTF-8
+    except (StoreError, sqlite3.OperationalError):  # OperationalError: invalid UTF-8
         return False
     return True
 
 
-def missing_from_full_text(connection: Connection) -> int:
-    """How many messages cannot be found by their words, or are found and not there."""
+def count_full_text_problems(connection: Connection) -> int:
+    """Count the messages that are missing from the full-text index, or wrongly in it."""
     one_way = "SELECT COUNT(*) FROM (SELECT id FROM {} EXCEPT SELECT id FROM {})"
     pair = ("messages", "messages_fts_docsize")
     return sum(
@@ -121,31 +121,31 @@ def missing_from_full_text(connection: Connection) -> int:
 
 
 def mend_texts(connection: Connection) -> list[int]:
-    """Put U+FFFD where a text is no UTF-8 any more, for nothing could read the message otherwise.
+    """Replace invalid UTF-8 by U+FFFD, so that the messages can be read again.
 
-    :returns: ids of the messages that are changed.
+    :returns: ids of the changed messages.
     """
     columns = connection.execute("PRAGMA table_info(messages)").fetchall()
     names = [row[1] for row in columns if row[2] == "TEXT"]
     blobs = ", ".join(f"CAST({name} AS BLOB)" for name in names)
     mended = []
-    for number in unreadable(connection):
+    for number in find_unreadable(connection):
         select = f"SELECT {blobs} FROM messages WHERE id = ?"
         for name, value in zip(names, connection.execute(select, [number]).fetchone(), strict=True):
-            if value is not None and value != (whole := _decoded(value)).encode():
-                connection.execute(f"UPDATE messages SET {name} = ? WHERE id = ?", [whole, number])
+            if value is not None and value != (text := _decode(value)).encode():
+                connection.execute(f"UPDATE messages SET {name} = ? WHERE id = ?", [text, number])
                 mended.append(number)
     return list(dict.fromkeys(mended))
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     return clean_text(data.decode("utf-8", "replace"))
 
 
 def mend_model(connection: Connection) -> None:
-    """Take the active model's identity from the vectors, if not one of them has it.
+    """Take the active model's identity from the vectors if none of them has it.
 
-    While a model is changed there are two, or messages that wait for their vectors.
+    Do nothing during a change of models, when there are two models or pending messages.
     """
     active = properties.get(connection, properties.MODEL_ID)
     used = {row[0] for row in connection.execute("SELECT DISTINCT model_id FROM embeddings")}
@@ -155,25 +155,25 @@ def mend_model(connection: Connection) -> None:
 
 
 def rebuild_full_text(connection: Connection) -> None:
-    """Index the words of every message again."""
+    """Rebuild the full-text index."""
     connection.execute("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')")
-    for some in _batches(connection, "1"):
-        messages = reads.by_id(connection, some, Scope(None))
+    for batch in _batches(connection, "1"):
+        messages = reads.by_id(connection, batch, Scope(None))
         for place, texts in keyword_search.texts_of(messages).items():
             keyword_search.index(connection, place, texts)
 
 
 def rebuild_vector_blocks(connection: Connection, model_id: str) -> None:
-    """Pack what ranking reads again."""
+    """Rebuild the vector blocks of a model."""
     connection.execute("DELETE FROM vector_chunks WHERE model_id = ?", [model_id])
-    for some in _batches(connection, "id NOT IN (SELECT message_id FROM pending)"):
+    for batch in _batches(connection, "id NOT IN (SELECT message_id FROM pending)"):
         vector_blocks.append(
-            connection, model_id, some, vector_blocks.stored_vectors(connection, model_id, some)
+            connection, model_id, batch, vector_blocks.read_vectors(connection, model_id, batch)
         )
 
 
 def rebuild_links(connection: Connection, model_id: str, threshold: LinkThreshold) -> None:
-    """Link all messages again, in the order in which they were said."""
+    """Rebuild all links, partition by partition in order of time."""
     connection.execute("DELETE FROM synapses")
     rows = connection.execute(
         """
@@ -181,12 +181,12 @@ def rebuild_links(connection: Connection, model_id: str, threshold: LinkThreshol
         ORDER BY partition, created_at, id
         """
     ).fetchall()
-    for partition, of_partition in groupby(rows, key=lambda row: row[0]):
-        for batch in batches([row[1] for row in of_partition], _AT_ONCE):
+    for partition, in_partition in groupby(rows, key=lambda row: row[0]):
+        for batch in batches([row[1] for row in in_partition], _AT_ONCE):
             links.add(connection, partition, batch, model_id, threshold)
 
 
 def _batches(connection: Connection, condition: str) -> Iterator[Sequence[int]]:
-    """Yield ids of messages, a thousand at a time."""
+    """Return the ids of messages that meet a condition, a thousand at a time."""
     rows = connection.execute(f"SELECT id FROM messages WHERE {condition} ORDER BY id")
     return batches([row[0] for row in rows.fetchall()], _AT_ONCE)

@@ -1,8 +1,8 @@
-"""Putting a SQLite file in place so that no log of another file is replayed over it.
+"""Replace an SQLite file safely: no write-ahead log of another file may be replayed over it.
 
-SQLite knows a log by its name alone: it replays ``x.db-wal`` over whatever is called ``x.db``. So
-the log of the file that is replaced goes back into that file first, and a log without its file is
-refused.
+SQLite identifies a log by its name alone: it replays ``x.db-wal`` over any file named ``x.db``.
+Therefore the log of the old file is written back into that file first, and a log without its file
+is refused.
 """
 
 import os
@@ -18,34 +18,34 @@ from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.sqlite.foreign_code import find_code
 from reservoir_cli.util.private_files import replace_atomically, resolve_path
 
-#: Seconds to wait for another program that reads the file to be replaced.
+#: Seconds to wait for another program that uses the old file.
 _PATIENCE = 1.0
 
 
 @contextmanager
-def published(path: Path) -> Iterator[Path]:
-    """Yield an empty file to be filled with a store, which then takes a path's place.
+def publish(path: Path) -> Iterator[Path]:
+    """Yield an empty file for a new store, and move it to a path at the end of the block.
 
-    Afterwards the store is opened there, and its messages are counted.
+    Then open the store there, and check the number of its messages.
 
-    :raises OSError: the folder cannot be written; the old file is untouched then.
-    :raises ReservoirError: another program uses the old file, or the log of another file is there.
+    :raises OSError: the folder is not writable; the old file stays as it is.
+    :raises ReservoirError: another program uses the old file, or there is a log of another file.
     """
     path = resolve_path(path)
-    with _settled(path):  # refused before the work, not after it
+    with _locked(path):  # raise before the work instead of after it
         pass
-    with ExitStack() as held, replace_atomically(path) as unfinished:
+    with ExitStack() as stack, replace_atomically(path) as unfinished:
         yield unfinished
         _refuse_logs(unfinished)
         expected = _count_unopened(unfinished)
-        held.enter_context(_settled(path))  # until the new file is in place
+        stack.enter_context(_locked(path))  # until the new file is in place
     check_count(str(path), expected)
 
 
 def check_count(location: str, expected: int) -> None:
-    """Open a store that was just written, and count its messages.
+    """Open a store that was just written, and check the number of its messages.
 
-    :raises StoreCorruptError: it holds other messages than were written.
+    :raises StoreCorruptError: the number differs.
     """
     with closing(open_store(location, create=False, patience=_PATIENCE)) as store:
         count = _count(store)
@@ -72,7 +72,7 @@ def _count(store: Store) -> int:
 
 
 def _count_unopened(path: Path) -> int:
-    """Count the messages of a file that nobody else uses, without making a log beside it."""
+    """Count the messages of a file that nobody else uses, without creating a log beside it."""
     with closing(_unopened(path)) as connection:
         return int(connection.execute("SELECT COUNT(*) FROM messages").fetchone()[0])
 
@@ -82,8 +82,8 @@ def _unopened(path: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def _settled(path: Path) -> Iterator[None]:
-    """Keep others from a file that is replaced, with its log written back into it.
+def _locked(path: Path) -> Iterator[None]:
+    """Lock a file about to be replaced, and write its log back into it.
 
     :raises ReservoirError: another program uses it, or a log is left.
     """
@@ -96,21 +96,21 @@ def _settled(path: Path) -> Iterator[None]:
         sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None)
     ) as connection:
         _write_back(connection, path)
-        if os.name == "nt":  # an open file cannot be replaced there
+        if os.name == "nt":  # Windows cannot replace an open file
             connection.close()
         _refuse_logs(path)
         yield
 
 
 def _write_back(connection: sqlite3.Connection, path: Path) -> None:
-    """Write the log of a file back into it, and lock the file; what is no database has none.
+    """Lock a file, and write its log back into it; ignore a file that is not a database.
 
     :raises ReservoirError: another program uses the file.
     """
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
         connection.execute("BEGIN EXCLUSIVE")
-        connection.execute("COMMIT")  # the lock stays
+        connection.execute("COMMIT")  # keeps the lock
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
@@ -120,9 +120,9 @@ def _write_back(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _refuse_logs(path: Path) -> None:
-    """Remove empty logs beside a file, and refuse those that hold something.
+    """Remove empty logs beside a file, and refuse others.
 
-    :raises ReservoirError: there is one.
+    :raises ReservoirError: a log is not empty.
     """
     _, *logs = paths.store_files(path)
     for log in logs:

@@ -1,4 +1,4 @@
-"""Saving into a fresh store whatever can still be read of a damaged one."""
+"""Copy the readable messages of a damaged store into a fresh one."""
 
 import sqlite3
 from contextlib import closing, suppress
@@ -9,24 +9,24 @@ from shutil import copyfile
 from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.sqlite import repair
-from reservoir_cli.storage.sqlite.rewrite import DISPENSABLE, connected, copy, missing
+from reservoir_cli.storage.sqlite.rewrite import DISPENSABLE, connect, copy, count_missing
 from reservoir_cli.storage.sqlite.store import SqliteStore
 
 _NOTHING = "nothing of the store can be read"
-#: Seconds to wait for a lock that nobody has.
+#: Seconds to wait for a lock; nobody else uses the files.
 _PATIENCE = 1.0
-#: A header that says more than this is damaged itself.
+#: The greatest size to believe in a header; a greater one is damage.
 _LONGEST = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """What became of a damaged store.
+    """The result of salvaging a damaged store.
 
-    :param saved: how many messages there are now.
-    :param messages: how many are known to be missing.
-    :param tables: the other tables of which something is missing that cannot be made again.
-    :param texts: in how many messages bytes became U+FFFD.
+    :param saved: the number of messages in the new store.
+    :param messages: the number of messages known to be lost.
+    :param tables: the other tables with lost rows that cannot be rebuilt.
+    :param texts: the number of messages with bytes replaced by U+FFFD.
     """
 
     saved: int
@@ -36,22 +36,22 @@ class Lost:
 
 
 def rescue(path: Path, fresh: Path, folder: Path, link_threshold: LinkThreshold) -> Lost:
-    """Copy into a fresh store whatever can still be read of a damaged one, which is not touched.
+    """Copy the readable messages of a damaged store, which is not changed, into a fresh one.
 
     :param path: a store that nobody is writing to.
     :param fresh: an empty file, which becomes a store.
-    :param folder: an empty one, to work in.
+    :param folder: an empty folder for temporary files.
     :raises StoreCorruptError: nothing can be read.
     :raises OSError: there is no room, or the damaged store cannot be read as a file.
     """
     store = SqliteStore(str(fresh), create=True, patience=_PATIENCE)
     try:
-        lost = _rescued(_completed(path, folder), fresh)
+        lost = _copy_rows(_copy_files(path, folder), fresh)
         with store.write():
             mended = repair.mend_texts(store._connection)
-            unreadable = repair.unreadable(store._connection)
+            unreadable = repair.find_unreadable(store._connection)
             store._connection.executemany(
-                "DELETE FROM messages WHERE id = ?", [(each,) for each in unreadable]
+                "DELETE FROM messages WHERE id = ?", [(number,) for number in unreadable]
             )
         store.repair(link_threshold)
         saved = store.holdings()["messages"]
@@ -62,31 +62,31 @@ def rescue(path: Path, fresh: Path, folder: Path, link_threshold: LinkThreshold)
     return replace(lost, saved=saved, messages=lost.messages + len(unreadable), texts=len(mended))
 
 
-def _rescued(path: Path, fresh: Path) -> Lost:
+def _copy_rows(path: Path, fresh: Path) -> Lost:
     try:
         with (
-            closing(connected(fresh.as_uri(), _PATIENCE)) as new,
-            closing(connected(f"{path.as_uri()}?mode=rw", _PATIENCE)) as old,
+            closing(connect(fresh.as_uri(), _PATIENCE)) as new,
+            closing(connect(f"{path.as_uri()}?mode=rw", _PATIENCE)) as old,
         ):
             lost = copy(old, new, all_or_nothing=False)
-            count = missing(old, new)
+            count = count_missing(old, new)
     except sqlite3.DatabaseError as error:
         raise StoreCorruptError(_NOTHING, hint="copy a backup to its place") from error
     return Lost(0, count, tuple(sorted(lost - DISPENSABLE - {"messages"})))
 
 
-def _completed(path: Path, folder: Path) -> Path:
+def _copy_files(path: Path, folder: Path) -> Path:
     """Copy a store and its log; pad a truncated file to the length in its header.
 
-    SQLite refuses a file that is too short, though most of its pages are there.
+    SQLite refuses a file that is too short, even if most of its pages exist.
     """
-    copied = folder / "copy.db"
+    target = folder / "copy.db"
     for ending in ("", "-wal"):
         with suppress(FileNotFoundError):
-            copyfile(path.with_name(path.name + ending), copied.with_name(copied.name + ending))
-    with copied.open("r+b") as file:
+            copyfile(path.with_name(path.name + ending), target.with_name(target.name + ending))
+    with target.open("r+b") as file:
         header = file.read(100)
         size = int.from_bytes(header[16:18], "big") * int.from_bytes(header[28:32], "big")
-        if copied.stat().st_size < size <= _LONGEST:
+        if target.stat().st_size < size <= _LONGEST:
             file.truncate(size)
-    return copied
+    return target

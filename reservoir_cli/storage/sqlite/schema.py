@@ -1,7 +1,7 @@
 """The tables of a store, as numbered migrations that are never edited once released.
 
-``PRAGMA user_version`` tells how many have run, so that a command on an up-to-date file needs
-the standard library's ``sqlite3`` alone; sqlite-utils is loaded only to migrate.
+``PRAGMA user_version`` holds the number of applied migrations, so that opening an up-to-date file
+needs only the standard library's ``sqlite3``; sqlite-utils is loaded only to migrate.
 """
 
 import sqlite3
@@ -16,7 +16,7 @@ migrations = Migrations("reservoir")
 
 @migrations()
 def m001_messages(db: Database) -> None:
-    """Messages, conversations, vectors and full text."""
+    """Create messages, conversations, vectors and the full-text index."""
     db.execute(
         """
         CREATE TABLE messages (
@@ -62,7 +62,7 @@ def m001_messages(db: Database) -> None:
         ) WITHOUT ROWID
         """
     )
-    # Vectors lie apart from the text: a scan of one does not drag the other along.
+    # Vectors are apart from the text, so that a scan of one does not read the other.
     db.execute(
         """
         CREATE TABLE embeddings (
@@ -84,7 +84,7 @@ def m001_messages(db: Database) -> None:
         """
     )
     db.execute("CREATE TABLE properties (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
-    # Contentless: the words are here, the text is in messages only.
+    # Contentless: the index holds the words, and only ``messages`` the text.
     db.execute(
         """
         CREATE VIRTUAL TABLE messages_fts USING fts5 (
@@ -96,7 +96,7 @@ def m001_messages(db: Database) -> None:
 
 @migrations()
 def m002_synapses_and_runs(db: Database) -> None:
-    """Links between messages, and a record of each context that was built."""
+    """Add links between messages, and records of built contexts."""
     db.execute(
         """
         CREATE TABLE synapses (
@@ -109,7 +109,7 @@ def m002_synapses_and_runs(db: Database) -> None:
         """
     )
     db.execute("CREATE INDEX synapses_by_target ON synapses (target_id)")
-    # Numbers and names only: no text of a question or a message is ever recorded.
+    # Numbers and names only, never the text of a question or a message.
     db.execute(
         """
         CREATE TABLE context_runs (
@@ -139,7 +139,7 @@ def m002_synapses_and_runs(db: Database) -> None:
 
 @migrations()
 def m003_vector_chunks(db: Database) -> None:
-    """Pack what ranking needs; from here on messages are embedded in passages."""
+    """Add packed ranking data; messages are embedded in passages from now on."""
     db.execute(
         """
         CREATE TABLE vector_chunks (
@@ -162,7 +162,7 @@ def m003_vector_chunks(db: Database) -> None:
     db.execute(
         "CREATE INDEX vector_chunks_by_place ON vector_chunks (model_id, partition, instance, id)"
     )
-    # Vectors of whole messages are not those of their passages: they are made anew.
+    # The vectors of whole messages are replaced by those of their passages.
     db.execute("DELETE FROM synapses")
     db.execute("DELETE FROM embeddings")
     db.execute("DELETE FROM properties WHERE key LIKE 'embedding_model%'")
@@ -171,10 +171,10 @@ def m003_vector_chunks(db: Database) -> None:
 
 @migrations()
 def m004_forgotten_and_rebuilding(db: Database) -> None:
-    """Add tombstones, and the list of what a model being built still lacks."""
-    # A mark is an HMAC of (source, source id) under the key ``forgotten_key`` of properties.
+    """Add tombstones, and the list of messages that the next model has not embedded yet."""
+    # A mark is an HMAC of (source, source id) with the property ``forgotten_key`` as its key.
     db.execute("CREATE TABLE forgotten (mark BLOB PRIMARY KEY) WITHOUT ROWID")
-    # As ``pending``, for the model of properties ``next_model_id`` and ``next_model_name``.
+    # Like ``pending``, for the model in the properties ``next_model_id`` and ``next_model_name``.
     db.execute(
         """
         CREATE TABLE rebuilding (
@@ -186,8 +186,8 @@ def m004_forgotten_and_rebuilding(db: Database) -> None:
 
 @migrations()
 def m005_secrets(db: Database) -> None:
-    """Add marks of messages that hold secrets."""
-    # The kinds that were found in it, with a space between; NULL where none was.
+    """Add the kinds of secrets in a message."""
+    # The kinds, separated by spaces; NULL if none was found.
     db.execute("ALTER TABLE messages ADD COLUMN secrets TEXT")
 
 
@@ -200,8 +200,8 @@ def m006_projects(db: Database) -> None:
 
 @migrations()
 def m007_summaries(db: Database) -> None:
-    """Summaries of conversations; letters are folded in the full text from here on."""
-    # The vector is little-endian float32, of the model that model_id names.
+    """Add summaries of conversations; the full-text index folds letters from now on."""
+    # The vector is little-endian float32, by the model ``model_id``.
     db.execute(
         """
         CREATE TABLE summaries (
@@ -222,7 +222,7 @@ def m007_summaries(db: Database) -> None:
 
 @migrations()
 def m008_sources(db: Database) -> None:
-    """How far the files of other tools were read."""
+    """Add records of how far the files of other tools were read."""
     db.execute(
         """
         CREATE TABLE sources (
@@ -246,7 +246,7 @@ def m008_sources(db: Database) -> None:
 
 @migrations()
 def m009_tags_and_pins(db: Database) -> None:
-    """Tags and pins of messages."""
+    """Add tags and pins of messages."""
     db.execute(
         """
         CREATE TABLE tags (
@@ -269,7 +269,7 @@ def m009_tags_and_pins(db: Database) -> None:
 
 @migrations()
 def m010_ledger(db: Database) -> None:
-    """Add what the proxy added to questions, and the messages that it quotes."""
+    """Add the blocks that the proxy added to questions, and the messages that they quote."""
     db.execute(
         """
         CREATE TABLE ledger (
@@ -302,11 +302,12 @@ def m010_ledger(db: Database) -> None:
 def migrate(
     connection: sqlite3.Connection, version: int, application: int, check: Callable[[], None]
 ) -> None:
-    """Bring a file up to date in one transaction; of two processes the second finds it done.
+    """Migrate a file in one transaction; do nothing if another process has just migrated it.
 
-    :param application: what ``PRAGMA application_id`` says afterwards.
-    :param version: what ``PRAGMA user_version`` says afterwards: the number of migrations.
-    :param check: called before and after, in the transaction; raises to refuse the file.
+    :param application: the ``PRAGMA application_id`` to set.
+    :param version: the ``PRAGMA user_version`` to set: the number of migrations.
+    :param check: called before and after the migrations, in the transaction; raises to refuse the
+        file.
     """
     database = Database(connection)
     connection.execute("BEGIN IMMEDIATE")

@@ -1,7 +1,7 @@
-"""A store's file, opened: its schema is brought up to date, and its transactions are checked.
+"""Open a store's file, migrate its schema, and run its transactions.
 
-Writers take the lock at once (``BEGIN IMMEDIATE``): a transaction that reads first and asks for
-the lock later fails when another process got there in between.
+Writers take the lock immediately (``BEGIN IMMEDIATE``): a transaction that reads first and takes
+the lock later fails if another process has written in between.
 """
 
 import os
@@ -29,14 +29,14 @@ from reservoir_cli.storage.sqlite.store_file import (
 
 #: The number of migrations in ``schema.py``.
 SCHEMA_VERSION = 10
-#: Stands in the file's header and says whose it is: "Rsvr".
+#: The application id in the file's header: "Rsvr".
 APPLICATION_ID = 0x52737672
 
 
 class Session(session.Session, ABC):
     """A connection to the file of a store.
 
-    :param patience: seconds to wait while others write.
+    :param patience: seconds to wait while other processes write.
     """
 
     _connection: Connection
@@ -75,8 +75,8 @@ class Session(session.Session, ABC):
         try:
             connection.execute("SELECT 1 FROM sqlite_master").fetchone()
         except sqlite3.OperationalError:
-            # A WAL file cannot be read in a folder that cannot be written to: nobody writes to
-            # it then, and it may be taken as it lies.
+            # SQLite cannot read a WAL file in a read-only folder. Nobody can write to it there, so
+            # it can be opened as immutable.
             connection.close()
             connection = connect(f"{uri_of(path)}?immutable=1", self._patience)
         return connection
@@ -89,15 +89,18 @@ class Session(session.Session, ABC):
         if version < SCHEMA_VERSION:
             if self.read_only:
                 raise StoreError(
-                    f"the store is of an older schema ({version}) and cannot be written to",
-                    hint="make it writable once, so that it can be brought up to date",
+                    f"the store has an older schema ({version}) and cannot be written to",
+                    hint="make it writable once, so that it can be migrated",
                 )
             self._migrate()
-        # Reads still work; a write raises an error that says why.
+        # Reads still work; a write raises an error that names the code.
         self.read_only = self.read_only or foreign_code.find_code(self._connection) is not None
 
     def _known_version(self) -> int:
-        """Return the schema version; read in each transaction, as a newer program may change it."""
+        """Return the schema version; call it in each transaction, as a newer program may change it.
+
+        :raises StoreError: it is newer than this program.
+        """
         version: int = self._connection.execute("PRAGMA user_version").fetchone()[0]
         if version > SCHEMA_VERSION:
             raise StoreError(
@@ -108,7 +111,7 @@ class Session(session.Session, ABC):
         return version
 
     def _require_same_file(self) -> None:
-        """Refuse to write to a file that has been deleted or replaced: it would be lost."""
+        """Refuse to write to a file that was deleted or replaced: the write would be lost."""
         if self._identity and identity(self._file) != self._identity:
             raise StoreError(
                 f"the store {self.location} was removed or replaced while it was in use",
@@ -118,7 +121,7 @@ class Session(session.Session, ABC):
             refuse_hard_link(self._file)
 
     def _refuse_code(self) -> None:
-        """Refuse to write where code of whoever made the file would take part."""
+        """Refuse to write if foreign code in the file's schema would run."""
         if code := foreign_code.find_code(self._connection):
             raise StoreError(
                 f"the store {self.location} has {code}, and is not written to",
@@ -127,10 +130,10 @@ class Session(session.Session, ABC):
             )
 
     def _refuse_others(self) -> None:
-        """Refuse a database that another program made; an empty one may become ours."""
+        """Refuse the database of another program; an empty one is accepted."""
         mark = self._connection.execute("PRAGMA application_id").fetchone()[0]
         tables = self._connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
-        # Read again: another process may have set the file up between the two.
+        # Read again: another process may have set up the file between the two statements.
         if tables and mark != APPLICATION_ID:
             mark = self._connection.execute("PRAGMA application_id").fetchone()[0]
         if (tables or mark) and mark != APPLICATION_ID:
@@ -143,7 +146,7 @@ class Session(session.Session, ABC):
         from reservoir_cli.storage.sqlite.schema import migrate
 
         migrate(self._connection, SCHEMA_VERSION, APPLICATION_ID, self._refuse_code)
-        # This pragma ignores the busy timeout, so it is tried until it comes through.
+        # This pragma ignores the busy timeout, so retry it until it succeeds.
         deadline = time.monotonic() + self._patience
         while True:
             try:
@@ -155,7 +158,7 @@ class Session(session.Session, ABC):
                 time.sleep(0.01)
 
     def close(self) -> None:
-        """Close the file, and finish what a reader stopped :meth:`forget` from finishing."""
+        """Close the file, and finish a deletion that a reader has blocked until now."""
         with suppress(sqlite3.Error):
             if not self.read_only:
                 secure_delete.finish(self._connection, wait=0)
@@ -175,7 +178,7 @@ class Session(session.Session, ABC):
             with self._pragma("synchronous", "FULL" if durable else "NORMAL", "FULL"):
                 with self._pragma("busy_timeout", patience * 1000, self._patience * 1000):
                     self._connection.execute("BEGIN IMMEDIATE")
-                with self._until("COMMIT"):
+                with self._transaction():
                     self._require_same_file()
                     self._known_version()
                     self._refuse_code()
@@ -185,7 +188,7 @@ class Session(session.Session, ABC):
 
     @contextmanager
     def _pragma(self, name: str, value: str | float, usual: str | float) -> Iterator[None]:
-        """Change a setting for a while, if it is to be another than usual."""
+        """Change a pragma inside the block, if the value differs from the usual one."""
         if value != usual:
             self._set(name, value if isinstance(value, str) else int(value))
         try:
@@ -205,15 +208,16 @@ class Session(session.Session, ABC):
                 yield
                 return
             self._connection.execute("BEGIN")
-            with self._until("COMMIT"):
+            with self._transaction():
                 self._known_version()
                 yield
 
     @contextmanager
-    def _until(self, end: str) -> Iterator[None]:
+    def _transaction(self) -> Iterator[None]:
+        """Commit the transaction that was begun, or roll it back after an error."""
         try:
             yield
-            self._connection.execute(end)
+            self._connection.execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
@@ -223,7 +227,7 @@ class Session(session.Session, ABC):
         if self.receiving:
             return
         mark = None
-        with suppress(sqlite3.DatabaseError):  # a damaged file is to be repaired
+        with suppress(sqlite3.DatabaseError):  # a damaged file must stay writable for repair
             mark = properties.get(self._connection, unfinished_copy.UNFINISHED_COPY)
         unfinished_copy.refuse(mark, self.location)
 
@@ -237,8 +241,8 @@ class Session(session.Session, ABC):
             )
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Lend the connection outside of transactions."""
+    def _outside_transaction(self) -> Iterator[None]:
+        """Lock the connection for statements that must run outside of transactions."""
         with self._lock, errors(self.location):
             self._require_writable()
             yield

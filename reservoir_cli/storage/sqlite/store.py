@@ -1,4 +1,4 @@
-"""The store in one SQLite file: what only a file does."""
+"""The store in one SQLite file."""
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,12 +21,12 @@ from reservoir_cli.util.private_files import remove_leftovers, temporary_folder
 from reservoir_cli.util.progress import Progress, no_progress
 
 if TYPE_CHECKING:
-    from reservoir_cli.storage.candidates import Asked, Candidates
-    from reservoir_cli.storage.sqlite.candidates import Kept
+    from reservoir_cli.storage.candidates import Candidates, Query
+    from reservoir_cli.storage.sqlite.candidates import QuestionCache
 
 #: Seconds that a checkpoint waits for readers; a question takes less than one.
-_FOR_READERS = 5.0
-#: KiB of pages that a process keeps which answers many questions.
+_CHECKPOINT_PATIENCE = 5.0
+#: KiB of pages that a warm store keeps in memory.
 _WARM_PAGES = 32_000
 
 
@@ -34,13 +34,13 @@ class SqliteStore(Session, Store):
     """A :class:`~reservoir_cli.storage.base.Store` in one file."""
 
     _warm = False
-    _kept: "Kept | None" = None
+    _kept: "QuestionCache | None" = None
 
     def keep_warm(self) -> None:
-        """Keep pages and vectors between questions.
+        """Keep pages and vectors in memory between questions.
 
-        SQLite drops pages when another connection has written; vectors are read again if they
-        changed.
+        SQLite drops the pages when another connection has written; changed vectors are read
+        again.
         """
         self._connection.execute(f"PRAGMA cache_size = -{_WARM_PAGES}")
         self._warm = True
@@ -49,31 +49,31 @@ class SqliteStore(Session, Store):
         """See :class:`~reservoir_cli.storage.session.Session`."""
         if not self._warm:
             return work()
-        kept = self._kept_between()
-        result = kept.helper.submit(work)
+        cache = self._get_cache()
+        result = cache.helper.submit(work)
         try:
-            self._seen(lambda: kept.look_up(self._connection, question))
+            self._run_read(lambda: cache.look_up(self._connection, question))
         finally:
-            result.exception()  # waits for it
+            result.exception()  # wait for it
         return result.result()
 
-    def _kept_between(self) -> "Kept":
-        from reservoir_cli.storage.sqlite.candidates import Kept
+    def _get_cache(self) -> "QuestionCache":
+        from reservoir_cli.storage.sqlite.candidates import QuestionCache
 
         if self._kept is None:
-            self._kept = Kept()
+            self._kept = QuestionCache()
         return self._kept
 
     def files(self) -> list[Path]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
-        if "://" in self.location:  # it stands in for a server
+        if "://" in self.location:  # an empty store in memory in place of a missing one on a server
             return []
         return paths.store_files(path_of(self.location))
 
     def size(self) -> int | None:
         """See :class:`~reservoir_cli.storage.base.Store`."""
-        there = self.files()[:1]
-        return there[0].stat().st_size if there and there[0].exists() else None
+        files = self.files()
+        return files[0].stat().st_size if files and files[0].exists() else None
 
     def engine(self) -> str:
         """See :class:`~reservoir_cli.storage.base.Store`."""
@@ -97,7 +97,7 @@ class SqliteStore(Session, Store):
         vectors.add(self._connection, partition, model_id, passages)
 
     def _delete(self, ids: Mapping[str, Sequence[int]], progress: Progress) -> None:
-        numbers = [number for of_partition in ids.values() for number in of_partition]
+        numbers = [number for in_partition in ids.values() for number in in_partition]
         self._remove_rows(numbers, mark=True, progress=progress)
         progress("rewriting the full text", 0, 0)
         self._seal()
@@ -116,8 +116,8 @@ class SqliteStore(Session, Store):
         secure_delete.seal(self._connection)
 
     def _purge(self) -> bool:
-        with self._alone():
-            return secure_delete.finish(self._connection, _FOR_READERS)
+        with self._outside_transaction():
+            return secure_delete.finish(self._connection, _CHECKPOINT_PATIENCE)
 
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
@@ -131,7 +131,7 @@ class SqliteStore(Session, Store):
         from reservoir_cli.storage.sqlite import backup
 
         with self.snapshot():
-            backup.copy(self._connection, target, progress)
+            backup.write_copy(self._connection, target, progress)
 
     def _messages_after(self, after: Key | None, count: int) -> list[Any]:
         return self._connection.execute(
@@ -150,7 +150,7 @@ class SqliteStore(Session, Store):
         from reservoir_cli.storage.sqlite import repair
 
         with self._lock, errors(self.location):
-            # Whatever these say may be about an index, so it is worth trying.
+            # The damage may be in an index only, so a repair is worth trying.
             damage = repair.file_problems(self._connection)
             if damage:
                 return [Problem(detail, repairable=True) for detail in damage]
@@ -167,9 +167,9 @@ class SqliteStore(Session, Store):
         if not damaged:
             with self.write():
                 return repair.rebuild(self._connection, self._model_id, link_threshold)
-        with self._beside() as fresh:
+        with self._temporary_store() as fresh:
             mended: list[int] = []
-            with self._alone():
+            with self._outside_transaction():
                 rewrite.rewrite(
                     self._file,
                     fresh._file,
@@ -179,8 +179,8 @@ class SqliteStore(Session, Store):
         return mended
 
     @contextmanager
-    def _beside(self) -> "Iterator[SqliteStore]":
-        """Yield an empty store in a folder beside this one that only the user can read."""
+    def _temporary_store(self) -> "Iterator[SqliteStore]":
+        """Yield an empty store in a private folder beside this one."""
         remove_leftovers(self._file)
         with temporary_folder(self._file.parent, f".{self._file.name}.") as folder:
             fresh = SqliteStore(f"{folder}/fresh.db", create=True, patience=self._patience)
@@ -200,10 +200,10 @@ class SqliteStore(Session, Store):
             model_id = self._model_id()
             return keyword_search.search(self._connection, text, scope, limit, model_id, matching)
 
-        return self._seen(search)
+        return self._run_read(search)
 
-    def _gather(self, asked: "Asked") -> "Candidates":
+    def _gather(self, query: "Query") -> "Candidates":
         from reservoir_cli.storage.sqlite import candidates
 
-        kept = self._kept_between() if self._warm else None
-        return candidates.candidates(self._connection, asked, kept)
+        cache = self._get_cache() if self._warm else None
+        return candidates.gather(self._connection, query, cache)

@@ -1,4 +1,4 @@
-"""The file that a store is in: what is looked at before SQLite opens it, and between writes."""
+"""Checks of a store's file before SQLite opens it and between writes."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ _WAY_BACK = "move it and the files -wal and -shm beside it away, then copy a bac
 
 
 def path_of(location: str) -> Path:
-    """Return the path, with ``~`` expanded."""
+    """Return the path with ``~`` expanded."""
     try:
         return Path(location).expanduser()
     except RuntimeError:
@@ -18,19 +18,20 @@ def path_of(location: str) -> Path:
 
 
 def uri_of(path: Path) -> str:
-    """Return the file's URI, to which SQLite's parameters can be added."""
+    """Return the file's URI, without parameters."""
     try:
         return path.absolute().as_uri()
     except OSError:
         raise StoreError(
-            f"cannot open the store {path}: the current folder is gone", hint="give a whole path"
+            f"cannot open the store {path}: the current folder is gone",
+            hint="give an absolute path",
         ) from None
 
 
 def exists(path: Path) -> bool:
     """Return whether there is a file or folder.
 
-    :raises StoreError: the system does not say, or it is no path.
+    :raises StoreError: the system reports an error, or the path is invalid.
     """
     try:
         return path.exists()
@@ -42,7 +43,7 @@ def exists(path: Path) -> bool:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells a file from another of the same name; nothing if there is none."""
+    """Return the device and inode of a file; ``None`` if it does not exist."""
     try:
         state = path.stat()
     except (OSError, ValueError):
@@ -51,40 +52,40 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def refuse_emptied(path: Path) -> None:
-    """Refuse a file that is empty or gone while its log is there: SQLite would delete the log."""
+    """Refuse an empty or missing file whose log exists: SQLite would delete the log."""
     log = path.with_name(path.name + "-wal")
-    there = exists(path)
-    if (there and path.stat().st_size) or not exists(log) or not log.stat().st_size:
+    file_exists = exists(path)
+    if (file_exists and path.stat().st_size) or not exists(log) or not log.stat().st_size:
         return
-    happened = "emptied" if there else "removed"
+    happened = "emptied" if file_exists else "removed"
     raise StoreError(f"the store {path} was {happened}, but its log was not", hint=_WAY_BACK)
 
 
 def refuse_hard_link(path: Path) -> None:
-    """Refuse a file with several names: each has a log of its own, and one overwrites the other.
+    """Refuse a file with several names: each name has its own log, and one overwrites the other.
 
-    File systems that do not count names say 0 or 1, as some do on Windows.
+    File systems that do not count names report 0 or 1, as some on Windows do.
     """
     try:
         names = path.stat().st_nlink
-    except OSError:  # removed this instant
+    except OSError:  # just removed
         return
     if names > 1:
         raise StoreError(
-            f"the store {path} has {names} names (hard links): what is written by one is lost by "
-            "the other",
+            f"the store {path} has {names} names (hard links): writes under one name are lost "
+            "under the other",
             hint="remove the others, not the one with a -wal file beside it (find FOLDER -samefile "
             f"{path} lists them); a symbolic link is fine",
         )
 
 
 def create_file(path: Path) -> None:
-    """Make an empty file before SQLite opens it: its companions take over the mode."""
+    """Create an empty private file; SQLite gives the files beside it the same mode."""
     try:
         make_private_dir(path.parent)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:
         raise StoreError(
-            f"cannot make the store {path}: {error.strerror}",
+            f"cannot create the store {path}: {error.strerror}",
             hint="check the path and its permissions, or give another with --db",
         ) from error

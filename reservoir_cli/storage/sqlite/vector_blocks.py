@@ -1,13 +1,13 @@
-"""Chunks: all that ranking needs of up to 256 passages, packed into one row.
+"""Vector blocks: the ranking data of up to 256 passages, packed into one row.
 
-A question over a million messages reads these rows in one go, and rows of messages only for what
-it keeps. A chunk belongs to one partition and instance. It is derived from ``messages`` and
-``embeddings`` and can be made again from them.
+A question over a million messages reads these rows in one scan, and rows of messages only for the
+best ones. A block belongs to one partition and instance. It is derived from ``messages`` and
+``embeddings`` and can be rebuilt from them.
 
-Vectors are kept as int8 codes, each with the scale that brings its greatest part to 127.
+Vectors are stored as int8 codes, each with the scale that maps its greatest component to 127.
 
-A chunk is never changed: another one with a new id takes its place. So a process that has read it
-knows by its id that it is still the same.
+A block is never changed but replaced by one with a new id, so a process that has read it can tell
+by its id whether it is still current.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SIZE = 256
-# What a flag says of a message.
+# The flags of a message: it contains a question mark, is outside of a conversation, has a vector.
 ASKS, LOOSE, EMBEDDED = 1, 2, 4
 
-#: The packed columns in the order of the table; the codes come last, as they are not always read.
+#: The packed columns in the order of the table; the codes come last, because not all scans read
+#: them.
 COLUMNS: Mapping[str, str] = {
     "ids": "<i8",
     "created_at": "<i8",
@@ -46,15 +47,15 @@ Place = tuple[str, str]
 
 
 class Entries(NamedTuple):
-    """Passages as a chunk holds them; arrays of shape (n,), but for ``codes``.
+    """The passages of a block; arrays of shape (n,) except ``codes``.
 
-    :param ids: int64, of the message; one of several passages stands there several times.
+    :param ids: int64, the message of each passage; ids can repeat.
     :param created_at: int64, milliseconds since 1970.
     :param threads: int64, a key of the conversation, or of the instance outside of one.
-    :param tokens: int32, as counted when it was stored.
-    :param terms: int32, words of the message.
+    :param tokens: int32, as stored with the message.
+    :param terms: int32, the number of words in the message.
     :param flags: uint8, of :data:`ASKS`, :data:`LOOSE` and :data:`EMBEDDED`.
-    :param scales: float32; a vector is about its scale times its codes.
+    :param scales: float32; a vector is approximately its scale times its codes.
     :param codes: int8, shape (n, dimensions).
     """
 
@@ -74,16 +75,16 @@ class Entries(NamedTuple):
         """Return the columns in the order of the table."""
         return [getattr(self, name) for name in COLUMNS]
 
-    def at(self, places: slice | NDArray[np.bool_]) -> Entries:
-        """Return some of the entries."""
-        return _made(each[places] for each in self.arrays())
+    def at(self, positions: slice | NDArray[np.bool_]) -> Entries:
+        """Return the entries at some positions."""
+        return _to_entries(array[positions] for array in self.arrays())
 
     def then(self, more: Entries) -> Entries:
-        """Append entries of the same dimensions."""
+        """Return these entries followed by others of the same dimensions."""
         import numpy as np
 
         pairs = zip(self.arrays(), more.arrays(), strict=True)
-        return _made(np.concatenate(pair) for pair in pairs)
+        return _to_entries(np.concatenate(pair) for pair in pairs)
 
 
 def thread_key(partition: str, instance: str, conversation_id: str | None) -> int:
@@ -95,8 +96,8 @@ def thread_key(partition: str, instance: str, conversation_id: str | None) -> in
     return int.from_bytes(digest, "little", signed=True)
 
 
-def quantized(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
-    """Vectors as int8 codes and their scales.
+def quantize(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
+    """Convert vectors to int8 codes and their scales.
 
     :param vectors: shape (n, dimensions).
     :returns: scales, shape (n,), and codes, shape (n, dimensions).
@@ -114,63 +115,63 @@ def append(
     message_ids: Sequence[int],
     vectors: Mapping[int, NDArray[np.float32]],
 ) -> None:
-    """Add messages that just got their vectors, or that have nothing to be embedded.
+    """Add messages that were just embedded, or that have no text to embed.
 
     :param vectors: of each message's passages, shape (passages, dimensions).
     """
-    rows = sorted(_described(connection, message_ids))
-    for place, some in groupby(rows, key=lambda row: row[0]):
-        _append(connection, place, model_id, _entries(list(some), vectors))
+    rows = sorted(_read_rows(connection, message_ids))
+    for place, in_place in groupby(rows, key=lambda row: row[0]):
+        _append(connection, place, model_id, _entries(list(in_place), vectors))
 
 
 def remove(connection: Connection, place: Place, message_ids: Iterable[int]) -> None:
-    """Take messages of one partition and instance out of its chunks."""
+    """Remove messages of one partition and instance from its blocks."""
     import numpy as np
 
-    gone = np.fromiter(message_ids, np.int64)
+    removed = np.fromiter(message_ids, np.int64)
     rows = connection.execute(
         f"SELECT id, {_NAMES} FROM vector_chunks WHERE partition = ? AND instance = ?", place
     ).fetchall()
     for number, *blobs in rows:
-        entries = _unpacked(blobs)
-        kept = ~np.isin(entries.ids, gone)
-        if not kept.any():
+        entries = _unpack(blobs)
+        remains = ~np.isin(entries.ids, removed)
+        if not remains.any():
             connection.execute("DELETE FROM vector_chunks WHERE id = ?", [number])
-        elif not kept.all():
-            _replace(connection, number, entries.at(kept))
+        elif not remains.all():
+            _replace(connection, number, entries.at(remains))
 
 
-def stored_vectors(
+def read_vectors(
     connection: Connection, model_id: str, message_ids: Sequence[int]
 ) -> dict[int, NDArray[np.float32]]:
     """Return the vectors of messages by id, shape (passages, dimensions) each."""
     import numpy as np
 
-    found: dict[int, NDArray[np.float32]] = {}
-    for some in batches(message_ids):
+    vectors: dict[int, NDArray[np.float32]] = {}
+    for batch in batches(message_ids):
         rows = connection.execute(
             f"""
             SELECT message_id, vector FROM embeddings
-            WHERE model_id = ? AND message_id IN ({placeholders(some)})
+            WHERE model_id = ? AND message_id IN ({placeholders(batch)})
             ORDER BY message_id, passage
             """,
-            [model_id, *some],
+            [model_id, *batch],
         )
         for number, passages in groupby(rows, key=lambda row: row[0]):
             with decoding("vectors"):
-                found[number] = np.stack([np.frombuffer(row[1], "<f4") for row in passages])
-    return found
+                vectors[number] = np.stack([np.frombuffer(row[1], "<f4") for row in passages])
+    return vectors
 
 
-def problems(connection: Connection, model_id: str) -> int:
-    """How many messages are in the chunks of a model and should not be, or the other way."""
+def count_problems(connection: Connection, model_id: str) -> int:
+    """Count the messages that are missing from a model's blocks, or wrongly in them."""
     import numpy as np
 
     blobs = connection.execute("SELECT ids FROM vector_chunks WHERE model_id = ?", [model_id])
-    held = np.frombuffer(b"".join(row[0] for row in blobs if len(row[0]) % 8 == 0), "<i8")
+    packed = np.frombuffer(b"".join(row[0] for row in blobs if len(row[0]) % 8 == 0), "<i8")
     rows = connection.execute("SELECT id FROM messages EXCEPT SELECT message_id FROM pending")
-    due = np.fromiter((row[0] for row in rows), np.int64)
-    # A chunk in which a column is of the wrong length cannot be unpacked.
+    expected = np.fromiter((row[0] for row in rows), np.int64)
+    # A block with a column of the wrong length cannot be unpacked.
     widths = " OR ".join(
         f"LENGTH({name}) != n * {np.dtype(form).itemsize}"
         for name, form in COLUMNS.items()
@@ -179,20 +180,20 @@ def problems(connection: Connection, model_id: str) -> int:
     torn = connection.execute(
         f"SELECT SUM(n) FROM vector_chunks WHERE n < 1 OR LENGTH(codes) % n OR {widths}"
     ).fetchone()
-    return len(np.setxor1d(held, due)) + abs(int(torn[0] or 0))
+    return len(np.setxor1d(packed, expected)) + abs(int(torn[0] or 0))
 
 
-def _described(
+def _read_rows(
     connection: Connection, message_ids: Sequence[int]
 ) -> Iterator[tuple[Place, int, int, int, int, int, int]]:
-    """(place, id, time, thread, tokens, terms, flags) of messages, without the embedded flag."""
-    for some in batches(message_ids):
+    """Yield (place, id, time, thread, tokens, terms, flags) of messages, EMBEDDED not set."""
+    for batch in batches(message_ids):
         for number, partition, instance, conversation, *rest in connection.execute(
             f"""
             SELECT id, partition, instance, conversation_id, created_at, tokens, terms, asks
-            FROM messages WHERE id IN ({placeholders(some)})
+            FROM messages WHERE id IN ({placeholders(batch)})
             """,
-            some,
+            batch,
         ):
             created_at, tokens, terms, asks = rest
             flags = (ASKS if asks else 0) | (LOOSE if conversation is None else 0)
@@ -205,27 +206,27 @@ def _entries(
     rows: Sequence[tuple[Place, int, int, int, int, int, int]],
     vectors: Mapping[int, NDArray[np.float32]],
 ) -> Entries:
-    """Entries of described messages; one without a vector has an empty passage."""
+    """Return the entries for rows of messages; one without a vector has a passage of zeros."""
     import numpy as np
 
-    width = next((each.shape[1] for each in vectors.values()), 0)
-    nothing = np.zeros((1, width), np.float32)
-    passages = [vectors.get(row[1], nothing) for row in rows]
-    counts = [len(each) for each in passages]
+    width = next((passages.shape[1] for passages in vectors.values()), 0)
+    zeros = np.zeros((1, width), np.float32)
+    passages = [vectors.get(row[1], zeros) for row in rows]
+    counts = [len(of_message) for of_message in passages]
     flags = [row[6] | (EMBEDDED if row[1] in vectors else 0) for row in rows]
     _, ids, created_at, threads, tokens, terms, _ = zip(*rows, strict=True)
-    scales, codes = quantized(np.concatenate(passages))
+    scales, codes = quantize(np.concatenate(passages))
     columns = (ids, created_at, threads, tokens, terms, flags)
     with decoding("messages"):
         arrays = [
             np.array(values, form) for values, form in zip(columns, COLUMNS.values(), strict=False)
         ]
     repeated = [np.repeat(values, counts) for values in arrays]
-    return _made([*repeated, scales, codes])
+    return _to_entries([*repeated, scales, codes])
 
 
 def _append(connection: Connection, place: Place, model_id: str, fresh: Entries) -> None:
-    """Fill up the last chunk of a place, then begin new ones."""
+    """Fill the last block of a partition and instance, then add new blocks."""
     tail = connection.execute(
         f"""
         SELECT id, {_NAMES} FROM vector_chunks
@@ -234,19 +235,19 @@ def _append(connection: Connection, place: Place, model_id: str, fresh: Entries)
         [model_id, *place],
     ).fetchone()
     if tail is not None:
-        last = _unpacked(tail[1:])
+        last = _unpack(tail[1:])
         room = SIZE - len(last)
         if room > 0 and last.codes.shape[1] == fresh.codes.shape[1]:
             _replace(connection, tail[0], last.then(fresh.at(slice(room))))
             fresh = fresh.at(slice(room, None))
     for start in range(0, len(fresh), SIZE):
-        some = fresh.at(slice(start, start + SIZE))
+        block = fresh.at(slice(start, start + SIZE))
         connection.execute(
             f"""
             INSERT INTO vector_chunks (id, model_id, partition, instance, n, {_NAMES})
             VALUES ({placeholders([*range(5), *COLUMNS])})
             """,
-            [_new_id(connection), model_id, *place, len(some), *_packed(some)],
+            [_new_id(connection), model_id, *place, len(block), *_pack(block)],
         )
 
 
@@ -254,24 +255,24 @@ def _replace(connection: Connection, number: int, entries: Entries) -> None:
     columns = ", ".join(f"{name} = ?" for name in COLUMNS)
     connection.execute(
         f"UPDATE vector_chunks SET id = ?, n = ?, {columns} WHERE id = ?",
-        [_new_id(connection), len(entries), *_packed(entries), number],
+        [_new_id(connection), len(entries), *_pack(entries), number],
     )
 
 
 def _new_id(connection: Connection) -> int:
-    """Return an id above all others that no chunk ever had: ids that are free are given again."""
+    """Return an id that no block ever had: SQLite alone would reuse those of deleted blocks."""
     last = connection.execute("SELECT MAX(id) FROM vector_chunks").fetchone()[0] or 0
     return max(int(last) + 1, time.time_ns())
 
 
-def _packed(entries: Entries) -> list[bytes]:
+def _pack(entries: Entries) -> list[bytes]:
     return [
-        each.astype(form, copy=False).tobytes()
-        for each, form in zip(entries.arrays(), COLUMNS.values(), strict=True)
+        array.astype(form, copy=False).tobytes()
+        for array, form in zip(entries.arrays(), COLUMNS.values(), strict=True)
     ]
 
 
-def _unpacked(blobs: Sequence[bytes]) -> Entries:
+def _unpack(blobs: Sequence[bytes]) -> Entries:
     import numpy as np
 
     with decoding("blocks of vectors"):
@@ -280,17 +281,17 @@ def _unpacked(blobs: Sequence[bytes]) -> Entries:
         ]
         *columns, codes = arrays
         require_length(columns, len(columns[0]))
-        return _made([*columns, codes.reshape(len(columns[0]), -1)])
+        return _to_entries([*columns, codes.reshape(len(columns[0]), -1)])
 
 
 def require_length(columns: Iterable[NDArray[Any]], length: int) -> None:
-    """Check that columns have as many entries as a block.
+    """Check the length of the columns of a block.
 
-    :raises ValueError: one has not.
+    :raises ValueError: a column has another length.
     """
     if any(len(column) != length for column in columns):
         raise ValueError("columns of a block differ in length")
 
 
-def _made(arrays: Iterable[NDArray[Any]]) -> Entries:
+def _to_entries(arrays: Iterable[NDArray[Any]]) -> Entries:
     return Entries(**dict(zip(COLUMNS, arrays, strict=True)))

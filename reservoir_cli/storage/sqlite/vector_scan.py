@@ -1,7 +1,7 @@
-"""Compare all passages of a scope with a question, by their int8 codes.
+"""Compare all passages of a scope with a question by their int8 codes.
 
-A process that answers many questions keeps the blocks it has read. Each time it reads the ids of
-all blocks, and what is in those that are new: a block is never changed, but replaced.
+A warm store keeps the blocks in memory. For each question it reads the ids of all blocks, and the
+contents of new ones: a block is never changed but replaced.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    #: The codes of a block, int8, shape (n, dimensions), and their scales, shape (n, 1). Without
-    #: dimensions if nothing in it is embedded.
+    #: The codes of a block, int8, shape (n, dimensions), and their scales, shape (n, 1). The
+    #: dimensions are 0 if nothing in the block is embedded.
     _Codes = tuple[NDArray[np.int8], NDArray[np.float32]]
 
-#: The columns of a block but for its codes.
+#: The columns of a block except its codes.
 HEAD = tuple(name for name in vector_blocks.COLUMNS if name != "codes")
-#: Bytes of codes that are kept between questions.
+#: The most bytes of codes that are kept between questions.
 MOST_KEPT = 256 * 1024**2
 
 
 class Blocks:
     """The blocks of a scope without their codes, in the order they were read.
 
-    :param rows: of each its id, instance, number of passages, and the columns of :data:`HEAD`.
+    :param rows: the id, instance, number of passages and :data:`HEAD` columns of each block.
     """
 
     def __init__(self, rows: list[tuple[Any, ...]]) -> None:
@@ -62,7 +62,7 @@ class Blocks:
         return is_empty
 
     def of_instance(self, name: str | None) -> NDArray[np.bool_]:
-        """Return whether each passage is of an instance, shape (n,)."""
+        """Return whether each passage belongs to an instance, shape (n,)."""
         import numpy as np
 
         is_own = np.array([row[1] == name for row in self.rows], bool)
@@ -70,7 +70,7 @@ class Blocks:
 
 
 class KeptBlocks:
-    """The blocks of the scopes that were asked last, with their codes."""
+    """A cache of the blocks and codes of recently used scopes."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[Scope, str], tuple[Blocks, dict[int, _Codes]]] = {}
@@ -79,27 +79,27 @@ class KeptBlocks:
     def read(
         self, connection: Connection, scope: Scope, model_id: str, width: int
     ) -> tuple[Blocks, list[_Codes]] | None:
-        """Return the blocks of a scope and their codes; ``None`` if they are too many to keep.
+        """Return the blocks of a scope and their codes; ``None`` if they are too large to keep.
 
-        Blocks that have not changed are the same object as the last time.
+        If no block has changed, the same :class:`Blocks` object is returned again.
 
         :param width: the dimensions of a vector.
         """
         if (scope, model_id) in self._too_large:
             return None
         blocks, codes = self._kept.pop((scope, model_id), (Blocks([]), {}))
-        places = _select(connection, scope, model_id, ()).fetchall()
-        if places != [row[:3] for row in blocks.rows]:
+        heads = _select(connection, scope, model_id, ()).fetchall()
+        if heads != [row[:3] for row in blocks.rows]:
             known = {row[:3]: row for row in blocks.rows}
-            codes = {place[0]: codes[place[0]] for place in places if place in known}
-            missing = [place[0] for place in places if place not in known]
+            codes = {head[0]: codes[head[0]] for head in heads if head in known}
+            missing = [head[0] for head in heads if head not in known]
             if _size(codes) + _unread_size(connection, missing) > MOST_KEPT:
                 self._too_large.add((scope, model_id))
                 return None
-            for *head, packed in _read_blocks(connection, missing):
-                row = tuple(head)
-                known[row[:3]], codes[row[0]] = row, _decoded(row, packed, width)
-            blocks = Blocks([known[place] for place in places])
+            for *columns, packed in _read_blocks(connection, missing):
+                row = tuple(columns)
+                known[row[:3]], codes[row[0]] = row, _decode(row, packed, width)
+            blocks = Blocks([known[head] for head in heads])
         self._kept[scope, model_id] = blocks, codes
         while sum(_size(kept) for _, kept in self._kept.values()) > MOST_KEPT:
             del self._kept[next(iter(self._kept))]
@@ -114,18 +114,18 @@ def _unread_size(connection: Connection, numbers: Sequence[int]) -> int:
     """Return the bytes of the codes of blocks, without reading them."""
     return sum(
         connection.execute(
-            f"SELECT SUM(LENGTH(codes)) FROM vector_chunks WHERE id IN ({placeholders(some)})", some
+            f"SELECT SUM(LENGTH(codes)) FROM vector_chunks WHERE id IN ({placeholders(ids)})", ids
         ).fetchone()[0]
-        for some in batches(numbers)
+        for ids in batches(numbers)
     )
 
 
 def _read_blocks(connection: Connection, numbers: Sequence[int]) -> Iterator[tuple[Any, ...]]:
-    for some in batches(numbers):
+    for ids in batches(numbers):
         yield from connection.execute(
             f"SELECT id, instance, n, {', '.join(vector_blocks.COLUMNS)} FROM vector_chunks "
-            f"WHERE id IN ({placeholders(some)})",
-            some,
+            f"WHERE id IN ({placeholders(ids)})",
+            ids,
         )
 
 
@@ -133,30 +133,30 @@ def scan(
     connection: Connection,
     scope: Scope,
     model_id: str,
-    asked: NDArray[np.float32] | None,
+    queries: NDArray[np.float32] | None,
     kept: KeptBlocks | None = None,
 ) -> tuple[Blocks, NDArray[np.float32]]:
     """Read the blocks of a scope, and compare each passage with one or two vectors.
 
-    One block after the other, so that a million codes need no memory of their own.
+    Blocks are decoded one by one, so that a million codes are never in memory together.
 
-    :param asked: shape (vectors, dimensions), each of length 1.
-    :param kept: the blocks that are kept between questions, if any are.
-    :returns: the blocks, and the cosines by their codes, float32, shape (n, vectors); NaN without
-        a vector or a question.
+    :param queries: shape (vectors, dimensions), each of length 1; ``None`` without a question.
+    :param kept: the cache of blocks, if the store is warm.
+    :returns: the blocks, and the cosines by their codes, float32, shape (n, vectors); NaN for
+        passages without a vector or if there is no question.
     """
     import numpy as np
 
-    if asked is None:
+    if queries is None:
         blocks = Blocks(_select(connection, scope, model_id, HEAD).fetchall())
         return blocks, np.full((len(blocks.arrays["ids"]), 1), np.nan, np.float32)
-    width = asked.shape[1]
+    width = queries.shape[1]
     if kept and (read := kept.read(connection, scope, model_id, width)):
-        blocks, cosines = read[0], _compare(read[1], asked)
+        blocks, cosines = read[0], _compare(read[1], queries)
     else:
         blocks = Blocks([])
-        cosines = _compare(_read(connection, scope, model_id, width, blocks.rows), asked)
-    cosine = np.concatenate([np.empty((0, len(asked)), np.float32), *cosines])
+        cosines = _compare(_read(connection, scope, model_id, width, blocks.rows), queries)
+    cosine = np.concatenate([np.empty((0, len(queries)), np.float32), *cosines])
     cosine[blocks.is_empty] = np.nan
     return blocks, cosine
 
@@ -164,10 +164,10 @@ def scan(
 def _read(
     connection: Connection, scope: Scope, model_id: str, width: int, rows: list[tuple[Any, ...]]
 ) -> Iterator[_Codes]:
-    """Yield the codes of blocks one by one, and append the rest of them to a list."""
+    """Yield the codes of blocks one by one, and append their other columns to ``rows``."""
     for *row, codes in _select(connection, scope, model_id, (*HEAD, "codes")):
         rows.append(tuple(row))
-        yield _decoded(rows[-1], codes, width)
+        yield _decode(rows[-1], codes, width)
 
 
 def _select(
@@ -181,10 +181,10 @@ def _select(
     )
 
 
-def _decoded(row: tuple[Any, ...], codes: bytes, width: int) -> _Codes:
-    """Return the codes of a block.
+def _decode(row: tuple[Any, ...], codes: bytes, width: int) -> _Codes:
+    """Decode the codes of a block.
 
-    :param row: the rest of the block, the scales last.
+    :param row: the other columns of the block, the scales last.
     :param width: the dimensions of a vector.
     """
     import numpy as np
@@ -199,14 +199,14 @@ def _decoded(row: tuple[Any, ...], codes: bytes, width: int) -> _Codes:
     return integers[: length * width].reshape(length, width), factors
 
 
-def _compare(blocks: Iterable[_Codes], asked: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+def _compare(blocks: Iterable[_Codes], queries: NDArray[np.float32]) -> list[NDArray[np.float32]]:
     """Return the cosines of each block, shape (n, vectors).
 
-    numpy multiplies float32 far faster than int8, and turns int8 into it faster by way of int16.
+    numpy multiplies float32 far faster than int8, and converts int8 to it faster through int16.
     """
     import numpy as np
 
-    shorts = np.empty((vector_blocks.SIZE, asked.shape[1]), np.int16)
+    shorts = np.empty((vector_blocks.SIZE, queries.shape[1]), np.int16)
     scratch = np.empty(shorts.shape, np.float32)
     compared = []
     for integers, factors in blocks:
@@ -214,9 +214,9 @@ def _compare(blocks: Iterable[_Codes], asked: NDArray[np.float32]) -> list[NDArr
         if width:
             np.copyto(shorts[:count], integers)
             np.copyto(scratch[:count], shorts[:count])
-            cosines = scratch[:count] @ asked.T
+            cosines = scratch[:count] @ queries.T
             cosines *= factors
         else:
-            cosines = np.full((count, len(asked)), np.nan, np.float32)
+            cosines = np.full((count, len(queries)), np.nan, np.float32)
         compared.append(cosines)
     return compared

@@ -1,6 +1,6 @@
-"""Vectors in the store: packing them, and comparing the nearest with a question.
+"""Store vectors, and compare the nearest messages with a question.
 
-The comparison is exact search in two steps: every passage by its int8 codes (``scan``), then the
+The search has two steps: every passage is compared by its int8 codes (``vector_scan``), then the
 nearest messages by their float32 vectors.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: How many messages are compared a second time, by their whole vectors.
+#: How many messages are compared again by their float32 vectors.
 RESCORED = 200
 
 
@@ -28,50 +28,53 @@ def add(
     model_id: str,
     passages: Mapping[int, Sequence[Passage]],
 ) -> None:
-    """Store passages by their message, and pack what ranking reads of it."""
+    """Store passages, and add their messages to the vector blocks.
+
+    :param passages: by the id of their message.
+    """
     import numpy as np
 
     columns = 'message_id, model_id, passage, start, "end", vector'
     rows = [
-        (number, model_id, each.number, each.start, each.end, pack(each.vector))
+        (number, model_id, passage.number, passage.start, passage.end, pack(passage.vector))
         for number, of_message in passages.items()
-        for each in of_message
+        for passage in of_message
     ]
     connection.insert("embeddings", columns, rows)
     vectors = {
-        number: np.stack([each.vector for each in of_message])
+        number: np.stack([passage.vector for passage in of_message])
         for number, of_message in passages.items()
         if of_message
     }
     vector_blocks.append(connection, model_id, sorted(passages), vectors)
 
 
-def exact(
+def compare(
     connection: Connection,
     model_id: str,
     ids: NDArray[np.int64],
-    asked: NDArray[np.float32],
+    queries: NDArray[np.float32],
 ) -> NDArray[np.float32]:
-    """Compare messages by their whole vectors, each by its best passage.
+    """Compare messages by their float32 vectors, each by its best passage.
 
-    :param ids: shape (n,), of messages that have vectors.
-    :param asked: shape (vectors, dimensions).
-    :returns: shape (n, vectors).
+    :param ids: shape (n,), of embedded messages.
+    :param queries: shape (vectors, dimensions).
+    :returns: the cosines, shape (n, vectors).
     """
     import numpy as np
 
-    found = np.full((len(ids), len(asked)), -1, np.float32)
-    place_of = {number: place for place, number in enumerate(ids.tolist())}
-    for some in batches(ids.tolist()):
+    cosines = np.full((len(ids), len(queries)), -1, np.float32)
+    position_of = {number: position for position, number in enumerate(ids.tolist())}
+    for batch in batches(ids.tolist()):
         rows = connection.execute(
             f"""
             SELECT message_id, vector FROM embeddings
-            WHERE model_id = ? AND message_id IN ({placeholders(some)})
+            WHERE model_id = ? AND message_id IN ({placeholders(batch)})
             """,
-            [model_id, *some],
+            [model_id, *batch],
         ).fetchall()
         with decoding("vectors"):
-            whole = np.frombuffer(b"".join(row[1] for row in rows), "<f4")
-            matrix = whole.reshape(len(rows), asked.shape[1])
-        np.maximum.at(found, [place_of[row[0]] for row in rows], matrix @ asked.T)
-    return found
+            vectors = np.frombuffer(b"".join(row[1] for row in rows), "<f4")
+            matrix = vectors.reshape(len(rows), queries.shape[1])
+        np.maximum.at(cosines, [position_of[row[0]] for row in rows], matrix @ queries.T)
+    return cosines

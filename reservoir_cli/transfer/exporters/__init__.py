@@ -1,7 +1,7 @@
-"""Taking messages out for other programs: one format a file.
+"""Export messages in the formats of other programs, one module per format.
 
-Messages are read in portions, so that what is written may be larger than memory. Formats of
-conversations hold one conversation at a time.
+Messages are read in batches, so that an export may be larger than memory. Formats of conversations
+keep one conversation in memory at a time.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,12 +20,12 @@ from reservoir_cli.transfer.exporters import (
     sharegpt,
     write_file,
 )
-from reservoir_cli.transfer.exporters.conversations import Thread, threads
+from reservoir_cli.transfer.exporters.conversations import Thread, read_threads
 from reservoir_cli.transfer.reports import ExportReport
 from reservoir_cli.util.formats import unknown_format
 from reservoir_cli.util.progress import Progress
 
-#: ``document`` is ``json`` in an envelope, as every command prints with ``--json``.
+#: ``document`` is ``json`` in the envelope that every command prints with ``--json``.
 ROWS = ("jsonl", "json", "document")
 CONVERSATIONS = ("openai", "anthropic", "sharegpt", "markdown")
 FORMATS = ("jsonl", "json", *CONVERSATIONS)
@@ -43,10 +43,10 @@ def export_to(
     progress: Progress,
     explain_empty: Callable[[], str],
 ) -> ExportReport:
-    """Write the messages of a scope to a file, or piece by piece.
+    """Export the messages of a scope to a file, or in batches to a function.
 
-    :param explain_empty: gives the hint if nothing matches and the file has something in it.
-    :raises UsageError: an unknown format, or one that has no place for embeddings.
+    :param explain_empty: returns the hint if nothing matches and the file is not empty.
+    :raises UsageError: the format is unknown, or cannot hold embeddings.
     :raises ReservoirError: the file cannot be written.
     """
     report, to_file = ExportReport(), isinstance(out, Path)
@@ -70,15 +70,13 @@ def export_to(
 def _unless_empty(
     pieces: Iterator[str], report: ExportReport, out: Path, explain_empty: Callable[[], str]
 ) -> Iterator[str]:
-    """Yield an export, unless it is empty and an earlier one would be lost.
+    """Yield an export; fail if it is empty and would replace an existing one.
 
-    :raises ReservoirError: nothing was exported, and the file has something in it.
+    :raises ReservoirError: nothing was exported, and the file is not empty.
     """
     yield from pieces
     if not report.messages and out.is_file() and out.stat().st_size:
-        raise ReservoirError(
-            f"there is nothing to export: {out} stays as it is", hint=explain_empty()
-        )
+        raise ReservoirError(f"nothing to export: {out} is left unchanged", hint=explain_empty())
 
 
 def export(
@@ -94,17 +92,17 @@ def export(
 ) -> Iterator[str]:
     """Yield the messages of a scope in a format, piece by piece.
 
-    :param report: counts what is written.
-    :param mask: hides what secrets are to be hidden; such a message has no vectors.
-    :param embeddings: with the vectors of the active model; rows only.
-    :raises UsageError: an unknown format, or one that has no place for vectors.
+    :param report: updated with the counts.
+    :param mask: redacts secrets; a redacted message is exported without its vectors.
+    :param embeddings: include the vectors of the active model; formats of rows only.
+    :raises UsageError: the format is unknown, or cannot hold vectors.
     """
     if form in ROWS:
         return _rows(store, scope, where, form, report, mask, embeddings, progress)
     if form not in CONVERSATIONS:
         raise unknown_format(form, FORMATS)
     if embeddings:
-        raise UsageError(f"the format {form} has no place for embeddings", hint="use jsonl or json")
+        raise UsageError(f"the format {form} cannot hold embeddings", hint="use jsonl or json")
     return _conversations(store, scope, where, form, report, mask, progress)
 
 
@@ -118,11 +116,15 @@ def _rows(
     embeddings: bool,
     progress: Progress,
 ) -> Iterator[str]:
-    write = {"jsonl": native.jsonl, "json": native.array, "document": native.document}[form]
+    write = {
+        "jsonl": native.write_jsonl,
+        "json": native.write_array,
+        "document": native.write_document,
+    }[form]
     keys = store.find(scope, where)
 
     def counted() -> Iterator[native.Row]:
-        for row, masked in native.rows(store, keys, mask, embeddings=embeddings):
+        for row, masked in native.read_rows(store, keys, mask, embeddings=embeddings):
             yield row
             report.messages += 1
             report.masked += masked
@@ -141,21 +143,21 @@ def _conversations(
     progress: Progress,
 ) -> Iterator[str]:
     write = _writer(form)
-    found = store.threads(scope, where)
-    total = sum(map(len, found.values()))
-    done = 0
-    for read in threads(store, found):
-        thread = read.masked(mask)
-        kept = thread if form == "markdown" else thread.without_thinking()
-        done += len(thread.messages)
+    ids_by_thread = store.threads(scope, where)
+    total = sum(map(len, ids_by_thread.values()))
+    processed = 0
+    for stored in read_threads(store, ids_by_thread):
+        thread = stored.masked(mask)
+        exported = thread if form == "markdown" else thread.without_thinking()
+        processed += len(thread.messages)
         report.masked += sum(
-            a is not b for a, b in zip(read.messages, thread.messages, strict=True)
+            a is not b for a, b in zip(stored.messages, thread.messages, strict=True)
         )
-        report.messages += len(kept.messages)
-        report.left_out += len(thread.messages) - len(kept.messages)
-        progress("exporting", done, total)
-        if kept.messages:
-            yield write(kept)
+        report.messages += len(exported.messages)
+        report.left_out += len(thread.messages) - len(exported.messages)
+        progress("exporting", processed, total)
+        if exported.messages:
+            yield write(exported)
 
 
 def _writer(form: str) -> Callable[[Thread], str]:

@@ -1,17 +1,17 @@
-"""Anthropic messages: a conversation a line, its system text at the top."""
+"""Export conversations as request bodies of Anthropic's API, one per line."""
 
 import json
 
 from reservoir_cli.context.render.request_bodies import to_anthropic
-from reservoir_cli.transfer.exporters.conversations import Thread, request_turns
+from reservoir_cli.transfer.exporters.conversations import Thread, build_request_turns
 
 
 def write(thread: Thread) -> str:
-    """Write ``{"system", "messages", "tools"}``; empty where nobody says anything.
+    """Return the line ``{"system", "messages", "tools"}``; empty without messages.
 
-    How long an answer may be is for the sender to say.
+    ``max_tokens`` is left to the sender.
     """
-    body = to_anthropic(request_turns(thread), None, 0)
+    body = to_anthropic(build_request_turns(thread), None, 0)
     del body["max_tokens"]
     if not body["messages"]:
         return ""

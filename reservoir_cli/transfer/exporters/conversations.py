@@ -1,8 +1,8 @@
-"""Conversations as other formats know them: with results behind their calls.
+"""Convert stored conversations into turns that other formats accept.
 
-In them a call without a result is refused, and so is a result without its call, as where one of
-the two was forgotten or not asked for. Either is then told in words, as the user's: what a tool
-said has no higher rank.
+Results must follow their calls, and neither may be missing, as when one of the two was forgotten or
+not selected. Unpaired calls and results are quoted as text, a result as the user's: what a tool
+returned has no higher rank.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,15 +14,15 @@ from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import ThreadName
 
-#: The name of the messages in which a model thinks; see ``importers.blocks``.
+#: The name of messages with a model's thinking; see ``importers.content_blocks``.
 _THINKING = "thinking"
 
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """A conversation, or what an instance has outside of conversations, in order of time.
+    """A conversation, or an instance's messages outside conversations, in order of time.
 
-    :param about: what an import told of it.
+    :param about: the metadata that an import stored.
     """
 
     name: ThreadName
@@ -30,95 +30,103 @@ class Thread:
     messages: Sequence[StoredMessage]
 
     def masked(self, mask: Redactor) -> "Thread":
-        """Return the conversation as it may be printed."""
-        partition, instance, number = self.name
+        """Return the conversation with its secrets redacted."""
+        partition, instance, conversation_id = self.name
         return replace(
             self,
-            name=(partition, instance, number and mask.id(partition, number)),
+            name=(partition, instance, conversation_id and mask.id(partition, conversation_id)),
             about=self.about and mask.conversation(partition, self.about),
             messages=mask.messages(self.messages),
         )
 
     def without_thinking(self) -> "Thread":
-        """Return what was said aloud: no program sends thoughts back to a model."""
-        said = [
-            each
-            for each in self.messages
-            if not (each.role is Role.SYSTEM and each.name == _THINKING)
+        """Return the conversation without thinking, which no program sends back to a model."""
+        messages = [
+            message
+            for message in self.messages
+            if not (message.role is Role.SYSTEM and message.name == _THINKING)
         ]
-        return replace(self, messages=said)
+        return replace(self, messages=messages)
 
 
-def threads(store: Store, found: Mapping[ThreadName, Sequence[int]]) -> Iterator[Thread]:
-    """Read threads one after the other.
+def read_threads(
+    store: Store, ids_by_thread: Mapping[ThreadName, Sequence[int]]
+) -> Iterator[Thread]:
+    """Read conversations one at a time.
 
-    :param found: ids of the messages of each.
+    :param ids_by_thread: the ids of the messages of each conversation.
     """
-    for name, ids in found.items():
-        partition, instance, number = name
-        about = store.known_conversations([name]).get(name) if number else None
+    for name, ids in ids_by_thread.items():
+        partition, instance, conversation_id = name
+        about = store.known_conversations([name]).get(name) if conversation_id else None
         messages = store.by_id(ids, Scope(partition, instance))
-        if messages:  # they may have been forgotten meanwhile
+        if messages:  # they may have been forgotten in the meantime
             yield Thread(name, about, messages)
 
 
-def request_turns(thread: Thread) -> list[Turn]:
-    """Return the turns of a thread as a request: what comes before the first question is quoted."""
+def build_request_turns(thread: Thread) -> list[Turn]:
+    """Return the turns of a request; messages before the first question are quoted."""
     messages = thread.messages
-    asked = (place for place, each in enumerate(messages) if _is_question(each))
-    first = next(asked, len(messages))
-    lead = [each for each in messages[:first] if plain_text(each).strip()]
-    said = [
-        _turn(each, each.role.value, each.content) if each.role is Role.SYSTEM else _told(each)
-        for each in lead
+    questions = (index for index, message in enumerate(messages) if _is_question(message))
+    first = next(questions, len(messages))
+    leading = [message for message in messages[:first] if plain_text(message).strip()]
+    quoted = [
+        _make_turn(message, message.role.value, message.content)
+        if message.role is Role.SYSTEM
+        else _quote(message)
+        for message in leading
     ]
-    return said + turns(replace(thread, messages=messages[first:]))
+    return quoted + build_turns(replace(thread, messages=messages[first:]))
 
 
-def turns(thread: Thread) -> list[Turn]:
-    """Return the turns of a thread, each call's results right behind it.
+def build_turns(thread: Thread) -> list[Turn]:
+    """Return the turns of a conversation, with the result of each call right after it.
 
-    A result that is there twice is said once.
+    Repeated results are omitted.
     """
-    callers, results = _answers(thread.messages)
-    answers = {(each.tool_call_id, each.content) for each in results.values()}
-    made: list[Turn] = []
-    for each in thread.messages:
-        if each.id in callers:
-            continue  # it stands behind its call
-        if each.role is Role.TOOL:
-            if (each.tool_call_id, each.content) not in answers:
-                made.append(_told(each))
+    callers, results = _pair_results(thread.messages)
+    answers = {(message.tool_call_id, message.content) for message in results.values()}
+    turns: list[Turn] = []
+    for message in thread.messages:
+        if message.id in callers:
+            continue  # added after its call
+        if message.role is Role.TOOL:
+            if (message.tool_call_id, message.content) not in answers:
+                turns.append(_quote(message))
             continue
-        answered = [call for call in each.tool_calls if (each.id, call.id) in results]
-        open_calls = [call_text(call) for call in each.tool_calls if call not in answered]
-        content = "\n".join(filter(None, [each.content, *open_calls]))
-        if content.strip() or answered:
-            turn = _turn(each, each.role.value, content)
-            made.append(replace(turn, tool_calls=tuple(answered)))
-        made += [
-            replace(_turn(result, Role.TOOL.value, result.content), tool_call_id=call.id)
-            for call in answered
-            for result in [results[each.id, call.id]]
+        answered_calls = [call for call in message.tool_calls if (message.id, call.id) in results]
+        open_calls = [call_text(call) for call in message.tool_calls if call not in answered_calls]
+        content = "\n".join(filter(None, [message.content, *open_calls]))
+        if content.strip() or answered_calls:
+            turn = _make_turn(message, message.role.value, content)
+            turns.append(replace(turn, tool_calls=tuple(answered_calls)))
+        turns += [
+            replace(_make_turn(result, Role.TOOL.value, result.content), tool_call_id=call.id)
+            for call in answered_calls
+            for result in [results[message.id, call.id]]
         ]
-    return made
+    return turns
 
 
-def _answers(
+def _pair_results(
     messages: Sequence[StoredMessage],
 ) -> tuple[dict[int, int], dict[tuple[int, str], StoredMessage]]:
-    """Map each result to its caller, and each caller to its results."""
+    """Pair calls with results.
+
+    :returns: the id of the calling message by the id of the result, and the result by the ids of
+        the calling message and the call.
+    """
     latest: dict[str, int] = {}
     callers: dict[int, int] = {}
     results: dict[tuple[int, str], StoredMessage] = {}
-    for each in messages:
-        for call in each.tool_calls:
-            latest[call.id] = each.id
-        asked = each.tool_call_id
-        if each.role is Role.TOOL and asked in latest:
-            caller = latest.pop(asked)
-            callers[each.id] = caller
-            results[caller, asked] = each
+    for message in messages:
+        for call in message.tool_calls:
+            latest[call.id] = message.id
+        call_id = message.tool_call_id
+        if message.role is Role.TOOL and call_id in latest:
+            caller = latest.pop(call_id)
+            callers[message.id] = caller
+            results[caller, call_id] = message
     return callers, results
 
 
@@ -126,10 +134,10 @@ def _is_question(message: StoredMessage) -> bool:
     return message.role is Role.USER and bool(message.content.strip())
 
 
-def _told(message: StoredMessage) -> Turn:
-    """Quote a message that has no place of its own."""
-    return _turn(message, Role.USER.value, f"{message.role}: {plain_text(message)}")
+def _quote(message: StoredMessage) -> Turn:
+    """Quote a message that cannot be a turn of its own."""
+    return _make_turn(message, Role.USER.value, f"{message.role}: {plain_text(message)}")
 
 
-def _turn(message: StoredMessage, role: str, content: str) -> Turn:
+def _make_turn(message: StoredMessage, role: str, content: str) -> Turn:
     return Turn(Section.HISTORY, role, content, name=message.name)

@@ -1,4 +1,4 @@
-"""Reservoir's own rows, one a line or in an array: all that is needed to have the store again."""
+"""Export messages as Reservoir's own rows, from which a store can be rebuilt."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,85 +10,92 @@ from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Passage, ThreadName
 
-_AT_ONCE = 1_000
+_BATCH = 1_000
 
 Row = dict[str, Any]
 
 
-def rows(
+def read_rows(
     store: Store, keys: Sequence[Key], mask: Redactor, *, embeddings: bool
 ) -> Iterator[tuple[Row, bool]]:
-    """Messages as rows, and whether a secret of theirs is hidden.
+    """Yield messages as rows, each with whether a secret was redacted.
 
-    The first of a conversation tells what is known of it.
+    The first row of a conversation carries its metadata.
 
-    :param keys: in order of time.
+    :param keys: the keys of the messages, in order of time.
     """
-    told: set[ThreadName] = set()
+    described: set[ThreadName] = set()
     active = store.active_model() if embeddings else None
-    for start in range(0, len(keys), _AT_ONCE):
-        found = store.by_key(keys[start : start + _AT_ONCE])
-        vectors = store.passages([each.key for each in found]) if active else {}
-        for each, shown in zip(found, mask.messages(found), strict=True):
-            masked = shown is not each
-            row = shown.to_row() | _conversation(store, each, shown, told, mask)
-            if active and each.key in vectors and not masked:
-                row |= _embedding(each, active, vectors[each.key])
+    for start in range(0, len(keys), _BATCH):
+        messages = store.by_key(keys[start : start + _BATCH])
+        vectors = store.passages([message.key for message in messages]) if active else {}
+        for message, redacted in zip(messages, mask.messages(messages), strict=True):
+            masked = redacted is not message
+            row = redacted.to_row() | _describe_conversation(
+                store, message, redacted, described, mask
+            )
+            if active and message.key in vectors and not masked:
+                row |= _embedding_fields(message, active, vectors[message.key])
             yield row, masked
 
 
-def jsonl(rows: Iterator[Row]) -> Iterator[str]:
-    """One row a line."""
+def write_jsonl(rows: Iterator[Row]) -> Iterator[str]:
+    """Yield rows as JSON Lines."""
     for row in rows:
-        yield _json(row) + "\n"
+        yield _to_json(row) + "\n"
 
 
-def array(rows: Iterator[Row], opening: str = "[", closing: str = "]") -> Iterator[str]:
-    """One JSON array, a row a line."""
+def write_array(rows: Iterator[Row], opening: str = "[", closing: str = "]") -> Iterator[str]:
+    """Yield rows as a JSON array, one per line."""
     before = f"{opening}\n"
     for row in rows:
-        yield before + _json(row)
+        yield before + _to_json(row)
         before = ",\n"
     yield f"\n{closing}\n" if before == ",\n" else f"{opening}{closing}\n"
 
 
-def document(rows: Iterator[Row]) -> Iterator[str]:
-    """One JSON document, as every command prints with ``--json``."""
-    return array(rows, '{"schema_version": 1, "messages": [', "]}")
+def write_document(rows: Iterator[Row]) -> Iterator[str]:
+    """Yield rows as the JSON document that every command prints with ``--json``."""
+    return write_array(rows, '{"schema_version": 1, "messages": [', "]}")
 
 
-def _conversation(
+def _describe_conversation(
     store: Store,
     message: StoredMessage,
-    shown: StoredMessage,
-    told: set[ThreadName],
+    redacted: StoredMessage,
+    described: set[ThreadName],
     mask: Redactor,
 ) -> Row:
-    """Return what is known of a conversation, once: found as it is stored, told as it is shown."""
-    number = message.conversation_id
-    thread = (message.partition, message.instance, number)
-    if number is None or thread in told:
+    """Return a conversation's redacted metadata for its first row; empty for the others.
+
+    :param message: the stored message.
+    :param redacted: the same message, redacted.
+    :param described: conversations whose metadata have been written; updated.
+    """
+    conversation_id = message.conversation_id
+    thread = (message.partition, message.instance, conversation_id)
+    if conversation_id is None or thread in described:
         return {}
-    told.add(thread)
+    described.add(thread)
     about = store.known_conversations([thread]).get(thread)
     if about is None:
         return {}
-    known = asdict(mask.conversation(message.partition, about))
-    del known["id"]
-    if known["title"] is None and message.role is Role.USER:
-        known["title"] = title_of(shown.content)
-    return {"conversation": known}
+    metadata = asdict(mask.conversation(message.partition, about))
+    del metadata["id"]
+    if metadata["title"] is None and message.role is Role.USER:
+        metadata["title"] = title_of(redacted.content)
+    return {"conversation": metadata}
 
 
-def _embedding(
+def _embedding_fields(
     message: StoredMessage, model: tuple[str, str], passages: Sequence[Passage]
 ) -> Mapping[str, Any]:
-    """One vector for the message, and where it was cut, those of its passages."""
-    vectors = [[_shortest(part) for part in each.vector.tolist()] for each in passages]
-    spans = [(each.start, each.end) for each in passages]
+    """Return the vector of a message, and those of its passages if it was split."""
+    vectors = [[_round_float(part) for part in passage.vector.tolist()] for passage in passages]
+    spans = [(passage.start, passage.end) for passage in passages]
     about: Row = {"embedding": vectors[0], "embedding_model": {"id": model[0], "name": model[1]}}
     if spans != [(0, len(plain_text(message)))]:
-        about["embedding"] = _middle(passages)
+        about["embedding"] = _mean_vector(passages)
         about["passages"] = [
             {"start": start, "end": end, "embedding": vector}
             for (start, end), vector in zip(spans, vectors, strict=True)
@@ -96,19 +103,19 @@ def _embedding(
     return about
 
 
-def _middle(passages: Sequence[Passage]) -> list[float]:
-    """Where a message of several passages stands: their mean, brought to length 1."""
+def _mean_vector(passages: Sequence[Passage]) -> list[float]:
+    """Return the normalised mean of the vectors of a message's passages."""
     import numpy as np
 
-    mean = np.mean([each.vector for each in passages], axis=0)
+    mean = np.mean([passage.vector for passage in passages], axis=0)
     length = max(float(np.linalg.norm(mean)), 1e-12)
-    return [_shortest(part) for part in (mean / length).tolist()]
+    return [_round_float(part) for part in (mean / length).tolist()]
 
 
-def _shortest(part: float) -> float:
-    """Write a float32 in the nine digits that identify it."""
+def _round_float(part: float) -> float:
+    """Round a float32 to the nine digits that identify it."""
     return float(f"{part:.9g}")
 
 
-def _json(row: Row) -> str:
+def _to_json(row: Row) -> str:
     return json.dumps(row, ensure_ascii=False)

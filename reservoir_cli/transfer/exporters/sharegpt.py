@@ -1,11 +1,11 @@
-"""ShareGPT's conversations, one a line: who says it, and what."""
+"""Export conversations in ShareGPT's format, one per line."""
 
 import json
 from collections.abc import Iterator
 
 from reservoir_cli.chat.turn import Turn
 from reservoir_cli.messages import Role, ToolCall
-from reservoir_cli.transfer.exporters.conversations import Thread, turns
+from reservoir_cli.transfer.exporters.conversations import Thread, build_turns
 
 _NAMES = {
     Role.USER.value: "human",
@@ -14,40 +14,43 @@ _NAMES = {
 
 
 def write(thread: Thread) -> str:
-    """``{"id", "title", "model", "conversations": [{"from", "value"}]}``."""
+    """Return the line ``{"id", "title", "model", "conversations": [{"from", "value"}]}``."""
     about = thread.about
-    known = {
+    fields = {
         "id": thread.name[2],
         "title": about.title if about else None,
         "model": about.model if about else None,
     }
-    said = list(_said(turns(thread)))
-    line = {key: value for key, value in known.items() if value} | {"conversations": said}
-    return json.dumps(line, ensure_ascii=False) + "\n"
+    entries = list(_entries(build_turns(thread)))
+    row = {key: value for key, value in fields.items() if value} | {"conversations": entries}
+    return json.dumps(row, ensure_ascii=False) + "\n"
 
 
-def _said(made: list[Turn]) -> Iterator[dict[str, str]]:
-    """Each call stands right before its result, as the format has no ids for them."""
-    for place, each in enumerate(made):
-        if each.role == Role.TOOL:
-            continue  # it was told with its call
-        if each.content.strip():
-            yield {"from": _NAMES.get(each.role, "system"), "value": each.content}
-        results = made[place + 1 : place + 1 + len(each.tool_calls)]
-        for call, result in zip(each.tool_calls, results, strict=True):
-            yield {"from": "function_call", "value": _call(call)}
+def _entries(turns: list[Turn]) -> Iterator[dict[str, str]]:
+    """Yield the entries of a conversation, each call right before its result.
+
+    The format has no ids for calls.
+    """
+    for index, turn in enumerate(turns):
+        if turn.role == Role.TOOL:
+            continue  # written with its call
+        if turn.content.strip():
+            yield {"from": _NAMES.get(turn.role, "system"), "value": turn.content}
+        results = turns[index + 1 : index + 1 + len(turn.tool_calls)]
+        for call, result in zip(turn.tool_calls, results, strict=True):
+            yield {"from": "function_call", "value": _call_json(call)}
             yield {"from": "observation", "value": result.content}
 
 
-def _call(call: ToolCall) -> str:
-    """Write a call as JSON; arguments that are not a strict JSON object stay text."""
+def _call_json(call: ToolCall) -> str:
+    """Return a call as JSON; arguments that are not a strict JSON object stay text."""
     try:
         parsed = json.loads(call.arguments)
         if isinstance(parsed, dict):
             text = json.dumps(
                 {"name": call.name, "arguments": parsed}, ensure_ascii=False, allow_nan=False
             )
-            text.encode()  # refuses halves of surrogate pairs
+            text.encode()  # raises for unpaired surrogates
             return text
     except (ValueError, RecursionError):
         pass

@@ -1,4 +1,4 @@
-"""Write an export to a file, whole or not at all, or in batches."""
+"""Write an export to a file atomically, or to a stream in batches."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -6,14 +6,14 @@ from pathlib import Path
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import paths
 from reservoir_cli.util.private_files import replace_atomically
-from reservoir_cli.util.read_files import way_out
+from reservoir_cli.util.read_files import suggest_fix
 
-#: Characters that are written at once.
+#: Characters written at once.
 _BATCH = 1 << 16
 
 
 def write_batches(write: Callable[[str], object], pieces: Iterator[str]) -> None:
-    """Write a text that comes in pieces, many of them at once."""
+    """Write the pieces of a text in larger batches."""
     gathered: list[str] = []
     size = 0
     for piece in pieces:
@@ -26,21 +26,21 @@ def write_batches(write: Callable[[str], object], pieces: Iterator[str]) -> None
 
 
 def save(path: Path, pieces: Iterator[str], store: Iterable[Path]) -> None:
-    """Write a text that comes in pieces; a file that was there is replaced at the end.
+    """Write the pieces of a text to a file; an existing file is replaced at the end.
 
-    :param store: the files the messages come from; they are not overwritten.
-    :raises ReservoirError: it cannot be written.
+    :param store: the store's files, which must not be overwritten.
+    :raises ReservoirError: the file cannot be written.
     """
     try:
         paths.refuse_store(path, store)
         if path.exists() and not path.is_file():
-            _write(path, pieces)  # a pipe or a device; a folder says what is wrong
+            _write(path, pieces)  # a pipe or a device; a folder raises an error
             return
         with replace_atomically(path) as unfinished:
             _write(unfinished, pieces)
     except OSError as error:
         raise ReservoirError(
-            f"cannot write {path}: {error.strerror}", hint=way_out(error, path)
+            f"cannot write {path}: {error.strerror}", hint=suggest_fix(error, path)
         ) from None
 
 

@@ -1,7 +1,7 @@
-"""Bringing other tools' histories in: one format a file, chosen by what the file holds.
+"""Read the histories of other tools, one module per format; detect formats by content.
 
-An importer yields records and knows nothing of the store; ``ingest`` stores them. A bad record
-is skipped with its place and never ends the run.
+An importer yields records and does not know the store; ``ingest`` stores them. A bad record is
+skipped with its position and never ends the run.
 """
 
 from collections.abc import Iterator
@@ -23,10 +23,10 @@ from reservoir_cli.transfer.importers.json_stream import syntax_error
 from reservoir_cli.util.formats import unknown_format
 from reservoir_cli.util.read_files import decode
 
-#: Formats of lists of messages, which other files may resemble, and of texts of any kind. In a
-#: folder or zip they count only where nothing more particular lies.
+#: Formats of lists of messages, which other files may resemble, and of any text. In a folder or
+#: zip they are read only if no file has a more specific format.
 _LISTS, _TEXTS = ("openai", "anthropic"), ("text", "markdown")
-#: Formats of databases: one has all tables of one of its sets.
+#: Formats of databases; a database has the format if it contains all tables of one of its sets.
 _DATABASES: dict[str, tuple[frozenset[str], ...]] = {
     "opencode": (frozenset({"session", "message", "part"}),),
     "cursor": (frozenset({"cursorDiskKV"}),),
@@ -35,7 +35,7 @@ _DATABASES: dict[str, tuple[frozenset[str], ...]] = {
     "open-webui": (frozenset({"chat", "auth", "user"}),),
     "zed": (frozenset({"threads"}),),
 }
-#: Module and class of each format, the most particular first; loaded when a file is read.
+#: Module and class of each format, the most specific first; loaded when a file is read.
 _CLASSES = {
     "reservoir": ("native", "Native"),
     "gemini-cli": ("gemini_cli", "GeminiCli"),
@@ -62,19 +62,19 @@ _CLASSES = {
 }
 FORMATS = tuple(_CLASSES)
 _JSON = (".json", ".jsonl", ".ndjson")
-#: What may hold messages in a folder or zip; pictures and pages are not even opened.
+#: Endings of files in a folder or zip that may contain messages; others are not opened.
 _SUFFIXES = (*_JSON, ".txt", ".md", ".markdown", ".db", ".sqlite", ".sqlite3", ".vscdb")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A file, and the format it will be read as."""
+class DetectedFile:
+    """A file and the importer that reads it."""
 
     file: File
     importer: Importer
 
     def records(self) -> Iterator[Record | Skipped]:
-        """Yield the messages; if reading fails, end with the reason."""
+        """Yield the messages; if reading fails, end with a skipped record."""
         try:
             yield from self.importer.read(self.file)
         except Unreadable as error:
@@ -84,65 +84,67 @@ class Found:
 
 
 def importers() -> dict[str, Importer]:
-    """All formats by name, the most particular first."""
+    """Return all importers by name, the most specific first."""
     return {name: _load(*place)() for name, place in _CLASSES.items()}
 
 
-def _load(module: str, name: str) -> type[Importer]:
-    loaded: type[Importer] = getattr(import_module(f"{__name__}.{module}"), name)
+def _load(module: str, class_name: str) -> type[Importer]:
+    loaded: type[Importer] = getattr(import_module(f"{__name__}.{module}"), class_name)
     return loaded
 
 
-def find(source: Path | File, form: str | None, open_files: ExitStack) -> tuple[list[Found], int]:
-    """List the files to read of a file, folder or zip, and count those passed over.
+def find(
+    source: Path | File, form: str | None, open_files: ExitStack
+) -> tuple[list[DetectedFile], int]:
+    """List the files to read in a file, folder or zip, and count the others.
 
-    Of a folder or zip the most particular formats are taken: beside an export, neither its
-    account data nor the notes in the folder are conversations.
+    In a folder or zip only the most specific formats are read: neither the account data of an
+    export nor notes beside it are conversations.
 
-    :param form: a format; ``None`` to go by the content.
-    :param open_files: closed when everything has been read.
+    :param form: a format; ``None`` to detect it.
+    :param open_files: closed by the caller when everything has been read.
     :raises UsageError: there is no format of that name.
-    :raises ReservoirError: it cannot be read, or holds nothing that is known.
+    :raises ReservoirError: the source cannot be read, or has no file of a known format.
     """
     if form is not None:
-        _named(form)
+        _load_named(form)
     files, alone = gather(source, open_files)
     if alone:
-        return [Found(files[0], choose(files[0], form, explain=True))], 0
-    seen = [each for each in files if each.name.lower().endswith(_SUFFIXES)]
-    found = [each for each in map(_look, seen) if each]
+        return [DetectedFile(files[0], choose(files[0], form, explain=True))], 0
+    candidates = [file for file in files if file.name.lower().endswith(_SUFFIXES)]
+    detected = [file for file in map(_detect, candidates) if file]
     if form is not None:
-        chosen = [each for each in found if each.importer.name == form]
+        chosen = [file for file in detected if file.importer.name == form]
     else:
-        best = min(map(_rank, found), default=0)
-        chosen = [each for each in found if _rank(each) == best]
+        best = min(map(_generality, detected), default=0)
+        chosen = [file for file in detected if _generality(file) == best]
     if not chosen:
-        wanted = f"of format {form}" if form else "of a format that is known"
-        raise ReservoirError(f"nothing in {source} is {wanted}", hint=_formats())
+        wanted = f"the format {form}" if form else "a known format"
+        raise ReservoirError(f"no file in {source} has {wanted}", hint=_list_formats())
     return chosen, len(files) - len(chosen)
 
 
 def choose(file: File, form: str | None = None, *, explain: bool = False) -> Importer:
     """Return the importer for a file: the one named, or the first that recognises it.
 
-    :param explain: if none recognises a JSON file, read it to find out whether it is JSON at all.
+    :param explain: if no importer recognises a JSON file, check its syntax for a better error.
     :raises UsageError: there is no format of that name.
-    :raises ReservoirError: it is no text, or JSON of no format that is known.
+    :raises ReservoirError: the file is not text, or is JSON of an unknown format.
     """
     known = importers()
     data = file.head()
     if data.startswith(SQLITE) and (form is None or form in _DATABASES):
-        # The importer for llm says what a database is not.
+        # The importer for llm rejects an unknown database with an error.
         return known[form or _database_format(file) or "llm"]
     head = decode(data, file.name, cut=len(data) < file.size)[0]
     if form is not None:
-        return _named(form)
+        return _load_named(form)
     suffix = PurePath(file.name).suffix.lower()
     if not head.strip():
         return known["text"]
-    for each in known.values():
-        if each.name not in _TEXTS and each.detect(head):
-            return each
+    for importer in known.values():
+        if importer.name not in _TEXTS and importer.detect(head):
+            return importer
     if suffix in _JSON:
         if explain and (error := syntax_error(file)):
             raise ReservoirError(
@@ -150,49 +152,49 @@ def choose(file: File, form: str | None = None, *, explain: bool = False) -> Imp
                 hint="--format text stores it as one message",
             )
         raise ReservoirError(
-            f"{file.name} is of no format that is known",
-            hint=f"{_formats()}; --format text stores it as one message",
+            f"{file.name} has an unknown format",
+            hint=f"{_list_formats()}; --format text stores it as one message",
         )
     return known["markdown" if suffix in (".md", ".markdown") else "text"]
 
 
-def _look(file: File) -> Found | None:
+def _detect(file: File) -> DetectedFile | None:
     try:
-        # Beside notes and exports may lie the database of any program.
+        # A folder of notes and exports may also contain other programs' databases.
         if file.path and file.head().startswith(SQLITE) and not _database_format(file):
             return None
-        return Found(file, choose(file))
+        return DetectedFile(file, choose(file))
     except (ReservoirError, Unreadable, OSError):
         return None
 
 
 def _database_format(file: File) -> str | None:
-    """Return the format of a database, by its tables."""
+    """Detect the format of a database by its tables."""
     from reservoir_cli.transfer.importers.foreign_databases import tables_of
 
     tables = tables_of(file.path) if file.path else frozenset()
-    known = ((name, each) for name, sets in _DATABASES.items() for each in sets)
-    return next((name for name, each in known if each <= tables), None)
+    known = ((name, required) for name, sets in _DATABASES.items() for required in sets)
+    return next((name for name, required in known if required <= tables), None)
 
 
-def _rank(found: Found) -> int:
-    return (found.importer.name in _LISTS) + 2 * (found.importer.name in _TEXTS)
+def _generality(detected: DetectedFile) -> int:
+    return (detected.importer.name in _LISTS) + 2 * (detected.importer.name in _TEXTS)
 
 
-def _named(form: str) -> Importer:
+def _load_named(form: str) -> Importer:
     if form not in _CLASSES:
         raise unknown_format(form, FORMATS)
     return _load(*_CLASSES[form])()
 
 
-def _formats() -> str:
+def _list_formats() -> str:
     return f"formats are {', '.join(FORMATS)}"
 
 
 __all__ = [
     "FORMATS",
+    "DetectedFile",
     "File",
-    "Found",
     "Importer",
     "Record",
     "Skipped",

@@ -1,8 +1,8 @@
-"""The history of aider: a Markdown file in each project, to which sessions are appended.
+"""Import aider's history: a Markdown file in each project, to which sessions are appended.
 
-What the user types stands in headings of the fourth level, what aider itself says in block
-quotes. Both end their lines with two blanks, which tells them from headings and quotes in the
-replies of a model. Editors strip such blanks: a session whose first line has none was stripped.
+The user's input is in headings of level four, aider's own output in block quotes. Their lines end
+with two blanks, which distinguishes them from headings and quotes in a model's replies. Editors
+strip such blanks: a session whose first line has none was stripped.
 """
 
 import re
@@ -23,8 +23,8 @@ _HISTORY = ".aider.chat.history.md"
 _STARTED = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*$", re.M)
 _TYPED, _NOTE = "#### ", ">"
 _MODEL = re.compile(r"> (?:Main model|Models?): (\S{1,200})(?: with |,|\s*$)")
-#: Commands that ask the model something; all others are for aider.
-_ASKING = re.compile(r"/(?:ask|code|architect|context|help)\s+(?=\S)")
+#: Commands that send a question to the model; aider itself handles all others.
+_ASKING_COMMAND = re.compile(r"/(?:ask|code|architect|context|help)\s+(?=\S)")
 _COMMAND = re.compile(r"[/!]\S")
 
 
@@ -35,11 +35,11 @@ class Aider:
     instance = "aider"
 
     def detect(self, head: str) -> bool:
-        """Return whether it begins with a session; a document may only quote one."""
+        """Recognise a session at the beginning; a document may quote one further down."""
         return _STARTED.match(head.lstrip("\ufeff \t\r\n")) is not None
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Message by message; commands, and what aider itself says, are passed over."""
+        """Yield the messages in order; skip commands and aider's own output."""
         session = _Session(_project(file))
         for number, line in _lines(file):
             if line is None:
@@ -49,12 +49,12 @@ class Aider:
                 yield from session.end()
                 session = _Session(session.project, started[1], session.identities)
             else:
-                yield from session.take(number, line)
+                yield from session.read_line(number, line)
         yield from session.end()
 
 
 def _project(file: File) -> str | None:
-    """Return the name of the folder that a history is of."""
+    """Return the name of the folder that contains a history."""
     place = PurePath(file.name.replace("\\", "/"))
     return folder_name(place.parent.as_posix()) if place.name == _HISTORY else None
 
@@ -70,88 +70,88 @@ def _lines(file: File) -> Iterator[tuple[int, str | None]]:
                     line = stream.readline(LARGEST + 1)
                 yield number, None
                 continue
-            said = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
-            yield number, said.removeprefix("\ufeff") if number == 1 else said
+            text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
+            yield number, text.removeprefix("\ufeff") if number == 1 else text
 
 
 @dataclass
 class _Session:
     """A session while it is read.
 
-    :param started: when, as aider wrote it.
+    :param started: its start time as aider wrote it.
     :param stripped: whether its lines lost their trailing blanks; ``None`` before the first one.
-    :param size: of what was said and is not told yet.
+    :param size: characters of the message being read.
     """
 
     project: str | None
     started: str = ""
     identities: SourceIds = field(default_factory=SourceIds)
     role: str = "assistant"
-    asked: bool = False
+    has_question: bool = False
     stripped: bool | None = None
-    said: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
     size: int = 0
     number: int = 0
 
     def __post_init__(self) -> None:
-        # A session is named by its first message, and that one by the time it began.
+        # The conversation's id is that of its first message, which depends on the start time.
         self.thread = Thread(Aider.name)
         self.identities.follow("", self.started)
         self.model: str | None = None
-        self.time = _local(self.started)
+        self.time = _parse_local_time(self.started)
 
-    def take(self, number: int, line: str) -> Iterator[Record | Skipped]:
-        """Add a line, and yield the message that ends before it."""
+    def read_line(self, number: int, line: str) -> Iterator[Record | Skipped]:
+        """Add a line, and yield the message that it ends, if any."""
         if self.stripped is None and line.strip():  # the first line is aider's, never a model's
             self.stripped = line.startswith(("####", _NOTE)) and not line.endswith("  ")
         marked = self.stripped or line.endswith("  ")
         if marked and line.startswith(_NOTE):
             yield from self.end()
-            if found := _MODEL.match(line):
-                self.model = clean_text(found[1])
+            if match := _MODEL.match(line):
+                self.model = clean_text(match[1])
             return
         role = "user" if marked and f"{line} ".startswith(_TYPED) else "assistant"
         if role != self.role:
             yield from self.end()
             self.role = role
-        if not self.said:
+        if not self.lines:
             self.number = number
         self.size += len(line) + 1
         if self.size <= LARGEST:
-            self.said.append(line[len(_TYPED) :].rstrip() if role == "user" else line)
+            self.lines.append(line[len(_TYPED) :].rstrip() if role == "user" else line)
 
     def end(self) -> Iterator[Record | Skipped]:
-        """Yield the message that was said so far, if it says anything to a model or by one."""
-        content, size = "\n".join(self.said).strip("\n"), self.size
-        self.said, self.size = [], 0
+        """Yield the message read so far, unless it is empty or not for or from a model."""
+        content, size = "\n".join(self.lines).strip("\n"), self.size
+        self.lines, self.size = [], 0
         if size > LARGEST:
             yield Skipped(f"line {self.number}", f"larger than {LARGEST >> 20} MB")
             return
         if self.role == "user":
-            content = _asked(content)
-            self.asked = bool(content.strip())
-        # What follows a command is its output, of which aider marks only the first line.
-        if not content.strip() or not self.asked:
+            content = _strip_command(content)
+            self.has_question = bool(content.strip())
+        # Text after a command is its output, of which aider marks only the first line.
+        if not content.strip() or not self.has_question:
             return
         message = Message(self.role, content, self.time)
         record = self.thread.record(message, self.identities.new("", message))
-        known = record.conversation or Conversation("")
-        about = replace(known, model=self.model, project=self.project)
-        self.thread.conversation = about
-        yield replace(record, conversation=about)
+        conversation = record.conversation or Conversation("")
+        conversation = replace(conversation, model=self.model, project=self.project)
+        self.thread.conversation = conversation
+        yield replace(record, conversation=conversation)
 
 
-def _asked(content: str) -> str:
-    """Return what a user asks a model; nothing for a command."""
+def _strip_command(content: str) -> str:
+    """Return the user's question to the model; an empty text for a command."""
     if content == "<blank>":
         return ""
-    if asked := _ASKING.match(content):
-        return content[asked.end() :]
+    if match := _ASKING_COMMAND.match(content):
+        return content[match.end() :]
     return "" if _COMMAND.match(content) else content
 
 
-def _local(started: str) -> datetime | None:
-    """Return the time of a session, which aider writes in local time."""
+def _parse_local_time(started: str) -> datetime | None:
+    """Parse the start time of a session, which aider writes in local time."""
     with suppress(ValueError, OverflowError, OSError):
         return moment(datetime.fromisoformat(started).astimezone(UTC).isoformat())
     return None

@@ -1,4 +1,4 @@
-"""Anthropic messages: a request body, one a line, or bare messages of blocks."""
+"""Import messages in the shape of Anthropic's API: request bodies, or single messages."""
 
 import re
 from collections.abc import Iterator
@@ -15,28 +15,28 @@ _BLOCK = re.compile(r'"type"\s*:\s*"(?:tool_use|tool_result|thinking|redacted_th
 
 
 class Anthropic:
-    """Reads the messages that Anthropic's API takes and gives."""
+    """Reads requests and messages of Anthropic's API."""
 
     name = "anthropic"
     instance = None
 
     def detect(self, head: str) -> bool:
-        """Recognise a system text beside the messages, or blocks that only Anthropic has."""
-        listed = has_key(head, "messages", "role")
-        own = has_key(head, "system", "input_schema", "anthropic_version") or _BLOCK.search(head)
-        return is_json(head) and listed and bool(own)
+        """Recognise a system text beside the messages, or blocks that only Anthropic uses."""
+        has_messages = has_key(head, "messages", "role")
+        typical = has_key(head, "system", "input_schema", "anthropic_version")
+        return is_json(head) and has_messages and (typical or bool(_BLOCK.search(head)))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Bodies are conversations of their own; bare messages are one a file."""
+        """Yield each request body as a conversation; single messages of a file are another."""
         return read_bodies(file, self.name, _messages, before=("system", _system))
 
 
 def _system(value: Any) -> list[Message]:
     try:
-        said = content_text(value)
+        content = content_text(value)
     except ValueError:
         raise ValueError("neither a text nor a list of blocks") from None
-    return [Message("system", said)] if said.strip() else []
+    return [Message("system", content)] if content.strip() else []
 
 
 def _messages(value: Any) -> list[Message]:
@@ -46,7 +46,7 @@ def _messages(value: Any) -> list[Message]:
     if role not in ("user", "assistant", "system"):
         raise ValueError("unknown role")
     content = value.get("content")
-    made = content_blocks.messages(role, content, None)
-    if not made and not content:
+    messages = content_blocks.messages(role, content, None)
+    if not messages and not content:
         raise ValueError("empty")
-    return made
+    return messages

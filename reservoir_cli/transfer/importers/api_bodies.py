@@ -1,4 +1,4 @@
-"""Messages as the APIs take them: a body is a conversation, bare messages are one a file."""
+"""Read request bodies of chat APIs, each a conversation, and single messages outside bodies."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -9,62 +9,62 @@ from reservoir_cli.transfer.importers.base import Record, Skipped
 from reservoir_cli.transfer.importers.coerce import obj, text, time_of
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.input_files import File
-from reservoir_cli.transfer.importers.json_stream import read_each
+from reservoir_cli.transfer.importers.json_stream import read_entries
 
-#: Makes messages of a value of the file; a ``ValueError`` says why it is none.
+#: Converts a value of the file into messages; raises ``ValueError`` with the reason if it cannot.
 Read = Callable[[Any], Iterable[Message]]
 
 
 def read_bodies(
     file: File, source: str, read: Read, *, before: tuple[str, Read] | None = None
 ) -> Iterator[Record | Skipped]:
-    """Yield the messages of the request bodies and bare messages in a file.
+    """Yield the messages of the request bodies and single messages in a file.
 
-    :param read: given each message.
-    :param before: a key of the body, and what reads the value that stands under it.
+    :param read: converts a message.
+    :param before: a key of the body with messages before the others, and their converter.
     """
     identities = SourceIds()
-    bare: dict[str | None, _Talk] = {}
+    singles: dict[str | None, _ConversationReader] = {}
 
-    def body(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
-        listed = value.get("messages")
-        if not isinstance(listed, list):
-            named = text(value.get("conversation_id"))
-            if named not in bare:
-                bare[named] = _Talk(source, identities, {"conversation_id": named})
-            yield from bare[named].records(place, value, read)
+    def read_body(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
+        messages = value.get("messages")
+        if not isinstance(messages, list):
+            key = text(value.get("conversation_id"))
+            if key not in singles:
+                singles[key] = _ConversationReader(source, identities, {"conversation_id": key})
+            yield from singles[key].records(place, value, read)
             return
-        talk = _Talk(source, identities, value)
+        conversation = _ConversationReader(source, identities, value)
         if before:
-            key, read_before = before
-            yield from talk.records(f"{place}, {key}", value.get(key), read_before)
-        for number, each in enumerate(listed, 1):
-            yield from talk.records(f"{place}, message {number}", each, read)
+            name, read_before = before
+            yield from conversation.records(f"{place}, {name}", value.get(name), read_before)
+        for number, message in enumerate(messages, 1):
+            yield from conversation.records(f"{place}, message {number}", message, read)
 
-    return read_each(file, body)
+    return read_entries(file, read_body)
 
 
-class _Talk:
-    """One conversation: its messages get their ids from what they follow.
+class _ConversationReader:
+    """One conversation: the ids of its messages depend on the messages before them.
 
-    A message without a time gets that of the one before it, the first one that of the body.
+    A message without a time gets that of the previous message, the first one that of the body.
     """
 
     def __init__(self, source: str, identities: SourceIds, body: dict[str, Any]) -> None:
-        named = text(body.get("conversation_id"))
-        self._thread = Thread(source, Conversation(named, source=source) if named else None)
+        key = text(body.get("conversation_id"))
+        self._thread = Thread(source, Conversation(key, source=source) if key else None)
         self._identities = identities
         self._time = time_of(body)
-        # The address may be that of an earlier talk, whose last message this one does not follow.
-        identities.follow(id(self), named or "")
+        # Forget the previous message of an earlier object with the same id().
+        identities.follow(id(self), key or "")
 
     def records(self, place: str, value: Any, read: Read) -> Iterator[Record | Skipped]:
         try:
-            made = read(value)
+            messages = read(value)
         except ValueError as error:
             yield Skipped(place, str(error))
             return
         self._time = time_of(obj(value)) or self._time
-        for message in made:
+        for message in messages:
             timed = replace(message, created_at=self._time)
             yield self._thread.record(timed, self._identities.new(id(self), timed))

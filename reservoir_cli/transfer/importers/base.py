@@ -1,4 +1,4 @@
-"""What an importer is, and what it yields."""
+"""The protocol of importers, and the records they yield."""
 
 import re
 from collections.abc import Iterator
@@ -14,9 +14,10 @@ SQLITE = b"SQLite format 3\0"
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """A message's passages as a file has them: where each begins and ends, and its vector.
+    """The embeddings of a message in a file.
 
-    :param model_id: identity of the model, as of :class:`reservoir_cli.embedding.Embedder`.
+    :param model_id: identity of the model, as in :class:`reservoir_cli.embedding.Embedder`.
+    :param passages: start, end and vector of each passage of the message.
     """
 
     model_id: str
@@ -25,10 +26,10 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A message as a file has it; ``None`` where the file does not say.
+    """A message of a file; unknown fields are ``None``.
 
-    :param message: ``source`` and ``source_id`` are set; they are what makes imports repeatable.
-    :param folder: where the conversation was held, as the tool says it.
+    :param message: has ``source`` and ``source_id``, which make imports repeatable.
+    :param folder: the working folder of the conversation, as the tool recorded it.
     """
 
     message: Message
@@ -41,9 +42,9 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Something in a file that is no message, and where it stands.
+    """A part of a file that was skipped, with its position.
 
-    :param reason: it never quotes what the file says.
+    :param reason: never quotes the file.
     """
 
     place: str
@@ -51,31 +52,31 @@ class Skipped:
 
 
 class Importer(Protocol):
-    """A format that can be read."""
+    """Reads files of one format."""
 
     @property
     def name(self) -> str:
-        """What ``--format`` calls it, and the source of its messages."""
+        """Its name for ``--format``, and the source of its messages."""
 
     @property
     def instance(self) -> str | None:
-        """Where its messages go unless told otherwise; ``None`` for the usual place."""
+        """The default instance of its messages; ``None`` for the partition's own."""
 
     def detect(self, head: str) -> bool:
-        """Whether a file that begins like this is of the format."""
+        """Return whether a file with this beginning has the format."""
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages of a file, in order.
 
-        :raises Unreadable: what follows cannot be read.
+        :raises Unreadable: the rest of the file cannot be read.
         """
 
 
 def has_key(head: str, *names: str) -> bool:
-    """Whether a JSON text has one of these keys; the same words inside a string do not count."""
+    """Return whether a JSON text has one of the keys; the names inside strings do not count."""
     return re.search(rf'"(?:{"|".join(names)})"\s*:', head) is not None
 
 
 def is_json(head: str) -> bool:
-    """Whether a text begins like a JSON object or array."""
+    """Return whether a text begins like a JSON object or array."""
     return head.lstrip()[:1] in ("{", "[")

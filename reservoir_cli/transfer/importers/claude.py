@@ -1,4 +1,4 @@
-"""Claude.ai's data export: conversations as lists of messages of blocks."""
+"""Import Claude.ai's data export: conversations as lists of messages with content blocks."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,11 +9,11 @@ from typing import Any
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
-from reservoir_cli.transfer.importers.coerce import moment, obj, objects, text, with_neighbours
+from reservoir_cli.transfer.importers.coerce import fill_gaps, moment, obj, objects, text
 from reservoir_cli.transfer.importers.content_blocks import file_marker
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.input_files import File
-from reservoir_cli.transfer.importers.json_stream import read_each
+from reservoir_cli.transfer.importers.json_stream import read_entries
 
 _ROLES = {"human": "user", "assistant": "assistant"}
 
@@ -29,37 +29,37 @@ class Claude:
         return is_json(head) and has_key(head, "chat_messages")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Conversation by conversation, in the order of the file."""
-        return read_each(file, partial(_conversation, SourceIds()))
+        """Yield the messages of all conversations, in the order of the file."""
+        return read_entries(file, partial(_read_conversation, SourceIds()))
 
 
-def _conversation(
+def _read_conversation(
     identities: SourceIds, place: str, value: dict[str, Any]
 ) -> Iterator[Record | Skipped]:
-    listed = value.get("chat_messages")
-    if not isinstance(listed, list):
+    entries = value.get("chat_messages")
+    if not isinstance(entries, list):
         yield Skipped(place, "no list of messages")
         return
     identity = text(value.get("uuid"))
     title, model = text(value.get("name")), text(value.get("model"))
-    known = Conversation(identity, title, Claude.name, model) if identity else None
-    thread = Thread(Claude.name, known)
+    conversation = Conversation(identity, title, Claude.name, model) if identity else None
+    thread = Thread(Claude.name, conversation)
     identities.follow(id(thread), identity or "")
-    said = [moment(obj(each).get("created_at")) for each in listed]
-    times = with_neighbours(said, moment(value.get("created_at")))
-    for number, (each, created_at) in enumerate(zip(listed, times, strict=True), 1):
-        if each is None:
+    stated_times = [moment(obj(entry).get("created_at")) for entry in entries]
+    times = fill_gaps(stated_times, moment(value.get("created_at")))
+    for number, (entry, created_at) in enumerate(zip(entries, times, strict=True), 1):
+        if entry is None:
             continue
         where = f"{place}, message {number}"
         try:
-            made = _messages(each, created_at)
+            messages = _messages(entry, created_at)
         except ValueError as error:
             yield Skipped(where, str(error))
             continue
-        own = text(each.get("uuid"))
-        for piece, message in enumerate(made, 1):
-            numbered = own if piece == 1 else f"{own}#{piece}"
-            yield thread.record(message, (own and numbered) or identities.new(id(thread), message))
+        message_id = text(entry.get("uuid"))
+        for part, message in enumerate(messages, 1):
+            part_id = message_id and (message_id if part == 1 else f"{message_id}#{part}")
+            yield thread.record(message, part_id or identities.new(id(thread), message))
 
 
 def _messages(value: Any, created_at: datetime | None) -> list[Message]:
@@ -71,25 +71,29 @@ def _messages(value: Any, created_at: datetime | None) -> list[Message]:
     content = value.get("content")
     if not isinstance(content, list):
         content = []
-    made = content_blocks.messages(role, content, created_at, text(value.get("uuid")) or "")
-    spoken = [at for at, each in enumerate(made) if each.role == role and each.content.strip()]
-    whole = text(value.get("text"))
-    if not spoken and whole:
-        made.append(Message(role, whole, created_at))
-        spoken = [len(made) - 1]
-    attached = _attached(value)
-    if attached and spoken:
-        first = made[spoken[0]]
-        made[spoken[0]] = replace(first, content="\n".join([*attached, first.content]))
-    elif attached:
-        made.insert(0, Message(role, "\n".join(attached), created_at))
-    return made
+    messages = content_blocks.messages(role, content, created_at, text(value.get("uuid")) or "")
+    texts = [
+        index
+        for index, message in enumerate(messages)
+        if message.role == role and message.content.strip()
+    ]
+    full_text = text(value.get("text"))
+    if not texts and full_text:
+        messages.append(Message(role, full_text, created_at))
+        texts = [len(messages) - 1]
+    attachments = _attachment_texts(value)
+    if attachments and texts:
+        first = messages[texts[0]]
+        messages[texts[0]] = replace(first, content="\n".join([*attachments, first.content]))
+    elif attachments:
+        messages.insert(0, Message(role, "\n".join(attachments), created_at))
+    return messages
 
 
-def _attached(value: dict[str, Any]) -> list[str]:
-    """Attached files as markers; a text that was pasted or taken from a file stands below its."""
-    found = []
-    for each in objects(value.get("attachments")):
-        found.append(file_marker(each.get("file_name")))
-        found += filter(None, [text(each.get("extracted_content"))])
-    return found + [file_marker(each.get("file_name")) for each in objects(value.get("files"))]
+def _attachment_texts(value: dict[str, Any]) -> list[str]:
+    """Return markers of attached files, each followed by the file's extracted text, if any."""
+    texts = []
+    for attachment in objects(value.get("attachments")):
+        texts.append(file_marker(attachment.get("file_name")))
+        texts += filter(None, [text(attachment.get("extracted_content"))])
+    return texts + [file_marker(file.get("file_name")) for file in objects(value.get("files"))]

@@ -1,4 +1,4 @@
-"""Claude Code's sessions: a line for each part of a message, and for much that is none."""
+"""Import Claude Code's sessions: one line per part of a message, and other lines to skip."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -9,23 +9,23 @@ from typing import Any
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
-from reservoir_cli.transfer.importers.claude_code_notices import without_plumbing, without_reminders
+from reservoir_cli.transfer.importers.claude_code_notices import remove_plumbing, remove_reminders
 from reservoir_cli.transfer.importers.coerce import branch_name, folder_name, moment, obj, text
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.input_files import File, Unreadable
 from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.transfer.importers.resume import Checkpoint, State, lines
 
-_SAID = ("user", "assistant")
-#: Marks of lines that the program wrote itself.
-_NOT_SAID = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
+_MESSAGE_TYPES = ("user", "assistant")
+#: Flags of lines that the program wrote itself.
+_INTERNAL_FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 #: The model of replies that the program wrote itself.
 _SYNTHETIC = "<synthetic>"
-#: Where a title is, by the type of its line, the best last.
+#: The key of a title by the type of its line, the best last.
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
-#: Why a reply stopped, if the turn goes on.
-_GOES_ON = (None, "tool_use", "pause_turn")
-#: So many lines and conversations are remembered from one reading to the next.
+#: Stop reasons of replies after which the turn continues; ``None`` while the reply is written.
+_CONTINUING = (None, "tool_use", "pause_turn")
+#: How many of the latest lines and conversations are remembered until the next import.
 _LINES, _THREADS = 32, 8
 
 
@@ -38,22 +38,22 @@ class ClaudeCode:
     only_databases = False
 
     def detect(self, head: str) -> bool:
-        """Its lines name a session, or the line they belong to."""
-        named = has_key(head, "sessionId", "leafUuid", "parentUuid", "isSnapshotUpdate")
-        return is_json(head) and named and has_key(head, "type")
+        """Recognise lines that name their session, or the line they belong to."""
+        has_id = has_key(head, "sessionId", "leafUuid", "parentUuid", "isSnapshotUpdate")
+        return is_json(head) and has_id and has_key(head, "type")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Message by message; the lines of one reply are one message.
+        """Yield the messages in order; the lines of one reply are one message.
 
-        What the program itself put among them (notices, summaries, progress) is passed over.
+        The program's own lines (notices, summaries, progress) are skipped.
         """
         session = _Session(file.stem, _titles(file))
-        for found in entries(file):
-            if isinstance(found, Skipped):
-                yield found
+        for entry in entries(file):
+            if isinstance(entry, Skipped):
+                yield entry
                 continue
-            place, line = found
-            if line.get("type") not in _SAID:
+            place, line = entry
+            if line.get("type") not in _MESSAGE_TYPES:
                 if not isinstance(line.get("type"), str):
                     yield Skipped(place, "no type")
                 continue
@@ -61,7 +61,7 @@ class ClaudeCode:
         yield from session.end()
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
-        """Yield what follows a place; a turn ends where the next question begins."""
+        """Yield the messages after a checkpoint; a turn ends where the next question begins."""
         session = _Session(file.stem, _titles(file))
         session.restore(start.state)
         turn = start
@@ -69,25 +69,25 @@ class ClaudeCode:
             value = line.value
             if isinstance(value, Skipped):
                 yield value
-            elif value.get("type") in _SAID:
+            elif value.get("type") in _MESSAGE_TYPES:
                 if session.begins(value):
                     yield from session.end()
-                    question = _is_question(value)
-                    here = Checkpoint(line.offset, session.state(line.number), question)
-                    turn = here if question else turn
-                    yield here
+                    is_question = _is_question(value)
+                    checkpoint = Checkpoint(line.offset, session.state(line.number), is_question)
+                    turn = checkpoint if is_question else turn
+                    yield checkpoint
                 yield from session.read(line.place, value)
             elif not isinstance(value.get("type"), str):
                 yield Skipped(line.place, "no type")
         complete = session.is_complete()
         yield from session.end()
-        # More lines of the last reply may follow: it is read once more.
+        # More lines of the last reply may follow: the next import reads it again.
         yield replace(turn, complete=complete, last=True)
 
 
 @dataclass
 class _Session:
-    """Lines as they come in. A reply is held until a line that does not belong to it."""
+    """A session while it is read. A reply is held until a line that does not belong to it."""
 
     stem: str
     titles: dict[str, str]
@@ -97,7 +97,7 @@ class _Session:
     held: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     def restore(self, state: State | None) -> None:
-        """Know what was known at a checkpoint."""
+        """Restore the state of a checkpoint."""
         if state is None:
             return
         self.seen = dict.fromkeys(reversed(state["seen"]))
@@ -109,44 +109,45 @@ class _Session:
             self.identities.follow(key, previous)
 
     def state(self, line: int) -> State:
-        """Return what has to be known to go on with a line; there is no text in it."""
+        """Return the state needed to continue at a line; it contains no text of messages."""
         return {
             "lines": line - 1,
             "seen": list(islice(reversed(self.seen), _LINES)),
             "threads": {
-                key: (thread.trace, self.identities.last(key), *_about(thread))
+                key: (thread.trace, self.identities.last(key), *_metadata(thread))
                 for key, thread in islice(reversed(self.threads.items()), _THREADS)
             },
         }
 
     def begins(self, line: dict[str, Any]) -> bool:
-        """Return whether a line is read, and is no part of the reply that is held."""
-        if any(line.get(mark) is True for mark in _NOT_SAID) or text(line.get("uuid")) in self.seen:
+        """Return whether a line begins a new message instead of continuing the held reply."""
+        internal = any(line.get(flag) is True for flag in _INTERNAL_FLAGS)
+        if internal or text(line.get("uuid")) in self.seen:
             return False
-        return not self.held or not _same_reply(self.held[-1][1], line)
+        return not self.held or not _is_same_reply(self.held[-1][1], line)
 
     def is_complete(self) -> bool:
         """Return whether the last reply ends its turn."""
         if not self.held:
             return True
         line = self.held[-1][1]
-        said = line.get("type") == "assistant"
-        return said and obj(line.get("message")).get("stop_reason") not in _GOES_ON
+        is_reply = line.get("type") == "assistant"
+        return is_reply and obj(line.get("message")).get("stop_reason") not in _CONTINUING
 
     def read(self, place: str, line: dict[str, Any]) -> Iterator[Record | Skipped]:
-        if any(line.get(mark) is True for mark in _NOT_SAID):
+        if any(line.get(flag) is True for flag in _INTERNAL_FLAGS):
             return
-        identity = text(line.get("uuid"))
-        if identity in self.seen:  # a session that was taken up again repeats its lines
+        line_id = text(line.get("uuid"))
+        if line_id in self.seen:  # a resumed session repeats earlier lines
             return
-        if identity:
-            self.seen[identity] = None
-        if self.held and not _same_reply(self.held[-1][1], line):
+        if line_id:
+            self.seen[line_id] = None
+        if self.held and not _is_same_reply(self.held[-1][1], line):
             yield from self.end()
         self.held.append((place, line))
 
     def end(self) -> Iterator[Record | Skipped]:
-        """Return the messages of the lines that were held."""
+        """Yield the messages of the held lines."""
         held, self.held = self.held, []
         if not held:
             return
@@ -155,19 +156,21 @@ class _Session:
             content = _content(line)
             for _, further in held[1:]:
                 content += _content(further)
-            role, own = str(line["type"]), text(line.get("uuid"))
-            made = content_blocks.messages(role, content, moment(line.get("timestamp")), own or "")
+            role, line_id = str(line["type"]), text(line.get("uuid"))
+            messages = content_blocks.messages(
+                role, content, moment(line.get("timestamp")), line_id or ""
+            )
         except ValueError as error:
             yield Skipped(place, str(error))
             return
         key, thread = self._thread(line)
-        for number, each in enumerate(made, 1):
-            numbered = own if number == 1 else f"{own}#{number}"
-            source_id = (own and numbered) or self.identities.new(key, each)
-            yield thread.record(each, source_id, text(line.get("cwd")))
+        for number, message in enumerate(messages, 1):
+            part_id = line_id and (line_id if number == 1 else f"{line_id}#{number}")
+            source_id = part_id or self.identities.new(key, message)
+            yield thread.record(message, source_id, text(line.get("cwd")))
 
     def _thread(self, line: dict[str, Any]) -> tuple[str, Thread]:
-        """Return the conversation of a line, a session or its sub-agent, with the model."""
+        """Return the conversation of a line, a session or a sub-agent, with updated metadata."""
         session = text(line.get("sessionId")) or self.stem
         key, title = session, self.titles.get(session)
         if line.get("isSidechain") is True:
@@ -175,7 +178,7 @@ class _Session:
         if key not in self.threads:
             self.threads[key] = Thread(ClaudeCode.name, Conversation(key, title, ClaudeCode.name))
             self.identities.follow(key, key)
-        thread = self.threads[key] = self.threads.pop(key)  # the last one used is the last one
+        thread = self.threads[key] = self.threads.pop(key)  # move the last one used to the end
         about = thread.conversation or Conversation(key, title, ClaudeCode.name)
         model = text(obj(line.get("message")).get("model"))
         thread.conversation = replace(
@@ -187,22 +190,22 @@ class _Session:
         return key, thread
 
 
-def _about(thread: Thread) -> tuple[str | None, str | None, str | None]:
+def _metadata(thread: Thread) -> tuple[str | None, str | None, str | None]:
     about = thread.conversation
     return (about.model, about.project, about.branch) if about else (None, None, None)
 
 
 def _is_question(line: dict[str, Any]) -> bool:
-    """Return whether a line is what a user asks of the session itself."""
+    """Return whether a line is the user's question to the main session."""
     content = obj(line.get("message")).get("content")
-    results = isinstance(content, list) and any(
+    has_results = isinstance(content, list) and any(
         obj(block).get("type") == "tool_result" for block in content
     )
-    return line.get("type") == "user" and line.get("isSidechain") is not True and not results
+    return line.get("type") == "user" and line.get("isSidechain") is not True and not has_results
 
 
 def _content(line: dict[str, Any]) -> list[Any]:
-    """Return the blocks of a line, without what the program put into them."""
+    """Return the blocks of a line, without the program's own text."""
     message = line.get("message")
     if not isinstance(message, dict):
         raise ValueError("not a message")
@@ -214,29 +217,29 @@ def _content(line: dict[str, Any]) -> list[Any]:
     blocks = [content] if isinstance(content, str) else list(content)
     if line.get("type") != "user":
         return blocks
-    return [said for said in map(_said, blocks) if said != ""]
+    return [block for block in map(_clean_block, blocks) if block != ""]
 
 
-def _said(block: Any) -> Any:
-    """Return a block of a user's line without plumbing; empty if there is nothing else."""
+def _clean_block(block: Any) -> Any:
+    """Return a block of a user's line without the program's text; empty if none remains."""
     if isinstance(block, str):
-        return without_plumbing(block)
+        return remove_plumbing(block)
     kind = obj(block).get("type")
     if kind == "text" and isinstance(block.get("text"), str):
-        return without_plumbing(block["text"])
+        return remove_plumbing(block["text"])
     if kind == "tool_result":
-        return block | {"content": _answered(block.get("content"))}
+        return block | {"content": _clean_result(block.get("content"))}
     return block
 
 
-def _answered(content: Any) -> Any:
+def _clean_result(content: Any) -> Any:
     """Return the content of a tool's result without reminders."""
     if isinstance(content, str):
-        return without_reminders(content)
+        return remove_reminders(content)
     if not isinstance(content, list):
         return content
     return [
-        part | {"text": without_reminders(part["text"])}
+        part | {"text": remove_reminders(part["text"])}
         if isinstance(obj(part).get("text"), str)
         else part
         for part in content
@@ -246,33 +249,33 @@ def _answered(content: Any) -> Any:
 def _titles(file: File) -> dict[str, str]:
     """Return the titles of a file's sessions; they may come after their sessions.
 
-    A summary names the line it ends with. One of another file is no title here, unless it is the
-    only one and stands alone at the beginning.
+    A summary names the last line it covers. The summary of a line in another file is ignored,
+    unless it is the only summary.
     """
     sessions: dict[str, str] = {}
-    known: dict[str, dict[str, str]] = {kind: {} for kind in _TITLES}
+    titles: dict[str, dict[str, str]] = {kind: {} for kind in _TITLES}
     summaries: dict[str, str] = {}
     with suppress(Unreadable, OSError):
         for _, line in (entry for entry in entries(file) if not isinstance(entry, Skipped)):
             kind, session = text(line.get("type")), text(line.get("sessionId")) or file.stem
-            if own := text(line.get("uuid")):
-                sessions[own] = session
+            if line_id := text(line.get("uuid")):
+                sessions[line_id] = session
             if kind in _TITLES and (title := text(line.get(_TITLES[kind]))):
                 if kind == "summary":
                     summaries[text(line.get("leafUuid")) or ""] = title
                 else:
-                    known[kind][session] = title
+                    titles[kind][session] = title
     first = next(iter(sessions.values()), file.stem)
     for leaf, title in summaries.items():
         if leaf in sessions or len(summaries) == 1:
-            known["summary"][sessions.get(leaf, first)] = title
-    return known["summary"] | known["ai-title"] | known["custom-title"]
+            titles["summary"][sessions.get(leaf, first)] = title
+    return titles["summary"] | titles["ai-title"] | titles["custom-title"]
 
 
-def _same_reply(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether two lines are parts of one reply: both ids are there, and equal."""
-    keys = [
-        (text(obj(each.get("message")).get("id")), text(each.get("requestId")))
-        for each in (one, other)
+def _is_same_reply(first: dict[str, Any], second: dict[str, Any]) -> bool:
+    """Return whether two lines are parts of one reply: both have both ids, and they are equal."""
+    ids = [
+        (text(obj(line.get("message")).get("id")), text(line.get("requestId")))
+        for line in (first, second)
     ]
-    return one.get("type") == other.get("type") and keys[0] == keys[1] and None not in keys[0]
+    return first.get("type") == second.get("type") and ids[0] == ids[1] and None not in ids[0]

@@ -1,4 +1,4 @@
-"""Codex's sessions (rollouts): what was sent to the model and what came back, line by line."""
+"""Import Codex's sessions (rollouts): one line per item sent to or received from the model."""
 
 import json
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
-from reservoir_cli.transfer.importers.citation_marks import without_marks
+from reservoir_cli.transfer.importers.citation_marks import remove_marks
 from reservoir_cli.transfer.importers.coerce import (
     branch_name,
     call,
@@ -26,24 +26,24 @@ from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.transfer.importers.resume import Checkpoint, StartOver, State, lines
 from reservoir_cli.util.read_files import read_bounded
 
-#: What the program writes in the user's name.
+#: Beginnings of user messages that the program writes.
 _INJECTED = (
     "<environment_context>",
     "<permissions",
     "<user_instructions>",
     "# AGENTS.md instructions for ",
 )
-#: Such texts that once were taken for messages: they go on counting for the identities.
+#: Beginnings of others that were once imported as messages: they still count for source ids.
 _NOTICES = (
     "<turn_aborted>",
     "<user_shell_command>",
     "<subagent_notification>",
     "<skill>",
 )
-#: What an editor tells of itself, and the heading below which the question stands.
+#: The heading of an editor's context, and the heading of the question after it.
 _SETUP, _REQUEST = "# Context from my IDE setup:", "\n## My request for Codex:"
 _LINES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
-#: Where Codex lists the sessions that it copied from other tools, and how far above them.
+#: Codex's list of sessions copied from other tools, and how many folders above them to look.
 _COPIES, _DEPTH = "external_agent_session_imports.json", 5
 #: Events that end a turn.
 _ENDS = ("task_complete", "turn_aborted")
@@ -58,50 +58,50 @@ class Codex:
     only_databases = False
 
     def detect(self, head: str) -> bool:
-        """Each line has a payload of one of a few types."""
-        known = any(f'"{each}"' in head for each in _LINES)
-        return is_json(head) and known and has_key(head, "payload")
+        """Recognise lines with a payload of a known type."""
+        has_type = any(f'"{line_type}"' in head for line_type in _LINES)
+        return is_json(head) and has_type and has_key(head, "payload")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Message by message; events repeat what the items say, and are passed over."""
+        """Yield the messages in order; skip events, which repeat the items."""
         if _is_copy(file):
             return
         rollout = _Rollout(file.stem)
-        for found in entries(file):
-            if isinstance(found, Skipped):
-                yield found
+        for entry in entries(file):
+            if isinstance(entry, Skipped):
+                yield entry
             else:
-                yield from rollout.read(*found)
+                yield from rollout.read(*entry)
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
-        """Yield what follows a place; a turn ends where Codex says so, or with a new question."""
+        """Yield the messages after a checkpoint; a turn ends with an event or a new question."""
         if _is_copy(file):
             yield replace(start, complete=True, last=True)
             return
         rollout = _Rollout(file.stem)
         rollout.restore(start.state)
-        turn, ended = start, True
+        turn, complete = start, True
         for line in lines(file, start):
             value = line.value
             if isinstance(value, Skipped):
                 yield value
                 continue
             kind, payload = value.get("type"), obj(value.get("payload"))
-            if kind == "session_meta" and start.state:  # of a fork, whose messages are counted on
+            if kind == "session_meta" and start.state:  # a fork, which continues the source ids
                 raise StartOver
             if kind == "response_item":
-                asked = _is_question(payload)
-                here = Checkpoint(line.offset, rollout.state(line.number - 1), asked or ended)
-                turn, ended = (here if here.complete else turn), False
-                yield here
+                begins = complete or _is_question(payload)
+                checkpoint = Checkpoint(line.offset, rollout.state(line.number - 1), begins)
+                turn, complete = (checkpoint if begins else turn), False
+                yield checkpoint
             yield from rollout.read(line.place, value)
             if kind == "event_msg" and payload.get("type") in _ENDS:
-                turn, ended = Checkpoint(line.end, rollout.state(line.number)), True
-        yield replace(turn, complete=ended, last=True)
+                turn, complete = Checkpoint(line.end, rollout.state(line.number)), True
+        yield replace(turn, complete=complete, last=True)
 
 
 class _Rollout:
-    """The lines of a rollout as they come in."""
+    """A rollout while it is read."""
 
     def __init__(self, session: str) -> None:
         self._identities = SourceIds()
@@ -111,11 +111,11 @@ class _Rollout:
     def _begin(self, session: str) -> None:
         self._about = Conversation(session, source=Codex.name)
         self._thread = Thread(Codex.name, self._about)
-        # Sessions may begin with the same words: what a message follows is, at first, its session.
+        # Sessions may begin with the same words: the first message's id depends on the session.
         self._identities.follow(session, session)
 
     def restore(self, state: State | None) -> None:
-        """Know what was known at a checkpoint."""
+        """Restore the state of a checkpoint."""
         if state is None:
             return
         model, project, branch = state["about"]
@@ -126,9 +126,9 @@ class _Rollout:
         self._thread.trace, self._folder = state["trace"], state["folder"]
 
     def state(self, lines: int) -> State:
-        """Return what has to be known to go on; there is no text in it.
+        """Return the state needed to continue; it contains no text of messages.
 
-        :param lines: how many were read.
+        :param lines: the number of lines read.
         """
         return {
             "lines": lines,
@@ -144,55 +144,55 @@ class _Rollout:
         if kind == "session_meta" and text(payload.get("id")):
             self._begin(str(text(payload["id"])))
         if kind in ("session_meta", "turn_context"):
-            self._about = self._thread.conversation = _learnt(self._about, payload)
+            self._about = self._thread.conversation = _update_metadata(self._about, payload)
             self._folder = text(payload.get("cwd")) or self._folder
         elif kind == "response_item":
-            yield from self._item(place, line)
+            yield from self._read_item(place, line)
         elif not isinstance(kind, str):
             yield Skipped(place, "no type")
 
-    def _item(self, place: str, line: dict[str, Any]) -> Iterator[Record | Skipped]:
+    def _read_item(self, place: str, line: dict[str, Any]) -> Iterator[Record | Skipped]:
         try:
             message = _message(line)
         except ValueError as error:
             yield Skipped(place, str(error))
             return
         if message is not None:
-            # Its identity is that of the whole text: what was imported once is there already.
+            # The id depends on the whole text, so that earlier imports are recognised.
             source_id = self._identities.new(self._about.id, message)
-            said = _said(message)
-            if said.content or message.role == "tool" or message.tool_calls:
-                yield self._thread.record(said, source_id, self._folder)
+            cleaned = _clean_message(message)
+            if cleaned.content or message.role == "tool" or message.tool_calls:
+                yield self._thread.record(cleaned, source_id, self._folder)
 
 
 def _is_copy(file: File) -> bool:
-    """Return whether Codex made a session of another tool's, which that tool has itself."""
+    """Return whether a session is Codex's copy of another tool's session."""
     if file.path is None:
         return False
     return any(
-        file.stem.endswith(number)
+        file.stem.endswith(session_id)
         for folder in list(file.path.parents)[:_DEPTH]
-        for number in _copies(folder / _COPIES)
+        for session_id in _read_copies(folder / _COPIES)
     )
 
 
 @lru_cache(maxsize=16)
-def _copies(path: Path) -> frozenset[str]:
+def _read_copies(path: Path) -> frozenset[str]:
     """Return the ids of the sessions that Codex lists as copies."""
     try:
-        listed = json.loads(read_bounded(path))
+        document = json.loads(read_bounded(path))
     except (OSError, ValueError, RecursionError):
         return frozenset()
-    records = objects(obj(listed).get("records"))
-    return frozenset(filter(None, (text(each.get("imported_thread_id")) for each in records)))
+    records = objects(obj(document).get("records"))
+    return frozenset(filter(None, (text(record.get("imported_thread_id")) for record in records)))
 
 
 def _is_question(item: dict[str, Any]) -> bool:
     return item.get("type") == "message" and item.get("role") == "user"
 
 
-def _learnt(about: Conversation, payload: dict[str, Any]) -> Conversation:
-    """Return a conversation with the model, folder and branch that a line names."""
+def _update_metadata(about: Conversation, payload: dict[str, Any]) -> Conversation:
+    """Return a conversation updated with the model, folder and branch of a line."""
     return replace(
         about,
         model=text(payload.get("model")) or about.model,
@@ -201,38 +201,41 @@ def _learnt(about: Conversation, payload: dict[str, Any]) -> Conversation:
     )
 
 
-def _said(message: Message) -> Message:
-    """Return a message without citation marks, or a user's without what an editor put in front.
+def _clean_message(message: Message) -> Message:
+    """Return a reply without citation marks, or a user message without an editor's context.
 
-    It is empty if it is a notice.
+    The program's notices become empty.
     """
     if message.role == "assistant":
-        return replace(message, content=without_marks(message.content))
+        return replace(message, content=remove_marks(message.content))
     if message.role != "user":
         return message
     content = message.content.strip()
     if content.startswith(_NOTICES):
         return replace(message, content="")
-    before, heading, asked = content.partition(_REQUEST)
+    before, heading, question = content.partition(_REQUEST)
     if heading and before.startswith(_SETUP):
-        return replace(message, content=asked.strip())
+        return replace(message, content=question.strip())
     return message
 
 
 def _message(line: dict[str, Any]) -> Message | None:
-    """Return what an item says; nothing if the program itself says it."""
+    """Return the message of an item; ``None`` if the program wrote it.
+
+    :raises ValueError: the item cannot be read.
+    """
     item, created_at = line.get("payload"), moment(line.get("timestamp"))
     if not isinstance(item, dict):
         raise ValueError("not an item")
     match item.get("type"):
         case "message":
-            role, said = item.get("role"), content_text(item.get("content"))
-            if role in ("system", "developer") or not said.strip():
+            role, content = item.get("role"), content_text(item.get("content"))
+            if role in ("system", "developer") or not content.strip():
                 return None
             if role not in ("user", "assistant"):
                 raise ValueError("unknown role")
-            injected = role == "user" and said.lstrip().startswith(_INJECTED)
-            return None if injected else Message(role, said, created_at)
+            injected = role == "user" and content.lstrip().startswith(_INJECTED)
+            return None if injected else Message(role, content, created_at)
         case "function_call":
             return _call(item, item.get("name"), item.get("arguments"), created_at)
         case "custom_tool_call":
@@ -240,15 +243,15 @@ def _message(line: dict[str, Any]) -> Message | None:
         case "local_shell_call":
             return _call(item, "local_shell", item.get("action"), created_at)
         case "function_call_output" | "custom_tool_call_output":
-            answered = text(item.get("call_id"))
-            return Message("tool", _output(item), created_at, tool_call_id=answered)
+            call_id = text(item.get("call_id"))
+            return Message("tool", _output(item), created_at, tool_call_id=call_id)
         case _:
             return None
 
 
 def _call(item: dict[str, Any], name: Any, arguments: Any, created_at: Any) -> Message:
-    made = call(item.get("call_id"), name, arguments)
-    return Message("assistant", "", created_at, tool_calls=(made,))
+    tool_call = call(item.get("call_id"), name, arguments)
+    return Message("assistant", "", created_at, tool_calls=(tool_call,))
 
 
 def _output(item: dict[str, Any]) -> str:

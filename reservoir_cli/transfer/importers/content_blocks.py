@@ -1,9 +1,9 @@
-"""The content of a message, a text or a list of blocks, as the messages it stands for.
+"""Convert the content of a message, a text or a list of blocks, into messages.
 
-Tool calls and their results become what they are. What is no text becomes a short marker such
-as ``[image]``. Thinking becomes a message of its own, of role system and named ``thinking``,
-right behind the reply it led to: it can be read and searched, but system messages never become
-context, and the question and its reply stay neighbours.
+Tool calls become calls of a message, and results messages of their own. Images and files become a
+short marker such as ``[image]``. Thinking becomes a message with the role system and the name
+``thinking``, right after its reply: it can be read and searched, but system messages are never
+added to a context, and a question and its reply stay neighbours.
 """
 
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ _FILES = ("file", "document", "container_upload")
 def content_text(content: Any) -> str:
     """Return a content as one text.
 
-    :raises ValueError: it is neither a text nor a list.
+    :raises ValueError: the content is neither a text nor a list.
     """
     if content is None:
         return ""
@@ -33,41 +33,41 @@ def content_text(content: Any) -> str:
 
 
 def part_text(part: Any) -> str:
-    """Return the text of a content block, or a marker for what it is."""
+    """Return the text of a content block, or a marker of its type."""
     if isinstance(part, str):
         return part
     if not isinstance(part, dict):
         return "[part]"
-    said = part.get("text")
-    if isinstance(said, str):
-        return said
+    content = part.get("text")
+    if isinstance(content, str):
+        return content
     kind = text(part.get("type")) or text(part.get("content_type")) or "part"
     kind = kind.removeprefix("input_").removesuffix("_url").removesuffix("_asset_pointer")
     if kind in _FILES:
         return file_marker(_file_name(part))
-    return f"[{_short(kind)}]"
+    return f"[{_shorten(kind)}]"
 
 
 def file_marker(name: Any) -> str:
-    """``[image]``, ``[file NAME]``, or ``[file]`` where there is no name."""
-    said = text(name)
-    if said is None:
+    """Return ``[image]``, ``[file NAME]``, or ``[file]`` without a name."""
+    file_name = text(name)
+    if file_name is None:
         return "[file]"
-    return "[image]" if said.lower().endswith(_IMAGES) else f"[file {_short(said)}]"
+    return "[image]" if file_name.lower().endswith(_IMAGES) else f"[file {_shorten(file_name)}]"
 
 
 def thought(content: str, created_at: datetime | None = None) -> Message:
-    """Thinking as a message."""
+    """Return the message of a model's thinking."""
     return Message("system", content, created_at, name=THINKING)
 
 
 def messages(
-    role: str, content: Any, created_at: datetime | None, unnamed: str = ""
+    role: str, content: Any, created_at: datetime | None, id_prefix: str = ""
 ) -> list[Message]:
-    """Return the messages in blocks of one author, in order; none if nothing is said.
+    """Return the messages in the blocks of one author, in order; none if the blocks are empty.
 
-    :param unnamed: how to call tool calls without ids, and numbered on.
-    :raises ValueError: a block that cannot be read.
+    :param id_prefix: of the numbered ids for tool calls without one.
+    :raises ValueError: a block cannot be read.
     """
     if isinstance(content, str):
         content = [content]
@@ -75,19 +75,19 @@ def messages(
         content = []
     if not isinstance(content, list):
         raise ValueError("content is neither a text nor a list of blocks")
-    found = _Blocks(role, created_at, unnamed)
+    reader = _BlockReader(role, created_at, id_prefix)
     for block in content:
         if block is not None:
-            found.read(block)
-    found.flush()
-    return found.messages
+            reader.read(block)
+    reader.flush()
+    return reader.messages
 
 
 @dataclass
-class _Blocks:
+class _BlockReader:
     role: str
     created_at: datetime | None
-    unnamed: str
+    id_prefix: str
     messages: list[Message] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
@@ -97,38 +97,39 @@ class _Blocks:
     def read(self, block: Any) -> None:
         kind = text(obj(block).get("type")) or ""
         if kind in ("thinking", "redacted_thinking", "reasoning"):
-            said = text(block.get("thinking")) or text(block.get("text"))
-            self.thoughts += [said] if said else []
+            thinking = text(block.get("thinking")) or text(block.get("text"))
+            self.thoughts += [thinking] if thinking else []
         elif kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
-            made = call(block.get("id") or self._next_id(), block.get("name"), block.get("input"))
-            self.calls.append(made)
-            self.unanswered.append(made.id)
+            identity = block.get("id") or self._next_id()
+            tool_call = call(identity, block.get("name"), block.get("input"))
+            self.calls.append(tool_call)
+            self.unanswered.append(tool_call.id)
         elif kind.endswith("tool_result"):
-            self._result(block)
+            self._add_result(block)
         else:
             self.texts.append(part_text(block))
 
-    def _result(self, block: dict[str, Any]) -> None:
+    def _add_result(self, block: dict[str, Any]) -> None:
         self.flush()
-        asked = text(block.get("tool_use_id")) or next(iter(self.unanswered), None)
-        if asked in self.unanswered:
-            self.unanswered.remove(asked)
+        call_id = text(block.get("tool_use_id")) or next(iter(self.unanswered), None)
+        if call_id in self.unanswered:
+            self.unanswered.remove(call_id)
         content = block.get("content")
         if isinstance(content, dict):
             content = [content]
         self.messages.append(
-            Message("tool", content_text(content), self.created_at, tool_call_id=asked)
+            Message("tool", content_text(content), self.created_at, tool_call_id=call_id)
         )
 
     def _next_id(self) -> str:
         count = len(self.messages) + len(self.calls) + 1
-        return f"{self.unnamed}/{count}" if self.unnamed else ""
+        return f"{self.id_prefix}/{count}" if self.id_prefix else ""
 
     def flush(self) -> None:
-        said = "\n".join(self.texts)
-        if said.strip() or self.calls:
+        content = "\n".join(self.texts)
+        if content.strip() or self.calls:
             calls = tuple(self.calls)
-            self.messages.append(Message(self.role, said, self.created_at, tool_calls=calls))
+            self.messages.append(Message(self.role, content, self.created_at, tool_calls=calls))
         if self.thoughts:
             self.messages.append(thought("\n".join(self.thoughts), self.created_at))
         self.texts, self.thoughts, self.calls = [], [], []
@@ -136,11 +137,11 @@ class _Blocks:
 
 def _file_name(part: dict[str, Any]) -> Any:
     inner = obj(part.get("file"))
-    for each in (part.get("title"), part.get("filename"), part.get("name"), inner.get("filename")):
-        if text(each):
-            return each
+    for name in (part.get("title"), part.get("filename"), part.get("name"), inner.get("filename")):
+        if text(name):
+            return name
     return None
 
 
-def _short(name: str) -> str:
+def _shorten(name: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in name).split())[:100]

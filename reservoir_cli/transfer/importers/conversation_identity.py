@@ -1,4 +1,4 @@
-"""What makes messages of a file a conversation: identities, traces, and its name."""
+"""Assign ids, traces and conversations to the messages of a file."""
 
 import uuid
 from collections import Counter
@@ -11,10 +11,10 @@ from reservoir_cli.transfer.importers.content_blocks import THINKING
 
 
 class SourceIds:
-    """Ids for messages of a file whose format has none.
+    """Generates ids for messages of formats without ids.
 
-    An id depends on the message and on the one before it in its thread, so that a longer file
-    adds only its tail; equal ids of a file are numbered, so that equal messages stay apart.
+    An id depends on the message and on the previous one in its conversation, so that a longer file
+    adds only its new end; equal ids in a file are numbered.
     """
 
     def __init__(self) -> None:
@@ -22,28 +22,27 @@ class SourceIds:
         self._seen: Counter[str] = Counter()
 
     def follow(self, thread: Hashable, source_id: str) -> None:
-        """Go on behind a message that has an id of its own, or begin with that of the thread."""
+        """Set the id that the next message follows: a message's own, or the conversation's."""
         self._previous[thread] = source_id
 
     def last(self, thread: Hashable) -> str:
-        """Return what the next message of a thread follows."""
+        """Return the id that the next message of a conversation follows."""
         return self._previous.get(thread, "")
 
     def new(self, thread: Hashable, message: Message) -> str:
-        """Return the id of the conversation's next message."""
-        made = content_hash(message, self._previous.get(thread, ""))
-        self._previous[thread] = made
-        self._seen[made] += 1
-        return made if self._seen[made] == 1 else f"{made}#{self._seen[made]}"
+        """Return the id of a conversation's next message."""
+        source_id = content_hash(message, self._previous.get(thread, ""))
+        self._previous[thread] = source_id
+        self._seen[source_id] += 1
+        return source_id if self._seen[source_id] == 1 else f"{source_id}#{self._seen[source_id]}"
 
 
-def source_ids(own: str, messages: Iterable[Message]) -> Iterator[tuple[str, Message]]:
-    """Give ids to the messages that a record stands for.
+def assign_ids(record_id: str, messages: Iterable[Message]) -> Iterator[tuple[str, Message]]:
+    """Yield the messages of a record with their ids.
 
-    An id says what the message is in its record, so that a record that is read again when it has
-    grown keeps the ids it had.
+    An id depends on the kind of the message, so that it stays the same when the record grows.
 
-    :param own: the id of the record.
+    :param record_id: the id of the record.
     """
     seen: Counter[str] = Counter()
     for message in messages:
@@ -54,22 +53,22 @@ def source_ids(own: str, messages: Iterable[Message]) -> Iterator[tuple[str, Mes
             kind = f"#{message.tool_call_id}"
         seen[kind] += 1
         count = f"#{seen[kind]}" if seen[kind] > 1 else ""
-        yield f"{own}{kind}{count}", message
+        yield f"{record_id}{kind}{count}", message
 
 
-def take_back(order: dict[str, None], first: str) -> list[str]:
-    """Remove ids from the end of an ordered set up to and including one, and return them."""
-    taken: list[str] = []
+def pop_from(order: dict[str, None], first: str) -> list[str]:
+    """Remove the given id and all after it from an ordered set, and return them."""
+    removed: list[str] = []
     while first in order:
-        taken.append(order.popitem()[0])
-    return taken
+        removed.append(order.popitem()[0])
+    return removed
 
 
 @dataclass
 class Thread:
-    """One conversation: its messages are told its name, and whose question they belong to.
+    """A conversation, which sets its id and a trace on its messages.
 
-    :param conversation: without one, it is named by its first message.
+    :param conversation: the metadata; without any, the id is that of the first message.
     """
 
     source: str
@@ -77,9 +76,9 @@ class Thread:
     trace: str = ""
 
     def record(self, message: Message, source_id: str, folder: str | None = None) -> Record:
-        """Make the next message. From one question to the next, all share a trace.
+        """Return the record of the next message, with a new trace for each question.
 
-        :param folder: where the conversation was held.
+        :param folder: the working folder of the conversation.
         """
         if self.conversation is None:
             self.conversation = Conversation(source_id, source=self.source)

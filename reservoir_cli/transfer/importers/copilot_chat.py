@@ -1,7 +1,7 @@
-"""Copilot Chat's sessions in VS Code: a document, or a log of changes that leads to one.
+"""Import Copilot Chat's sessions in VS Code: a document, or the log of changes to one.
 
 A session is a list of requests, each with the question and the parts of the response. A line of a
-log holds the whole document (kind 0), sets a value (1), appends to a list after cutting it off (2),
+log contains the whole document (kind 0), sets a value (1), truncates a list and appends to it (2),
 or deletes a value (3).
 """
 
@@ -22,16 +22,16 @@ from reservoir_cli.transfer.importers.coerce import (
     text,
     uri_folder_name,
 )
-from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, source_ids
+from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, assign_ids
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.util.read_files import LARGEST, open_regular, read_stream
 
 _INITIAL, _SET, _PUSH, _DELETE = range(4)
-#: A log is read up to this size: all that it says is in memory until its end.
+#: A log is read up to this size: its document is kept in memory.
 _MOST = LARGEST
 _LOG = re.compile(r'\A\s*\{\s*"kind"\s*:\s*[0-3]\s*,\s*"[vki]"')
-#: What VS Code adds to the ids of calls.
+#: Suffix that VS Code adds to the ids of calls.
 _SUFFIX = re.compile(r"__vscode-\d+\Z")
 
 
@@ -45,46 +45,46 @@ class CopilotChat:
         """Recognise a session by its requests, and a log by the kind of its first change."""
         if not is_json(head):
             return False
-        named = has_key(head, "responderUsername", "initialLocation", "creationDate")
-        return bool(_LOG.match(head)) or (named and has_key(head, "requests"))
+        is_session = has_key(head, "responderUsername", "initialLocation", "creationDate")
+        return bool(_LOG.match(head)) or (is_session and has_key(head, "requests"))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages of all requests that the user did not take back."""
-        state = _State(file)
-        yield from state.build()
-        if state.value is None:
+        """Yield the messages of all requests that the user did not undo."""
+        document = _Document(file)
+        yield from document.build()
+        if document.value is None:
             return
-        requests = state.value.get("requests")
+        requests = document.value.get("requests")
         if not isinstance(requests, list):
             yield Skipped("the session", "no list of requests")
             return
-        thread = Thread(self.name, _about(state.value, file))
+        thread = Thread(self.name, _describe_session(document.value, file))
         identities = SourceIds()
         identities.follow(self.name, thread.conversation.id if thread.conversation else "")
         for number, request in enumerate(requests, 1):
             if isinstance(request, dict):
-                yield from _request(f"request {number}", request, thread, identities)
+                yield from _read_request(f"request {number}", request, thread, identities)
             else:
                 yield Skipped(f"request {number}", "not a request")
 
 
-class _State:
-    """The document that the lines of a file lead to."""
+class _Document:
+    """The document that the lines of a file build."""
 
     def __init__(self, file: File) -> None:
         self._file = file
         self.value: dict[str, Any] | None = None
 
     def build(self) -> Iterator[Skipped]:
-        """Apply all lines; one that cannot be applied is skipped."""
-        for found in entries(self._file):
-            if isinstance(found, Skipped):
-                yield found
+        """Apply all lines, and yield those that are skipped."""
+        for entry in entries(self._file):
+            if isinstance(entry, Skipped):
+                yield entry
                 continue
             if self._file.done > _MOST:
                 yield Skipped("what follows", f"a log of more than {_MOST >> 20} MB")
                 return
-            place, line = found
+            place, line = entry
             try:
                 self._apply(line)
             except (ValueError, TypeError, LookupError):
@@ -121,7 +121,7 @@ def _set(parent: Any, key: Any, value: Any) -> None:
 
 
 def _push(parent: Any, key: Any, values: Any, start: Any) -> None:
-    """Append values to a list; from the start on, they replace what was there."""
+    """Append values to a list, after truncating it at ``start``."""
     present = parent.get(key) if isinstance(parent, dict) else parent[key]
     listed = present if isinstance(present, list) else []
     if isinstance(start, int) and 0 <= start <= len(listed):
@@ -130,16 +130,16 @@ def _push(parent: Any, key: Any, values: Any, start: Any) -> None:
     parent[key] = listed
 
 
-def _about(session: dict[str, Any], file: File) -> Conversation:
-    """Return the session's id, title and project."""
+def _describe_session(session: dict[str, Any], file: File) -> Conversation:
+    """Return the id, title and project of a session."""
     identity = text(session.get("sessionId")) or file.stem
-    folder = uri_folder_name(session.get("workingDirectory")) or _workspace(file)
+    folder = uri_folder_name(session.get("workingDirectory")) or _workspace_folder(file)
     title = text(session.get("customTitle"))
     return Conversation(identity, title, CopilotChat.name, project=folder)
 
 
-def _workspace(file: File) -> str | None:
-    """Return the folder that VS Code had open, from ``workspace.json`` beside the sessions."""
+def _workspace_folder(file: File) -> str | None:
+    """Return the name of the folder open in VS Code, from ``workspace.json``."""
     path = file.path.absolute().parent.parent / "workspace.json" if file.path else None
     if path is None or path.is_symlink():
         return None
@@ -152,79 +152,84 @@ def _workspace(file: File) -> str | None:
     return name.removesuffix(".code-workspace") if name else None
 
 
-def _request(
+def _read_request(
     place: str, request: dict[str, Any], thread: Thread, identities: SourceIds
 ) -> Iterator[Record | Skipped]:
-    """Yield the question and its response."""
+    """Yield the messages of a request: the question and its response."""
     if request.get("isHidden") is True or obj(request.get("shouldBeRemovedOnSend")):
         return
-    own, at = text(request.get("requestId")), moment_ms(request.get("timestamp"))
-    _learn(thread, request)
+    request_id, time = text(request.get("requestId")), moment_ms(request.get("timestamp"))
+    _update_model(thread, request)
     try:
-        said = [] if request.get("isSystemInitiated") is True else _question(request)
-        asked = content_blocks.messages("user", said, at)
-        made = content_blocks.messages("assistant", _response(request), at, own or "")
+        typed = [] if request.get("isSystemInitiated") is True else _question_blocks(request)
+        question = content_blocks.messages("user", typed, time)
+        response = content_blocks.messages(
+            "assistant", _response_blocks(request), time, request_id or ""
+        )
     except ValueError as error:
         yield Skipped(place, str(error))
         return
-    named = [*source_ids(own or "", asked), *source_ids(f"{own}/response", made)]
-    for source_id, message in named:
-        identity = source_id if own else identities.new(CopilotChat.name, message)
+    identified = [
+        *assign_ids(request_id or "", question),
+        *assign_ids(f"{request_id}/response", response),
+    ]
+    for source_id, message in identified:
+        identity = source_id if request_id else identities.new(CopilotChat.name, message)
         yield thread.record(message, identity)
 
 
-def _learn(thread: Thread, request: dict[str, Any]) -> None:
-    """Note the model that answers."""
+def _update_model(thread: Thread, request: dict[str, Any]) -> None:
+    """Update the conversation's model."""
     metadata = obj(obj(request.get("result")).get("metadata"))
     model = text(metadata.get("resolvedModel")) or text(request.get("modelId"))
     if model and thread.conversation:
         thread.conversation = replace(thread.conversation, model=model.removeprefix("copilot/"))
 
 
-def _question(request: dict[str, Any]) -> list[Any]:
-    """Return what was typed, after markers for attached images and files."""
+def _question_blocks(request: dict[str, Any]) -> list[Any]:
+    """Return the text of the question, preceded by markers for attached images and files."""
     message = request.get("message")
-    said = message if isinstance(message, str) else obj(message).get("text")
-    if not isinstance(said, str):
+    content = message if isinstance(message, str) else obj(message).get("text")
+    if not isinstance(content, str):
         raise ValueError("no text")
     attached: list[dict[str, Any]] = []
-    for each in objects(obj(request.get("variableData")).get("variables")):
-        if each.get("kind") == "image":
+    for variable in objects(obj(request.get("variableData")).get("variables")):
+        if variable.get("kind") == "image":
             attached.append({"type": "image"})
-        elif each.get("kind") == "file" and not _is_implicit(each):
-            attached.append({"type": "file", "title": each.get("name")})
-    return [*attached, said]
+        elif variable.get("kind") == "file" and not _is_implicit(variable):
+            attached.append({"type": "file", "title": variable.get("name")})
+    return [*attached, content]
 
 
 def _is_implicit(variable: dict[str, Any]) -> bool:
-    """Return whether VS Code attached the open file by itself."""
+    """Return whether VS Code attached the open file automatically."""
     return (text(variable.get("id")) or "").startswith("vscode.implicit")
 
 
 # The response
 
 
-def _response(request: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the parts of a response as blocks; neighbouring texts are one."""
-    calls, answers = _asked(request)
-    made: list[dict[str, Any]] = []
+def _response_blocks(request: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the parts of a response as blocks, with adjacent texts joined."""
+    calls, answers = _model_calls(request)
+    blocks: list[dict[str, Any]] = []
     for kind, parts in groupby(objects(request.get("response")), _kind):
         if kind == "tool":
             for part in parts:
-                made += _invocation(part, calls, answers)
+                blocks += _call_blocks(part, calls, answers)
         elif kind == "thinking":
-            thoughts = (_joined(part.get("value")) for part in parts)
-            made += [{"type": "thinking", "thinking": thought} for thought in thoughts]
-        elif said := "".join(map(_text, parts)):
-            made.append({"type": "text", "text": said})
-    return made
+            thoughts = (_join_texts(part.get("value")) for part in parts)
+            blocks += [{"type": "thinking", "thinking": thought} for thought in thoughts]
+        elif content := "".join(map(_text, parts)):
+            blocks.append({"type": "text", "text": content})
+    return blocks
 
 
-def _asked(request: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
-    """Return the calls as the model made them, and what it was told, by the ids of the calls."""
+def _model_calls(request: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """Return the calls as the model made them, and the results it received, by call id."""
     metadata = obj(obj(request.get("result")).get("metadata"))
     rounds = objects(metadata.get("toolCallRounds"))
-    calls = [call for each in rounds for call in objects(each.get("toolCalls"))]
+    calls = [call for entry in rounds for call in objects(entry.get("toolCalls"))]
     results = obj(metadata.get("toolCallResults"))
     return (
         {_SUFFIX.sub("", text(call.get("id")) or ""): call for call in calls},
@@ -240,71 +245,74 @@ def _kind(part: dict[str, Any]) -> str:
 
 
 def _text(part: dict[str, Any]) -> str:
-    """Return the text of a part, or the name of what it refers to."""
+    """Return the text of a part, or the name of the file or symbol it refers to."""
     match part.get("kind"):
         case None | "markdownContent" | "markdownVuln":
             return _markdown(part.get("content", part.get("value")))
         case "inlineReference":
-            about = obj(part.get("inlineReference"))
-            where = obj(about.get("uri")) or obj(obj(about.get("location")).get("uri")) or about
-            name = text(part.get("name")) or text(about.get("name"))
-            name = name or uri_folder_name(where.get("path") or where.get("fsPath"))
+            reference = obj(part.get("inlineReference"))
+            uri = obj(reference.get("uri")) or obj(obj(reference.get("location")).get("uri"))
+            name = text(part.get("name")) or text(reference.get("name"))
+            uri = uri or reference
+            name = name or uri_folder_name(uri.get("path") or uri.get("fsPath"))
             return f"`{name}`" if name else ""
         case _:
             return ""
 
 
 def _markdown(value: Any) -> str:
-    """Return a text, or the text that an object holds."""
-    held = value.get("value") if isinstance(value, dict) else value
-    return held if isinstance(held, str) else ""
+    """Return a text, or the value of an object that contains a text."""
+    content = value.get("value") if isinstance(value, dict) else value
+    return content if isinstance(content, str) else ""
 
 
-def _joined(value: Any) -> str:
+def _join_texts(value: Any) -> str:
     parts = value if isinstance(value, list) else [value]
-    return "".join(each for each in parts if isinstance(each, str))
+    return "".join(part for part in parts if isinstance(part, str))
 
 
-def _invocation(
+def _call_blocks(
     part: dict[str, Any], calls: dict[str, dict[str, Any]], answers: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """Return a tool call, and its result if there is one.
 
-    :param calls: what the model asked for, by the ids of the calls.
-    :param answers: what the model was told.
+    :param calls: the calls as the model made them, by call id.
+    :param answers: the results that the model received, by call id.
     """
     identity = _SUFFIX.sub("", text(part.get("toolCallId")) or "")
-    asked, shown = calls.get(identity, {}), obj(part.get("toolSpecificData"))
+    model_call, display = calls.get(identity, {}), obj(part.get("toolSpecificData"))
     details = obj(part.get("resultDetails"))
-    made = {
+    tool_use = {
         "type": "tool_use",
         "id": identity,
-        "name": text(asked.get("name")) or text(part.get("toolId")) or "tool",
-        "input": asked.get("arguments") or _arguments(shown, details, part),
+        "name": text(model_call.get("name")) or text(part.get("toolId")) or "tool",
+        "input": model_call.get("arguments") or _displayed_arguments(display, details, part),
     }
-    said = _answer(answers.get(identity)) or _output(shown, details)
-    result = {"type": "tool_result", "tool_use_id": identity or None, "content": said}
-    return [made, result] if said else [made]
+    content = _received_result(answers.get(identity)) or _displayed_result(display, details)
+    result = {"type": "tool_result", "tool_use_id": identity or None, "content": content}
+    return [tool_use, result] if content else [tool_use]
 
 
-def _arguments(shown: dict[str, Any], details: dict[str, Any], part: dict[str, Any]) -> Any:
+def _displayed_arguments(
+    display: dict[str, Any], details: dict[str, Any], part: dict[str, Any]
+) -> Any:
     """Return a tool's arguments as VS Code shows them."""
-    command = obj(shown.get("commandLine"))
-    if said := text(command.get("original")) or text(shown.get("command")):
-        return {"command": said}
-    told = details.get("input") or shown.get("rawInput") or shown.get("prompt")
-    return told or _markdown(part.get("invocationMessage"))
+    command = obj(display.get("commandLine"))
+    if entered := text(command.get("original")) or text(display.get("command")):
+        return {"command": entered}
+    arguments = details.get("input") or display.get("rawInput") or display.get("prompt")
+    return arguments or _markdown(part.get("invocationMessage"))
 
 
-def _output(shown: dict[str, Any], details: dict[str, Any]) -> str:
+def _displayed_result(display: dict[str, Any], details: dict[str, Any]) -> str:
     """Return a tool's result as VS Code shows it."""
     output = details.get("output")
-    parts = [_markdown(each) for each in output] if isinstance(output, list) else []
-    ended = obj(shown.get("terminalCommandOutput")).get("text") or shown.get("result")
-    return "\n".join(filter(None, parts)) or text(ended) or ""
+    parts = [_markdown(item) for item in output] if isinstance(output, list) else []
+    result = obj(display.get("terminalCommandOutput")).get("text") or display.get("result")
+    return "\n".join(filter(None, parts)) or text(result) or ""
 
 
-def _answer(value: Any) -> str:
-    """Return a tool's result as the model got it."""
+def _received_result(value: Any) -> str:
+    """Return a tool's result as the model received it."""
     content = objects(obj(value).get("content"))
-    return "\n".join(filter(None, (text(each.get("value")) for each in content)))
+    return "\n".join(filter(None, (text(item.get("value")) for item in content)))

@@ -1,4 +1,4 @@
-"""Copilot CLI's sessions: a line for each event."""
+"""Import Copilot CLI's sessions: files with one event per line."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,8 +19,8 @@ from reservoir_cli.transfer.importers.coerce import (
 from reservoir_cli.transfer.importers.conversation_identity import (
     SourceIds,
     Thread,
-    source_ids,
-    take_back,
+    assign_ids,
+    pop_from,
 )
 from reservoir_cli.transfer.importers.input_files import File, Unreadable
 from reservoir_cli.transfer.importers.json_stream import entries
@@ -36,62 +36,63 @@ class CopilotCli:
 
     def detect(self, head: str) -> bool:
         """Recognise an event by its type, its data, and the event before it."""
-        event = is_json(head) and has_key(head, "parentId") and has_key(head, "data")
-        return event and any(each in head for each in _EVENTS)
+        is_event = is_json(head) and has_key(head, "parentId") and has_key(head, "data")
+        return is_event and any(event_type in head for event_type in _EVENTS)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield messages in order, without those that the user rewound."""
-        session, rewound = _survey(file)
-        events = _Events(session)
-        for found in entries(file):
-            if isinstance(found, Skipped):
-                yield found
+        identity, rewound = _survey(file)
+        session = _Session(identity)
+        for entry in entries(file):
+            if isinstance(entry, Skipped):
+                yield entry
                 continue
-            place, event = found
+            place, event = entry
             if not isinstance(event.get("type"), str):
                 yield Skipped(place, "no type")
             elif text(event.get("id")) not in rewound:
-                yield from events.read(place, event)
+                yield from session.read(place, event)
 
 
 @dataclass
-class _Events:
-    """The events of a session while they are read; each agent has a conversation of its own."""
+class _Session:
+    """A session while its events are read; each agent has its own conversation."""
 
-    session: str
+    identity: str
     about: Conversation = field(init=False)
     threads: dict[str, Thread] = field(default_factory=dict)
     identities: SourceIds = field(default_factory=SourceIds)
     seen: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.about = Conversation(self.session, source=CopilotCli.name)
+        self.about = Conversation(self.identity, source=CopilotCli.name)
 
     def read(self, place: str, event: dict[str, Any]) -> Iterator[Record | Skipped]:
         kind, data = event["type"], event.get("data")
-        own = text(event.get("id"))
-        if own in self.seen:
+        event_id = text(event.get("id"))
+        if event_id in self.seen:
             return
-        if own:
-            self.seen.add(own)
+        if event_id:
+            self.seen.add(event_id)
         if kind.startswith("session."):
-            self._learn(obj(data))
+            self._update_metadata(obj(data))
         if kind not in _READERS or _is_injected(event):
             return
         try:
             if not isinstance(data, dict):
                 raise ValueError("no data")
-            made = _READERS[kind](data, own or "")
+            messages = _READERS[kind](data, event_id or "")
         except ValueError as error:
             yield Skipped(place, str(error))
             return
-        at, thread = moment(event.get("timestamp")), self._thread(event)
-        for source_id, message in source_ids(own or "", made):
-            timed = replace(message, created_at=at)
-            yield thread.record(timed, source_id if own else self.identities.new(id(thread), timed))
+        time, thread = moment(event.get("timestamp")), self._thread(event)
+        for source_id, message in assign_ids(event_id or "", messages):
+            timed = replace(message, created_at=time)
+            identity = source_id if event_id else self.identities.new(id(thread), timed)
+            yield thread.record(timed, identity)
 
-    def _learn(self, data: dict[str, Any]) -> None:
-        """Note the model, the folder and the branch that an event tells of."""
+    def _update_metadata(self, data: dict[str, Any]) -> None:
+        """Update the conversation with the model, folder and branch of an event."""
         place = obj(data.get("context")) or data
         self.about = replace(
             self.about,
@@ -101,10 +102,10 @@ class _Events:
         )
 
     def _thread(self, event: dict[str, Any]) -> Thread:
-        """Return the conversation of the agent that an event is from, with its model."""
+        """Return the conversation of the agent that sent an event, with an updated model."""
         data = obj(event.get("data"))
         agent = text(event.get("agentId")) or text(data.get("parentToolCallId"))
-        key = f"{self.session}/{agent}" if agent else self.session
+        key = f"{self.identity}/{agent}" if agent else self.identity
         if key not in self.threads:
             self.threads[key] = Thread(CopilotCli.name, replace(self.about, id=key))
             self.identities.follow(id(self.threads[key]), key)
@@ -115,9 +116,9 @@ class _Events:
 
 
 def _is_injected(event: dict[str, Any]) -> bool:
-    """Return whether nobody asked what a user's message says: a skill, or the program itself.
+    """Return whether a user message was written by a skill or the program, not by the user.
 
-    The first message of an agent is from the one that started it.
+    The first message of a sub-agent comes from the agent that started it, and is kept.
     """
     data = obj(event.get("data"))
     source = text(data.get("source")) or ""
@@ -125,21 +126,21 @@ def _is_injected(event: dict[str, Any]) -> bool:
     return source.startswith("skill-") or from_agent or data.get("isAutopilotContinuation") is True
 
 
-def _user(data: dict[str, Any], own: str) -> list[Message]:
-    """Return what the user typed, after markers for attachments."""
-    attached = [_attached(each) for each in objects(data.get("attachments"))]
-    return content_blocks.messages("user", [*attached, _said(data)], None)
+def _user(data: dict[str, Any], event_id: str) -> list[Message]:
+    """Return the user's message, preceded by markers for attachments."""
+    attached = [_attachment_block(attachment) for attachment in objects(data.get("attachments"))]
+    return content_blocks.messages("user", [*attached, _text_content(data)], None)
 
 
-def _said(data: dict[str, Any]) -> str:
+def _text_content(data: dict[str, Any]) -> str:
     content = data.get("content")
     if content is not None and not isinstance(content, str):
         raise ValueError("content is not a text")
     return content or ""
 
 
-def _attached(about: dict[str, Any]) -> dict[str, Any]:
-    """Return a marker for an attachment, whose content is not imported."""
+def _attachment_block(about: dict[str, Any]) -> dict[str, Any]:
+    """Return a marker block for an attachment, whose content is not imported."""
     kind = (text(about.get("mimeType")) or "").split("/")[0]
     if kind in ("image", "audio", "video"):
         return {"type": kind}
@@ -147,26 +148,28 @@ def _attached(about: dict[str, Any]) -> dict[str, Any]:
     return {"type": "file", "title": folder_name(name)}
 
 
-def _assistant(data: dict[str, Any], own: str) -> list[Message]:
-    """Return a reply with its calls, and the thinking that led to it."""
+def _assistant(data: dict[str, Any], event_id: str) -> list[Message]:
+    """Return a reply with its calls, and its thinking."""
     calls = [
         {
             "type": "tool_use",
-            "id": text(each.get("toolCallId")),
-            "name": each.get("name"),
-            "input": each.get("arguments"),
+            "id": text(request.get("toolCallId")),
+            "name": request.get("name"),
+            "input": request.get("arguments"),
         }
-        for each in objects(data.get("toolRequests"))
+        for request in objects(data.get("toolRequests"))
     ]
     thinking = {"type": "thinking", "thinking": data.get("reasoningText")}
-    return content_blocks.messages("assistant", [_said(data), *calls, thinking], None, own)
+    return content_blocks.messages(
+        "assistant", [_text_content(data), *calls, thinking], None, event_id
+    )
 
 
-def _result(data: dict[str, Any], own: str) -> list[Message]:
-    """Return the result of a call, or why it failed."""
+def _result(data: dict[str, Any], event_id: str) -> list[Message]:
+    """Return the result of a call, or its error."""
     result, error = obj(data.get("result")), obj(data.get("error"))
-    said = text(result.get("content")) or text(error.get("message")) or ""
-    return [Message("tool", said, tool_call_id=text(data.get("toolCallId")))]
+    content = text(result.get("content")) or text(error.get("message")) or ""
+    return [Message("tool", content, tool_call_id=text(data.get("toolCallId")))]
 
 
 _READERS = {
@@ -177,7 +180,7 @@ _READERS = {
 
 
 def _survey(file: File) -> tuple[str, set[str]]:
-    """Return the session's id and the ids of rewound events, which are known at the end only."""
+    """Read the whole file for the session's id and the ids of events rewound later."""
     session, rewound = None, set()
     order: dict[str, None] = {}
     with suppress(Unreadable, OSError):
@@ -186,21 +189,21 @@ def _survey(file: File) -> tuple[str, set[str]]:
             if event.get("type") == "session.start":
                 session = session or text(data.get("sessionId"))
             elif event.get("type") == "session.snapshot_rewind":
-                rewound |= _taken(data, order)
-            if own := text(event.get("id")):
-                order[own] = None
-    return session or _named(file), rewound
+                rewound |= _rewound_ids(data, order)
+            if event_id := text(event.get("id")):
+                order[event_id] = None
+    return session or _session_name(file), rewound
 
 
-def _taken(data: dict[str, Any], order: dict[str, None]) -> set[str]:
-    """Return the ids of the events that a rewind removes: those listed, or all from one on."""
+def _rewound_ids(data: dict[str, Any], order: dict[str, None]) -> set[str]:
+    """Return the ids of the events that a rewind removes: a list, or all from an event on."""
     listed = data.get("eventIds")
     if isinstance(listed, list):
         return set(filter(None, map(text, listed)))
-    return set(take_back(order, text(data.get("upToEventId")) or ""))
+    return set(pop_from(order, text(data.get("upToEventId")) or ""))
 
 
-def _named(file: File) -> str:
+def _session_name(file: File) -> str:
     """Return the session's id: the name of its folder, or of its file in older versions."""
     names = file.name.replace("\\", "/").split("/")
     return names[-2] if file.stem == "events" and len(names) > 1 else file.stem

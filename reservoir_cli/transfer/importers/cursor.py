@@ -1,7 +1,7 @@
-"""Cursor's database of state: conversations ("composers") and their messages ("bubbles").
+"""Import Cursor's conversations ("composers") and messages ("bubbles") from its state database.
 
-Both are JSON in a table of keys and values. A composer lists its bubbles in order; older ones hold
-them.
+Both are JSON in a table of keys and values. A composer lists its bubbles in order; an older one
+contains them.
 """
 
 import json
@@ -21,17 +21,17 @@ from reservoir_cli.transfer.importers.coerce import (
     moment_ms,
     obj,
     objects,
-    parsed_object,
+    parse_object,
     text,
     uri_folder_name,
 )
-from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, source_ids
+from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, assign_ids
 from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
-    Talk,
-    octets,
+    DatabaseConversation,
     read_database,
     resume_database,
+    size_in_bytes,
 )
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.resume import Checkpoint
@@ -42,7 +42,7 @@ _COMPOSER, _BUBBLE = "composerData:", "bubbleId:"
 _ROLES = {1: "user", 2: "assistant"}
 #: The title until Cursor finds another one.
 _UNTITLED = "New Agent"
-#: The model of whoever lets Cursor choose.
+#: The model's name if Cursor chooses the model.
 _DEFAULT = "default"
 
 
@@ -55,52 +55,58 @@ class Cursor:
     only_databases = True
 
     def detect(self, head: str) -> bool:
-        """Recognise no text: a database is known by its tables."""
+        """Return false: databases are recognised by their tables."""
         return False
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield messages by conversation.
 
-        :raises ReservoirError: it is another program's database, or cannot be opened.
+        :raises ReservoirError: the file is another program's database, or cannot be opened.
         """
         return read_database(
             file,
             _COLUMNS,
-            lambda database: (item for talk in _talks(database, file.name) for item in talk.read()),
+            lambda database: (
+                item
+                for conversation in _list_conversations(database, file.name)
+                for item in conversation.read()
+            ),
         )
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
         """Yield the messages of conversations that are new or have changed.
 
-        :raises ReservoirError: it is another program's database, or cannot be opened.
+        :raises ReservoirError: the file is another program's database, or cannot be opened.
         """
-        return resume_database(file, _COLUMNS, start, lambda found: _talks(found, file.name))
+        return resume_database(
+            file, _COLUMNS, start, lambda database: _list_conversations(database, file.name)
+        )
 
 
-def _talks(database: Database, name: str) -> Iterator[Talk]:
+def _list_conversations(database: Database, name: str) -> Iterator[DatabaseConversation]:
     if _TABLE not in database.tables:
-        raise ReservoirError(f"{name} is a database, but not Cursor's", hint="leave --format out")
-    database.refuse_computed(f"{name} is no database as Cursor writes it")
-    # The character behind the colon ends the range of keys.
+        raise ReservoirError(f"{name} is a database, but not Cursor's", hint="omit --format")
+    database.refuse_computed(f"{name} is not a database as Cursor writes it")
+    # ";" is the character after ":", and ends the range of keys with the prefix.
     composers = database.connection.execute(
-        f"SELECT key, rowid, {octets('value')} FROM {_TABLE} "
+        f"SELECT key, rowid, {size_in_bytes('value')} FROM {_TABLE} "
         "WHERE key >= ? AND key < ? ORDER BY key",
         (_COMPOSER, _COMPOSER[:-1] + ";"),
     )
-    # A row that is written anew has another number.
+    # A rewritten row has a new rowid.
     bubbles = (
-        f"SELECT count(*), max(rowid), sum(rowid), sum({octets('value')}) FROM {_TABLE} "
+        f"SELECT count(*), max(rowid), sum(rowid), sum({size_in_bytes('value')}) FROM {_TABLE} "
         "WHERE key >= ? AND key < ?"
     )
-    for key, *about in composers:
+    for key, *version in composers:
         prefix = f"{_BUBBLE}{str(key)[len(_COMPOSER) :]}"
-        said = database.connection.execute(bubbles, (f"{prefix}:", f"{prefix};")).fetchone()
-        yield Talk(key, (about, tuple(said)), partial(_read, database, key))
+        sums = database.connection.execute(bubbles, (f"{prefix}:", f"{prefix};")).fetchone()
+        yield DatabaseConversation(key, (version, tuple(sums)), partial(_read, database, key))
 
 
 def _read(database: Database, key: Any) -> Iterator[Record | Skipped]:
     identity = text(str(key)[len(_COMPOSER) :])
-    composer = _value(database, key)
+    composer = _load_value(database, key)
     if composer is None or identity is None:
         yield Skipped(f"conversation {identity}", "not a JSON object")
     else:
@@ -115,12 +121,12 @@ class _Composer:
         self._identity = identity
         self._value = value
         self._at = moment_ms(value.get("createdAt"))
-        self._thread = Thread(Cursor.name, self._about())
-        self._thoughts: list[Record] = []
+        self._thread = Thread(Cursor.name, self._describe())
+        self._held_thinking: list[Record] = []
         self._identities = SourceIds()
         self._identities.follow(identity, identity)
 
-    def _about(self) -> Conversation:
+    def _describe(self) -> Conversation:
         value = self._value
         title = text(value.get("name"))
         header = self._database.one("composerHeaders", "composerId", self._identity)
@@ -130,7 +136,7 @@ class _Composer:
             Cursor.name,
             model=_model(obj(value.get("modelConfig"))),
             project=_folder(value)
-            or _folder(parsed_object(header.get("value")) or {})
+            or _folder(parse_object(header.get("value")) or {})
             or folder_name(value.get("currentDir")),
             branch=branch_name(value.get("createdOnBranch")),
         )
@@ -142,52 +148,54 @@ class _Composer:
             if bubble is None:
                 yield Skipped(place, "not a message")
             else:
-                yield from self._bubble(place, bubble)
-        yield from self._thoughts
+                yield from self._read_bubble(place, bubble)
+        yield from self._held_thinking
 
     def _bubbles(self) -> Iterator[dict[str, Any] | None]:
-        """Yield the bubbles in order; one that was deleted is passed over."""
+        """Yield the bubbles in order, skipping deleted ones."""
         inline = obj(self._value.get("conversationMap"))
         seen: set[str] = set()
         for header in objects(self._value.get("fullConversationHeadersOnly")):
-            own = text(header.get("bubbleId"))
-            if own is None or own in seen:
+            bubble_id = text(header.get("bubbleId"))
+            if bubble_id is None or bubble_id in seen:
                 continue
-            seen.add(own)
-            key = f"{_BUBBLE}{self._identity}:{own}"
+            seen.add(bubble_id)
+            key = f"{_BUBBLE}{self._identity}:{bubble_id}"
             if rows := self._database.rows(_TABLE, "key", key, "key"):
-                bubble = parsed_object(rows[0].get("value"))
+                bubble = parse_object(rows[0].get("value"))
                 yield header | bubble if bubble is not None else None
-            elif own in inline:
-                yield header | obj(inline[own])
+            elif bubble_id in inline:
+                yield header | obj(inline[bubble_id])
         yield from objects(self._value.get("conversation"))
 
-    def _bubble(self, place: str, bubble: dict[str, Any]) -> Iterator[Record | Skipped]:
-        own = text(bubble.get("bubbleId"))
+    def _read_bubble(self, place: str, bubble: dict[str, Any]) -> Iterator[Record | Skipped]:
+        bubble_id = text(bubble.get("bubbleId"))
         self._at = _time(bubble) or self._at
         try:
-            made = content_blocks.messages(_role(bubble), _content(bubble), self._at, own or "")
+            messages = content_blocks.messages(
+                _role(bubble), _content(bubble), self._at, bubble_id or ""
+            )
         except ValueError as error:
             yield Skipped(place, str(error))
             return
-        self._learn(bubble)
+        self._update_metadata(bubble)
         records = []
-        for source_id, message in source_ids(f"{self._identity}:{own}", made):
-            identity = source_id if own else self._identities.new(self._identity, message)
+        for source_id, message in assign_ids(f"{self._identity}:{bubble_id}", messages):
+            identity = source_id if bubble_id else self._identities.new(self._identity, message)
             records.append(self._thread.record(message, identity))
-        yield from self._in_order(records)
+        yield from self._reorder_thinking(records)
 
-    def _in_order(self, records: list[Record]) -> Iterator[Record]:
-        """Hold thinking that stands before its reply until it can follow it."""
-        if [each.message.name for each in records] == [content_blocks.THINKING]:
-            self._thoughts += records
+    def _reorder_thinking(self, records: list[Record]) -> Iterator[Record]:
+        """Yield records with thinking moved from before its reply to after it."""
+        if [record.message.name for record in records] == [content_blocks.THINKING]:
+            self._held_thinking += records
         elif records:
             reply = 0 if records[0].message.role == "user" else 1
-            yield from (*records[:reply], *self._thoughts, *records[reply:])
-            self._thoughts.clear()
+            yield from (*records[:reply], *self._held_thinking, *records[reply:])
+            self._held_thinking.clear()
 
-    def _learn(self, bubble: dict[str, Any]) -> None:
-        """Note the model and the folder that a bubble tells of."""
+    def _update_metadata(self, bubble: dict[str, Any]) -> None:
+        """Update the conversation with the model and folder of a bubble."""
         about = self._thread.conversation
         if about:
             folders = bubble.get("workspaceUris")
@@ -205,23 +213,23 @@ def _role(bubble: dict[str, Any]) -> str:
 
 
 def _content(bubble: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the blocks of a bubble: its text, its thinking, and the tool it called."""
-    said = bubble.get("text")
-    if said is not None and not isinstance(said, str):
+    """Return the blocks of a bubble: its text, its thinking, and its tool call."""
+    content = bubble.get("text")
+    if content is not None and not isinstance(content, str):
         raise ValueError("text is not a text")
-    content: list[dict[str, Any]] = [{"type": "image"} for _ in objects(bubble.get("images"))]
-    content += [{"type": "text", "text": said or ""}]
+    blocks: list[dict[str, Any]] = [{"type": "image"} for _ in objects(bubble.get("images"))]
+    blocks += [{"type": "text", "text": content or ""}]
     thoughts = objects(bubble.get("allThinkingBlocks")) or [obj(bubble.get("thinking"))]
-    content += [{"type": "thinking", "thinking": each.get("text")} for each in thoughts]
+    blocks += [{"type": "thinking", "thinking": thought.get("text")} for thought in thoughts]
     tool = obj(bubble.get("toolFormerData"))
     if text(tool.get("name")):
-        content += _call(tool)
-    return content
+        blocks += _call_blocks(tool)
+    return blocks
 
 
-def _call(tool: dict[str, Any]) -> list[dict[str, Any]]:
+def _call_blocks(tool: dict[str, Any]) -> list[dict[str, Any]]:
     identity = text(tool.get("toolCallId"))
-    made = {
+    tool_use = {
         "type": "tool_use",
         "id": identity,
         "name": tool["name"],
@@ -229,22 +237,22 @@ def _call(tool: dict[str, Any]) -> list[dict[str, Any]]:
     }
     result = tool.get("result") or obj(tool.get("error")).get("clientVisibleErrorMessage")
     if not result:
-        return [made]
-    said = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
-    return [made, {"type": "tool_result", "tool_use_id": identity, "content": said}]
+        return [tool_use]
+    content = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+    return [tool_use, {"type": "tool_result", "tool_use_id": identity, "content": content}]
 
 
 def _folder(value: dict[str, Any]) -> str | None:
-    """Return the folder of the workspace that a conversation belongs to."""
+    """Return the folder name of the workspace that a conversation belongs to."""
     return folder_name(obj(obj(value.get("workspaceIdentifier")).get("uri")).get("fsPath"))
 
 
 def _time(bubble: dict[str, Any]) -> datetime | None:
-    """Return when a bubble was made; some times are counted from the start of the program."""
+    """Return when a bubble was created; ignore times relative to the program's start."""
     timing = obj(bubble.get("timingInfo"))
-    known = (bubble.get("createdAt"), timing.get("clientRpcSendTime"))
-    times = (moment_ms(each) for each in known)
-    return next((each for each in times if each and each.year >= 2000), None)
+    values = (bubble.get("createdAt"), timing.get("clientRpcSendTime"))
+    times = (moment_ms(time) for time in values)
+    return next((time for time in times if time and time.year >= 2000), None)
 
 
 def _model(about: dict[str, Any]) -> str | None:
@@ -252,5 +260,5 @@ def _model(about: dict[str, Any]) -> str | None:
     return None if name == _DEFAULT else name
 
 
-def _value(database: Database, key: Any) -> dict[str, Any] | None:
-    return parsed_object(database.one(_TABLE, "key", key).get("value"))
+def _load_value(database: Database, key: Any) -> dict[str, Any] | None:
+    return parse_object(database.one(_TABLE, "key", key).get("value"))

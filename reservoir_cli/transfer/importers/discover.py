@@ -1,7 +1,7 @@
-"""Where other tools keep their histories on this machine, and whether something is there.
+"""Find the histories of other tools on this machine.
 
-Only names, sizes and numbers of files are looked at; what they hold is read by the importers,
-after somebody said yes.
+Only names, sizes and numbers of files are read here. Importers read the contents, once the user
+has agreed.
 """
 
 import os
@@ -11,11 +11,11 @@ from pathlib import Path
 
 from reservoir_cli.settings import paths
 
-#: Endings of files of tools that went over from documents to lines.
+#: Endings of files of tools that changed from JSON documents to JSON Lines.
 _BOTH = (".json", ".jsonl")
-#: VS Code's folders, and those of its variants.
+#: The folders of VS Code and its variants.
 _EDITORS = ("Code", "Code - Insiders", "VSCodium")
-#: Cline, and the extensions that were made of it.
+#: Cline and its forks, with the ids of their extensions.
 _EXTENSIONS = {
     "Cline": "saoudrizwan.claude-dev",
     "Roo Code": "rooveterinaryinc.roo-cline",
@@ -26,13 +26,13 @@ _TASK = "api_conversation_history.json"
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The history of a tool, as far as it can be seen from outside.
+    """The location and size of a tool's history.
 
-    :param tool: what people call it.
-    :param form: the importer that reads it, and the source of its messages.
+    :param tool: the tool's display name.
+    :param form: the name of its importer, and the source of its messages.
     :param path: a folder or a file.
-    :param files: how many there are to read; 0 where there is no history.
-    :param size: their bytes.
+    :param files: the number of files to read; 0 without a history.
+    :param size: the total size of the files in bytes.
     """
 
     tool: str
@@ -43,74 +43,74 @@ class History:
 
 
 def look() -> list[History]:
-    """All places that are known, each with what lies there."""
+    """Return all known locations, including those without a history."""
     return [
-        _seen("Claude Code", "claude-code", paths.claude_code_sessions()),
-        _seen("Codex", "codex", paths.codex_sessions()),
-        _seen("llm", "llm", paths.llm_log()),
-        _seen("Gemini CLI", "gemini-cli", paths.gemini_cli_sessions(), _BOTH, "chats"),
+        _inspect("Claude Code", "claude-code", paths.claude_code_sessions()),
+        _inspect("Codex", "codex", paths.codex_sessions()),
+        _inspect("llm", "llm", paths.llm_log()),
+        _inspect("Gemini CLI", "gemini-cli", paths.gemini_cli_sessions(), _BOTH, "chats"),
         *_opencode(),
-        _seen("Copilot CLI", "copilot-cli", paths.copilot_cli_sessions()),
+        _inspect("Copilot CLI", "copilot-cli", paths.copilot_cli_sessions()),
         *_copilot_chat(),
-        _seen("Cursor", "cursor", paths.editor_user_dir("Cursor") / "globalStorage/state.vscdb"),
+        _inspect("Cursor", "cursor", paths.editor_user_dir("Cursor") / "globalStorage/state.vscdb"),
         *_cline(),
         _goose(),
-        _seen("LM Studio", "lm-studio", paths.lm_studio_chats(), (".conversation.json",)),
-        _seen("aider", "aider", paths.aider_history()),
-        _seen("Zed", "zed", paths.zed_threads()),
-        _seen("Open WebUI", "open-webui", paths.open_webui_data()),
+        _inspect("LM Studio", "lm-studio", paths.lm_studio_chats(), (".conversation.json",)),
+        _inspect("aider", "aider", paths.aider_history()),
+        _inspect("Zed", "zed", paths.zed_threads()),
+        _inspect("Open WebUI", "open-webui", paths.open_webui_data()),
     ]
 
 
 def _opencode() -> list[History]:
-    """Return the database, and the sessions of versions of opencode that had none."""
+    """Return opencode's database, and the session files of versions without one."""
     data = paths.opencode_data()
-    older = _seen("opencode", "opencode", data / "storage" / "session", (".json",))
-    newer = _seen("opencode", "opencode", data / "opencode.db")
-    return [each for each in (newer, older) if each.files] or [newer]
+    older = _inspect("opencode", "opencode", data / "storage" / "session", (".json",))
+    newer = _inspect("opencode", "opencode", data / "opencode.db")
+    return [history for history in (newer, older) if history.files] or [newer]
 
 
 def _copilot_chat() -> list[History]:
-    """Return the places with sessions, by editor and kind of window; one if there are none."""
+    """Return the locations with sessions, by editor and kind of window; at least one location."""
     tool, form = "Copilot Chat", "copilot-chat"
-    seen = [
-        _seen(tool, form, paths.editor_user_dir(editor) / place, _BOTH, inside)
+    histories = [
+        _inspect(tool, form, paths.editor_user_dir(editor) / place, _BOTH, inside)
         for editor in _EDITORS
         for place, inside in (
             ("workspaceStorage", "chatSessions"),
             ("globalStorage/emptyWindowChatSessions", None),
         )
     ]
-    return [each for each in seen if each.files] or seen[:1]
+    return [history for history in histories if history.files] or histories[:1]
 
 
 def _cline() -> list[History]:
-    """Return the places with tasks, by editor and extension; one if there are none."""
-    own = _seen("Cline", "cline", paths.cline_tasks(), (_TASK,))
-    seen = [
-        _seen(tool, "cline", storage / extension / "tasks", (_TASK,))
+    """Return the locations with tasks, by editor and extension; at least one location."""
+    default = _inspect("Cline", "cline", paths.cline_tasks(), (_TASK,))
+    histories = [
+        _inspect(tool, "cline", storage / extension / "tasks", (_TASK,))
         for editor in (*_EDITORS, "Cursor", "Windsurf")
         for storage in (paths.editor_user_dir(editor) / "globalStorage",)
         for tool, extension in _EXTENSIONS.items()
     ]
-    return [history for history in (own, *seen) if history.files] or [own]
+    return [history for history in (default, *histories) if history.files] or [default]
 
 
 def _goose() -> History:
-    """Goose's database, or the sessions of versions that had none."""
-    older = _seen("Goose", "goose", paths.goose_sessions())
-    newer = _seen("Goose", "goose", paths.goose_sessions() / "sessions.db")
+    """Return Goose's database, or the session files of versions without one."""
+    older = _inspect("Goose", "goose", paths.goose_sessions())
+    newer = _inspect("Goose", "goose", paths.goose_sessions() / "sessions.db")
     return older if older.files and not newer.files else newer
 
 
-def _seen(
+def _inspect(
     tool: str,
     form: str,
     path: Path,
     suffixes: tuple[str, ...] = (".jsonl",),
     inside: str | None = None,
 ) -> History:
-    """List the files of a place that an importer would read; do not follow links in it.
+    """Count the files in a location that an importer would read, without following links.
 
     :param suffixes: endings of the names of these files.
     :param inside: count only files below folders of this name.
@@ -120,9 +120,9 @@ def _seen(
     else:
         sizes = [
             size
-            for where, _, names in os.walk(path)
-            if inside is None or inside in Path(where).parts
-            for size in _sizes(where, names, suffixes)
+            for folder, _, names in os.walk(path)
+            if inside is None or inside in Path(folder).parts
+            for size in _sizes(folder, names, suffixes)
         ]
     return History(tool, form, path, len(sizes), sum(sizes))
 

@@ -1,7 +1,7 @@
-"""Databases of other tools: SQLite files, opened read-only.
+"""Read the SQLite databases of other tools, opened read-only.
 
-Reading one is bounded by its size: a small file may hold what takes hours to read, or gigabytes
-of memory.
+The work is limited by the size of the file: a small hostile file could take hours or gigabytes of
+memory to read.
 """
 
 import hashlib
@@ -19,15 +19,15 @@ from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.resume import Checkpoint
 from reservoir_cli.util.read_files import LARGEST
 
-#: Errors of a damaged database: SQLite may quote bytes that are not text, and a column may have
-#: lost its name.
+#: Errors of a damaged database: its messages may contain bytes that are not text, and a column may
+#: have lost its name.
 _DAMAGED = (sqlite3.Error, UnicodeError, KeyError)
-#: Columns with a longer default are refused: it is stored once, and read in every older row.
+#: Columns with a longer default are refused: it is stored once, but read in every older row.
 _LONGEST_DEFAULT = 1_000
-#: The work that reading may take: steps of SQLite's virtual machine and bytes read, by file size.
+#: The limit of work: steps of SQLite's virtual machine plus bytes read, constant and per byte.
 STEPS, STEPS_A_BYTE = 100_000_000, 200
 _STEPS_A_QUERY, _TICK = 1_000, 10_000
-#: Conversations are known by so many digests at most: what is known of a file stays small.
+#: The number of digests stored per file; conversations are divided into as many groups.
 _GROUPS = 1_024
 
 Row = dict[str, Any]
@@ -35,12 +35,12 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class DatabaseConversation:
     """A conversation in a database.
 
-    :param key: its id.
-    :param version: numbers that change with any of its rows: times, counts, lengths.
-    :param read: yields its messages.
+    :param key: the id of the conversation.
+    :param version: values that change with any of its rows: times, counts, lengths.
+    :param read: yields the messages.
     """
 
     key: Any
@@ -48,14 +48,14 @@ class Talk:
     read: Callable[[], Iterator[Record | Skipped]]
 
 
-class TooMuch(Exception):
-    """Reading takes more work than the size of the file explains."""
+class WorkLimitExceeded(Exception):
+    """Reading exceeds the limit of work for the size of the file."""
 
 
 class Database:
-    """A foreign database.
+    """A database of another tool, with a limit of work.
 
-    :param columns: the columns to read of each table; a table may lack some, or be missing.
+    :param columns: the columns to read of each table; tables and columns may be missing.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Database:
     ) -> None:
         self.connection = connection
         files = (path, path.with_name(f"{path.name}-wal"))
-        size = sum(each.stat().st_size for each in files if each.exists())
+        size = sum(file.stat().st_size for file in files if file.exists())
         self.left = STEPS + STEPS_A_BYTE * size
         connection.set_progress_handler(self._tick, _TICK)
         self.tables = _tables(connection)
@@ -75,18 +75,18 @@ class Database:
         return self.left < 0
 
     def spend(self, steps: int) -> None:
-        """Count work that SQLite does not count.
+        """Count work that SQLite's progress handler does not count.
 
-        :raises TooMuch: the limit is reached.
+        :raises WorkLimitExceeded: the limit is exceeded.
         """
         self.left -= steps
         if self.left < 0:
-            raise TooMuch
+            raise WorkLimitExceeded
 
     def refuse_computed(self, reason: str, hint: str | None = None) -> None:
         """Refuse tables whose rows are computed while they are read.
 
-        :param reason: what the database is not; the table's name is added.
+        :param reason: the beginning of the error, to which the table's name is added.
         :raises ReservoirError: a table has generated columns or a long default, or is virtual.
         """
         for table in self._wanted.keys() & self.tables:
@@ -104,46 +104,48 @@ class Database:
             self._columns[table] = ", ".join(wanted) or "NULL"
 
     def has(self, table: str, column: str) -> bool:
-        """Return whether a table that is read has a column."""
+        """Return whether a table has a column that is read."""
         return f"[{column}]" in self._columns.get(table, "").split(", ")
 
     def rows(self, table: str, key: str, value: Any, order: str) -> list[Row]:
-        """Return the rows of a table with a value, in order; none if the table is missing."""
+        """Return the rows whose column ``key`` has a value; none if the table is missing."""
         if table not in self.tables:
             return []
-        # In brackets: SQLite takes an unknown name in double quotes for a text.
+        # Brackets, because SQLite takes an unknown name in double quotes for a text.
         self.spend(_STEPS_A_QUERY)
-        found = self.connection.execute(
+        cursor = self.connection.execute(
             f"SELECT {self._columns[table]} FROM [{table}] WHERE [{key}] = ? ORDER BY [{order}]",
             (value,),
         )
-        return [self._counted(dict(row)) for row in found]
+        return [self._count_row(dict(row)) for row in cursor]
 
     def one(self, table: str, key: str, value: Any) -> Row:
-        """Return the first row of a table with a value; an empty one if there is none."""
+        """Return the first row whose column ``key`` has a value; empty if there is none."""
         return next(iter(self.rows(table, key, value, key)), {})
 
-    def grouped(self, table: str, key: str, columns: Mapping[str, str]) -> dict[Any, list[Any]]:
-        """Return, by a key, how many rows a table has, and what changes when one of them does.
+    def count_by_key(
+        self, table: str, key: str, columns: Mapping[str, str]
+    ) -> dict[Any, list[Any]]:
+        """Return the number of rows by key, with sums that change when one of the rows does.
 
-        :param columns: numbers to add up, and texts whose lengths are added up, by ``sum`` and
-            ``length``; those that the table lacks are left out.
+        :param columns: columns to aggregate: ``sum`` adds up numbers, ``length`` the lengths of
+            texts; missing columns are ignored.
         """
         if table not in self.tables:
             return {}
         listed = self.connection.execute(f"PRAGMA table_info([{table}])")
-        there = {str(row["name"]) for row in listed}
+        present = {str(row["name"]) for row in listed}
         sums = [
-            f"sum([{name}])" if how == "sum" else f"sum({octets(f'[{name}]')})"
-            for name, how in columns.items()
-            if name in there
+            f"sum([{name}])" if measure == "sum" else f"sum({size_in_bytes(f'[{name}]')})"
+            for name, measure in columns.items()
+            if name in present
         ]
-        found = self.connection.execute(
+        cursor = self.connection.execute(
             f"SELECT [{key}], {', '.join(['count(*)', *sums])} FROM [{table}] GROUP BY [{key}]"
         )
-        return {row[0]: list(row[1:]) for row in found}
+        return {row[0]: list(row[1:]) for row in cursor}
 
-    def _counted(self, row: Row) -> Row:
+    def _count_row(self, row: Row) -> Row:
         self.spend(sum(len(value) for value in row.values() if isinstance(value, str | bytes)))
         return row
 
@@ -151,20 +153,20 @@ class Database:
 def read_database(
     file: File, columns: Mapping[str, str], read: Callable[[Database], Iterator[Item]]
 ) -> Iterator[Item | Skipped]:
-    """Read a foreign database, and say where reading ended if it is damaged or takes too long.
+    """Read another tool's database; end with a skipped record if it is damaged or too slow.
 
     :param columns: the columns to read of each table.
-    :raises ReservoirError: it cannot be opened.
+    :raises ReservoirError: the database cannot be opened.
     """
     if file.path is None:
         yield Skipped("the file", "a database in a zip or from stdin: give its path")
         return
-    with closing(_opened(file.path)) as connection:
+    with closing(_open_read_only(file.path)) as connection:
         database = None
         try:
             database = Database(connection, file.path, columns)
             yield from read(database)
-        except (*_DAMAGED, TooMuch) as error:
+        except (*_DAMAGED, WorkLimitExceeded) as error:
             if database and database.left < 0:
                 yield Skipped("what follows", "reading it takes too long for a file of its size")
                 return
@@ -172,31 +174,31 @@ def read_database(
             yield Skipped("what follows", f"the database cannot be read: {name}")
 
 
-def octets(column: str) -> str:
-    """Return the expression for the bytes of a column, which need not be read where that is so."""
-    known = sqlite3.sqlite_version_info >= (3, 43)
-    return f"octet_length({column})" if known else f"length(CAST({column} AS BLOB))"
+def size_in_bytes(column: str) -> str:
+    """Return the SQL expression for a column's size in bytes, without reading it if possible."""
+    has_octet_length = sqlite3.sqlite_version_info >= (3, 43)
+    return f"octet_length({column})" if has_octet_length else f"length(CAST({column} AS BLOB))"
 
 
 def resume_database(
     file: File,
     columns: Mapping[str, str],
     start: Checkpoint,
-    talks: Callable[[Database], Iterator[Talk]],
+    conversations: Callable[[Database], Iterator[DatabaseConversation]],
 ) -> Iterator[Record | Skipped | Checkpoint]:
     """Yield the messages of conversations that are new or have changed.
 
-    :param talks: yields all conversations.
-    :raises ReservoirError: it cannot be opened.
+    :param conversations: yields all conversations.
+    :raises ReservoirError: the database cannot be opened.
     """
 
     def read(database: Database) -> Iterator[Record | Skipped | Checkpoint]:
         known = (start.state or {}).get("read", {})
-        listed = list(talks(database))
-        digests = _digests(listed)
-        for talk in listed:
-            group = _group(talk)
-            for item in talk.read() if digests[group] != known.get(group) else ():
+        all_conversations = list(conversations(database))
+        digests = _digests(all_conversations)
+        for conversation in all_conversations:
+            group = _group(conversation)
+            for item in conversation.read() if digests[group] != known.get(group) else ():
                 yield item
                 yield Checkpoint(state=start.state)
         yield Checkpoint(state={"read": digests}, last=True)
@@ -204,17 +206,17 @@ def resume_database(
     return read_database(file, columns, read)
 
 
-def _digests(talks: list[Talk]) -> dict[str, str]:
+def _digests(conversations: list[DatabaseConversation]) -> dict[str, str]:
     """Return a digest of the versions of each group of conversations."""
     versions: dict[str, list[str]] = {}
-    for talk in talks:
-        version = json.dumps([talk.key, talk.version], default=str)
-        versions.setdefault(_group(talk), []).append(version)
+    for conversation in conversations:
+        version = json.dumps([conversation.key, conversation.version], default=str)
+        versions.setdefault(_group(conversation), []).append(version)
     return {group: _hash("\n".join(sorted(lines)))[:16] for group, lines in versions.items()}
 
 
-def _group(talk: Talk) -> str:
-    return str(int(_hash(str(talk.key))[:8], 16) % _GROUPS)
+def _group(conversation: DatabaseConversation) -> str:
+    return str(int(_hash(str(conversation.key))[:8], 16) % _GROUPS)
 
 
 def _hash(text: str) -> str:
@@ -224,7 +226,7 @@ def _hash(text: str) -> str:
 def tables_of(path: Path) -> frozenset[str]:
     """Return the names of a database's tables; none if it cannot be read."""
     try:
-        with closing(_opened(path)) as connection:
+        with closing(_open_read_only(path)) as connection:
             return frozenset(_tables(connection))
     except (*_DAMAGED, ReservoirError):
         return frozenset()
@@ -237,11 +239,11 @@ def _tables(connection: sqlite3.Connection) -> set[str]:
     return {str(row["name"]) for row in rows}
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    """Open a database read-only; bytes that are not text do not end the reading.
+def _open_read_only(path: Path) -> sqlite3.Connection:
+    """Open a database read-only; bytes that are not UTF-8 are replaced.
 
-    Without a log beside it the file is read as if nobody could write, so that SQLite makes no
-    files of its own there.
+    Without a write-ahead log the file is opened as immutable first, so that SQLite creates no files
+    beside it.
     """
     logged = path.with_name(f"{path.name}-wal").exists()
     for mode in ("mode=ro", "immutable=1") if logged else ("immutable=1", "mode=ro"):

@@ -1,7 +1,7 @@
-"""Gemini CLI's sessions: lines that add a message, repeat one with more in it, or change the list.
+"""Import Gemini CLI's sessions: lines that add a message, extend one, or change the list.
 
-When a session is resumed, its file repeats the header and the messages, with new times and without
-the thoughts; the first record of a message is the one that counts.
+The file of a resumed session repeats the header and the messages, with new times and without the
+thoughts; the first record of a message is used.
 """
 
 import json
@@ -18,27 +18,27 @@ from reservoir_cli.transfer.importers.coerce import folder_name, moment, obj, ob
 from reservoir_cli.transfer.importers.conversation_identity import (
     SourceIds,
     Thread,
-    source_ids,
-    take_back,
+    assign_ids,
+    pop_from,
 )
 from reservoir_cli.transfer.importers.input_files import File, Unreadable
 from reservoir_cli.transfer.importers.json_stream import entries
 
 _ROLES = {"user": "user", "gemini": "assistant"}
-#: Beginnings of texts that the program writes in the name of the user or the model.
+#: Beginnings of texts that the program writes as the user or the model.
 _INJECTED = (
     "<session_context>",
     "<hook_context>",
     "<state_snapshot>",
     "Got it. Thanks for the additional context!",
 )
-#: A command that the program runs itself.
+#: A command that the program handles itself.
 _COMMAND = re.compile(r"/[a-z-]+(?:\s|$)")
-#: How much of a text is searched for the folder, which the program writes at the beginning.
+#: The number of characters searched for the folder, which the program writes at the beginning.
 _BEGINNING = 4_000
 _FOLDER = re.compile(r"Workspace Directories:\**\s*\n\s*- ([^\n]{1,1000})")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-#: The name that older versions give the folder of a project.
+#: The name of a project's folder in older versions.
 _HASH = re.compile(r"[0-9a-f]{64}")
 #: A line of ``logs.json``, which repeats the questions of all sessions.
 _LOG = re.compile(r'"messageId"\s*:\s*\d')
@@ -52,17 +52,17 @@ class GeminiCli:
 
     def detect(self, head: str) -> bool:
         """Recognise a header that names the session and the project."""
-        session = is_json(head) and has_key(head, "sessionId")
-        return session and (has_key(head, "projectHash") or bool(_LOG.search(head)))
+        has_session = is_json(head) and has_key(head, "sessionId")
+        return has_session and (has_key(head, "projectHash") or bool(_LOG.search(head)))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield messages in order, without those that the user rewound."""
         session = _Session(*_survey(file))
-        for found in _messages(file):
-            if isinstance(found, Skipped):
-                yield found
+        for entry in _messages(file):
+            if isinstance(entry, Skipped):
+                yield entry
             else:
-                place, message, listed = found
+                place, message, listed = entry
                 yield from session.read(place, message, listed=listed)
         yield from session.end()
 
@@ -71,8 +71,8 @@ class GeminiCli:
 class _Session:
     """A session while it is read. A message is held until the next one begins.
 
-    :param calls: the message of each call, or ``None`` once its result has been read.
-    :param rewound: ids of messages that the user took back.
+    :param rewound: ids of messages that the user rewound.
+    :param calls: the id of each call's message, or ``None`` once the result has been read.
     """
 
     conversation: Conversation
@@ -90,47 +90,47 @@ class _Session:
     def read(
         self, place: str, message: dict[str, Any], *, listed: bool
     ) -> Iterator[Record | Skipped]:
-        """Hold a message, and return the one before it.
+        """Hold a message, and yield the one held before.
 
-        :param listed: it is one of a list, which repeats messages with less in them.
+        :param listed: the message is from a list, which repeats messages with less content.
         """
-        own = text(message.get("id"))
-        if self.held and own and own == self.held[1].get("id"):
+        message_id = text(message.get("id"))
+        if self.held and message_id and message_id == self.held[1].get("id"):
             if not listed:
                 self.held[1].update(message | {"type": self.held[1]["type"]})
             return
-        known = own in self.seen or own in self.rewound
-        if known or text(message.get("type")) not in _ROLES:
+        skip = message_id in self.seen or message_id in self.rewound
+        if skip or text(message.get("type")) not in _ROLES:
             return
         yield from self.end()
-        if own:
-            self.seen.add(own)
+        if message_id:
+            self.seen.add(message_id)
         self.held = place, message
 
     def end(self) -> Iterator[Record | Skipped]:
-        """Return the message that is held."""
+        """Yield the held message."""
         if self.held is None:
             return
         (place, message), self.held = self.held, None
-        own = self._source_id(text(message.get("id")))
+        message_id = self._source_id(text(message.get("id")))
         try:
-            content = self._content(message, own or "")
-            role, at = _ROLES[message["type"]], moment(message.get("timestamp"))
-            made = content_blocks.messages(role, content, at, own or "")
+            content = self._content(message, message_id or "")
+            role, time = _ROLES[message["type"]], moment(message.get("timestamp"))
+            messages = content_blocks.messages(role, content, time, message_id or "")
         except ValueError as error:
             yield Skipped(place, str(error))
             return
-        self._learn(message)
-        for source_id, each in source_ids(own or "", made):
-            if each.role == "tool" and each.tool_call_id in self.calls:
-                owner = self.calls[each.tool_call_id]
-                self.calls[each.tool_call_id] = None
+        self._update_metadata(message)
+        for source_id, part in assign_ids(message_id or "", messages):
+            if part.role == "tool" and part.tool_call_id in self.calls:
+                owner = self.calls[part.tool_call_id]
+                self.calls[part.tool_call_id] = None
                 if owner is None:  # a second record of the same result
                     continue
-                source_id = f"{owner}#{each.tool_call_id}"
-            elif not own:
-                source_id = self.identities.new(self.conversation.id, each)
-            yield self.thread.record(each, source_id)
+                source_id = f"{owner}#{part.tool_call_id}"
+            elif not message_id:
+                source_id = self.identities.new(self.conversation.id, part)
+            yield self.thread.record(part, source_id)
 
     def _source_id(self, identity: str | None) -> str | None:
         """Return an id that is unique among all sessions."""
@@ -138,41 +138,41 @@ class _Session:
             return identity
         return f"{self.conversation.id}:{identity}"
 
-    def _learn(self, message: dict[str, Any]) -> None:
+    def _update_metadata(self, message: dict[str, Any]) -> None:
         about = self.thread.conversation or self.conversation
         model = text(message.get("model")) or about.model
         self.thread.conversation = replace(about, model=model)
 
-    def _content(self, message: dict[str, Any], own: str) -> list[Any]:
+    def _content(self, message: dict[str, Any], message_id: str) -> list[Any]:
         """Return the blocks of a message: texts, thoughts, calls and their results."""
         content = _blocks(message.get("content"))
         if message["type"] == "user":
             content = [block for block in content if not _COMMAND.match(block.get("text", ""))]
-        called = {block["id"] for block in content if block["type"] == "tool_use"}
+        call_ids = {block["id"] for block in content if block["type"] == "tool_use"}
         for thought in objects(message.get("thoughts")):
-            said = [text(thought.get("subject")), text(thought.get("description"))]
-            content.append({"type": "thinking", "thinking": "\n".join(filter(None, said))})
+            texts = [text(thought.get("subject")), text(thought.get("description"))]
+            content.append({"type": "thinking", "thinking": "\n".join(filter(None, texts))})
         calls = objects(message.get("toolCalls"))
-        for each in calls:
-            if text(each.get("id")) not in called:
-                content.append(_call(each))
+        for call in calls:
+            if text(call.get("id")) not in call_ids:
+                content.append(_call(call))
         for block in content:
             if block["type"] == "tool_use" and block["id"]:
-                self.calls.setdefault(block["id"], own)
-        for each in calls:
-            content += _results(each.get("result"), text(each.get("id")))
+                self.calls.setdefault(block["id"], message_id)
+        for call in calls:
+            content += _results(call.get("result"), text(call.get("id")))
         return content
 
 
 def _blocks(content: Any) -> list[dict[str, Any]]:
-    """Return the parts of a content as blocks, without what the program put into it."""
+    """Return the parts of a content as blocks, without the program's own text."""
     if content is None:
         return []
     parts = content if isinstance(content, list) else [content]
-    made: list[dict[str, Any]] = []
+    blocks: list[dict[str, Any]] = []
     for part in parts:
-        made += _block(part)
-    return made
+        blocks += _block(part)
+    return blocks
 
 
 def _block(part: Any) -> list[dict[str, Any]]:
@@ -180,11 +180,11 @@ def _block(part: Any) -> list[dict[str, Any]]:
         part = {"text": part}
     if not isinstance(part, dict):
         raise ValueError("content is neither a text nor a list of parts")
-    said = part.get("text")
-    if isinstance(said, str):
+    content = part.get("text")
+    if isinstance(content, str):
         if part.get("thought") is True:
-            return [{"type": "thinking", "thinking": said}]
-        return [] if said.lstrip().startswith(_INJECTED) else [{"type": "text", "text": said}]
+            return [{"type": "thinking", "thinking": content}]
+        return [] if content.lstrip().startswith(_INJECTED) else [{"type": "text", "text": content}]
     if isinstance(part.get("functionCall"), dict):
         return [_call(part["functionCall"])]
     if isinstance(part.get("functionResponse"), dict):
@@ -209,76 +209,76 @@ def _call(value: dict[str, Any]) -> dict[str, Any]:
 def _results(value: Any, identity: str | None) -> list[dict[str, Any]]:
     """Return the results of calls, which are a text or parts.
 
-    :param identity: the call they answer, unless they say which.
+    :param identity: the id of the call for results that do not name one.
     """
     if isinstance(value, str):
         return [{"type": "tool_result", "tool_use_id": identity, "content": value}]
-    made = []
+    blocks = []
     for part in objects(value):
         answer = obj(part.get("functionResponse"))
         response = obj(answer.get("response"))
-        said = response.get("output", response.get("error", response))
+        output = response.get("output", response.get("error", response))
         if answer:
-            asked = text(answer.get("id")) or identity
-            content = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
-            made.append({"type": "tool_result", "tool_use_id": asked, "content": content})
-    return made
+            call_id = text(answer.get("id")) or identity
+            content = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+            blocks.append({"type": "tool_result", "tool_use_id": call_id, "content": content})
+    return blocks
 
 
 # Reading the file
 
 
 def _messages(file: File) -> Iterator[tuple[str, dict[str, Any], bool] | Skipped]:
-    """Yield the records of messages, and whether they stand in a list."""
-    for found in entries(file):
-        if isinstance(found, Skipped):
-            yield found
+    """Yield the position and record of each message, and whether it is part of a list."""
+    for entry in entries(file):
+        if isinstance(entry, Skipped):
+            yield entry
             continue
-        place, line = found
+        place, line = entry
         if isinstance(line.get("type"), str) and "messageId" not in line:
             yield place, line, False
         elif not any(name in line for name in ("$set", "$rewindTo", "sessionId")):
             yield Skipped(place, "no type")
-        for number, message in enumerate(_listed(line), 1):
+        for number, message in enumerate(_list_messages(line), 1):
             if isinstance(message, dict):
                 yield f"{place}, message {number}", message, True
             else:
                 yield Skipped(f"{place}, message {number}", "not a message")
 
 
-def _listed(line: dict[str, Any]) -> list[Any]:
+def _list_messages(line: dict[str, Any]) -> list[Any]:
     """Return the list of messages of a header or a change."""
     listed = (obj(line.get("$set")) or line).get("messages")
     return listed if isinstance(listed, list) else []
 
 
 def _survey(file: File) -> tuple[Conversation, set[str]]:
-    """Return the conversation and the ids of rewound messages, which are known at the end only."""
+    """Read the whole file for the conversation's metadata and the ids of rewound messages."""
     about = Conversation(file.stem, source=GeminiCli.name)
     order: dict[str, None] = {}
     rewound: set[str] = set()
     with suppress(Unreadable, OSError):
         for _, line in (entry for entry in entries(file) if not isinstance(entry, Skipped)):
-            told = obj(line.get("$set")) or line
+            header = obj(line.get("$set")) or line
             about = replace(
                 about,
-                id=text(told.get("sessionId")) or about.id,
-                title=text(told.get("summary")) or about.title,
+                id=text(header.get("sessionId")) or about.id,
+                title=text(header.get("summary")) or about.title,
                 project=about.project or _project(line),
             )
-            ids = [text(each.get("id")) for each in (line, *objects(_listed(line)))]
+            ids = [text(message.get("id")) for message in (line, *objects(_list_messages(line)))]
             order |= dict.fromkeys(filter(None, ids))
-            rewound.update(take_back(order, text(line.get("$rewindTo")) or ""))
+            rewound.update(pop_from(order, text(line.get("$rewindTo")) or ""))
     return replace(about, project=about.project or _folder(file)), rewound
 
 
 def _project(line: dict[str, Any]) -> str | None:
-    """Return the name of the folder that a session works in, if a line names it."""
-    told = obj(line.get("$set")) or line
-    folders = told.get("directories")
+    """Return the name of the session's working folder, if a line contains it."""
+    header = obj(line.get("$set")) or line
+    folders = header.get("directories")
     if isinstance(folders, list) and folders:
         return folder_name(folders[0])
-    for message in (line, *objects(_listed(line))[:1]):
+    for message in (line, *objects(_list_messages(line))[:1]):
         for part in objects(message.get("content"))[:1]:
             if match := _FOLDER.search(str(part.get("text"))[:_BEGINNING]):
                 return folder_name(match[1])

@@ -1,7 +1,7 @@
-"""Sessions of Goose: a database, or before 1.10 a file of lines for each session.
+"""Import Goose's sessions: a database, or before 1.10 a file of JSON Lines for each session.
 
-Goose itself moves older files into the database. So identities come from what is said and not
-from where it stands: a session that was moved adds nothing.
+Goose moves older files into the database. Ids are therefore derived from the messages' content, so
+that a session that was moved is not imported twice.
 """
 
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ from reservoir_cli.transfer.importers.coerce import (
     moment,
     moment_ms,
     obj,
-    parsed,
+    parse_json,
     text,
 )
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
-    Talk,
+    DatabaseConversation,
     read_database,
     resume_database,
 )
@@ -36,7 +36,7 @@ _COLUMNS = {
     "sessions": "id name description session_type working_dir model_config_json",
     "messages": "role content_json created_timestamp metadata_json",
 }
-#: Later than any time in seconds: it is in milliseconds.
+#: Times from this number on are in milliseconds.
 _MILLISECONDS = 100_000_000_000
 
 
@@ -49,71 +49,79 @@ class Goose:
     only_databases = True
 
     def detect(self, head: str) -> bool:
-        """Return whether the first line names a folder."""
-        about = has_key(head, "description", "message_count", "schedule_id")
-        return is_json(head) and has_key(head, "working_dir") and about
+        """Recognise a header that names the working folder."""
+        has_metadata = has_key(head, "description", "message_count", "schedule_id")
+        return is_json(head) and has_key(head, "working_dir") and has_metadata
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Session by session; what is only meant for the model or the screen is passed over."""
+        """Yield the messages by session, except those that only the model or only the user sees."""
         if file.head().startswith(SQLITE):
             return read_database(
                 file,
                 _COLUMNS,
-                lambda database: (item for talk in _talks(database) for item in talk.read()),
+                lambda database: (
+                    item
+                    for conversation in _list_conversations(database)
+                    for item in conversation.read()
+                ),
             )
-        return _lines(file)
+        return _read_file(file)
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
         """Yield the messages of sessions in a database that are new or have changed."""
-        return resume_database(file, _COLUMNS, start, _talks)
+        return resume_database(file, _COLUMNS, start, _list_conversations)
 
 
-def _talks(database: Database) -> Iterator[Talk]:
+def _list_conversations(database: Database) -> Iterator[DatabaseConversation]:
     database.refuse_computed("not a database as Goose writes it")
     changing = {"id": "sum", "content_json": "length", "metadata_json": "length"}
-    messages = database.grouped("messages", "session_id", changing)
-    order = "SELECT rowid FROM sessions ORDER BY created_at, id"
-    for (number,) in database.connection.execute(order):
+    messages = database.count_by_key("messages", "session_id", changing)
+    query = "SELECT rowid FROM sessions ORDER BY created_at, id"
+    for (number,) in database.connection.execute(query):
         about = database.one("sessions", "rowid", number)
         version = (about, messages.get(about.get("id")))
-        yield Talk(about.get("id"), version, partial(_session, database, number, about))
+        yield DatabaseConversation(
+            about.get("id"), version, partial(_read_session, database, number, about)
+        )
 
 
-def _session(database: Database, number: int, about: dict[str, Any]) -> Iterator[Record | Skipped]:
+def _read_session(
+    database: Database, number: int, about: dict[str, Any]
+) -> Iterator[Record | Skipped]:
     identity = text(about.get("id"))
     if identity is None:
         yield Skipped(f"session {number}", "no id")
     elif about.get("session_type") != "hidden":
-        yield from _messages(database, _Session(identity, about))
+        yield from _read_messages(database, _Session(identity, about))
 
 
-def _messages(database: Database, session: "_Session") -> Iterator[Record | Skipped]:
+def _read_messages(database: Database, session: "_Session") -> Iterator[Record | Skipped]:
     query = "SELECT rowid FROM messages WHERE session_id = ? ORDER BY id"
     for (number,) in database.connection.execute(query, [session.identity]):
         row = database.one("messages", "rowid", number)
         message = {
             "role": row.get("role"),
             "created": row.get("created_timestamp"),
-            "content": parsed(row.get("content_json")),
-            "metadata": parsed(row.get("metadata_json")),
+            "content": parse_json(row.get("content_json")),
+            "metadata": parse_json(row.get("metadata_json")),
         }
         yield from session.read(f"message {number}", message)
 
 
-def _lines(file: File) -> Iterator[Record | Skipped]:
-    """Yield the messages of a file of lines, or of what ``goose session export`` writes."""
+def _read_file(file: File) -> Iterator[Record | Skipped]:
+    """Yield the messages of a session file, or of the output of ``goose session export``."""
     session = _Session(file.stem, {})
-    for found in entries(file):
-        if isinstance(found, Skipped):
-            yield found
+    for entry in entries(file):
+        if isinstance(entry, Skipped):
+            yield entry
             continue
-        place, line = found
+        place, line = entry
         if "role" in line or "working_dir" not in line:
             yield from session.read(place, line)
             continue
         session = _Session(text(line.get("id")) or file.stem, line)
-        told = line.get("conversation")
-        for number, message in enumerate(told if isinstance(told, list) else (), 1):
+        conversation = line.get("conversation")
+        for number, message in enumerate(conversation if isinstance(conversation, list) else (), 1):
             yield from session.read(f"{place}, message {number}", message)
 
 
@@ -121,7 +129,7 @@ def _lines(file: File) -> Iterator[Record | Skipped]:
 class _Session:
     """A session while it is read.
 
-    :param about: what is known of it.
+    :param about: the session's metadata.
     """
 
     identity: str
@@ -130,7 +138,7 @@ class _Session:
 
     def __post_init__(self) -> None:
         config = self.about.get("model_config_json", self.about.get("model_config"))
-        model = obj(parsed(config) or config).get("model_name")
+        model = obj(parse_json(config) or config).get("model_name")
         self.thread = Thread(
             Goose.name,
             Conversation(
@@ -144,20 +152,20 @@ class _Session:
         self.identities.follow("", self.identity)
 
     def read(self, place: str, value: Any) -> Iterator[Record | Skipped]:
-        """Yield the messages of one of Goose's."""
+        """Yield the messages converted from one of Goose's messages."""
         try:
-            made = _said(value)
+            messages = _convert_message(value)
         except ValueError as error:
             yield Skipped(place, str(error))
             return
-        for message in made:
+        for message in messages:
             yield self.thread.record(message, self.identities.new("", message))
 
 
-def _said(value: Any) -> list[Message]:
-    """Return what a message says.
+def _convert_message(value: Any) -> list[Message]:
+    """Convert one of Goose's messages.
 
-    :raises ValueError: it cannot be read.
+    :raises ValueError: the message cannot be read.
     """
     if not isinstance(value, dict):
         raise ValueError("not a message")
@@ -168,21 +176,21 @@ def _said(value: Any) -> list[Message]:
         raise ValueError("content is not a list")
     if obj(value.get("metadata")).get("userVisible") is False:
         return []
-    told = [block for part in content if (block := _block(part)) is not None]
-    return content_blocks.messages(role, told, _time(value.get("created")))
+    blocks = [block for part in content if (block := _block(part)) is not None]
+    return content_blocks.messages(role, blocks, _time(value.get("created")))
 
 
 def _time(value: Any) -> datetime | None:
-    late = isinstance(value, int | float) and value > _MILLISECONDS
-    return moment_ms(value) if late else moment(value)
+    is_milliseconds = isinstance(value, int | float) and value > _MILLISECONDS
+    return moment_ms(value) if is_milliseconds else moment(value)
 
 
 def _block(part: Any) -> Any:
-    """Return a part as a block of Anthropic's; ``None`` for a notice or a question of Goose."""
+    """Return a part as an Anthropic content block; ``None`` for Goose's notices and questions."""
     kind = obj(part).get("type")
     if kind in ("toolRequest", "frontendToolRequest"):
         call = obj(obj(part.get("toolCall")).get("value"))
-        if not call:  # a call that was no valid JSON
+        if not call:  # the model's call was not valid JSON
             return None
         return {
             "type": "tool_use",
@@ -193,21 +201,19 @@ def _block(part: Any) -> Any:
     if kind == "toolResponse":
         content = _result(obj(part.get("toolResult")))
         return {"type": "tool_result", "tool_use_id": part.get("id"), "content": content}
-    if kind in ("text", "image", "thinking", "redactedThinking"):
-        return None if kind == "redactedThinking" else part
-    return None
+    return part if kind in ("text", "image", "thinking") else None
 
 
 def _result(result: dict[str, Any]) -> Any:
-    """Return the content of a result: what the model was given, where that differs."""
+    """Return the content of a result: the parts for the model, if they are marked."""
     value = result.get("value")
     content = value.get("content") if isinstance(value, dict) else value
     if not isinstance(content, list):
         return text(result.get("error")) or ""
-    given = [part for part in content if _for_model(part)]
-    return given or content
+    for_model = [part for part in content if _is_for_model(part)]
+    return for_model or content
 
 
-def _for_model(part: Any) -> bool:
+def _is_for_model(part: Any) -> bool:
     audience = obj(obj(part).get("annotations")).get("audience")
     return not isinstance(audience, list) or "assistant" in audience

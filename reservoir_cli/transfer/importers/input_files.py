@@ -1,7 +1,7 @@
-"""Files to be read: on disk, in a folder, in a zip, or from stdin.
+"""Open the files to import: on disk, in a folder, in a zip, or from stdin.
 
-Nothing is ever unpacked to disk, links are not followed out of a folder, and a zip that unpacks
-to far more than its size is given up.
+Nothing is unpacked to disk, symbolic links in a folder are not followed, and a zip that unpacks to
+far more than its size is refused.
 """
 
 import io
@@ -20,23 +20,23 @@ from typing import IO, BinaryIO
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import clean_text
 from reservoir_cli.transfer.importers.coerce import moment
-from reservoir_cli.util.read_files import decode, open_regular, read_bounded, way_out
+from reservoir_cli.util.read_files import decode, open_regular, read_bounded, suggest_fix
 
-#: How much of a file tells its format.
+#: The number of bytes examined to detect a file's format.
 _HEAD = 65_536
-_AT_ONCE = 1 << 18
-#: What comes through a pipe has to be kept in memory; a file does not.
+_BUFFER_SIZE = 1 << 18
+#: The size limit of a pipe, which is kept in memory, unlike a file.
 LARGEST_PIPED = 256 << 20
-#: A zip member may unpack to so many times its size, and to so much in any case. Deflate can
-#: reach 1,032; text that people write stays below 30.
+#: A zip member may unpack to this many times its size, or to this size if that is more. Deflate
+#: can reach a ratio of 1,032; text written by people stays below 30.
 _RATIO, _HARMLESS = 200, 64 << 20
-#: All members together may unpack to so much, which takes seconds, or to so many times their size.
+#: All members together may unpack to this size, which takes seconds, or to the same ratio.
 _HARMLESS_ZIP = 1 << 30
 #: The table of a zip: some 100 bytes for each file, and ten times as much in memory.
 _LARGEST_TABLE = 16 << 20
 
 
-#: What reading a damaged zip ends in; numbers in it are taken for what they say.
+#: Errors of ``zipfile`` for a damaged zip, whose numbers it does not check.
 _DAMAGED = (
     zipfile.BadZipFile,
     NotImplementedError,
@@ -48,18 +48,20 @@ _DAMAGED = (
 
 
 class Unreadable(Exception):
-    """A file cannot be read on; the message says why and never quotes the file."""
+    """The rest of a file cannot be read; the message gives the reason and never quotes the file."""
 
 
 @dataclass(slots=True)
 class File:
-    """A file that can be opened as often as one likes.
+    """A file that can be opened several times.
 
-    :param name: what a person knows it by: the path, and the place inside a zip.
-    :param size: bytes when it is unpacked, as far as is known.
-    :param path: where it is on disk; ``None`` in a zip or from stdin.
-    :param done: bytes read of it, by whoever read it last.
-    :param modified: when it was last written to, if that is known.
+    :param name: the name shown to the user: the path, followed by the path inside a zip.
+    :param size: unpacked size in bytes, as far as known.
+    :param start: opens the file.
+    :param path: its path on disk; ``None`` in a zip or from stdin.
+    :param limit: the number of bytes after which reading fails.
+    :param done: bytes read since it was last opened.
+    :param modified: when it was last modified, if known.
     """
 
     name: str
@@ -72,41 +74,42 @@ class File:
 
     @classmethod
     def of_bytes(cls, name: str, data: bytes) -> "File":
-        """Make a file that is in memory."""
+        """Return a file in memory."""
         return cls(name, len(data), lambda: io.BytesIO(data))
 
     @classmethod
-    def of_path(cls, path: Path, about: os.stat_result) -> "File":
-        """Make a regular file on disk."""
-        modified = moment(about.st_mtime)
-        return cls(str(path), about.st_size, lambda: open_regular(path), path, modified=modified)
+    def of_path(cls, path: Path, status: os.stat_result) -> "File":
+        """Return a regular file on disk."""
+        modified = moment(status.st_mtime)
+        return cls(str(path), status.st_size, lambda: open_regular(path), path, modified=modified)
 
     @property
     def stem(self) -> str:
-        """The file's own name without its ending."""
-        own = self.name.replace("\\", "/").rsplit("/", 1)[-1]
-        return clean_text(own.split(".", 1)[0])
+        """The file's name without folder and extensions."""
+        file_name = self.name.replace("\\", "/").rsplit("/", 1)[-1]
+        return clean_text(file_name.split(".", 1)[0])
 
     def open(self) -> BinaryIO:
-        """Its bytes from the beginning. Close it.
+        """Open the file at its beginning; the caller closes it.
 
-        :raises OSError: it cannot be opened.
+        :raises OSError: the file cannot be opened.
+        :raises Unreadable: the zip is damaged, or uses an unsupported method.
         """
         self.done = 0
         try:
             source = self.start()
         except (*_DAMAGED, RuntimeError):
-            raise Unreadable("damaged, or packed in a way that is not known") from None
-        return io.BufferedReader(_Counted(self, source), _AT_ONCE)
+            raise Unreadable("damaged, or compressed with an unsupported method") from None
+        return io.BufferedReader(_CountingReader(self, source), _BUFFER_SIZE)
 
     def head(self) -> bytes:
-        """Its first 64 KB."""
+        """Return the first 64 KB."""
         with self.open() as stream:
             return stream.read(_HEAD)
 
 
-class _Counted(io.RawIOBase):
-    """Bytes of a file, counted while they are read, up to the limit of a zip member."""
+class _CountingReader(io.RawIOBase):
+    """A stream that counts the bytes read of a file and enforces its limit."""
 
     def __init__(self, file: File, source: IO[bytes]) -> None:
         self._file = file
@@ -134,21 +137,21 @@ class _Counted(io.RawIOBase):
 
 
 def gather(source: Path | File, open_files: ExitStack) -> tuple[list[File], bool]:
-    """Return the files of a path, and whether it is a single file.
+    """Return the files of a source, and whether it is a single file.
 
-    :raises ReservoirError: it cannot be read.
+    :raises ReservoirError: the source cannot be read.
     """
     try:
         if isinstance(source, Path) and source.is_dir():
-            return list(_in_folder(source)), False
-        file = source if isinstance(source, File) else _on_disk(source)
+            return list(_list_folder(source)), False
+        file = source if isinstance(source, File) else _open_path(source)
         if file.head().startswith((b"PK\x03\x04", b"PK\x05\x06")):
-            return list(_in_zip(file, open_files)), False
+            return list(_list_zip(file, open_files)), False
         return [file], True
     except OSError as error:
         raise ReservoirError(
             f"cannot read {_name(source)}: {error.strerror or error}",
-            hint=way_out(error, source) if isinstance(source, Path) else None,
+            hint=suggest_fix(error, source) if isinstance(source, Path) else None,
         ) from None
     except ValueError:  # a NUL in a path
         raise ReservoirError(
@@ -164,72 +167,75 @@ def _name(source: Path | File) -> str:
     return source.name if isinstance(source, File) else str(source)
 
 
-def _on_disk(path: Path) -> File:
-    found = path.stat()
-    if stat.S_ISREG(found.st_mode):
-        return File.of_path(path, found)
+def _open_path(path: Path) -> File:
+    status = path.stat()
+    if stat.S_ISREG(status.st_mode):
+        return File.of_path(path, status)
     # A pipe can be read only once.
     return File.of_bytes(str(path), read_bounded(path, LARGEST_PIPED))
 
 
-def _in_folder(folder: Path) -> Iterator[File]:
+def _list_folder(folder: Path) -> Iterator[File]:
     """Yield the regular files of a folder and its folders, sorted by path."""
 
-    def refused(error: OSError) -> None:
+    def raise_error(error: OSError) -> None:
         raise error
 
-    for where, folders, names in os.walk(folder, onerror=refused, followlinks=False):
+    for parent, folders, names in os.walk(folder, onerror=raise_error, followlinks=False):
         folders.sort()
         for name in sorted(names):
-            path = Path(where, name)
+            path = Path(parent, name)
             try:
-                found = path.lstat()
-            except FileNotFoundError:  # it was there a moment ago
+                status = path.lstat()
+            except FileNotFoundError:  # deleted since it was listed
                 continue
-            if stat.S_ISREG(found.st_mode):
-                yield File.of_path(path, found)
+            if stat.S_ISREG(status.st_mode):
+                yield File.of_path(path, status)
 
 
-def _in_zip(file: File, open_files: ExitStack) -> Iterator[File]:
+def _list_zip(file: File, open_files: ExitStack) -> Iterator[File]:
     """Yield the members of a zip, sorted by name; they are read in place."""
     try:
-        archive = zipfile.ZipFile(_Portions(open_files.enter_context(file.start())))
+        archive = zipfile.ZipFile(_BoundedReader(open_files.enter_context(file.start())))
     except _DAMAGED:
         raise ReservoirError(
             f"{file.name} is a damaged zip", hint="export or download it again"
         ) from None
     open_files.callback(archive.close)
-    members = [each for each in archive.infolist() if not _is_no_file(each)]
-    # No member gives more than it says, so that this is all there can be.
-    if sum(each.file_size for each in members) > max(_HARMLESS_ZIP, _RATIO * file.size):
+    members = [member for member in archive.infolist() if not _is_not_file(member)]
+    # No member can yield more than its stated size.
+    if sum(member.file_size for member in members) > max(_HARMLESS_ZIP, _RATIO * file.size):
         raise ReservoirError(
             f"{file.name} unpacks to far more than its size",
             hint="if you trust it, unpack it and name the folder",
         )
-    for each in sorted(members, key=lambda member: member.filename):
-        if each.flag_bits & 1:
+    for member in sorted(members, key=lambda member: member.filename):
+        if member.flag_bits & 1:
             raise ReservoirError(f"{file.name} is a zip with a password", hint="unpack it first")
-        limit = max(_HARMLESS, _RATIO * each.compress_size)
-        name = f"{file.name}/{each.filename}"
-        modified = _packed_at(each)
-        yield File(name, each.file_size, _opening(archive, each), limit=limit, modified=modified)
+        yield File(
+            f"{file.name}/{member.filename}",
+            member.file_size,
+            _member_opener(archive, member),
+            limit=max(_HARMLESS, _RATIO * member.compress_size),
+            modified=_member_time(member),
+        )
 
 
-def _packed_at(member: zipfile.ZipInfo) -> datetime | None:
-    """When a member of a zip was last written to, in local time."""
+def _member_time(member: zipfile.ZipInfo) -> datetime | None:
+    """Return when a member of a zip, whose times are local, was last modified."""
     with suppress(ValueError, OverflowError, OSError):
-        # 1980 is what a zip says of a file without a time.
+        # A member without a time has the year 1980.
         if member.date_time[0] > 1980:
             return datetime(*member.date_time).astimezone(UTC)
     return None
 
 
-def _is_no_file(member: zipfile.ZipInfo) -> bool:
+def _is_not_file(member: zipfile.ZipInfo) -> bool:
     return member.is_dir() or stat.S_ISLNK(member.external_attr >> 16)
 
 
-class _Portions(io.RawIOBase):
-    """A file of which nobody gets more at once than the table of a large zip takes."""
+class _BoundedReader(io.RawIOBase):
+    """A zip file that refuses to read more at once than a large table needs."""
 
     def __init__(self, source: IO[bytes]) -> None:
         self._source = source
@@ -252,19 +258,19 @@ class _Portions(io.RawIOBase):
         return True
 
 
-def _opening(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
+def _member_opener(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
     return lambda: archive.open(member)
 
 
 def read_text(path: Path) -> tuple[str, bool]:
-    """Read a file's text, and say if bytes that are not UTF-8 were replaced.
+    """Return a file's text, and whether bytes that are not UTF-8 were replaced.
 
-    :raises ReservoirError: it cannot be read, or is not text.
+    :raises ReservoirError: the file cannot be read, or is not text.
     """
     try:
         data = read_bounded(path)
     except OSError as error:
         raise ReservoirError(
-            f"cannot read {path}: {error.strerror}", hint=way_out(error, path)
+            f"cannot read {path}: {error.strerror}", hint=suggest_fix(error, path)
         ) from None
     return decode(data, str(path))

@@ -1,7 +1,7 @@
-"""JSON documents and JSON Lines as one stream of objects, each with its place.
+"""Read JSON documents and JSON Lines as a stream of objects with their positions.
 
-However long a file is, no more than one entry of it is in memory. An entry that does not parse,
-is nested too deeply, or is too large is skipped, and reading goes on behind it.
+Only one entry of a file is in memory at a time. An entry that is not valid JSON, is nested too
+deeply, or is too large is skipped, and reading continues after it.
 """
 
 import codecs
@@ -17,12 +17,12 @@ from reservoir_cli.util.read_files import LARGEST
 
 Entry = tuple[str, dict[str, Any]]
 
-_NO_OBJECT = "not a JSON object"
+_NOT_OBJECT = "not a JSON object"
 _DOCUMENT = "the document"
 _TOO_LARGE = f"larger than {LARGEST >> 20} MB"
 _AT_ONCE = 1 << 20
 _GAP = re.compile(r"[\s,]*")
-#: What tells where a value ends: brackets, and strings, in which brackets mean nothing.
+#: The characters that determine where a value ends: brackets, and the quotes of strings.
 _SIGNS = re.compile(r'"|[\[{]+|[\]}]+')
 _IN_STRING = re.compile(r'["\\]')
 _DECODER = json.JSONDecoder()
@@ -31,40 +31,40 @@ _DECODER = json.JSONDecoder()
 def entries(file: File) -> Generator[Entry | Skipped, None, None]:
     """Yield the objects of a JSON array, a single object, or JSON Lines.
 
-    Whatever is no object comes out as skipped; so does a torn last line.
+    Other values are yielded as skipped, and so is an incomplete last line.
     """
     with file.open() as stream:
-        array = _first_character(stream) == b"["
+        is_array = _first_character(stream) == b"["
     with file.open() as stream:
-        found = _array(stream) if array else _lines(stream)
-        for place, value in found:
+        values = _read_array(stream) if is_array else _read_lines(stream)
+        for place, value in values:
             if isinstance(value, Skipped):
                 yield value
             elif isinstance(value, dict):
                 yield place, value
             else:
-                yield Skipped(place, _NO_OBJECT)
+                yield Skipped(place, _NOT_OBJECT)
 
 
 def syntax_error(file: File) -> Skipped | None:
     """Return where and why the first entry of a file is not JSON; ``None`` if it is."""
-    with closing(entries(file)) as found:
-        first = next(found, None)
-    return first if isinstance(first, Skipped) and first.reason != _NO_OBJECT else None
+    with closing(entries(file)) as stream:
+        first = next(stream, None)
+    return first if isinstance(first, Skipped) and first.reason != _NOT_OBJECT else None
 
 
-def read_each(
+def read_entries(
     file: File, read: Callable[[str, dict[str, Any]], Iterable[Record | Skipped]]
 ) -> Iterator[Record | Skipped]:
-    """Yield what the entries of a file say, and the reasons for those that cannot be read.
+    """Yield the records of all entries of a file, and the entries that are skipped.
 
-    :param read: given an entry's place, and the entry.
+    :param read: converts an entry, given its position and value, into records.
     """
-    for found in entries(file):
-        if isinstance(found, Skipped):
-            yield found
+    for entry in entries(file):
+        if isinstance(entry, Skipped):
+            yield entry
         else:
-            yield from read(*found)
+            yield from read(*entry)
 
 
 def _first_character(stream: BinaryIO) -> bytes:
@@ -73,61 +73,61 @@ def _first_character(stream: BinaryIO) -> bytes:
 
 
 def parse_line(place: str, line: bytes) -> Any:
-    """Parse a value, or return why there is none.
+    """Parse a line of JSON; return a skipped record with the reason if it is not valid.
 
-    Bytes that are no UTF-8 become halves of surrogate pairs, which are replaced when they are
-    stored, and counted.
+    Bytes that are not UTF-8 become unpaired surrogates, which are counted and replaced when the
+    message is stored.
     """
     if len(line) > LARGEST:
         return Skipped(place, _TOO_LARGE)
     try:
         return json.loads(line.decode("utf-8", "surrogateescape"))
     except (ValueError, RecursionError) as error:
-        return Skipped(place, _reason(error, in_document=place == _DOCUMENT))
+        return Skipped(place, _explain_error(error, in_document=place == _DOCUMENT))
 
 
-def _reason(error: Exception, *, in_document: bool = False) -> str:
+def _explain_error(error: Exception, *, in_document: bool = False) -> str:
     if isinstance(error, RecursionError):
         return "nested too deeply"
     if isinstance(error, json.JSONDecodeError):
         return f"not valid JSON in line {error.lineno}" if in_document else "not valid JSON"
-    return "a number of too many digits"
+    return "a number with too many digits"
 
 
 # Lines, and single documents
 
 
-def _lines(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
-    """JSON Lines; a document that is one line, or is laid out on several, is one entry."""
-    lines = _numbered(stream)
+def _read_lines(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
+    """Yield the entries of JSON Lines; a document on one or several lines is one entry."""
+    lines = _number_lines(stream)
     number, line = next(lines, (0, b""))
     if not number:
         return
     first = parse_line(f"line {number}", line)
-    following = next(lines, None)
-    if following is None:
-        yield _DOCUMENT, _as_document(first)
+    next_line = next(lines, None)
+    if next_line is None:
+        yield _DOCUMENT, _document_value(first)
         return
-    second = parse_line(f"line {following[0]}", following[1])
+    second = parse_line(f"line {next_line[0]}", next_line[1])
     if isinstance(first, Skipped) and isinstance(second, Skipped):
-        blank = (b"\n" * (number - 1), b"\n" * (following[0] - number - 1))
-        yield _DOCUMENT, _document([blank[0], line, blank[1], following[1]], stream)
+        blank = (b"\n" * (number - 1), b"\n" * (next_line[0] - number - 1))
+        yield _DOCUMENT, _parse_document([blank[0], line, blank[1], next_line[1]], stream)
         return
     yield f"line {number}", first
-    yield f"line {following[0]}", second
+    yield f"line {next_line[0]}", second
     for number, line in lines:
         yield f"line {number}", parse_line(f"line {number}", line)
 
 
-def _as_document(value: Any) -> Any:
-    """Return the value of the only line of a document, or why there is none."""
+def _document_value(value: Any) -> Any:
+    """Return the value of a document's only line, or the reason why it is not valid."""
     if isinstance(value, Skipped):
         return Skipped(_DOCUMENT, f"{value.reason} in {value.place}")
     return value
 
 
-def _numbered(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that are not blank; only the beginning of one that is too long."""
+def _number_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield the non-blank lines with their numbers; overlong lines are truncated."""
     number = 0
     while line := stream.readline(LARGEST + 1):
         number += 1
@@ -139,106 +139,107 @@ def _numbered(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
             yield number, line
 
 
-def _document(lines: list[bytes], stream: BinaryIO) -> Any:
-    """Parse a text whose lines are not values by themselves as one document."""
-    begun = b"".join(lines)
-    return parse_line(_DOCUMENT, begun + stream.read(max(0, LARGEST + 1 - len(begun))))
+def _parse_document(lines: list[bytes], stream: BinaryIO) -> Any:
+    """Parse a document on several lines: the lines already read, and the rest of the stream."""
+    beginning = b"".join(lines)
+    return parse_line(_DOCUMENT, beginning + stream.read(max(0, LARGEST + 1 - len(beginning))))
 
 
 # Arrays
 
 
-def _array(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
+def _read_array(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
     """Yield the entries of an array."""
-    text = _Text(stream)
+    text = _TextBuffer(stream)
     text.skip(_GAP)
-    text.at += 1
+    text.position += 1
     number = 0
     while True:
         text.skip(_GAP)
-        if text.ended():
+        if text.is_at_end():
             yield "the end", Skipped("the end", "cut off: the array is not closed")
             return
-        if text.buffer[text.at] == "]":
+        if text.buffer[text.position] == "]":
             break
         number += 1
-        value = text.value(f"entry {number}")
+        value = text.read_value(f"entry {number}")
         yield f"entry {number}", value
-        if isinstance(value, Skipped) and text.ended():
+        if isinstance(value, Skipped) and text.is_at_end():
             return
-    text.at += 1
+    text.position += 1
     text.skip(_GAP)
-    if not text.ended():
-        yield "the end", Skipped("the end", "what follows the array is not read")
+    if not text.is_at_end():
+        yield "the end", Skipped("the end", "data after the array is ignored")
 
 
-class _Text:
-    """A stream as text, of which only what has not been read yet is kept."""
+class _TextBuffer:
+    """A stream of text that keeps only its unread part in memory."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._final = False
         self.buffer = ""
-        self.at = 0
-        self._more()
+        self.position = 0
+        self._read_more()
         self.buffer = self.buffer.removeprefix("\ufeff")
 
-    def ended(self) -> bool:
-        """Whether nothing is left."""
-        return self._final and self.at >= len(self.buffer)
+    def is_at_end(self) -> bool:
+        """Return whether the whole text has been read."""
+        return self._final and self.position >= len(self.buffer)
 
-    def _more(self) -> None:
-        # As much again as is waiting: what is retried each time costs twice its length at most.
-        data = self._stream.read(max(_AT_ONCE, len(self.buffer) - self.at))
+    def _read_more(self) -> None:
+        # Double the unread part each time: parsing it again costs twice its length at most.
+        data = self._stream.read(max(_AT_ONCE, len(self.buffer) - self.position))
         self._final = not data
-        self.buffer = self.buffer[self.at :] + self._decoder.decode(data, final=not data)
-        self.at = 0
+        self.buffer = self.buffer[self.position :] + self._decoder.decode(data, final=not data)
+        self.position = 0
 
     def skip(self, pattern: re.Pattern[str]) -> None:
-        """Go behind what matches."""
+        """Move past the text that matches."""
         while True:
-            match = pattern.match(self.buffer, self.at)
-            self.at = match.end() if match else self.at
-            if self.at < len(self.buffer) or self._final:
+            match = pattern.match(self.buffer, self.position)
+            self.position = match.end() if match else self.position
+            if self.position < len(self.buffer) or self._final:
                 return
-            self._more()
+            self._read_more()
 
-    def value(self, place: str) -> Any:
-        """Read the next value, or return why there is none, and move past it."""
+    def read_value(self, place: str) -> Any:
+        """Parse the next value and move past it; return the reason if it is not valid."""
         depth, seen = 0, 0
         while True:
             try:
-                value, end = _DECODER.raw_decode(self.buffer, self.at)
+                value, end = _DECODER.raw_decode(self.buffer, self.position)
             except (ValueError, RecursionError) as error:
-                depth, end, closed = self._closed(depth, self.at + seen)
+                depth, end, closed = self._find_end(depth, self.position + seen)
                 if closed:
-                    self.at = end
-                    return Skipped(place, _reason(error))
-                seen = end - self.at
+                    self.position = end
+                    return Skipped(place, _explain_error(error))
+                seen = end - self.position
             else:
                 if end < len(self.buffer) or self._final:
-                    self.at = end
+                    self.position = end
                     return value
             if self._final:
-                self.at = len(self.buffer)
+                self.position = len(self.buffer)
                 return Skipped(place, "cut off or damaged, up to the end of the file")
-            if len(self.buffer) - self.at > LARGEST:
-                self.at += seen
-                self._pass_over(depth)
+            if len(self.buffer) - self.position > LARGEST:
+                self.position += seen
+                self._skip_value(depth)
                 return Skipped(place, _TOO_LARGE)
-            self._more()
+            self._read_more()
 
-    def _closed(self, depth: int, at: int) -> tuple[int, int, bool]:
-        """Go on from a place to where so many open brackets are closed, if that is in sight.
+    def _find_end(self, depth: int, position: int) -> tuple[int, int, bool]:
+        """Search the buffer for the end of a value with this many open brackets.
 
-        :returns: how many are open still, the place behind, and whether they are all closed.
+        :returns: the number of brackets still open, the position reached, and whether the value
+            has ended.
         """
-        while match := _SIGNS.search(self.buffer, at):
-            run, at = match[0], match.end()
+        while match := _SIGNS.search(self.buffer, position):
+            run, position = match[0], match.end()
             if run == '"':
-                at = _behind_string(self.buffer, at)
-                if at < 0:
+                position = _end_of_string(self.buffer, position)
+                if position < 0:
                     return depth, match.start(), False
             elif run[0] in "[{":
                 depth += len(run)
@@ -250,20 +251,20 @@ class _Text:
                 return 0, match.start() + max(depth, 1), True
         return depth, len(self.buffer), False
 
-    def _pass_over(self, depth: int) -> None:
-        """Go behind a value without keeping it; a string that is too large ends the reading."""
+    def _skip_value(self, depth: int) -> None:
+        """Move past a value without keeping it; a string that is too large ends the reading."""
         closed = False
-        while not closed and not self._final and len(self.buffer) - self.at <= LARGEST:
-            self._more()
-            depth, self.at, closed = self._closed(depth, self.at)
+        while not closed and not self._final and len(self.buffer) - self.position <= LARGEST:
+            self._read_more()
+            depth, self.position, closed = self._find_end(depth, self.position)
         if not closed:
-            self._final, self.at = True, len(self.buffer)
+            self._final, self.position = True, len(self.buffer)
 
 
-def _behind_string(text: str, at: int) -> int:
-    """Return the position after a string from inside of it; -1 if its end is not in sight."""
-    while match := _IN_STRING.search(text, at):
+def _end_of_string(text: str, position: int) -> int:
+    """Return the position after the string that contains a position; -1 without an end."""
+    while match := _IN_STRING.search(text, position):
         if match[0] == '"':
             return match.end()
-        at = match.end() + 1  # whatever is escaped
+        position = match.end() + 1  # skip the escaped character
     return -1

@@ -1,9 +1,9 @@
-"""The log of the ``llm`` command line: a SQLite file, opened read-only.
+"""Import the log of the ``llm`` command line: a SQLite file, opened read-only.
 
-Two generations of tables may lie side by side in one file. The older one has a row for a prompt
-and its response. The newer one has messages that are addressed by their content, each naming the
-one before it, so that conversations share their beginnings; a turn names the last message of its
-conversation at that time.
+A file may contain two generations of tables. The older one has a row for each prompt and its
+response. The newer one has content-addressed messages, each with the hash of the previous one, so
+that conversations share their beginnings; a turn names the last message of its conversation at
+that time.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ from typing import Any
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation, Message, ToolCall
 from reservoir_cli.transfer.importers.base import Record, Skipped
-from reservoir_cli.transfer.importers.coerce import call, moment, obj, objects, parsed, text
+from reservoir_cli.transfer.importers.coerce import call, moment, obj, objects, parse_json, text
 from reservoir_cli.transfer.importers.content_blocks import file_marker, thought
 from reservoir_cli.transfer.importers.conversation_identity import Thread
 from reservoir_cli.transfer.importers.foreign_databases import Database, read_database
@@ -23,14 +23,14 @@ from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.resume import Checkpoint, State
 from reservoir_cli.util.read_files import LARGEST
 
-#: The conversation of a row of the older tables.
-_TALK = "coalesce(conversation_id, id)"
-#: No prompt takes longer to be answered.
+#: SQL expression for the conversation of a row in the older tables.
+_CONVERSATION = "coalesce(conversation_id, id)"
+#: The longest time between a prompt and the end of its response.
 _OVERLAP = timedelta(days=1)
 _ROLES = ("user", "assistant", "system", "tool")
-#: One of them is in every log, whatever its generation.
+#: Every log has one of these tables.
 _TABLES = {"responses", "turns"}
-#: What is read of each table; older logs lack some of these columns.
+#: The columns to read of each table; older logs lack some of them.
 _COLUMNS = {
     "responses": "id conversation_id model datetime_utc system prompt response reasoning",
     "conversations": "id name",
@@ -57,30 +57,32 @@ class Llm:
     only_databases = False
 
     def detect(self, head: str) -> bool:
-        """Recognise no text: a SQLite file is known by its first bytes."""
+        """Return false: databases are recognised by their tables."""
         return False
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Message by message, by time.
+        """Yield the messages in order of time.
 
-        :raises ReservoirError: it is another program's database, or cannot be opened.
+        :raises ReservoirError: the file is another program's database, or cannot be opened.
         """
-        return read_database(file, _COLUMNS, lambda found: self._log(found, file.name).all())
+        return read_database(
+            file, _COLUMNS, lambda database: self._log(database, file.name).read_all()
+        )
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
-        """Yield what came in since, and once more the last day before it.
+        """Yield the messages since the checkpoint, and those of the day before it again.
 
-        A prompt has the time at which it was sent, and is written when it is answered.
+        A prompt has the time when it was sent, and is written when its response is complete.
 
-        :raises ReservoirError: it is another program's database, or cannot be opened.
+        :raises ReservoirError: the file is another program's database, or cannot be opened.
         """
 
         def read(database: Database) -> Iterator[Record | Skipped | Checkpoint]:
             log = self._log(database, file.name)
-            end = log.mark()
+            end = log.checkpoint_state()
             if start.state and start.state["first"] == end["first"]:
                 log.since = str(start.state["since"])
-            for item in log.all():
+            for item in log.read_all():
                 yield item
                 yield Checkpoint(state=start.state)
             yield Checkpoint(state=end, last=True)
@@ -98,45 +100,50 @@ class Llm:
                 )
             raise ReservoirError(
                 f"{name} is a database, but not a log of llm",
-                hint="llm logs path tells where that is",
+                hint="llm logs path prints the path of the log",
             )
-        reason = f"{name} is no log as llm writes it"
-        database.refuse_computed(reason, "llm logs path tells where llm keeps its own")
+        reason = f"{name} is not a log as llm writes it"
+        database.refuse_computed(reason, "llm logs path prints the path of llm's own log")
         return _Log(database)
 
 
 @dataclass
 class _Log:
-    """What is known of a log while it is read.
+    """A log while it is read.
 
-    :param borrowed: characters that fragments added to the message being read.
-    :param since: what is older was read before.
+    :param fragment_size: characters that fragments added to the message being read.
+    :param system_prompts: the last system prompt by conversation.
+    :param older_ids: ids of conversations with rows in the older tables.
+    :param seen_hashes: hashes of messages read in any conversation.
+    :param thread_hashes: hashes of messages read, by conversation.
+    :param row_ids: ids of rows by table and response.
+    :param since: ISO 8601; earlier messages were read before.
     """
 
     database: Database
-    borrowed: int = 0
+    fragment_size: int = 0
     threads: dict[str, Thread] = field(default_factory=dict)
-    said: dict[str, str] = field(default_factory=dict)
-    begun: set[str] = field(default_factory=set)
-    seen: set[str] = field(default_factory=set)
-    told: dict[str, set[str]] = field(default_factory=dict)
-    owned: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
+    system_prompts: dict[str, str] = field(default_factory=dict)
+    older_ids: set[str] = field(default_factory=set)
+    seen_hashes: set[str] = field(default_factory=set)
+    thread_hashes: dict[str, set[str]] = field(default_factory=dict)
+    row_ids: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
     since: str = ""
 
     @property
     def tables(self) -> set[str]:
         return self.database.tables
 
-    def _of_response(self, table: str, identity: str) -> list[dict[str, Any]]:
-        """Return the rows of a response from a table without an index on it."""
-        if table not in self.owned:
-            owned: dict[str, list[Any]] = {}
+    def _rows_of_response(self, table: str, identity: str) -> list[dict[str, Any]]:
+        """Return the rows of a response from a table that has no index on responses."""
+        if table not in self.row_ids:
+            row_ids: dict[str, list[Any]] = {}
             if table in self.tables:
                 query = f"SELECT response_id, id FROM [{table}] ORDER BY id"
                 for owner, number in self.database.connection.execute(query):
-                    owned.setdefault(owner, []).append(number)
-            self.owned[table] = owned
-        numbers = self.owned[table].get(identity, [])
+                    row_ids.setdefault(owner, []).append(number)
+            self.row_ids[table] = row_ids
+        numbers = self.row_ids[table].get(identity, [])
         return [self.database.one(table, "id", number) for number in numbers]
 
     def _thread(self, key: str, table: str, model: str | None) -> Thread:
@@ -145,17 +152,15 @@ class _Log:
             self.threads[key] = Thread("llm", Conversation(key, title, "llm", model))
         return self.threads[key]
 
-    # The older generation
-
-    def all(self) -> Iterator[Record | Skipped]:
-        """Yield the messages of both generations, by time."""
+    def read_all(self) -> Iterator[Record | Skipped]:
+        """Yield the messages of the older generation, then those of the newer one."""
         if "responses" in self.tables:
-            yield from self.responses()
+            yield from self.read_responses()
         if "turns" in self.tables:
-            yield from self.turns()
+            yield from self.read_turns()
 
-    def mark(self) -> State:
-        """Return from which time on to read when the log has grown, and how to know it again."""
+    def checkpoint_state(self) -> State:
+        """Return the state of a checkpoint: the log's first id, and the time to read on from."""
         first, newest = None, ""
         for table in sorted(_TABLES & self.tables):
             row = self.database.connection.execute(
@@ -163,34 +168,36 @@ class _Log:
             ).fetchone()
             first = first or text(self.database.one(table, "rowid", row[0]).get("id"))
             newest = max(newest, row[1] if isinstance(row[1], str) else "")
-        at = moment(newest)
-        return {"first": first, "since": (at - _OVERLAP).isoformat() if at else ""}
+        time = moment(newest)
+        return {"first": first, "since": (time - _OVERLAP).isoformat() if time else ""}
 
-    def _begun_before(self) -> Iterator[str]:
-        """Yield the conversations of the older tables."""
-        talks = f"SELECT DISTINCT {_TALK} FROM responses"
-        for (key,) in self.database.connection.execute(talks):
-            if known := text(key):
-                yield known
+    # The older generation
 
-    def responses(self) -> Iterator[Record | Skipped]:
-        """Prompts and responses, by time."""
+    def _older_conversations(self) -> Iterator[str]:
+        """Yield the ids of the conversations in the older tables."""
+        query = f"SELECT DISTINCT {_CONVERSATION} FROM responses"
+        for (key,) in self.database.connection.execute(query):
+            if conversation_id := text(key):
+                yield conversation_id
+
+    def read_responses(self) -> Iterator[Record | Skipped]:
+        """Yield the messages of the older tables, by time."""
         newer = "SELECT id FROM turns WHERE id NOT NULL" if "turns" in self.tables else ""
-        grown = ""
+        changed = ""
         if self.since and self.database.has("responses", "conversation_id"):
-            self.begun.update(self._begun_before())
-            # Whole conversations: what is said first may be known from an earlier row.
-            grown = (
-                f"AND {_TALK} IN (SELECT {_TALK} FROM responses "
+            self.older_ids.update(self._older_conversations())
+            # Read whole conversations: the system prompt may be in an earlier row.
+            changed = (
+                f"AND {_CONVERSATION} IN (SELECT {_CONVERSATION} FROM responses "
                 "WHERE datetime_utc IS NULL OR datetime_utc >= ?)"
             )
-        # Only numbers are sorted: a sort of whole rows could spill them into a file.
+        # Sort row ids only: a sort of whole rows could spill them into a temporary file.
         for (number,) in self.database.connection.execute(
             "SELECT rowid FROM responses "
-            f"WHERE coalesce(id, '') NOT IN ({newer}) {grown} ORDER BY datetime_utc, rowid",
-            [self.since] if grown else [],
+            f"WHERE coalesce(id, '') NOT IN ({newer}) {changed} ORDER BY datetime_utc, rowid",
+            [self.since] if changed else [],
         ):
-            self.borrowed = 0
+            self.fragment_size = 0
             response = self.database.one("responses", "rowid", number)
             place = f"response {number}"
             identity = text(response.get("id"))
@@ -203,82 +210,82 @@ class _Log:
                 text(response.get("model")),
             )
             try:
-                told = list(self._told(response, identity, thread))
+                messages = list(self._row_messages(response, identity, thread))
             except ValueError as error:
                 yield Skipped(place, str(error))
                 continue
             if thread.conversation:
-                self.begun.add(thread.conversation.id)
-            for part, message in told:
+                self.older_ids.add(thread.conversation.id)
+            for part, message in messages:
                 yield thread.record(message, f"{identity}:{part}")
 
-    def _told(
+    def _row_messages(
         self, response: dict[str, Any], identity: str, thread: Thread
     ) -> Iterator[tuple[str, Message]]:
-        """Return what a row says: results of earlier calls, the prompt, and the response."""
-        at = moment(response.get("datetime_utc"))
-        system = self._with_fragments("system_fragments", identity, response.get("system"))
-        key = thread.conversation.id if thread.conversation else identity
+        """Yield the messages of a row, with the last part of their ids."""
+        time = moment(response.get("datetime_utc"))
+        system = self._add_fragments("system_fragments", identity, response.get("system"))
+        conversation_id = thread.conversation.id if thread.conversation else identity
         # Each row repeats the system prompt of its conversation.
-        if system.strip() and self.said.get(key) != system:
-            self.said[key] = system
-            yield "system", Message("system", system, at)
-        prompt = self._with_fragments("prompt_fragments", identity, response.get("prompt"))
-        attached = self.database.rows("prompt_attachments", "response_id", identity, "order")
-        markers = [self._marker(each.get("attachment_id")) for each in attached]
-        results = self._of_response("tool_results", identity)
-        for each in results:
-            # What tools show is attached to the empty prompt that brings their results.
-            shown = markers if each is results[-1] and not prompt.strip() else []
-            yield f"result {each['id']}", _answer(each, at, shown)
+        if system.strip() and self.system_prompts.get(conversation_id) != system:
+            self.system_prompts[conversation_id] = system
+            yield "system", Message("system", system, time)
+        prompt = self._add_fragments("prompt_fragments", identity, response.get("prompt"))
+        attachments = self.database.rows("prompt_attachments", "response_id", identity, "order")
+        markers = [self._marker(row.get("attachment_id")) for row in attachments]
+        results = self._rows_of_response("tool_results", identity)
+        for row in results:
+            # Attachments that tools return belong to the empty prompt with their results.
+            returned = markers if row is results[-1] and not prompt.strip() else []
+            yield f"result {row['id']}", _tool_result(row, time, returned)
         if prompt.strip() or not results:
             prompt = "\n".join([*markers, *filter(str.strip, [prompt])])
         if prompt.strip():
-            yield "prompt", Message("user", prompt, at)
+            yield "prompt", Message("user", prompt, time)
         reply, calls = _string(response.get("response")), self._calls(identity)
         if reply.strip() or calls:
-            yield "response", Message("assistant", reply, at, tool_calls=calls)
+            yield "response", Message("assistant", reply, time, tool_calls=calls)
         if thinking := _string(response.get("reasoning")).strip():
-            yield "thinking", thought(thinking, at)
+            yield "thinking", thought(thinking, time)
 
     def _calls(self, identity: str) -> tuple[ToolCall, ...]:
         return tuple(
-            call(each.get("tool_call_id"), each.get("name"), each.get("arguments"))
-            for each in self._of_response("tool_calls", identity)
+            call(row.get("tool_call_id"), row.get("name"), row.get("arguments"))
+            for row in self._rows_of_response("tool_calls", identity)
         )
 
-    def _with_fragments(self, table: str, identity: str, prompt: Any) -> str:
-        """Return a prompt after the texts that were given with it."""
-        given = [
-            self._fragment(each.get("fragment_id"))
-            for each in self.database.rows(table, "response_id", identity, "order")
+    def _add_fragments(self, table: str, identity: str, prompt: Any) -> str:
+        """Return a prompt, preceded by its fragments."""
+        texts = [
+            self._fragment(row.get("fragment_id"))
+            for row in self.database.rows(table, "response_id", identity, "order")
         ]
-        return "\n".join([*given, *filter(None, [_string(prompt)])])
+        return "\n".join([*texts, *filter(None, [_string(prompt)])])
 
     def _fragment(self, identity: Any) -> str:
         """Return the text of a fragment.
 
-        :raises ValueError: the message that borrows it grows too large.
+        :raises ValueError: the message with the fragment is too large.
         """
         content = _string(self.database.one("fragments", "id", identity).get("content"))
-        self.borrowed += len(content)
-        if self.borrowed > LARGEST:
+        self.fragment_size += len(content)
+        if self.fragment_size > LARGEST:
             raise ValueError(f"larger than {LARGEST >> 20} MB")
         return content
 
     def _marker(self, identity: Any) -> str:
-        """Describe an attachment as ``[image]``, ``[audio]`` or ``[file NAME]``; do not read it."""
-        about = self.database.one("attachments", "id", identity)
-        kind = (text(about.get("type")) or "").split("/")[0]
-        where = text(about.get("path")) or text(about.get("url"))
+        """Return a marker of an attachment: ``[image]``, ``[audio]`` or ``[file NAME]``."""
+        attachment = self.database.one("attachments", "id", identity)
+        kind = (text(attachment.get("type")) or "").split("/")[0]
+        location = text(attachment.get("path")) or text(attachment.get("url"))
         if kind in ("image", "audio", "video"):
             return f"[{kind}]"
-        return file_marker(where.replace("\\", "/").rsplit("/", 1)[-1] if where else None)
+        return file_marker(location.replace("\\", "/").rsplit("/", 1)[-1] if location else None)
 
     # The newer generation
 
-    def turns(self) -> Iterator[Record | Skipped]:
-        """Messages in the order in which turns first reach them; that turn's time is theirs."""
+    def read_turns(self) -> Iterator[Record | Skipped]:
+        """Yield the messages of the newer tables, each with the time of its first turn."""
         query = "SELECT rowid FROM turns ORDER BY datetime_utc, id"
         for number, (row,) in enumerate(self.database.connection.execute(query), 1):
             turn = self.database.one("turns", "rowid", row)
@@ -287,69 +294,72 @@ class _Log:
             if key is None:
                 yield Skipped(place, "no id")
                 continue
-            model, at = text(turn.get("model")), moment(turn.get("datetime_utc"))
+            model, time = text(turn.get("model")), moment(turn.get("datetime_utc"))
             thread = self._thread(key, "threads", model)
-            news = self._news(key, turn.get("tip_message_hash"))
-            if str(turn.get("datetime_utc") or "~") < self.since:  # it was read before
+            new_rows = self._new_rows(key, turn.get("tip_message_hash"))
+            if str(turn.get("datetime_utc") or "~") < self.since:  # imported before
                 continue
-            for reached, shown in self._folded(news):
-                self.borrowed = 0
+            for message_row, markers in self._attach_markers(new_rows):
+                self.fragment_size = 0
                 try:
-                    made = self._messages(reached, at, shown)
+                    messages = self._convert_row(message_row, time, markers)
                 except ValueError as error:
-                    yield Skipped(f"{place}, message {reached['hash']}", str(error))
+                    yield Skipped(f"{place}, message {message_row['hash']}", str(error))
                     continue
-                for part, message in enumerate(made, 1):
-                    own = f"{key}:{reached['hash']}"
-                    yield thread.record(message, own if part == 1 else f"{own}#{part}")
+                for part, message in enumerate(messages, 1):
+                    source_id = f"{key}:{message_row['hash']}"
+                    yield thread.record(message, source_id if part == 1 else f"{source_id}#{part}")
 
-    def _news(self, key: str, tip: Any) -> list[dict[str, Any]]:
+    def _new_rows(self, key: str, tip: Any) -> list[dict[str, Any]]:
         """Return the messages that a turn adds to its conversation, oldest first.
 
-        Threads share the messages they begin with. What was told in another one is not told
-        again, but for a question that is answered here once more; nor is what the older tables
-        tell of a conversation that goes on in a thread.
+        Conversations share their first messages. Messages of another conversation are not repeated,
+        except a question that is answered here again. Neither are those that the older tables have
+        of the same conversation.
         """
-        told = self.told.setdefault(key, set())
-        begun = not told and key in self.begun
+        conversation_hashes = self.thread_hashes.setdefault(key, set())
+        is_known = not conversation_hashes and key in self.older_ids
         chain: list[dict[str, Any]] = []
-        asked = False
-        while isinstance(tip, str) and tip not in told:
+        has_question = False
+        while isinstance(tip, str) and tip not in conversation_hashes:
             row = self.database.one("messages", "hash", tip)
-            known = begun or tip in self.seen
-            if not row or (asked and known and row.get("role") != "system"):
+            is_repeated = is_known or tip in self.seen_hashes
+            if not row or (has_question and is_repeated and row.get("role") != "system"):
                 break
-            told.add(tip)
-            self.seen.add(tip)
+            conversation_hashes.add(tip)
+            self.seen_hashes.add(tip)
             chain.append(row)
-            asked = asked or (row.get("role") == "user" and not self._shown(row))
+            has_question = has_question or (
+                row.get("role") == "user" and not self._attachment_markers(row)
+            )
             tip = row.get("parent_hash")
         return chain[::-1]
 
-    def _folded(
+    def _attach_markers(
         self, chain: list[dict[str, Any]]
     ) -> Iterator[tuple[dict[str, Any], Sequence[str]]]:
-        """Messages, and to the results of tools what these tools show."""
+        """Yield messages with the markers of the attachments that follow a tool's results."""
         for row, following in pairwise([*chain, {}]):
-            if not self._shown(row):
-                yield row, self._shown(following)
+            if not self._attachment_markers(row):
+                yield row, self._attachment_markers(following)
 
-    def _shown(self, row: dict[str, Any]) -> list[str]:
-        """Markers of what a tool shows, where a user's message is nothing but that."""
+    def _attachment_markers(self, row: dict[str, Any]) -> list[str]:
+        """Return markers of a tool's attachments, if a user message has nothing else."""
         before = self.database.one("messages", "hash", row.get("parent_hash"))
         if row.get("role") != "user" or before.get("role") != "tool":
             return []
         parts = self.database.rows("parts", "message_hash", row["hash"], "position")
         if any(part.get("type") != "attachment" for part in parts):
             return []
-        return [self._marker(_attached(_payload(part.get("payload")))) for part in parts]
+        return [self._marker(_attachment_id(_payload(part.get("payload")))) for part in parts]
 
-    def _messages(
-        self, row: dict[str, Any], at: datetime | None, shown: Sequence[str]
+    def _convert_row(
+        self, row: dict[str, Any], time: datetime | None, markers: Sequence[str]
     ) -> list[Message]:
-        """Return what a message says, with the results of calls beside a user's words.
+        """Convert a row into messages: the results of calls, the text, and the thinking.
 
-        :param shown: markers of what the tools show.
+        :param markers: of attachments to add to the last result.
+        :raises ValueError: the row cannot be read.
         """
         role = row.get("role")
         if role not in _ROLES:
@@ -362,53 +372,56 @@ class _Log:
                     thoughts.append(self._text(part, payload))
                 case "tool_call":
                     name = payload.get("name") or part.get("tool_name")
-                    made = call(payload.get("tool_call_id"), name, payload.get("arguments"))
-                    calls.append(made)
+                    tool_call = call(payload.get("tool_call_id"), name, payload.get("arguments"))
+                    calls.append(tool_call)
                 case "tool_result":
                     results.append({"name": part.get("tool_name"), **payload})
                 case "attachment":
-                    texts.append(self._marker(_attached(payload)))
+                    texts.append(self._marker(_attachment_id(payload)))
                 case _:
                     texts.append(self._text(part, payload))
-        said = "\n".join(filter(None, texts))
-        spoken = [Message(str(role), said, at, tool_calls=tuple(calls))]
-        thinking = "\n".join(filter(str.strip, thoughts))
-        return [
-            *(_answer(each, at, shown if each is results[-1] else ()) for each in results),
-            *(spoken if said.strip() or calls else []),
-            *([thought(thinking, at)] if thinking else []),
+        content = "\n".join(filter(None, texts))
+        messages = [
+            _tool_result(result, time, markers if result is results[-1] else ())
+            for result in results
         ]
+        if content.strip() or calls:
+            messages.append(Message(str(role), content, time, tool_calls=tuple(calls)))
+        if thinking := "\n".join(filter(str.strip, thoughts)):
+            messages.append(thought(thinking, time))
+        return messages
 
     def _text(self, part: dict[str, Any], payload: dict[str, Any]) -> str:
-        """Return a part's text, with the fragments it refers to in their place."""
-        own = part.get("text")
-        if isinstance(own, str):
-            return own
+        """Return a part's text, including the fragments it refers to."""
+        content = part.get("text")
+        if isinstance(content, str):
+            return content
         if isinstance(payload.get("text"), str):
             return str(payload["text"])
         pieces: Iterable[dict[str, Any]] = objects(payload.get("text_ref"))
         return "".join(
-            _string(each.get("literal")) or self._fragment(each.get("fragment")) for each in pieces
+            _string(piece.get("literal")) or self._fragment(piece.get("fragment"))
+            for piece in pieces
         )
 
 
 def _payload(value: Any) -> dict[str, Any]:
-    return obj(parsed(value))
+    return obj(parse_json(value))
 
 
-def _attached(payload: dict[str, Any]) -> Any:
-    """Return the id of the attachment that a part stands for."""
+def _attachment_id(payload: dict[str, Any]) -> Any:
+    """Return the id of a part's attachment."""
     return obj(payload.get("attachment")).get("id")
 
 
-def _answer(about: dict[str, Any], at: datetime | None, shown: Sequence[str]) -> Message:
+def _tool_result(row: dict[str, Any], time: datetime | None, markers: Sequence[str]) -> Message:
     """Return the result of a tool call.
 
-    :param shown: markers of what the tool shows.
+    :param markers: of the tool's attachments.
     """
-    answered, name = text(about.get("tool_call_id")), text(about.get("name"))
-    said = "\n".join([*filter(None, [_string(about.get("output"))]), *shown])
-    return Message("tool", said, at, name=name, tool_call_id=answered)
+    call_id, name = text(row.get("tool_call_id")), text(row.get("name"))
+    content = "\n".join([*filter(None, [_string(row.get("output"))]), *markers])
+    return Message("tool", content, time, name=name, tool_call_id=call_id)
 
 
 def _string(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Conversations of LM Studio: a file each, whose messages keep all versions of themselves."""
+"""Import conversations of LM Studio: a file each, with all versions of each message."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.coerce import moment_ms, obj, objects, text
-from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, source_ids
+from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, assign_ids
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
 
@@ -25,28 +25,28 @@ class LmStudio:
     instance = "lm-studio"
 
     def detect(self, head: str) -> bool:
-        """Return whether messages have versions, one of which is selected."""
+        """Recognise messages with versions, one of which is selected."""
         return is_json(head) and has_key(head, "versions") and has_key(head, "currentlySelected")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Message by message, each in the version that is selected."""
-        for found in entries(file):
-            if isinstance(found, Skipped):
-                yield found
+        """Yield the messages in order, each in its selected version."""
+        for entry in entries(file):
+            if isinstance(entry, Skipped):
+                yield entry
                 continue
-            place, value = found
+            place, value = entry
             listed = value.get("messages")
             if not isinstance(listed, list):
                 yield Skipped(place, "no list of messages")
                 continue
-            talk = _Talk(file.stem, value)
-            yield from talk.system()
+            conversation = _ConversationReader(file.stem, value)
+            yield from conversation.system_prompt()
             for number, message in enumerate(listed, 1):
-                yield from talk.read(f"{place}, message {number}", message)
+                yield from conversation.read(f"{place}, message {number}", message)
 
 
 @dataclass
-class _Talk:
+class _ConversationReader:
     """A conversation while it is read."""
 
     stem: str
@@ -54,18 +54,17 @@ class _Talk:
     identities: SourceIds = field(default_factory=SourceIds)
 
     def __post_init__(self) -> None:
-        began = self.about.get("createdAt")
-        self.time = moment_ms(began)
-        # The file is named after the same millisecond, until somebody renames it.
+        self.time = moment_ms(self.about.get("createdAt"))
+        # The file has the same name until the user renames it.
         self.identity = str(int(self.time.timestamp() * 1000)) if self.time else self.stem
-        used = obj(self.about.get("lastUsedModel"))
-        model = text(used.get("identifier")) or text(used.get("indexedModelIdentifier"))
+        last_model = obj(self.about.get("lastUsedModel"))
+        model = text(last_model.get("identifier")) or text(last_model.get("indexedModelIdentifier"))
         title = text(self.about.get("name"))
-        known = Conversation(self.identity, title, LmStudio.name, model)
-        self.thread = Thread(LmStudio.name, known)
+        conversation = Conversation(self.identity, title, LmStudio.name, model)
+        self.thread = Thread(LmStudio.name, conversation)
         self.identities.follow("", self.identity)
 
-    def system(self) -> Iterator[Record]:
+    def system_prompt(self) -> Iterator[Record]:
         """Yield the system prompt of the conversation."""
         if prompt := text(self.about.get("systemPrompt")):
             yield self.thread.record(
@@ -73,40 +72,40 @@ class _Talk:
             )
 
     def read(self, place: str, value: Any) -> Iterator[Record | Skipped]:
-        """Yield what the selected version of a message says.
+        """Yield the selected version of a message.
 
-        A reply is known by its first step, so that it keeps its identity while it grows; what has
-        no steps is known by what it follows.
+        The id of a reply is that of its first step, so that it stays the same while the reply
+        grows; other ids depend on the previous message.
         """
         try:
-            version = _selected(value)
+            version = _selected_version(value)
             role, steps = version.get("role"), _steps(version)
             if role not in ("user", "assistant", "system"):
                 raise ValueError("unknown role")
-            step = next((said for s in steps if (said := text(s.get("stepIdentifier")))), None)
-            own = step and f"{self.identity}:{step}"
-            told = [part for each in steps for part in _parts(each, own or self.identity)]
-            made = content_blocks.messages(role, told, self._began(step))
+            first = next((name for s in steps if (name := text(s.get("stepIdentifier")))), None)
+            first_id = first and f"{self.identity}:{first}"
+            blocks = [part for step in steps for part in _parts(step, first_id or self.identity)]
+            messages = content_blocks.messages(role, blocks, self._step_time(first))
         except ValueError as error:
             yield Skipped(place, str(error))
             return
-        if own is None:
-            for message in made:
+        if first_id is None:
+            for message in messages:
                 yield self.thread.record(message, self.identities.new("", message))
             return
-        self.identities.follow("", own)
-        for source_id, message in source_ids(own, made):
+        self.identities.follow("", first_id)
+        for source_id, message in assign_ids(first_id, messages):
             yield self.thread.record(message, source_id)
 
-    def _began(self, step: str | None) -> datetime | None:
-        """Return the time of a step; without one, that of what was said before."""
+    def _step_time(self, step: str | None) -> datetime | None:
+        """Return the time of a step; without one, the time of the previous message."""
         if step and (match := _STEP_TIME.match(step)):
             self.time = moment_ms(int(match[1])) or self.time
         return self.time
 
 
-def _selected(value: Any) -> dict[str, Any]:
-    """Return the version of a message that is selected; the last one if none is.
+def _selected_version(value: Any) -> dict[str, Any]:
+    """Return the selected version of a message; the last one if none is selected.
 
     :raises ValueError: there is no version.
     """
@@ -122,35 +121,35 @@ def _selected(value: Any) -> dict[str, Any]:
 
 
 def _steps(version: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the steps of a version; one without steps is its own only step."""
+    """Return the steps of a version; a version without steps is the only step."""
     if version.get("type") == "multiStep" or "steps" in version:
         return [step for step in objects(version.get("steps")) if step.get("content") is not None]
     return [version]
 
 
-def _parts(step: dict[str, Any], own: str) -> Iterator[Any]:
-    """Yield the content of a step as blocks of Anthropic's.
+def _parts(step: dict[str, Any], prefix: str) -> Iterator[Any]:
+    """Yield the content of a step as Anthropic content blocks.
 
-    :param own: what to name calls after that have a number only.
+    :param prefix: of the ids of calls that only have a number.
     """
     content = step.get("content")
-    thinks = obj(step.get("style")).get("type") == "thinking"
+    is_thinking = obj(step.get("style")).get("type") == "thinking"
     for part in content if isinstance(content, list) else [content]:
-        about = obj(part)
-        identity = text(about.get("toolCallRequestId")) or f"{own}/{about.get('callId')}"
-        match about.get("type"):
+        fields = obj(part)
+        identity = text(fields.get("toolCallRequestId")) or f"{prefix}/{fields.get('callId')}"
+        match fields.get("type"):
             case "toolCallRequest":
-                arguments = about.get("parameters", about.get("arguments"))
-                name = about.get("name")
+                arguments = fields.get("parameters", fields.get("arguments"))
+                name = fields.get("name")
                 yield {"type": "tool_use", "id": identity, "name": name, "input": arguments}
             case "toolCallResult":
-                said = about.get("content")
-                yield {"type": "tool_result", "tool_use_id": identity, "content": said}
-            case "text" if about.get("isStructural") is True:
+                result = fields.get("content")
+                yield {"type": "tool_result", "tool_use_id": identity, "content": result}
+            case "text" if fields.get("isStructural") is True:
                 continue
-            case "text" if thinks:
-                yield {"type": "thinking", "thinking": about.get("text")}
-            case "file" if about.get("fileType") == "image":
+            case "text" if is_thinking:
+                yield {"type": "thinking", "thinking": fields.get("text")}
+            case "file" if fields.get("fileType") == "image":
                 yield {"type": "image"}
             case _:
                 yield part

@@ -1,21 +1,21 @@
-"""Conversations whose messages form a tree, of which the branch last seen is read."""
+"""Find the current branch of a conversation whose messages form a tree."""
 
 from collections.abc import Callable
 from typing import Any
 
 from reservoir_cli.transfer.importers.coerce import objects, text
 
-#: Tells when a node was written.
+#: Returns when a node was written, in seconds since 1970.
 Time = Callable[[dict[str, Any]], float]
 
 
-def branch_to(
+def find_branch(
     nodes: dict[str, Any], current: Any, parent_key: str, time: Time
 ) -> list[dict[str, Any]]:
-    """Return the nodes from the root to the current one. Children are not followed: they fork.
+    """Return the nodes from the root to the current one, following the links to parents.
 
-    :param current: the id of a node; without one, the branch ends with the newest leaf.
-    :param parent_key: where a node names its parent.
+    :param current: the id of a node; without one, the branch ends at the newest leaf.
+    :param parent_key: the key of a node with its parent's id.
     """
     if not isinstance(current, str) or not isinstance(nodes.get(current), dict):
         current = _newest_leaf(nodes, parent_key, time)
@@ -32,7 +32,7 @@ def branch_to(
 
 
 def _newest_leaf(nodes: dict[str, Any], parent_key: str, time: Time) -> str | None:
-    """Return the leaf with the latest time: where to go back from if nothing says so."""
+    """Return the id of the leaf with the latest time."""
     parents = {
         node[parent_key] for node in objects(list(nodes.values())) if text(node.get(parent_key))
     }

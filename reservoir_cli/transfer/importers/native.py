@@ -1,4 +1,4 @@
-"""Reservoir's own export: rows with partition, instance and source, one a line or in an array."""
+"""Import Reservoir's own export: rows with partition, instance and source."""
 
 import json
 import math
@@ -25,41 +25,43 @@ from reservoir_cli.transfer.importers.conversation_identity import SourceIds
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
 
-#: Fields that only our rows have; names of other fields are those of OpenAI's messages, too.
-_OWN = frozenset({"conversation_id", "trace_id", "source_id"})
+#: Fields that only our rows have; OpenAI's messages have the others, too.
+_OWN_IDS = frozenset({"conversation_id", "trace_id", "source_id"})
 
 _Thread = tuple[str | None, str | None, str | None]
 
 
 class Native:
-    """Reads what ``reservoir view --json`` and ``reservoir export`` write."""
+    """Reads the output of ``reservoir view --json`` and ``reservoir export``."""
 
     name = "reservoir"
     instance = None
 
     def detect(self, head: str) -> bool:
-        """Its rows name a partition and a role; written by hand, at least a conversation."""
+        """Recognise rows with a partition and a role, or at least one of our own ids."""
         if not is_json(head):
             return False
         return (has_key(head, "partition") and has_key(head, "role")) or _is_row(head)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Each row keeps its place, its time and its identity; one without gets its own."""
+        """Yield the rows with their scope, time and ids; missing ids are generated."""
         identities = SourceIds()
-        told: dict[_Thread, Conversation] = {}
+        conversations: dict[_Thread, Conversation] = {}
         traces: dict[_Thread, str] = {}
-        for found in entries(file):
-            if isinstance(found, Skipped):
-                yield found
+        for entry in entries(file):
+            if isinstance(entry, Skipped):
+                yield entry
                 continue
-            place, value = found
+            place, value = entry
             listed = value.get("messages")
             for number, row in enumerate(listed if isinstance(listed, list) else [value], 1):
                 try:
-                    yield _of_thread(_traced(_identified(_record(row), identities), traces), told)
+                    record = _set_trace(_set_id(_read_row(row), identities), traces)
+                    yield _set_conversation(record, conversations)
                 except (ValueError, TypeError, OverflowError) as error:
                     where = f"{place}, message {number}" if isinstance(listed, list) else place
-                    reason = str(error) if type(error) is ValueError else "a value of a wrong type"
+                    known = type(error) is ValueError
+                    reason = str(error) if known else "a value of the wrong type"
                     yield Skipped(where, reason)
 
 
@@ -71,11 +73,11 @@ def _is_row(head: str) -> bool:
         return False
     if not isinstance(first, dict) or not isinstance(first.get("content"), str):
         return False
-    return first.get("role") in list(Role) and not _OWN.isdisjoint(first)
+    return first.get("role") in list(Role) and not _OWN_IDS.isdisjoint(first)
 
 
-def _traced(record: Record, traces: dict[_Thread, str]) -> Record:
-    """Give rows of a conversation without traces one from each question to the next."""
+def _set_trace(record: Record, traces: dict[_Thread, str]) -> Record:
+    """Set the trace of a row without one: a new trace for each question of a conversation."""
     message, thread = record.message, _thread(record)
     if message.trace_id is not None or message.conversation_id is None:
         return record
@@ -88,19 +90,22 @@ def _thread(record: Record) -> _Thread:
     return record.partition, record.instance, record.message.conversation_id
 
 
-def _of_thread(record: Record, told: dict[_Thread, Conversation]) -> Record:
-    """Give each row its conversation: only the first names it, and may not be imported."""
+def _set_conversation(record: Record, conversations: dict[_Thread, Conversation]) -> Record:
+    """Set the metadata of a row's conversation, which only the first row carries.
+
+    The first row itself may not be imported.
+    """
     thread = _thread(record)
     if record.conversation is not None:
-        told[thread] = record.conversation
+        conversations[thread] = record.conversation
     message, about = record.message, record.conversation
     if about and message.role == Role.USER and about.title == title_of(message.content):
-        # It was made from this question, and would outlive it if that were forgotten.
-        told[thread] = replace(about, title=None)
-    return replace(record, conversation=told.get(thread))
+        # The title was derived from this question, and would outlive a forgotten question.
+        conversations[thread] = replace(about, title=None)
+    return replace(record, conversation=conversations.get(thread))
 
 
-def _identified(record: Record, identities: SourceIds) -> Record:
+def _set_id(record: Record, identities: SourceIds) -> Record:
     message, thread = record.message, _thread(record)
     if message.source_id is not None:
         identities.follow(thread, message.source_id)
@@ -108,7 +113,7 @@ def _identified(record: Record, identities: SourceIds) -> Record:
     return replace(record, message=replace(message, source_id=identities.new(thread, message)))
 
 
-def _record(row: Any) -> Record:
+def _read_row(row: Any) -> Record:
     if not isinstance(row, dict):
         raise ValueError("not a message")
     role, content = row.get("role"), row.get("content")
@@ -117,9 +122,9 @@ def _record(row: Any) -> Record:
     calls = row.get("tool_calls") or []
     if not isinstance(calls, list):
         raise ValueError("tool_calls is not a list of calls")
-    # What was stored once may come back, even if it says nothing.
-    kept = calls or role == Role.TOOL or row.get("source_id")
-    if not isinstance(content, str) or not (content.strip() or kept):
+    # A message that was stored before may be empty.
+    may_be_empty = calls or role == Role.TOOL or row.get("source_id")
+    if not isinstance(content, str) or not (content.strip() or may_be_empty):
         raise ValueError("no content")
     message = Message(
         str(role),
@@ -127,7 +132,7 @@ def _record(row: Any) -> Record:
         created_at=_time(row.get("created_at", row.get("timestamp"))),
         trace_id=_text(row, "trace_id"),
         name=_text(row, "name"),
-        tool_calls=tuple(call_from_dict(each) for each in calls),
+        tool_calls=tuple(call_from_dict(item) for item in calls),
         tool_call_id=_text(row, "tool_call_id"),
         source=_text(row, "source") or Native.name,
         source_id=_text(row, "source_id"),
@@ -137,42 +142,43 @@ def _record(row: Any) -> Record:
     )
     return Record(
         message,
-        _place(row, "partition"),
-        _place(row, "instance"),
+        _scope_name(row, "partition"),
+        _scope_name(row, "instance"),
         _conversation(row),
         _vectors(row, len(plain_text(message))),
     )
 
 
 def _conversation(row: dict[str, Any]) -> Conversation | None:
-    about, number = row.get("conversation"), _text(row, "conversation_id")
-    if not isinstance(about, dict) or not number:
+    fields, conversation_id = row.get("conversation"), _text(row, "conversation_id")
+    if not isinstance(fields, dict) or not conversation_id:
         return None
     return Conversation(
-        number, *(_text(about, name) for name in ("title", "source", "model", "project", "branch"))
+        conversation_id,
+        *(_text(fields, name) for name in ("title", "source", "model", "project", "branch")),
     )
 
 
 def _vectors(row: dict[str, Any], length: int) -> Vectors | None:
-    """Return the vectors of a row if they are usable; else it is embedded again.
+    """Return the vectors of a row; ``None`` if they are invalid.
 
-    :param length: characters of the message.
+    :param length: the number of characters of the message.
     """
-    model, listed = row.get("embedding_model"), row.get("passages")
-    number = model.get("id") if isinstance(model, dict) else None
-    if not isinstance(number, str):
+    model, items = row.get("embedding_model"), row.get("passages")
+    model_id = model.get("id") if isinstance(model, dict) else None
+    if not isinstance(model_id, str):
         return None
-    if not isinstance(listed, list):
-        listed = [{"start": 0, "end": length, "embedding": row.get("embedding")}]
+    if not isinstance(items, list):
+        items = [{"start": 0, "end": length, "embedding": row.get("embedding")}]
     passages = []
-    for each in listed:
-        start, end, vector = (obj(each).get(key) for key in ("start", "end", "embedding"))
+    for passage in items:
+        start, end, vector = (obj(passage).get(key) for key in ("start", "end", "embedding"))
         if not (type(start) is type(end) is int and 0 <= start < end <= length):
             return None
         if not isinstance(vector, list) or not all(type(part) is float for part in vector):
             return None
         passages.append((start, end, tuple(vector)))
-    return Vectors(number, tuple(passages)) if passages else None
+    return Vectors(model_id, tuple(passages)) if passages else None
 
 
 def _tags(row: dict[str, Any]) -> tuple[str, ...]:
@@ -191,8 +197,8 @@ def _text(row: dict[str, Any], key: str) -> str | None:
     return clean_text(value) or None
 
 
-def _place(row: dict[str, Any], key: str) -> str | None:
-    """Return the name of a partition or instance; a blank one is none."""
+def _scope_name(row: dict[str, Any], key: str) -> str | None:
+    """Return the name of a partition or instance; ``None`` if it is blank."""
     name = _text(row, key)
     return name if name and name.strip() else None
 
@@ -200,7 +206,9 @@ def _place(row: dict[str, Any], key: str) -> str | None:
 def _time(value: Any) -> datetime | None:
     """Parse a time in ISO 8601 (UTC without a zone), or a number since 1970, in UTC.
 
-    Our own numbers are milliseconds; smaller ones that people write are seconds.
+    Our own numbers are milliseconds; smaller numbers, written by hand, are seconds.
+
+    :raises ValueError: the value is not a time, or is before 1970.
     """
     if value is None:
         return None
@@ -211,7 +219,7 @@ def _time(value: Any) -> datetime | None:
             moment = datetime.fromisoformat(value)
         except (TypeError, ValueError):
             raise ValueError("created_at is not a time") from None
-        # In UTC at once: a zone can carry the last day of the year 9999 into the next.
+        # Convert to UTC here: the last day of the year 9999 may overflow in another zone.
         moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     if moment.year < 1970:
         raise ValueError("created_at is before 1970")

@@ -1,4 +1,4 @@
-"""Chats of Open WebUI: its database, or the JSON that it exports."""
+"""Import chats of Open WebUI from its database or its JSON export."""
 
 import html
 import json
@@ -10,19 +10,19 @@ from typing import Any
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.base import SQLITE, Record, Skipped, has_key, is_json
-from reservoir_cli.transfer.importers.coerce import moment, obj, objects, text, with_neighbours
+from reservoir_cli.transfer.importers.coerce import fill_gaps, moment, obj, objects, text
 from reservoir_cli.transfer.importers.content_blocks import content_text, file_marker
-from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, source_ids
+from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, assign_ids
 from reservoir_cli.transfer.importers.foreign_databases import Database, read_database
 from reservoir_cli.transfer.importers.input_files import File
-from reservoir_cli.transfer.importers.json_stream import read_each
-from reservoir_cli.transfer.importers.message_trees import branch_to
+from reservoir_cli.transfer.importers.json_stream import read_entries
+from reservoir_cli.transfer.importers.message_trees import find_branch
 
 _COLUMNS = {"chat": "id title chat created_at updated_at meta"}
 _ROLES = ("user", "assistant", "system")
-#: The title of a chat that has none yet.
+#: The title of a chat without a title.
 _UNTITLED = "New Chat"
-#: How thinking and the calls of tools are written into the text of a reply.
+#: The beginning of thinking or a tool call within the text of a reply.
 _DETAILS = re.compile(r'<details\s+type="(reasoning|tool_calls|code_interpreter)"([^>]*)>')
 _END = "</details>"
 _SUMMARY = re.compile(r"\s*<summary>[^<]*</summary>")
@@ -31,40 +31,40 @@ _QUOTE = re.compile(r"^> ?", re.M)
 
 
 class OpenWebUI:
-    """Reads ``webui.db``, and exports of it."""
+    """Reads ``webui.db`` and exports."""
 
     name = "open-webui"
     instance = "open-webui"
 
     def detect(self, head: str) -> bool:
-        """Return whether a chat has a history, in which messages name their children."""
+        """Recognise a chat with a history in which messages name their children."""
         tree = has_key(head, "childrenIds", "currentId")
         return is_json(head) and has_key(head, "history") and tree
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Chat by chat, each from its first message to its current one."""
+        """Yield each chat from its first message to its current one."""
         if file.head().startswith(SQLITE):
-            return read_database(file, _COLUMNS, _chats)
-        return read_each(file, _chat)
+            return read_database(file, _COLUMNS, _read_chats)
+        return read_entries(file, _read_chat)
 
 
-def _chats(database: Database) -> Iterator[Record | Skipped]:
+def _read_chats(database: Database) -> Iterator[Record | Skipped]:
     database.refuse_computed("not a database as Open WebUI writes it")
     for (number,) in database.connection.execute("SELECT rowid FROM chat ORDER BY created_at, id"):
         row = database.one("chat", "rowid", number)
-        if obj(_json(row.get("meta"))).get("internal") is not True:
-            yield from _chat(f"chat {number}", row | {"chat": _json(row.get("chat"))})
+        if obj(_parse_json(row.get("meta"))).get("internal") is not True:
+            yield from _read_chat(f"chat {number}", row | {"chat": _parse_json(row.get("chat"))})
 
 
-def _json(value: Any) -> Any:
-    """Return what JSON says; text that is none as it is."""
+def _parse_json(value: Any) -> Any:
+    """Parse a JSON text; return anything else unchanged."""
     try:
         return json.loads(value) if isinstance(value, str | bytes) else value
     except (ValueError, RecursionError):
         return value
 
 
-def _chat(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
+def _read_chat(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
     chat = value.get("chat") if isinstance(value.get("chat"), dict) else value
     branch = _branch(obj(chat))
     if branch is None:
@@ -73,64 +73,64 @@ def _chat(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
     identity = text(value.get("id"))
     title = text(value.get("title")) or text(obj(chat).get("title"))
     title = None if title == _UNTITLED else title
-    known = Conversation(identity, title, OpenWebUI.name, _model(branch)) if identity else None
-    thread, identities = Thread(OpenWebUI.name, known), SourceIds()
+    about = Conversation(identity, title, OpenWebUI.name, _model(branch)) if identity else None
+    thread, identities = Thread(OpenWebUI.name, about), SourceIds()
     identities.follow("", identity or "")
-    said = [moment(obj(message).get("timestamp")) for message in branch]
-    times = with_neighbours(said, moment(value.get("created_at")))
+    stated_times = [moment(obj(message).get("timestamp")) for message in branch]
+    times = fill_gaps(stated_times, moment(value.get("created_at")))
     for number, (message, time) in enumerate(zip(branch, times, strict=True), 1):
         try:
-            made = _messages(message, time)
+            messages = _messages(message, time)
         except ValueError as error:
             yield Skipped(f"{place}, message {number}", str(error))
             continue
-        own = text(message.get("id"))
-        if own:
-            identities.follow("", own)
-        for source_id, part in source_ids(own or "", made):
-            yield thread.record(part, source_id if own else identities.new("", part))
+        message_id = text(message.get("id"))
+        if message_id:
+            identities.follow("", message_id)
+        for source_id, part in assign_ids(message_id or "", messages):
+            yield thread.record(part, source_id if message_id else identities.new("", part))
 
 
 def _branch(chat: dict[str, Any]) -> list[Any] | None:
-    """Return the messages up to the current one; older chats have a list only."""
+    """Return the messages up to the current one; an older chat has only a list."""
     history = obj(chat.get("history"))
     nodes = history.get("messages")
     if isinstance(nodes, dict):
-        return list(branch_to(nodes, history.get("currentId"), "parentId", _time))
+        return list(find_branch(nodes, history.get("currentId"), "parentId", _time))
     listed = chat.get("messages")
     return listed if isinstance(listed, list) else None
 
 
 def _time(message: dict[str, Any]) -> float:
-    found = moment(message.get("timestamp"))
-    return found.timestamp() if found else 0.0
+    time = moment(message.get("timestamp"))
+    return time.timestamp() if time else 0.0
 
 
 def _model(branch: Sequence[Any]) -> str | None:
-    """Return the model that spoke last."""
+    """Return the model of the last reply."""
     names = (text(obj(message).get("model")) for message in reversed(branch))
     return next(filter(None, names), None)
 
 
 def _messages(value: Any, time: datetime | None) -> list[Message]:
-    """Return what a message says.
+    """Convert a message of a chat.
 
-    :raises ValueError: it cannot be read.
+    :raises ValueError: the message cannot be read.
     """
     if not isinstance(value, dict):
         raise ValueError("not a message")
     role = value.get("role")
     if role not in _ROLES:
         raise ValueError("unknown role")
-    own = text(value.get("id")) or ""
+    message_id = text(value.get("id")) or ""
     output = objects(value.get("output"))
     if role == "assistant" and output:
-        told = [part for item in output for part in _item(item)]
+        blocks = [part for item in output for part in _item_blocks(item)]
     else:
-        said = content_text(value.get("content"))
-        told = list(_opened(said)) if role == "assistant" else [said]
+        content = content_text(value.get("content"))
+        blocks = list(_reply_blocks(content)) if role == "assistant" else [content]
     files = [_marker(file) for file in objects(value.get("files"))]
-    return content_blocks.messages(role, [*files, *told], time, own)
+    return content_blocks.messages(role, [*files, *blocks], time, message_id)
 
 
 def _marker(file: dict[str, Any]) -> str:
@@ -138,8 +138,8 @@ def _marker(file: dict[str, Any]) -> str:
     return "[image]" if file.get("type") == "image" else file_marker(name)
 
 
-def _item(item: dict[str, Any]) -> Iterator[Any]:
-    """Yield an item of the output of a newer version as blocks of Anthropic's."""
+def _item_blocks(item: dict[str, Any]) -> Iterator[Any]:
+    """Yield the Anthropic content blocks of an output item of newer versions."""
     match item.get("type"):
         case "message":
             yield {"type": "text", "text": content_text(item.get("content"))}
@@ -160,41 +160,41 @@ def _result(identity: Any, content: str) -> dict[str, Any]:
     return {"type": "tool_result", "tool_use_id": identity, "content": content}
 
 
-def _opened(content: str) -> Iterator[Any]:
-    """Yield the text of a reply as blocks: its words, its thinking, its calls with results."""
-    done = 0
-    while match := _DETAILS.search(content, done):
+def _reply_blocks(content: str) -> Iterator[Any]:
+    """Yield the blocks in the text of a reply: words, thinking, and calls with results."""
+    position = 0
+    while match := _DETAILS.search(content, position):
         end = content.find(_END, match.end())
         if end < 0:
             break
-        if said := content[done : match.start()].strip():
-            yield said
+        if words := content[position : match.start()].strip():
+            yield words
         inside = _SUMMARY.sub("", content[match.end() : end], count=1).strip()
-        yield from _detail(match[1], dict(_ATTRIBUTE.findall(match[2])), inside)
-        done = end + len(_END)
-    if said := content[done:].strip():
-        yield said
+        yield from _detail_blocks(match[1], dict(_ATTRIBUTE.findall(match[2])), inside)
+        position = end + len(_END)
+    if words := content[position:].strip():
+        yield words
 
 
-def _detail(kind: str, attributes: dict[str, str], inside: str) -> Iterator[Any]:
+def _detail_blocks(kind: str, attributes: dict[str, str], inside: str) -> Iterator[Any]:
     if kind == "reasoning":
         yield {"type": "thinking", "thinking": _QUOTE.sub("", html.unescape(inside))}
         return
     if kind == "tool_calls":
         name = html.unescape(attributes.get("name", ""))
-        yield _call(attributes.get("id"), name, _text(attributes.get("arguments")))
-        # Newer versions write the result inside.
+        yield _call(attributes.get("id"), name, _attribute_text(attributes.get("arguments")))
+        # Newer versions write the result between the tags.
         result = attributes.get("result")
-        result = html.unescape(inside) if result is None else _text(result)
+        result = html.unescape(inside) if result is None else _attribute_text(result)
     else:
         yield _call(attributes.get("id"), kind, inside)
-        result = _text(attributes.get("output"))
+        result = _attribute_text(attributes.get("output"))
     if result or attributes.get("done") == "true":
         yield _result(attributes.get("id"), result)
 
 
-def _text(attribute: str | None) -> str:
-    """Return the text of an attribute: JSON that may hold JSON, escaped for HTML."""
-    said = html.unescape(attribute or "")
-    value = _json(said)
-    return value if isinstance(value, str) else said
+def _attribute_text(attribute: str | None) -> str:
+    """Return the text of an attribute: HTML-escaped JSON, which may be a string with JSON."""
+    unescaped = html.unescape(attribute or "")
+    value = _parse_json(unescaped)
+    return value if isinstance(value, str) else unescaped

@@ -1,4 +1,4 @@
-"""OpenAI chat messages: a request body, ``{"messages": […]}`` a line, or bare messages."""
+"""Import messages in the shape of OpenAI's chat API: request bodies, or single messages."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +21,7 @@ _ROLES = {
 
 
 class OpenAI:
-    """Reads the messages that chat completions take and give."""
+    """Reads requests and messages of the chat completions API."""
 
     name = "openai"
     instance = None
@@ -31,7 +31,7 @@ class OpenAI:
         return is_json(head) and (has_key(head, "role", "messages") or head.split() == ["[]"])
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield lists as conversations of their own; the bare messages of a file are one."""
+        """Yield each request body as a conversation; single messages of a file are another."""
         return read_bodies(file, self.name, _messages)
 
 
@@ -42,7 +42,7 @@ def _messages(value: Any) -> list[Message]:
     if role is None:
         raise ValueError("unknown role")
     calls = value.get("tool_calls") or []
-    if not isinstance(calls, list) or not all(isinstance(each, dict) for each in calls):
+    if not isinstance(calls, list) or not all(isinstance(item, dict) for item in calls):
         raise ValueError("tool_calls is not a list of calls")
     content = content_text(value.get("content"))
     if not content.strip() and not calls and role != "tool":
@@ -51,7 +51,7 @@ def _messages(value: Any) -> list[Message]:
         role,
         content,
         name=text(value.get("name")),
-        tool_calls=tuple(call_from_dict(each) for each in calls),
+        tool_calls=tuple(call_from_dict(item) for item in calls),
         tool_call_id=text(value.get("tool_call_id")),
     )
     return [message]

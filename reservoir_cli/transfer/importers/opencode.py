@@ -1,7 +1,7 @@
-"""opencode's sessions: in a database, or in older versions a file for each message and part.
+"""Import opencode's sessions from its database, or from the files of older versions.
 
-Both hold the same objects. A message has a role and times; its parts are texts, thoughts, and
-tools with what they were asked and what they answered.
+Both contain the same objects. A message has a role and times; its parts are texts, thinking, and
+tool calls with their results. Older versions have a file for each message and part.
 """
 
 import os
@@ -16,11 +16,11 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.base import SQLITE, Record, Skipped, has_key, is_json
-from reservoir_cli.transfer.importers.coerce import folder_name, moment_ms, obj, parsed_object, text
-from reservoir_cli.transfer.importers.conversation_identity import Thread, source_ids
+from reservoir_cli.transfer.importers.coerce import folder_name, moment_ms, obj, parse_object, text
+from reservoir_cli.transfer.importers.conversation_identity import Thread, assign_ids
 from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
-    Talk,
+    DatabaseConversation,
     read_database,
     resume_database,
 )
@@ -34,17 +34,17 @@ _COLUMNS = {
     "message": "id session_id time_created data",
     "part": "id message_id data",
 }
-#: The title of a session until opencode has found one.
+#: The title of a session before opencode has generated one.
 _UNTITLED = re.compile(r"(?:New|Child) session - \d{4}-\d\d-\d\dT")
-#: Ids, which are names of files and folders.
+#: A valid id, which is also the name of a file or folder.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
-#: An object, and where it stands; without one if it cannot be read.
+#: An object with its position; ``None`` if it cannot be read.
 Placed = tuple[str, dict[str, Any] | None]
 
 
 class OpenCode:
-    """Reads ``opencode.db``, and ``storage`` of versions before 1.2."""
+    """Reads ``opencode.db``, and the folder ``storage`` of versions before 1.2."""
 
     name = "opencode"
     instance = "opencode"
@@ -52,21 +52,23 @@ class OpenCode:
     only_databases = True
 
     def detect(self, head: str) -> bool:
-        """Recognise a session of older versions; a database is known by its tables."""
-        session = is_json(head) and has_key(head, "projectID") and has_key(head, "directory")
-        return session and '"ses_' in head
+        """Recognise a session of older versions; databases are recognised by their tables."""
+        has_session = is_json(head) and has_key(head, "projectID") and has_key(head, "directory")
+        return has_session and '"ses_' in head
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield messages in order of time.
 
-        :raises ReservoirError: it is another program's database, or cannot be opened.
+        :raises ReservoirError: the file is another program's database, or cannot be opened.
         """
         if file.head().startswith(SQLITE):
             return read_database(
                 file,
                 _COLUMNS,
                 lambda database: (
-                    item for talk in _talks(database, file.name) for item in talk.read()
+                    item
+                    for conversation in _list_conversations(database, file.name)
+                    for item in conversation.read()
                 ),
             )
         return _read_tree(file)
@@ -74,59 +76,63 @@ class OpenCode:
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
         """Yield the messages of sessions in a database that are new or have changed.
 
-        :raises ReservoirError: it is another program's database, or cannot be opened.
+        :raises ReservoirError: the file is another program's database, or cannot be opened.
         """
-        return resume_database(file, _COLUMNS, start, lambda found: _talks(found, file.name))
+        return resume_database(
+            file, _COLUMNS, start, lambda database: _list_conversations(database, file.name)
+        )
 
 
-def _talks(database: Database, name: str) -> Iterator[Talk]:
+def _list_conversations(database: Database, name: str) -> Iterator[DatabaseConversation]:
     if not _COLUMNS.keys() <= database.tables:
-        raise ReservoirError(f"{name} is a database, but not opencode's", hint="leave --format out")
-    database.refuse_computed(f"{name} is no database as opencode writes it")
+        raise ReservoirError(f"{name} is a database, but not opencode's", hint="omit --format")
+    database.refuse_computed(f"{name} is not a database as opencode writes it")
     changing = {"time_updated": "sum", "data": "length"}
-    messages = database.grouped("message", "session_id", changing)
-    parts = database.grouped("part", "session_id", changing)
-    order = "SELECT id FROM session ORDER BY time_created, id"
-    for (identity,) in database.connection.execute(order):
+    messages = database.count_by_key("message", "session_id", changing)
+    parts = database.count_by_key("part", "session_id", changing)
+    query = "SELECT id FROM session ORDER BY time_created, id"
+    for (identity,) in database.connection.execute(query):
         about = database.one("session", "id", identity)
         version = (about, messages.get(identity), parts.get(identity))
-        yield Talk(identity, version, partial(_read, database, identity, about))
+        yield DatabaseConversation(identity, version, partial(_read, database, identity, about))
 
 
 def _read(database: Database, identity: Any, about: dict[str, Any]) -> Iterator[Record | Skipped]:
-    key = text(identity)
-    if key is None:
+    session_id = text(identity)
+    if session_id is None:
         yield Skipped("a session", "no id")
         return
-    messages = "SELECT id FROM message WHERE session_id = ? ORDER BY time_created, id"
-    ids = [row[0] for row in database.connection.execute(messages, (identity,))]
+    query = "SELECT id FROM message WHERE session_id = ? ORDER BY time_created, id"
+    ids = [row[0] for row in database.connection.execute(query, (identity,))]
     database.spend(len(ids))
-    yield from _session(
-        _about(key, about),
-        (_placed(f"message {own}", database.one("message", "id", own)) for own in ids),
-        lambda own: (
-            _placed(f"part {row.get('id')}", row)
-            for row in database.rows("part", "message_id", own, "id")
-        ),
-    )
+
+    def read_message(message_id: Any) -> Placed:
+        return _parse_row(f"message {message_id}", database.one("message", "id", message_id))
+
+    def read_parts(message_id: str) -> Iterator[Placed]:
+        rows = database.rows("part", "message_id", message_id, "id")
+        return (_parse_row(f"part {row.get('id')}", row) for row in rows)
+
+    about_session = _describe_session(session_id, about)
+    yield from _read_session(about_session, map(read_message, ids), read_parts)
 
 
-def _placed(place: str, row: dict[str, Any]) -> Placed:
+def _parse_row(place: str, row: dict[str, Any]) -> Placed:
     """Return the object of a row, with its id."""
-    value = parsed_object(row.get("data"))
+    value = parse_object(row.get("data"))
     if value is None:
         return place, None
     return place, {"time": {"created": row.get("time_created")}} | value | {"id": row.get("id")}
 
 
-def _about(key: str, session: dict[str, Any]) -> Conversation:
+def _describe_session(key: str, session: dict[str, Any]) -> Conversation:
     title, folder = text(session.get("title")), folder_name(session.get("directory"))
     if title and _UNTITLED.match(title):
         title = None
     return Conversation(key, title, OpenCode.name, project=folder)
 
 
-def _session(
+def _read_session(
     about: Conversation,
     messages: Iterator[Placed],
     parts: Callable[[str], Iterator[Placed]],
@@ -137,46 +143,46 @@ def _session(
     """
     thread = Thread(OpenCode.name, about)
     for place, message in messages:
-        own = text(message.get("id")) if message else None
-        if message is None or own is None:
+        message_id = text(message.get("id")) if message else None
+        if message is None or message_id is None:
             yield Skipped(place, "not a message")
             continue
         content = []
-        for where, part in parts(own):
+        for part_place, part in parts(message_id):
             if part is None:
-                yield Skipped(where, "not a part")
+                yield Skipped(part_place, "not a part")
             else:
                 content += _blocks(part)
         try:
-            made = _messages(message, content, own)
+            parsed = _messages(message, content, message_id)
         except ValueError as error:
             yield Skipped(place, str(error))
             continue
-        _learn(thread, message)
-        for source_id, each in source_ids(own, made):
-            yield thread.record(each, source_id)
+        _update_model(thread, message)
+        for source_id, part_message in assign_ids(message_id, parsed):
+            yield thread.record(part_message, source_id)
 
 
-def _messages(message: dict[str, Any], content: list[dict[str, Any]], own: str) -> list[Any]:
+def _messages(message: dict[str, Any], content: list[dict[str, Any]], message_id: str) -> list[Any]:
     role = message.get("role")
     if role not in ("user", "assistant"):
         raise ValueError("unknown role")
-    if role == "assistant" and message.get("summary") is True:  # of what came before
+    if role == "assistant" and message.get("summary") is True:  # summarises earlier messages
         return []
-    at = moment_ms(obj(message.get("time")).get("created"))
-    return content_blocks.messages(role, content, at, own)
+    time = moment_ms(obj(message.get("time")).get("created"))
+    return content_blocks.messages(role, content, time, message_id)
 
 
-def _learn(thread: Thread, message: dict[str, Any]) -> None:
-    """Note the model that answers."""
-    asked = obj(message.get("model"))
-    model = text(message.get("modelID")) or text(asked.get("modelID"))
+def _update_model(thread: Thread, message: dict[str, Any]) -> None:
+    """Update the conversation's model."""
+    requested = obj(message.get("model"))
+    model = text(message.get("modelID")) or text(requested.get("modelID"))
     if model and thread.conversation:
         thread.conversation = replace(thread.conversation, model=model)
 
 
 def _blocks(part: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a part as blocks; none for text the program added, and for its own steps."""
+    """Return a part as blocks; none for the program's own text and steps."""
     match part.get("type"):
         case "text" if part.get("synthetic") is not True and part.get("ignored") is not True:
             return [{"type": "text", "text": text(part.get("text")) or ""}]
@@ -187,67 +193,70 @@ def _blocks(part: dict[str, Any]) -> list[dict[str, Any]]:
             known = kind in ("image", "audio", "video")
             return [{"type": kind if known else "file", "title": part.get("filename")}]
         case "tool":
-            return _tool(part)
+            return _call_blocks(part)
         case _:
             return []
 
 
-def _tool(part: dict[str, Any]) -> list[dict[str, Any]]:
+def _call_blocks(part: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a call, and its result once there is one."""
     state, identity = obj(part.get("state")), text(part.get("callID")) or text(part.get("id"))
-    made = {
+    tool_use = {
         "type": "tool_use",
         "id": identity,
         "name": part.get("tool"),
         "input": state.get("input"),
     }
-    said = state.get("output", state.get("error"))
-    if not isinstance(said, str):
-        return [made]
-    return [made, {"type": "tool_result", "tool_use_id": identity, "content": said}]
+    output = state.get("output", state.get("error"))
+    if not isinstance(output, str):
+        return [tool_use]
+    return [tool_use, {"type": "tool_result", "tool_use_id": identity, "content": output}]
 
 
-# The older kind: a tree of files
+# The files of older versions
 
 
 def _read_tree(file: File) -> Iterator[Record | Skipped]:
-    """Yield the messages of the session that a file describes; they lie in other folders."""
+    """Yield the messages of a session file; they are in files of other folders."""
     folders = file.path.absolute().parents if file.path else ()
     if len(folders) < 3:
-        yield Skipped("the file", "its messages lie in other files: give the folder")
+        yield Skipped("the file", "its messages are in other files: give the folder")
         return
     storage = folders[2]
-    for found in entries(file):
-        if isinstance(found, Skipped):
-            yield found
-            continue
-        place, session = found
-        key = text(session.get("id"))
-        if key is None or not _ID.fullmatch(key):
-            yield Skipped(place, "no id")
-            continue
-        yield from _session(
-            _about(key, session),
-            _objects(storage / "message" / key),
-            lambda own: _objects(storage / "part" / own) if _ID.fullmatch(own) else iter(()),
+
+    def read_parts(message_id: str) -> Iterator[Placed]:
+        return (
+            _read_folder(storage / "part" / message_id) if _ID.fullmatch(message_id) else iter(())
         )
 
+    for entry in entries(file):
+        if isinstance(entry, Skipped):
+            yield entry
+            continue
+        place, session = entry
+        session_id = text(session.get("id"))
+        if session_id is None or not _ID.fullmatch(session_id):
+            yield Skipped(place, "no id")
+            continue
+        about = _describe_session(session_id, session)
+        yield from _read_session(about, _read_folder(storage / "message" / session_id), read_parts)
 
-def _objects(folder: Path) -> Iterator[Placed]:
+
+def _read_folder(folder: Path) -> Iterator[Placed]:
     """Yield the objects of a folder in order of their names, which begin with the time.
 
-    Links are not followed.
+    Symbolic links are not followed.
     """
     if folder.is_symlink() or folder.parent.is_symlink():
         return
     try:
-        names = sorted(each.name for each in os.scandir(folder) if _is_file(each))
+        names = sorted(entry.name for entry in os.scandir(folder) if _is_file(entry))
     except OSError:
         return
     for name in names:
         try:
             with open_regular(folder / name) as stream:
-                value = parsed_object(read_stream(stream, LARGEST))
+                value = parse_object(read_stream(stream, LARGEST))
             yield name, None if value is None else value | {"id": name.removesuffix(".json")}
         except (OSError, ReservoirError):
             yield name, None

@@ -1,4 +1,4 @@
-"""Plain text and Markdown: a file is one message."""
+"""Import plain text and Markdown: each file is one message."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from reservoir_cli.transfer.importers.base import Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.util.read_files import LARGEST
 
-#: What stands between two lines of dashes (YAML) or plus signs (TOML) at the beginning.
+#: Front matter between two lines of dashes (YAML) or plus signs (TOML) at the beginning.
 _FRONT_MATTER = re.compile(r"\s*(---|\+\+\+)[ \t]*\r?\n(.{0,65536}?)\n\1[ \t]*(?:\r?\n|\Z)", re.S)
 #: The names of a date in front matter, the best first.
 _DATE_KEYS = ("date", "created", "created_at", "published", "updated", "modified", "lastmod")
@@ -26,11 +26,11 @@ class Plain:
     instance = None
 
     def detect(self, head: str) -> bool:
-        """Everything is text."""
+        """Return true: any content is text."""
         return True
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """One message, its outer blank lines taken off; none where there is nothing else."""
+        """Yield the text without outer blank lines as one message; nothing if it is blank."""
         with file.open() as stream:
             data = stream.read(LARGEST + 1)
         if len(data) > LARGEST:
@@ -39,31 +39,31 @@ class Plain:
         content = data.decode("utf-8-sig", "surrogateescape").strip("\r\n")
         if content.strip():
             source_id = content_hash(Message("user", content))
-            written = written_at(content, PurePath(file.name).name) or file.modified
+            written = find_date(content, PurePath(file.name).name) or file.modified
             yield Record(Message("user", content, written, source=self.name, source_id=source_id))
 
 
 class Markdown(Plain):
-    """Markdown is read as it is written; only its source has another name."""
+    """Reads Markdown like plain text, with its own source name."""
 
     name = "markdown"
 
 
-def written_at(content: str, name: str) -> datetime | None:
-    """When a document was written: what its front matter says, else its file name.
+def find_date(content: str, name: str) -> datetime | None:
+    """Return when a document was written, from its front matter or else its file name.
 
     A time without a zone is local.
     """
-    matter = _FRONT_MATTER.match(content)
-    said = dict(reversed(_KEY.findall(matter[2]))) if matter else {}
-    lowered = {key.lower(): value.strip() for key, value in said.items()}
-    values = [lowered[key] for key in _DATE_KEYS if key in lowered]
+    front_matter = _FRONT_MATTER.match(content)
+    fields = dict(reversed(_KEY.findall(front_matter[2]))) if front_matter else {}
+    values_by_name = {key.lower(): value.strip() for key, value in fields.items()}
+    values = [values_by_name[key] for key in _DATE_KEYS if key in values_by_name]
     values += [f"{year}-{month}-{day}" for year, _, month, day in _DAY.findall(name)]
-    return next((moment for moment in map(_moment, values) if moment), None)
+    return next((moment for moment in map(_parse_date, values) if moment), None)
 
 
-def _moment(text: str) -> datetime | None:
-    """Parse a time in ISO 8601, or with slashes for dashes; local without a zone."""
+def _parse_date(text: str) -> datetime | None:
+    """Parse a time in ISO 8601, with dashes or slashes; local without a zone."""
     with suppress(ValueError, OverflowError, OSError):
         moment = datetime.fromisoformat(text.replace("/", "-"))
         if moment.year >= 1970 and not text.isdigit():

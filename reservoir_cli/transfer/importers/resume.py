@@ -1,4 +1,4 @@
-"""Reading on in files that grow: from where the last reading ended, and with what it knew."""
+"""Resume reading files that grow: checkpoints, and the protocol of importers with them."""
 
 import codecs
 from collections.abc import Iterator
@@ -10,19 +10,19 @@ from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import parse_line
 from reservoir_cli.util.read_files import LARGEST
 
-#: What an importer knows of a file before a place in it: small, and JSON.
+#: The state of an importer at a checkpoint: small, and serialisable as JSON.
 State = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A place in a file from which it can be read on.
+    """A position in a file from which reading can be resumed.
 
-    :param offset: how many bytes lie before it.
-    :param state: what the importer needs of those; never the text of a message.
+    :param offset: the number of bytes before it.
+    :param state: the importer's state there; never the text of a message.
     :param complete: no turn is unfinished here.
-    :param last: nothing follows. If it is not complete, what came since the complete one before
-        it is an unfinished turn.
+    :param last: the end of the file. If it is not complete, the messages since the last complete
+        checkpoint are an unfinished turn.
     """
 
     offset: int = 0
@@ -32,30 +32,30 @@ class Checkpoint:
 
 
 class StartOver(Exception):
-    """What follows can only be understood from the beginning of the file."""
+    """Reading cannot be resumed: the file must be read from its beginning."""
 
 
 @runtime_checkable
 class Resumable(Protocol):
-    """An importer that can read on.
+    """An importer that can resume reading.
 
-    :param version: raised when the same file would give other messages; it is then read again.
+    :param version: increased when the same file would give other messages, to read it again.
+    :param only_databases: resume only databases, and read other files from the beginning.
     """
 
     name: str
     version: int
-    #: It reads on in databases, and reads other files whole.
     only_databases: bool
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
-        """Yield what follows a place, and now and then a place to go on from.
+        """Yield the messages after a checkpoint, with new checkpoints among them.
 
-        The last one says from where to go on when the file has grown. That may be a place before
-        what was yielded last, which then comes once more.
+        The last checkpoint is where to resume when the file has grown. It may precede the last
+        messages, which are then yielded again.
 
-        :param file: of a text file only the bytes behind ``start``; a database has its path.
-        :raises StartOver: the file has to be read from its beginning.
-        :raises Unreadable: what follows cannot be read.
+        :param file: the bytes of a text file after ``start``; a whole database.
+        :raises StartOver: the file must be read from its beginning.
+        :raises Unreadable: the rest of the file cannot be read.
         """
 
 
@@ -63,10 +63,10 @@ class Resumable(Protocol):
 class Line:
     """A line of a file.
 
-    :param number: 1 for the first line of the file.
-    :param offset: where it begins.
-    :param end: where the next one begins.
-    :param value: an object, or why it is none.
+    :param number: the line's number, from 1.
+    :param offset: the position of its first byte.
+    :param end: the position after its last byte.
+    :param value: the JSON object, or the reason why it is not one.
     """
 
     number: int
@@ -76,14 +76,14 @@ class Line:
 
     @property
     def place(self) -> str:
-        """What a person would look it up by."""
+        """The position as shown to the user."""
         return f"line {self.number}"
 
 
 def lines(file: File, start: Checkpoint) -> Iterator[Line]:
-    """Yield the lines of JSON Lines that hold anything.
+    """Yield the non-blank lines of JSON Lines after a checkpoint.
 
-    :param start: its state counts the lines before it as ``lines``.
+    :param start: its state has the number of lines before it as ``lines``.
     """
     end, number = start.offset, int((start.state or {}).get("lines", 0))
     with file.open() as stream:

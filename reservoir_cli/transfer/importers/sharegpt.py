@@ -1,4 +1,4 @@
-"""ShareGPT's conversations: who says it, and what."""
+"""Import conversations in ShareGPT's format."""
 
 import hashlib
 import json
@@ -9,10 +9,10 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation, Message, ToolCall
 from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
-from reservoir_cli.transfer.importers.coerce import call, text, time_of
+from reservoir_cli.transfer.importers.coerce import call, obj, text, time_of
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.input_files import File
-from reservoir_cli.transfer.importers.json_stream import read_each
+from reservoir_cli.transfer.importers.json_stream import read_entries
 
 _ROLES = {
     "human": "user",
@@ -28,45 +28,45 @@ _ROLES = {
 
 
 class ShareGPT:
-    """Reads ``{"conversations": [{"from", "value"}]}``, one a line or in an array."""
+    """Reads ``{"conversations": [{"from", "value"}]}``, one per line or in an array."""
 
     name = "sharegpt"
     instance = "sharegpt"
 
     def detect(self, head: str) -> bool:
-        """Recognise a list of conversations whose messages are from somebody."""
+        """Recognise a list of conversations whose messages name their author."""
         return is_json(head) and has_key(head, "conversations") and has_key(head, "from")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Conversation by conversation, in the order of the file."""
-        return read_each(file, partial(_conversation, SourceIds()))
+        """Yield the messages of all conversations, in the order of the file."""
+        return read_entries(file, partial(_read_conversation, SourceIds()))
 
 
-def _conversation(
+def _read_conversation(
     identities: SourceIds, place: str, value: dict[str, Any]
 ) -> Iterator[Record | Skipped]:
-    listed = value.get("conversations")
-    if not isinstance(listed, list):
+    entries = value.get("conversations")
+    if not isinstance(entries, list):
         yield Skipped(place, "no list of messages")
         return
-    talk = _Talk(identities, value)
-    for number, each in enumerate(listed, 1):
-        yield talk.read(f"{place}, message {number}", each)
+    conversation = _ConversationReader(identities, value)
+    for number, entry in enumerate(entries, 1):
+        yield conversation.read(f"{place}, message {number}", entry)
 
 
 @dataclass
-class _Talk:
-    """One conversation, in which a result answers the call before it."""
+class _ConversationReader:
+    """One conversation, in which each result answers the previous call."""
 
     identities: SourceIds
     about: dict[str, Any]
-    asked: str | None = None
+    open_call: str | None = None
 
     def __post_init__(self) -> None:
         identity = text(self.about.get("id"))
         title, model = text(self.about.get("title")), text(self.about.get("model"))
-        known = Conversation(identity, title, ShareGPT.name, model) if identity else None
-        self.thread = Thread(ShareGPT.name, known)
+        conversation = Conversation(identity, title, ShareGPT.name, model) if identity else None
+        self.thread = Thread(ShareGPT.name, conversation)
         self.time = time_of(self.about)
         self.identities.follow(id(self), identity or "")
 
@@ -79,37 +79,37 @@ class _Talk:
         message = replace(message, created_at=self.time)
         source_id = self.identities.new(id(self), message)
         if message.tool_calls:
-            # The format has no ids for calls; this one is nobody else's.
-            made = hashlib.sha256(source_id.encode()).hexdigest()[:24]
-            self.asked = f"call_{made}"
-            calls = tuple(replace(each, id=self.asked) for each in message.tool_calls)
+            # The format has no ids for calls: derive a unique one.
+            digest = hashlib.sha256(source_id.encode()).hexdigest()[:24]
+            self.open_call = f"call_{digest}"
+            calls = tuple(replace(tool_call, id=self.open_call) for tool_call in message.tool_calls)
             message = replace(message, tool_calls=calls)
         elif message.role == "tool":
-            message = replace(message, tool_call_id=self.asked)
-            self.asked = None
+            message = replace(message, tool_call_id=self.open_call)
+            self.open_call = None
         return self.thread.record(message, source_id)
 
     def _message(self, value: Any) -> Message:
         if not isinstance(value, dict):
             raise ValueError("not a message")
-        said, content = value.get("from"), value.get("value")
-        role = _ROLES.get(said) if isinstance(said, str) else None
+        author, content = value.get("from"), value.get("value")
+        role = _ROLES.get(author) if isinstance(author, str) else None
         if role is None:
             raise ValueError("unknown role")
         if not isinstance(content, str):
             raise ValueError("value is not a text")
-        made = _called(content) if said == "function_call" else None
-        if made is not None:
-            return Message(role, "", tool_calls=(made,))
+        tool_call = _parse_call(content) if author == "function_call" else None
+        if tool_call is not None:
+            return Message(role, "", tool_calls=(tool_call,))
         if not content.strip() and role != "tool":
             raise ValueError("empty")
         return Message(role, content)
 
 
-def _called(content: str) -> ToolCall | None:
-    """Return the call that a text describes, if it does."""
+def _parse_call(content: str) -> ToolCall | None:
+    """Return the tool call in a JSON text; ``None`` if the text is not a call."""
     try:
-        read = json.loads(content)
-        return call("", read.get("name"), read.get("arguments")) if isinstance(read, dict) else None
+        fields = obj(json.loads(content))
+        return call("", fields.get("name"), fields.get("arguments"))
     except (ValueError, RecursionError):
         return None

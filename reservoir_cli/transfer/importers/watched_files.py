@@ -1,4 +1,4 @@
-"""Files of other tools as they grow: what they are known by, and the part that is new."""
+"""List the history files of other tools, detect changes, and open their new parts."""
 
 import hashlib
 import io
@@ -15,16 +15,16 @@ from reservoir_cli.util.read_files import open_regular
 
 DATABASES = (".db", ".vscdb", ".sqlite")
 _SUFFIXES = (".jsonl", ".json", ".md", *DATABASES)
-#: So many bytes of the beginning, and before where reading ended, are compared.
+#: The number of bytes hashed at the beginning, and before the position where reading ended.
 _COMPARED = 4_096
 _AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """A file as it is now.
+    """The size and modification time of a file.
 
-    :param size: of a database, together with its write-ahead log.
+    :param size: includes the write-ahead log of a database.
     """
 
     path: str
@@ -33,16 +33,16 @@ class FileState:
 
 
 def walk(root: Path, excluded: Callable[[str], bool]) -> Iterator[FileState]:
-    """Yield the files below a folder that may hold messages, or the one file that a path is.
+    """Yield the files below a folder that may contain messages, or the file itself.
 
-    Links are not followed, and what cannot be read is passed over.
+    Symbolic links in the folder are not followed, and unreadable folders are skipped.
     """
     try:
-        about = root.stat()
+        status = root.stat()
     except OSError:
         return
     if not root.is_dir():
-        yield _with_log(FileState(str(root), about.st_size, about.st_mtime_ns))
+        yield _file_state(str(root), status)
         return
     folders = [str(root)]
     while folders:
@@ -52,29 +52,29 @@ def walk(root: Path, excluded: Callable[[str], bool]) -> Iterator[FileState]:
                     if entry.is_dir(follow_symlinks=False):
                         folders += [] if excluded(entry.path) else [entry.path]
                     elif entry.name.endswith(_SUFFIXES) and entry.is_file(follow_symlinks=False):
-                        about = entry.stat(follow_symlinks=False)
+                        status = entry.stat(follow_symlinks=False)
                         if not excluded(entry.path):
-                            yield _with_log(FileState(entry.path, about.st_size, about.st_mtime_ns))
-        except OSError:  # it is gone, or closed to us
+                            yield _file_state(entry.path, status)
+        except OSError:  # deleted, or not readable
             continue
 
 
-def _with_log(file: FileState) -> FileState:
-    """Return a database with the log beside it: what is new is there at first."""
-    if not file.path.endswith(DATABASES):
-        return file
+def _file_state(path: str, status: os.stat_result) -> FileState:
+    """Return the state of a file; a database's includes its write-ahead log, if there is one."""
+    state = FileState(path, status.st_size, status.st_mtime_ns)
+    if not path.endswith(DATABASES):
+        return state
     try:
-        log = os.stat(f"{file.path}-wal")
+        log = os.stat(f"{path}-wal")
     except OSError:
-        return file
-    newest = max(file.mtime_ns, log.st_mtime_ns)
-    return FileState(file.path, file.size + log.st_size, newest)
+        return state
+    return FileState(path, state.size + log.st_size, max(state.mtime_ns, log.st_mtime_ns))
 
 
-def exclusion(patterns: list[str]) -> Callable[[str], bool]:
-    """Return what says of a path whether it is left out.
+def compile_exclusion(patterns: list[str]) -> Callable[[str], bool]:
+    """Return a function that tests whether a path is excluded.
 
-    :param patterns: folders, with all that is below them, or patterns such as ``*/scratch/*``.
+    :param patterns: folders, whose contents are excluded, or patterns such as ``*/scratch/*``.
     """
     wanted = [os.path.expanduser(pattern).rstrip("/\\") for pattern in patterns]
     folders = [f"{pattern}{os.sep}" for pattern in wanted]
@@ -89,43 +89,43 @@ def exclusion(patterns: list[str]) -> Callable[[str], bool]:
 
 
 def is_database(stream: IO[bytes]) -> bool:
-    """Return whether a file is one of SQLite."""
+    """Return whether a file is a SQLite database."""
     stream.seek(0)
     return stream.read(len(SQLITE)) == SQLITE
 
 
-def hashes(stream: IO[bytes], offset: int) -> tuple[str, str]:
-    """Return hashes of the first bytes of a file and of the last ones before a place."""
+def hash_ends(stream: IO[bytes], offset: int) -> tuple[str, str]:
+    """Return hashes of the first bytes of a file and of the last bytes before an offset."""
     length = min(_COMPARED, offset)
     parts = []
     for start in (0, offset - length):
         stream.seek(start)
-        parts.append(hashlib.sha256(_exactly(stream, length)).hexdigest()[:32])
+        parts.append(hashlib.sha256(_read_exactly(stream, length)).hexdigest()[:32])
     return parts[0], parts[1]
 
 
-def _exactly(stream: IO[bytes], length: int) -> bytes:
+def _read_exactly(stream: IO[bytes], length: int) -> bytes:
     data = b""
-    while len(data) < length and (more := stream.read(length - len(data))):
-        data += more
+    while len(data) < length and (block := stream.read(length - len(data))):
+        data += block
     return data
 
 
-def end_of_lines(stream: IO[bytes], start: int, size: int) -> int:
-    """Return where the last complete line ends."""
+def find_last_line_end(stream: IO[bytes], start: int, size: int) -> int:
+    """Return the offset after the last complete line between two offsets."""
     end = size
     while end > start:
         begin = max(start, end - _AT_ONCE)
         stream.seek(begin)
-        found = _exactly(stream, end - begin).rfind(b"\n")
-        if found >= 0:
-            return begin + found + 1
+        newline = _read_exactly(stream, end - begin).rfind(b"\n")
+        if newline >= 0:
+            return begin + newline + 1
         end = begin
     return start
 
 
 def contains(file: File, words: bytes) -> bool:
-    """Return whether some bytes stand in a file."""
+    """Return whether a file contains some bytes."""
     tail = b""
     with file.open() as stream:
         while data := stream.read(_AT_ONCE):
@@ -135,13 +135,13 @@ def contains(file: File, words: bytes) -> bool:
     return False
 
 
-def part_of(path: Path, start: int, end: int) -> File:
-    """Return a part of a file, as a file of its own with the same path."""
+def open_part(path: Path, start: int, end: int) -> File:
+    """Return the part of a file between two offsets as a file with the same path."""
     return File(str(path), end - start, lambda: cast(IO[bytes], _Part(path, start, end)), path)
 
 
 class _Part(io.RawIOBase):
-    """The bytes of a file between two places."""
+    """The bytes of a file between two offsets."""
 
     def __init__(self, path: Path, start: int, end: int) -> None:
         self._source = open_regular(path)

@@ -1,9 +1,9 @@
-"""Threads of Zed's agent: a row each of a database, as JSON that is mostly packed with zstd."""
+"""Import threads of Zed's agent: database rows of JSON, mostly compressed with zstd."""
 
 import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from importlib import import_module
@@ -16,13 +16,13 @@ from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.base import Record, Skipped
 from reservoir_cli.transfer.importers.coerce import folder_name, moment, obj, objects, text
 from reservoir_cli.transfer.importers.content_blocks import file_marker
-from reservoir_cli.transfer.importers.conversation_identity import Thread, source_ids
+from reservoir_cli.transfer.importers.conversation_identity import Thread, assign_ids
 from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
-    Talk,
-    octets,
+    DatabaseConversation,
     read_database,
     resume_database,
+    size_in_bytes,
 )
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.resume import Checkpoint
@@ -30,13 +30,13 @@ from reservoir_cli.util.extras import install_hint
 from reservoir_cli.util.read_files import LARGEST
 
 _COLUMNS = {"threads": "id summary updated_at created_at folder_paths data_type data"}
-#: Zed packs with a window of 2 MB; a larger one takes memory for nothing.
+#: Log2 of the largest zstd window. Zed uses 2 MB; a hostile larger one would only cost memory.
 _WINDOW_LOG = 23
-#: A thread may unpack to so many times its size, and to so much in any case. As objects it takes
-#: many times that.
+#: A thread may unpack to this many times its size, or to this size if that is more. Parsed, it
+#: takes many times the memory.
 _RATIO, _HARMLESS = 200, 8 << 20
 
-Unpack = Callable[[bytes], bytes]
+Decompress = Callable[[bytes], bytes]
 
 
 class Zed:
@@ -48,50 +48,54 @@ class Zed:
     only_databases = True
 
     def detect(self, head: str) -> bool:
-        """Return false: a database is known by its tables."""
+        """Return false: databases are recognised by their tables."""
         return False
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Thread by thread.
+        """Yield the messages by thread.
 
-        :raises ReservoirError: threads are packed, and no library for that is installed.
+        :raises ReservoirError: threads are compressed, and no zstd library is installed.
         """
-        return read_database(file, _COLUMNS, _threads)
+        return read_database(file, _COLUMNS, _read_threads)
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
         """Yield the messages of threads that are new or have changed.
 
-        :raises ReservoirError: threads are packed, and no library for that is installed.
+        :raises ReservoirError: threads are compressed, and no zstd library is installed.
         """
-        return resume_database(file, _COLUMNS, start, _talks)
+        return resume_database(file, _COLUMNS, start, _list_conversations)
 
 
-def _threads(database: Database) -> Iterator[Record | Skipped]:
+def _read_threads(database: Database) -> Iterator[Record | Skipped]:
     if "threads" not in database.tables:
-        yield Skipped("the file", "a database, but not of Zed")
+        yield Skipped("the file", "a database, but not Zed's")
         return
-    for talk in _talks(database):
-        yield from talk.read()
+    for conversation in _list_conversations(database):
+        yield from conversation.read()
 
 
-def _talks(database: Database) -> Iterator[Talk]:
+def _list_conversations(database: Database) -> Iterator[DatabaseConversation]:
     database.refuse_computed("not a database as Zed writes it")
     if "threads" not in database.tables:
         return
-    packed = database.connection.execute(
+    compressed = database.connection.execute(
         "SELECT count(*) FROM threads WHERE data_type = 'zstd'"
     ).fetchone()[0]
-    unpack = _unpacker() if packed else None
-    order = f"SELECT rowid, id, updated_at, {octets('data')} FROM threads ORDER BY updated_at"
-    for row in database.connection.execute(order):
-        yield Talk(row[1], tuple(row), partial(_read, database, row[0], unpack))
+    decompress = _make_decompressor() if compressed else None
+    columns = f"rowid, id, updated_at, {size_in_bytes('data')}"
+    query = f"SELECT {columns} FROM threads ORDER BY updated_at"
+    for row in database.connection.execute(query):
+        read = partial(_read_thread, database, row[0], decompress)
+        yield DatabaseConversation(row[1], tuple(row), read)
 
 
-def _read(database: Database, number: int, unpack: Unpack | None) -> Iterator[Record | Skipped]:
+def _read_thread(
+    database: Database, number: int, decompress: Decompress | None
+) -> Iterator[Record | Skipped]:
     row = database.one("threads", "rowid", number)
     place = f"thread {number}"
     try:
-        value = _parsed(database, row, unpack)
+        value = _parse_thread(database, row, decompress)
     except ValueError as error:
         yield Skipped(place, str(error))
         return
@@ -102,17 +106,19 @@ def _read(database: Database, number: int, unpack: Unpack | None) -> Iterator[Re
     yield from _Thread(identity, row, value).read(place)
 
 
-def _parsed(database: Database, row: dict[str, Any], unpack: Unpack | None) -> dict[str, Any]:
+def _parse_thread(
+    database: Database, row: dict[str, Any], decompress: Decompress | None
+) -> dict[str, Any]:
     """Return the content of a thread.
 
-    :raises ValueError: it cannot be read.
+    :raises ValueError: the content cannot be read.
     """
     data = row.get("data")
     data = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if not isinstance(data, bytes):
         raise ValueError("no data")
-    if row.get("data_type") == "zstd" and unpack:
-        data = unpack(data)
+    if row.get("data_type") == "zstd" and decompress:
+        data = decompress(data)
         database.spend(len(data))
     try:
         value = json.loads(data.decode("utf-8", "surrogateescape"))
@@ -125,49 +131,49 @@ def _parsed(database: Database, row: dict[str, Any], unpack: Unpack | None) -> d
     return value
 
 
-def _zstd() -> ModuleType:
-    """Return the library for zstd: Python's own, or the same for older Pythons.
+def _load_zstd() -> ModuleType:
+    """Return Python's zstd module, or its backport for older versions.
 
-    :raises ReservoirError: none is installed.
+    :raises ReservoirError: neither is installed.
     """
     for name in ("compression.zstd", "backports.zstd"):
         with suppress(ImportError):
             return import_module(name)
     raise ReservoirError(
-        "threads of Zed are packed with zstd, which this Python cannot unpack",
+        "threads of Zed are compressed with zstd, which this Python cannot decompress",
         hint=install_hint("zed"),
     )
 
 
-def _unpacker() -> Unpack:
-    """Return what unpacks zstd, up to a limit.
+def _make_decompressor() -> Decompress:
+    """Return a function that decompresses zstd up to a limit.
 
-    :raises ReservoirError: no library for it is installed.
+    :raises ReservoirError: no zstd library is installed.
     """
-    zstd = _zstd()
+    zstd = _load_zstd()
     options = {zstd.DecompressionParameter.window_log_max: _WINDOW_LOG}
 
-    def unpack(data: bytes) -> bytes:
+    def decompress(data: bytes) -> bytes:
         decompressor = zstd.ZstdDecompressor(options=options)
         limit = min(LARGEST, max(_HARMLESS, _RATIO * len(data)))
         try:
-            unpacked: bytes = decompressor.decompress(data, max_length=limit + 1)
+            decompressed: bytes = decompressor.decompress(data, max_length=limit + 1)
         except (zstd.ZstdError, EOFError):
-            raise ValueError("damaged, or not packed with zstd") from None
-        if len(unpacked) > limit:
+            raise ValueError("damaged, or not compressed with zstd") from None
+        if len(decompressed) > limit:
             raise ValueError("unpacks to far more than its size")
-        return unpacked
+        return decompressed
 
-    return unpack
+    return decompress
 
 
 @dataclass
 class _Thread:
     """A thread while it is read.
 
-    :param row: its columns.
+    :param row: the columns of its row.
     :param value: its content.
-    :param anchor: the id of the last question, after which what has no id is named.
+    :param anchor: the id of the last question, a prefix for the ids of messages without one.
     """
 
     identity: str
@@ -175,15 +181,14 @@ class _Thread:
     value: dict[str, Any]
     anchor: str = ""
     count: int = 0
-    answered: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         model = text(obj(self.value.get("model")).get("model"))
         title = text(self.row.get("summary")) or text(self.value.get("title"))
         about = Conversation(self.identity, title, Zed.name, model, self._project())
         self.thread = Thread(Zed.name, about)
-        self.ended = moment(self.row.get("updated_at")) or moment(self.value.get("updated_at"))
-        self.began = moment(self.row.get("created_at")) or self.ended
+        self.end_time = moment(self.row.get("updated_at")) or moment(self.value.get("updated_at"))
+        self.start_time = moment(self.row.get("created_at")) or self.end_time
 
     def _project(self) -> str | None:
         paths = (text(self.row.get("folder_paths")) or "").splitlines()
@@ -193,30 +198,33 @@ class _Thread:
         return next((name for path in paths if (name := folder_name(path))), None)
 
     def read(self, place: str) -> Iterator[Record | Skipped]:
-        """Yield the messages. Only a thread has times: the last turn has that of its end."""
-        listed = self.value["messages"]
-        questions = [at for at, message in enumerate(listed) if _is_question(message)]
-        for at, message in enumerate(listed):
-            time = self.ended if questions and at >= questions[-1] else self.began
+        """Yield the messages: the last turn with the thread's end time, the others with its start.
+
+        Messages have no times of their own.
+        """
+        messages = self.value["messages"]
+        questions = [index for index, message in enumerate(messages) if _is_question(message)]
+        for index, message in enumerate(messages):
+            time = self.end_time if questions and index >= questions[-1] else self.start_time
             try:
                 yield from self._message(message, time)
             except ValueError as error:
-                yield Skipped(f"{place}, message {at + 1}", str(error))
+                yield Skipped(f"{place}, message {index + 1}", str(error))
 
     def _message(self, value: Any, time: datetime | None) -> Iterator[Record]:
         if value == "Resume" or obj(value).get("is_hidden") is True:
             return
         if not isinstance(value, dict):
             raise ValueError("not a message")
-        role, told, own = _content(value)
-        made = content_blocks.messages(role, told, time, own or "")
-        if role == "user" and own:
-            self.anchor, self.count = f"{self.identity}:{own}", 0
+        role, blocks, message_id = _content(value)
+        messages = content_blocks.messages(role, blocks, time, message_id or "")
+        if role == "user" and message_id:
+            self.anchor, self.count = f"{self.identity}:{message_id}", 0
             source_id = self.anchor
         else:
             self.count += 1
             source_id = f"{self.anchor or self.identity}/{self.count}"
-        for identity, message in source_ids(source_id, made):
+        for identity, message in assign_ids(source_id, messages):
             yield self.thread.record(message, identity)
 
 
@@ -225,73 +233,77 @@ def _is_question(value: Any) -> bool:
 
 
 def _content(value: dict[str, Any]) -> tuple[str, list[Any], str | None]:
-    """Return the role of a message, its content as blocks of Anthropic's, and its id.
+    """Return the role of a message, its content as Anthropic content blocks, and its id.
 
-    :raises ValueError: it is of no kind that is known.
+    :raises ValueError: the message is of an unknown kind.
     """
     if isinstance(value.get("User"), dict):
         user = value["User"]
-        return "user", [_said(part) for part in _list(user.get("content"))], text(user.get("id"))
+        blocks = [_part_block(part) for part in _require_list(user.get("content"))]
+        return "user", blocks, text(user.get("id"))
     if isinstance(value.get("Agent"), dict):
         agent = value["Agent"]
-        told = [_said(part) for part in _list(agent.get("content"))]
+        blocks = [_part_block(part) for part in _require_list(agent.get("content"))]
         results = agent.get("tool_results")
         answers = list(results.values()) if isinstance(results, dict) else []
-        return "assistant", [*told, *map(_answer, objects(answers))], None
+        return "assistant", [*blocks, *map(_result_block, objects(answers))], None
     if value.get("role") in ("user", "assistant", "system"):
-        return _older(value)
-    raise ValueError("neither of the user nor of the agent")
+        return _older_content(value)
+    raise ValueError("neither from the user nor from the agent")
 
 
-def _older(value: dict[str, Any]) -> tuple[str, list[Any], str | None]:
-    """Return the same of a message as Zed wrote it before its version 0.3.0 of threads."""
+def _older_content(value: dict[str, Any]) -> tuple[str, list[Any], str | None]:
+    """Return the same for a message in the format before thread version 0.3.0."""
     segments = objects(value.get("segments")) or [{"type": "text", "text": value.get("text")}]
-    told: list[Any] = [part for part in segments if text(part.get("text"))]
-    told += [{"type": "tool_use", **use} for use in objects(value.get("tool_uses"))]
-    told += [_answer(result) for result in objects(value.get("tool_results"))]
-    own = value.get("id")
-    return str(value["role"]), told, str(own) if isinstance(own, int) else None
+    blocks: list[Any] = [part for part in segments if text(part.get("text"))]
+    blocks += [{"type": "tool_use", **use} for use in objects(value.get("tool_uses"))]
+    blocks += [_result_block(result) for result in objects(value.get("tool_results"))]
+    message_id = value.get("id")
+    return str(value["role"]), blocks, str(message_id) if isinstance(message_id, int) else None
 
 
-def _list(value: Any) -> list[Any]:
+def _require_list(value: Any) -> list[Any]:
     if not isinstance(value, list):
         raise ValueError("content is not a list")
     return value
 
 
-def _said(part: Any) -> Any:
-    """Return a part as a block; what a question mentions is marked, and lies where it lay."""
-    about = obj(part)
-    if "Mention" in about:
-        return {"type": "text", "text": file_marker(_mentioned(obj(about["Mention"]).get("uri")))}
-    if "Thinking" in about:
-        return {"type": "thinking", "thinking": obj(about["Thinking"]).get("text")}
-    if "ToolUse" in about:
-        use = obj(about["ToolUse"])
+def _part_block(part: Any) -> Any:
+    """Return a part as a block; a mention becomes a marker."""
+    fields = obj(part)
+    if "Mention" in fields:
+        name = _mention_name(obj(fields["Mention"]).get("uri"))
+        return {"type": "text", "text": file_marker(name)}
+    if "Thinking" in fields:
+        return {"type": "thinking", "thinking": obj(fields["Thinking"]).get("text")}
+    if "ToolUse" in fields:
+        use = obj(fields["ToolUse"])
         return {"type": "tool_use"} | {key: use.get(key) for key in ("id", "name", "input")}
-    if "Image" in about:
+    if "Image" in fields:
         return {"type": "image"}
-    return {"type": "text", "text": about["Text"]} if text(about.get("Text")) else None
+    return {"type": "text", "text": fields["Text"]} if text(fields.get("Text")) else None
 
 
-def _mentioned(uri: Any) -> str | None:
-    """Return the name of what a question mentions."""
-    about = obj(next(iter(obj(uri).values()), None))
-    return folder_name(about.get("abs_path")) or text(about.get("name")) or text(about.get("url"))
+def _mention_name(uri: Any) -> str | None:
+    """Return the name of a mentioned file, symbol or page."""
+    fields = obj(next(iter(obj(uri).values()), None))
+    return (
+        folder_name(fields.get("abs_path")) or text(fields.get("name")) or text(fields.get("url"))
+    )
 
 
-def _answer(result: dict[str, Any]) -> dict[str, Any]:
+def _result_block(result: dict[str, Any]) -> dict[str, Any]:
     content = result.get("content")
     parts = content if isinstance(content, list) else [content]
     return {
         "type": "tool_result",
         "tool_use_id": result.get("tool_use_id"),
-        "content": [_answered(part) for part in parts],
+        "content": [_result_part(part) for part in parts],
     }
 
 
-def _answered(part: Any) -> Any:
-    """Return a part of a result, which Zed writes in several ways."""
+def _result_part(part: Any) -> Any:
+    """Return a part of a result, which Zed writes in several formats."""
     lowered = {str(key).lower(): value for key, value in obj(part).items()}
     if "text" in lowered:
         return lowered["text"]

@@ -1,4 +1,4 @@
-"""Real processes in a home of their own, watched from outside."""
+"""Run real processes in a temporary home and watch their files."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ RESERVOIR = Path(sys.executable).with_name("reservoir")
 
 @dataclass(frozen=True)
 class Done:
-    """What a process left behind."""
+    """The exit code and output of a process."""
 
     code: int
     out: str
@@ -22,9 +22,9 @@ class Done:
 
 
 class Home:
-    """Runs ``reservoir`` in a folder, with its home in it and its temporary files watched.
+    """Run ``reservoir`` in a folder that holds its home and its temporary files.
 
-    :param model: whether the embedding model may be used; it is compiled already then.
+    :param model: whether the compiled embedding model may be used.
     """
 
     def __init__(self, folder: Path, models: Path | None = None) -> None:
@@ -54,7 +54,7 @@ class Home:
     ) -> Done:
         """Run a command to its end.
 
-        :param before: what stands before it, such as a shell that limits it.
+        :param before: a command prefix, such as a shell that sets limits.
         """
         full = {**self.env, **(env or {})}
         if not before and "PYTHONPATH" not in full:

@@ -1,4 +1,4 @@
-"""A word that stands in messages only is found where messages are shown, and nowhere else."""
+"""A word that only messages contain never appears in errors, logs, records or files."""
 
 import json
 import os
@@ -15,13 +15,13 @@ from reservoir_cli.messages import Conversation, Message, Scope, ToolCall
 from reservoir_cli.reservoir import Reservoir
 
 CANARY = "zqxcanaryzqx"
-#: What is told by the runs themselves: an error shows what was typed, to whom typed it.
+#: Text that may appear in errors: the user's own input.
 TYPED = "zqxtypedzqx"
 
 
 @pytest.fixture
 def stored(home: Home) -> Home:
-    """A store with the canary in every field that text comes into."""
+    """Return a home whose store has the canary in every text field."""
     with Reservoir.open(home.home / "reservoir.db") as reservoir:
         call = ToolCall("call1", CANARY, json.dumps({CANARY: CANARY}))
         about = Conversation("thread", title=CANARY)
@@ -87,7 +87,7 @@ DEBUG = {"RESERVOIR_DEBUG": "1"}
 
 
 def quiet(home: Home, told: str) -> None:
-    """Nothing told, logged, recorded or left behind has the canary, or what was asked."""
+    """Check that stderr, logs, records and temporary files contain neither canary nor question."""
     assert CANARY not in told, told[-2000:]
     for file in [*home.home.glob("*.log*"), *home.temporary.rglob("*")]:
         if file.is_file():
@@ -108,7 +108,7 @@ def test_successful_commands_print_it_on_stdout_only(stored: Home) -> None:
         assert done.code == 0, done
         shown += CANARY in done.out
         quiet(stored, done.err)
-    assert shown >= 4  # so that it can be found at all
+    assert shown >= 4  # so that the test can fail
     assert (stored.home / "reservoir.log").stat().st_size
 
 
@@ -153,7 +153,7 @@ def test_a_full_disk_does_not_reveal_it(stored: Home, command: str) -> None:
 
 
 def test_an_unexpected_error_does_not_reveal_it(stored: Home) -> None:
-    """A value that no version writes ends in the one place that catches everything."""
+    """A value that no version writes raises an error that only the top level catches."""
     with closing(sqlite3.connect(stored.home / "reservoir.db")) as connection, connection:
         connection.execute("PRAGMA ignore_check_constraints = ON")
         connection.execute("UPDATE messages SET role = ?", (CANARY,))
@@ -165,7 +165,7 @@ def test_an_unexpected_error_does_not_reveal_it(stored: Home) -> None:
 
 
 def test_process_names_contain_only_the_typed_arguments(stored: Home) -> None:
-    """Neither the command nor a child of it, from its first moment to its last."""
+    """Watch the command and its children from start to end."""
     if not Path("/proc/self/cmdline").exists():
         pytest.skip("there is no /proc")
     seen: set[str] = set()
@@ -186,7 +186,7 @@ def test_process_names_contain_only_the_typed_arguments(stored: Home) -> None:
     watcher.start()
     try:
         for command in (["context", "-"], ["view", "0"], ["ingest", "--no-embed"]):
-            # A program of its own: what is forked has the name of its parent.
+            # A new process: a forked one would have the name of its parent.
             stored(*command, stdin=f"{CANARY} {TYPED}", before=("env",))
     finally:
         over.set()
@@ -197,7 +197,7 @@ def test_process_names_contain_only_the_typed_arguments(stored: Home) -> None:
 
 
 def test_nothing_is_written_to_a_temporary_file(stored: Home) -> None:
-    """A folder for temporary files that cannot be written to changes nothing."""
+    """Commands work without a folder for temporary files."""
     env = {"TMPDIR": "/nonexistent", "SQLITE_TMPDIR": "/nonexistent"}
     assert stored("search", "--keyword", "why*", env=env).code == 0
     with Reservoir.open(stored.home / "reservoir.db") as reservoir:

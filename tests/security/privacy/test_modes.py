@@ -1,4 +1,4 @@
-"""Files of ours are the user's alone, whatever the umask; folders of the user are not touched."""
+"""Our files are private under any umask; folders of the user are not changed."""
 
 import os
 import stat
@@ -10,7 +10,7 @@ from running import Home
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the modes of POSIX files")
 UMASKS = [0o000, 0o022, 0o077, 0o777]
-#: Everything that makes a file or a folder.
+#: Every command that creates a file or a folder.
 MAKING = [
     ["ingest", "--no-embed"],
     ["context", "word?", "--budget", "40", "--save"],
@@ -25,7 +25,7 @@ MAKING = [
 
 @pytest.fixture
 def out(home: Home) -> Path:
-    """A folder of the user's, open to others."""
+    """Return a folder of the user that others can access."""
     folder = home.folder / "out"
     folder.mkdir()
     folder.chmod(0o755)
@@ -47,7 +47,7 @@ def test_new_files_are_private(home: Home, out: Path, umask: int) -> None:
     for command in MAKING:
         done = home(*command, stdin="word " * 300, umask=umask)
         assert done.code == 0, done
-        # While it runs nothing is open either: what SQLite keeps beside a store has its mode.
+        # This holds while a store is open, too: SQLite gives the files beside it the same mode.
         for each in everything(home.folder):
             if each != out:
                 assert mode(each) == (0o700 if each.is_dir() else 0o600), each
@@ -64,10 +64,11 @@ def test_permissions_of_our_files_are_fixed_with_a_note(home: Home) -> None:
         each.chmod(0o664)
     home.home.chmod(0o755)
     done = home("view", "1")
-    assert "others could read reservoir.db, reservoir.log, reservoir.toml" in done.err
+    fixed = "reservoir.db, reservoir.log, reservoir.toml were readable by other users"
+    assert f"fixed permissions: {fixed}" in done.err
     assert [mode(each) for each in ours] == [0o600] * 3
     assert mode(home.home) == 0o755  # a folder is the user's own business once it is there
-    assert "others could" not in home("view", "1").err
+    assert "permissions" not in home("view", "1").err
 
 
 def test_no_permission_is_added(home: Home) -> None:
@@ -82,7 +83,7 @@ def test_permissions_of_a_symlinked_store_are_fixed(home: Home) -> None:
     (home.home / "reservoir.db").rename(home.folder / "real.db")
     (home.home / "reservoir.db").symlink_to(home.folder / "real.db")
     (home.folder / "real.db").chmod(0o644)
-    assert "others could read real.db" in home("view").err
+    assert "fixed permissions: real.db was readable by other users" in home("view").err
     assert mode(home.folder / "real.db") == 0o600
     assert (home.home / "reservoir.db").is_symlink()
     home("ingest", "--no-embed", stdin="more")
@@ -103,7 +104,7 @@ def test_files_of_other_users_are_not_touched(home: Home) -> None:
         ["--config", str(shared), "view"],
         ["ingest", "--no-embed", str(note)],
     ):
-        assert "others could" not in home(*command).err
-    assert "others could" not in home("view", env={"RESERVOIR_CONFIG": str(shared)}).err
+        assert "permissions" not in home(*command).err
+    assert "permissions" not in home("view", env={"RESERVOIR_CONFIG": str(shared)}).err
     home("--db", str(note), "view")
     assert mode(shared) == mode(note) == 0o644

@@ -1,4 +1,4 @@
-"""No command opens a socket unless it is asked to; the model is there, and nothing forbids it."""
+"""No command opens a socket unless it is asked to, although it may and the model is cached."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ import pytest
 from running import Home
 
 SAMPLES = Path(__file__).parents[3] / "samples"
-#: Comes before every command: whatever it imports, a socket ends it.
+#: Runs before every command, and ends it when it opens a socket.
 WATCHMAN = """
 import sys
 
@@ -53,7 +53,7 @@ COMMANDS = [
 
 @pytest.fixture
 def watched(home_with_model: Home) -> Home:
-    """A person whose every process tells of a socket, and ends at it."""
+    """Return a home whose processes report a socket and end."""
     home = home_with_model
     (home.folder / "site").mkdir()
     script = WATCHMAN.format(log=str(home.folder / "sockets"))
@@ -75,13 +75,13 @@ def test_no_command_opens_a_socket(watched: Home) -> None:
         assert done.code == 0, (command, done)
         assert not (watched.folder / "sockets").exists(), command
     assert json.loads(watched("doctor", "--json").out)["checks"]
-    # Libraries may keep notes of their own about a user; ours are told not to.
+    # No library writes files of its own to the user's home.
     ours = {"home", "tmp", "site", "sockets", "list.json", "copy.db"}
     assert {each.name for each in watched.folder.iterdir()} <= ours
 
 
 def test_a_missing_model_is_downloaded_unless_offline(watched: Home) -> None:
-    """The download is what goes to the network, and the options that forbid it do."""
+    """Only the download uses the network, and the options prevent it."""
     watched("ingest", "--no-embed", stdin="Redis lost the jobs of the queue")
     absent = {"RESERVOIR_EMBEDDING_MODEL": "nobody/absent-model"}
     sockets = watched.folder / "sockets"

@@ -1,11 +1,11 @@
-"""The rankings that benchmarks compare, and that their formula is the program's."""
+"""The rankings that benchmarks compare, whose formula must equal the program's."""
 
 from contextlib import closing
 
 import numpy as np
 import pytest
 import sets
-from asking import Asker, opened, store
+from asking import Asker, open_reservoir, store
 from hypothesis import given
 from hypothesis import strategies as st
 from rankings import (
@@ -25,7 +25,7 @@ values = st.lists(st.floats(0, 1), min_size=1, max_size=25)
 
 
 @given(values, st.integers(1, 12))
-def test_the_best_within_reach_is_the_greatest_of_the_slice(each, reach):
+def test_the_best_within_reach_equals_the_maximum_of_the_slice(each, reach):
     found = best_within(np.array(each), reach)
     assert found.tolist() == [
         max(each[max(0, place - reach) : place + reach + 1]) for place in range(len(each))
@@ -33,7 +33,7 @@ def test_the_best_within_reach_is_the_greatest_of_the_slice(each, reach):
 
 
 @given(values, st.integers(1, 12))
-def test_the_mean_within_reach_is_that_of_the_slice(each, reach):
+def test_the_mean_within_reach_equals_the_mean_of_the_slice(each, reach):
     found = mean_within(np.array(each), reach)
     assert found == pytest.approx(
         [np.mean(each[max(0, place - reach) : place + reach + 1]) for place in range(len(each))]
@@ -41,7 +41,7 @@ def test_the_mean_within_reach_is_that_of_the_slice(each, reach):
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 90)), min_size=1), st.integers(1, 200))
-def test_reach_in_tokens_counts_what_lies_between(each, reach):
+def test_reach_in_tokens_counts_the_messages_between(each, reach):
     scores, costs = (np.array(column) for column in zip(*each, strict=True))
     found = best_within_tokens(scores, costs, reach)
     for here in range(len(each)):
@@ -54,7 +54,7 @@ def test_reach_in_tokens_counts_what_lies_between(each, reach):
         assert found[here] == max(scores[near])
 
 
-def test_full_text_counts_stems_and_scores_what_holds_them():
+def test_full_text_search_counts_stems_and_scores_messages():
     texts = ["painting the door", "a painted wall, painted twice", "nothing"]
     with closing(Index(texts)) as index:
         assert index.counts("paint door").tolist() == [[1, 0, 0], [1, 2, 0]]
@@ -66,7 +66,7 @@ def test_full_text_counts_stems_and_scores_what_holds_them():
 
 @pytest.fixture(scope="module")
 def asked(embedder, tmp_path_factory):
-    """Questions about two conversations of long answers, one of which names a month."""
+    """Return questions about two conversations with long answers, one of which names a month."""
     messages = [
         message
         for name in ("05-knee", "09-garden")
@@ -79,14 +79,14 @@ def asked(embedder, tmp_path_factory):
     cached = CachedEmbedder(embedder, folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TZ", "UTC")
-        with opened(folder / "store.db", cached, {}) as reservoir:
+        with open_reservoir(folder / "store.db", cached, {}) as reservoir:
             store(reservoir, "here", messages)
         asker = Asker(folder / "store.db", cached, {})
         yield [asker.rows(Question("here", "here", text, frozenset("1"))) for text in questions]
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_the_formula_written_here_is_the_programs(asked, number):
+def test_the_formula_of_the_benchmark_equals_the_programs(asked, number):
     rows = asked[number]
     assert context_bm25(rows) == pytest.approx(rows.bm25, abs=1e-6)
     assert around(rows, words=context_bm25(rows)) == pytest.approx(rows.similarity, abs=1e-6)

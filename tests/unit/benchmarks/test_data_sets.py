@@ -1,4 +1,4 @@
-"""What the benchmark reads: the generic shape, LoCoMo's, the long answers and the samples."""
+"""Data sets of the benchmarks: the generic format, LoCoMo's, long answers, and the samples."""
 
 import json
 from datetime import timedelta
@@ -45,7 +45,7 @@ def test_locomo_questions_lose_names_and_need_evidence_that_exists(talk):
     assert talk.questions[0].evidence == {"D1:2"}
 
 
-def test_the_generic_shape_is_read(tmp_path):
+def test_the_generic_format_is_read(tmp_path):
     message = {"role": "user", "content": "Yes", "at": "2024-01-01T00:00:00+00:00"}
     scope = {
         "name": "s",
@@ -73,17 +73,17 @@ def test_long_answers_are_long_many_and_alternate():
         assert own == sorted(own, key=lambda row: row.created_at)
 
 
-def test_a_good_part_of_the_evidence_stands_deep_inside():
+def test_much_of_the_evidence_is_deep_inside_messages():
     questions = sets.read("long-answers", None)[0].questions
     assert sum(row.kind == "last third" for row in questions) >= len(questions) / 4
 
 
-def test_a_quotation_that_nobody_said_is_refused():
+def test_an_invented_quotation_is_refused():
     messages = sets.read("long-answers", None)[0].messages
     with pytest.raises(ValueError, match="0 messages"):
-        sets._quoting({"question": "?", "evidence": ["never said"]}, messages)
+        sets._question({"question": "?", "evidence": ["never said"]}, messages)
 
 
-def test_a_set_that_is_not_here_needs_its_data():
+def test_a_missing_data_set_needs_the_option_data():
     with pytest.raises(SystemExit, match="--data"):
         sets.read("beam", None)

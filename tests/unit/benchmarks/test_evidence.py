@@ -1,4 +1,4 @@
-"""How benchmarks count: packing into a budget, and how sure a mean is."""
+"""Counting in benchmarks: filling a budget, and confidence intervals of means."""
 
 import json
 from dataclasses import replace
@@ -8,21 +8,21 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import run
-from asking import Asker, opened, store
+from asking import Asker, open_reservoir, store
 from evidence import (
     Recall,
     answering_passage,
     best_first,
-    covered,
     figures,
+    fill_budget,
     interval,
+    is_covered,
     lost_at_larger,
     refusals,
-    taken,
 )
 from hypothesis import given
 from hypothesis import strategies as st
-from run import thinned
+from run import thin_out
 from sets import Collection, Question
 from vectors import CachedEmbedder
 
@@ -51,26 +51,26 @@ costs = st.lists(st.integers(1, 50), min_size=1, max_size=30)
 
 
 @given(costs, st.integers(0, 300))
-def test_what_is_taken_fits_and_nothing_left_out_would(each, budget):
+def test_taken_messages_fit_and_no_other_would(each, budget):
     order = np.arange(len(each))
-    kept = taken(order, np.array(each), budget)
+    kept = fill_budget(order, np.array(each), budget)
     spent = 0
     for place, cost in enumerate(each):
         assert (place in kept) == (cost <= budget - spent)
         spent += cost if place in kept else 0
 
 
-def test_ties_go_to_the_newest():
+def test_of_equal_scores_the_newest_is_taken():
     assert best_first(np.array([0.5, 0.9, 0.5])).tolist() == [1, 2, 0]
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=40))
-def test_an_interval_holds_its_mean(scores):
+def test_an_interval_contains_its_mean(scores):
     low, high = interval(np.array(scores))
     assert low - 1e-9 <= np.mean(scores) <= high + 1e-9
 
 
-def test_a_difference_that_every_question_shows_is_above_zero():
+def test_a_difference_in_every_question_is_significant():
     before = np.random.default_rng(0).random(50)
     assert interval(before + 0.01 - before)[0] > 0
 
@@ -84,7 +84,7 @@ def test_all_evidence_counts_a_budget_only_if_nothing_is_missing():
 
 
 class Mute:
-    """A model that may be named, but not asked."""
+    """A model that has a name but must not be called."""
 
     def __init__(self, model):
         self.name, self.model_id = model.name, model.model_id
@@ -97,7 +97,7 @@ class Mute:
         raise AssertionError(texts)
 
 
-def test_a_vector_is_asked_for_once_and_stays_the_same(fake_embedder, tmp_path):
+def test_an_embedding_is_computed_once(fake_embedder, tmp_path):
     first = CachedEmbedder(fake_embedder, tmp_path)
     texts = ["one", "two", "one"]
     documents, question = first.encode_documents(texts), first.encode_query("one?")
@@ -113,13 +113,13 @@ def test_questions_and_documents_of_the_same_words_are_kept_apart(fake_embedder,
         CachedEmbedder(Mute(fake_embedder), tmp_path).encode_query("one")
 
 
-def test_an_answer_is_inside_if_its_part_of_the_message_is_printed():
-    assert covered((10, 20), None, exact=True)
-    assert covered(None, [(50, 60)], exact=False)
-    assert covered((10, 20), [(0, 15), (15, 30)], exact=True)
-    assert covered((10, 20), [(11, 40)], exact=False)
-    assert not covered((10, 20), [(11, 40)], exact=True)
-    assert not covered((10, 20), [(15, 40)], exact=False)
+def test_an_answer_counts_if_its_part_of_the_message_is_printed():
+    assert is_covered((10, 20), None, exact=True)
+    assert is_covered(None, [(50, 60)], exact=False)
+    assert is_covered((10, 20), [(0, 15), (15, 30)], exact=True)
+    assert is_covered((10, 20), [(11, 40)], exact=False)
+    assert not is_covered((10, 20), [(11, 40)], exact=True)
+    assert not is_covered((10, 20), [(15, 40)], exact=False)
 
 
 def test_the_answering_passage_shares_most_words_with_the_answer():
@@ -127,11 +127,11 @@ def test_the_answering_passage_shares_most_words_with_the_answer():
     assert answering_passage(passages, frozenset({"a", "b"})) == 1
 
 
-def test_a_question_that_finds_less_at_any_larger_budget_is_counted():
+def test_questions_that_find_less_at_a_larger_budget_are_counted():
     assert lost_at_larger(np.array([[0, 0.5, 1], [1, 0.5, 1], [1, 1, 1]])) == pytest.approx(1 / 3)
 
 
-def test_what_floors_refuse_and_lose():
+def test_counts_of_refused_and_lost_questions_by_floor():
     unrelated, related = np.arange(10) / 10, np.array([0.05, 0.95])
     found = refusals(unrelated, related, np.array([0.5, 1.0]))
     assert found[4]["refused"] == pytest.approx(0.5)
@@ -139,7 +139,7 @@ def test_what_floors_refuse_and_lose():
 
 
 class Excerpts:
-    """A window that prints a part of one message."""
+    """A context window that prints a part of a message."""
 
     def __init__(self, spans):
         rows = [
@@ -156,7 +156,7 @@ def test_an_excerpt_counts_strictly_only_with_its_quotation(
     fake_embedder, tmp_path, monkeypatch, spans, strict
 ):
     cached = CachedEmbedder(fake_embedder, tmp_path)
-    with opened(tmp_path / "store.db", cached, {}) as reservoir:
+    with open_reservoir(tmp_path / "store.db", cached, {}) as reservoir:
         messages = [Message("user", "one two three", source="test", source_id="1")]
         store(reservoir, "here", messages)
     asker = Asker(tmp_path / "store.db", cached, {})
@@ -172,10 +172,10 @@ def test_an_excerpt_counts_strictly_only_with_its_quotation(
     }
 
 
-def test_talk_before_a_question_is_stored_for_that_question_alone(fake_embedder, tmp_path):
+def test_messages_before_a_question_are_stored_for_that_question_only(fake_embedder, tmp_path):
     cached = CachedEmbedder(fake_embedder, tmp_path)
     messages = [Message("user", "one two three", source="test", source_id="1")]
-    with opened(tmp_path / "store.db", cached, {}) as reservoir:
+    with open_reservoir(tmp_path / "store.db", cached, {}) as reservoir:
         store(reservoir, "here", messages)
     asker = Asker(tmp_path / "store.db", cached, {})
     talk = (("user", "hello"), ("assistant", "hi"))
@@ -191,7 +191,7 @@ def test_talk_before_a_question_is_stored_for_that_question_alone(fake_embedder,
 def test_fewer_questions_are_spread_over_all_scopes():
     questions = tuple(Question("p", "p", str(at), frozenset("1")) for at in range(10))
     collections = [Collection(name, (), questions) for name in "ab"]
-    kept = thinned(collections, 4)
+    kept = thin_out(collections, 4)
     assert [[row.text for row in scope.questions] for scope in kept] == [["0", "6"], ["2", "9"]]
 
 

@@ -1,4 +1,4 @@
-"""What stands in the body of a request, whatever the provider."""
+"""Read request bodies of every provider."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ SETTINGS = {"embedding_model": "nobody/absent-model"}
 
 @dataclass(frozen=True)
 class Call:
-    """A call as a body has it, with the text of its result."""
+    """A tool call of a body, with the text of its result."""
 
     name: str
     arguments: Any
@@ -28,7 +28,7 @@ class Call:
 
 
 def calls_of(form: str, body: dict[str, Any]) -> list[Call]:
-    """The calls of a body with their results, by the rules of its provider."""
+    """Return the calls of a body with their results, by the rules of its provider."""
     if form == "anthropic":
         return list(_anthropic_calls(body))
     found, waiting = [], []
@@ -59,7 +59,7 @@ def _anthropic_calls(body: dict[str, Any]) -> Iterator[Call]:
 
 
 def texts_of(form: str, body: dict[str, Any]) -> list[tuple[str, str]]:
-    """Role and text of everything said in a body, tool results included."""
+    """Return role and text of every message in a body, tool results included."""
     found = [("system", body["system"])] if "system" in body else []
     for message in body["messages"]:
         if form != "anthropic":
@@ -75,7 +75,7 @@ def texts_of(form: str, body: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def spoken(value: Any) -> Iterator[str]:
-    """Every text a provider is sent in a message: keys and values of arguments included."""
+    """Return all texts of a message, keys and values of arguments included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -94,7 +94,7 @@ def spoken(value: Any) -> Iterator[str]:
 
 
 def recalled_text(recalled: Sequence[Candidate]) -> str:
-    """The recalled section, as it should be printed."""
+    """Return the expected text of the recalled section."""
     text, day, before = "", "", None
     for each in recalled:
         message = each.message
@@ -103,7 +103,7 @@ def recalled_text(recalled: Sequence[Candidate]) -> str:
             same = thread == (before.message.instance, before.message.conversation_id)
             text += (
                 "\n\n"
-                if same and not each.after_gap and each.place == before.place + 1
+                if same and not each.after_gap and each.position == before.position + 1
                 else "\n…\n"
             )
         if message.created_at.date().isoformat() != day:

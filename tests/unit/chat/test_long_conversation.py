@@ -1,4 +1,4 @@
-"""Windows on a long agent's conversation in a real store: every body would be accepted."""
+"""Contexts from an agent's long conversation in a real store: every body is valid."""
 
 import hashlib
 import json
@@ -45,21 +45,21 @@ NAMES = ("read_file", "web.search", "mcp__" + "long_" * 20, "größe", "run test
 
 
 def _words(wanted: int, salt: random.Random) -> str:
-    """About so many tokens, in lines of uneven length."""
+    """Return about so many tokens, in lines of uneven length."""
     line = "the quick brown fox jumps over the lazy dog and reads line"
     lines = [f"{line[: salt.randrange(20, 58)]} {n}" for n in range(max(0, wanted // 12))]
     return "\n".join(lines)
 
 
 class _Agent:
-    """Writes what an agent's conversations leave behind, the worst included."""
+    """Write messages as agents leave them, the worst cases included."""
 
     def __init__(self) -> None:
         self.salt = random.Random(20260105)
         self.messages: list[Message] = []
         self.calls = 0
         self.now = START
-        #: By the key in its arguments, the texts that answer a call.
+        #: Texts of the results of a call, by the key in its arguments.
         self.answers: dict[int, str] = {}
 
     def say(self, role: str, text: str, thread: str, trace: str, **more: Any) -> None:
@@ -97,7 +97,7 @@ class _Agent:
         self.say("user", f"question {len(self.messages)} about line and fox?", thread, trace)
         for _ in range(salt.randrange(1, 5)):
             some = [self.call() for _ in range(salt.choice((1, 1, 1, 2, 3, 5)))]
-            # Two calls of one id in a message cannot be told apart.
+            # Two calls with one id in a message are indistinguishable.
             some = list({call.id: (n, call) for n, call in some}.values())
             if salt.random() < 0.05:
                 self.result(0, some[0][1], thread, trace, 5)
@@ -124,10 +124,10 @@ def _long_conversation() -> list[Message]:
     while agent.calls < 300:
         for thread in agent.salt.sample(["one", "two", "three"], 2):
             agent.turn(thread, sizes)
-    # Conversations at the same time, with the same ids: their messages lie among each other.
+    # Conversations at the same time with the same ids: their messages are interleaved.
     one = [each for each in agent.messages if each.conversation_id == "one"][-20:]
     other = [replace(each, conversation_id="echo", trace_id=f"e{each.trace_id}") for each in one]
-    # Calls in one order, their results in the other.
+    # Results in the reverse order of their calls.
     pairs = [(a, b) if a.role != "tool" else (b, a) for a, b in zip(one, other, strict=True)]
     mixed = [each for pair in pairs for each in pair]
     times = (agent.now + timedelta(minutes=k) for k in range(len(mixed)))
@@ -136,7 +136,7 @@ def _long_conversation() -> list[Message]:
 
 
 QUESTION = "where was the fox in line 7?"
-#: By score most of a window is recalled; by tiers it is one long run of turns.
+#: By score, most of a context is recalled; by tiers, it is one long run of turns.
 ASKED = [
     ("score", QUESTION),
     ("tiers", QUESTION),
@@ -145,7 +145,7 @@ ASKED = [
 
 
 class LongConversation:
-    """The store with the long conversation in it, and windows on it, each built once."""
+    """A store with the long conversation, and contexts from it, each built once."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -190,11 +190,11 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> LongConversation:
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("form", FORMS[2:])
 @pytest.mark.parametrize("asked", ASKED)
-def test_every_body_of_a_long_agents_conversation_is_accepted(long, asked, form, budget):
+def test_every_body_of_a_long_conversation_is_valid(long, asked, form, budget):
     window = long.window(asked, form, budget)
     if ends_with_a_question(window.turns):
         assert problems(form, window.to()) == []
-    else:  # neither a question nor a question of before
+    else:  # there is no question, neither new nor stored
         with pytest.raises(UsageError, match="nothing to send"):
             window.to()
 
@@ -202,7 +202,7 @@ def test_every_body_of_a_long_agents_conversation_is_accepted(long, asked, form,
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("form", ["json", *FORMS])
 @pytest.mark.parametrize("asked", ASKED[:2])
-def test_a_window_is_within_its_budget(long, asked, form, budget):
+def test_a_context_is_within_its_budget(long, asked, form, budget):
     window = long.window(asked, form, budget)
     assert 0 < window.used <= budget
     assert not window.budget.overfull
@@ -212,7 +212,7 @@ def test_a_window_is_within_its_budget(long, asked, form, budget):
 @pytest.mark.parametrize("budget", BUDGETS[1:])
 @pytest.mark.parametrize("form", FORMS[2:])
 @pytest.mark.parametrize("asked", ASKED)
-def test_what_is_reported_as_used_is_what_a_body_costs(long, asked, form, budget):
+def test_the_reported_tokens_are_those_of_the_body(long, asked, form, budget):
     window = long.window(asked, form, budget)
     body = window.to()
     counter, messages = ApproximateCounter(), [*body["messages"]]
@@ -222,14 +222,14 @@ def test_what_is_reported_as_used_is_what_a_body_costs(long, asked, form, budget
         tools = json.dumps(body["tools"], separators=(",", ":"))
         messages[0] = {"content": "\n".join([tools, *spoken(messages[0])])}
     printed = 1.10 * sum(4 + counter.count("\n".join(spoken(each))) for each in messages)
-    # Sections are counted one by one, and every one is rounded up.
+    # Each section is counted and rounded up separately.
     assert window.used == pytest.approx(printed, rel=0.02, abs=25)
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("form", ["text", "markdown"])
 @pytest.mark.parametrize("asked", ASKED[:2])
-def test_what_is_reported_as_used_is_what_a_text_costs(long, asked, form, budget):
+def test_the_reported_tokens_are_those_of_the_text(long, asked, form, budget):
     window = long.window(asked, form, budget)
     printed = 1.10 * (ApproximateCounter().count(window.to()) + 4 * len(window.turns))
     assert window.used == pytest.approx(printed, rel=0.01, abs=10)
@@ -238,7 +238,7 @@ def test_what_is_reported_as_used_is_what_a_text_costs(long, asked, form, budget
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("form", FORMS[2:])
 @pytest.mark.parametrize("asked", ASKED)
-def test_what_is_printed_is_what_was_stored(long, asked, form, budget):
+def test_printed_messages_equal_stored_ones(long, asked, form, budget):
     window = long.window(asked, form, budget)
     if not ends_with_a_question(window.turns):
         return  # nothing is printed
@@ -271,7 +271,7 @@ def _assert_is_given(window: ContextWindow, text: str) -> None:
 
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("asked", ASKED[:2])
-def test_rows_of_a_window_are_the_stored_ones_to_the_byte(long, asked, budget):
+def test_rows_of_a_context_equal_the_stored_ones(long, asked, budget):
     for each in long.window(asked, "json", budget).kept:
         whole = long.stored[each.message.id]
         if each.cut:
@@ -285,7 +285,7 @@ def test_rows_of_a_window_are_the_stored_ones_to_the_byte(long, asked, budget):
 @pytest.mark.parametrize("budget", BUDGETS[3:])
 @pytest.mark.parametrize("form", FORMS[2:])
 @pytest.mark.parametrize("asked", ASKED[1:])
-def test_a_result_stands_with_its_own_call(long, asked, form, budget):
+def test_a_result_is_with_its_own_call(long, asked, form, budget):
     wrong, seen = [], 0
     for call in calls_of(form, long.window(asked, form, budget).to()):
         key = re.search(r"\d+", json.dumps(call.arguments))

@@ -1,4 +1,4 @@
-"""Small conversations of every kind: every body would be accepted, whatever was left out."""
+"""Small conversations of every kind: every body is valid, whatever was left out."""
 
 import copy
 import os
@@ -16,8 +16,8 @@ from validators import problems
 from reservoir_cli import Message, Reservoir, ToolCall
 from reservoir_cli.chat.turn import Section
 from reservoir_cli.context.layout import Costs
-from reservoir_cli.context.render.recalled import recalled_line
-from reservoir_cli.context.render.window import count_turns, written
+from reservoir_cli.context.render.recalled import quote_line
+from reservoir_cli.context.render.window import count_turns, render
 from reservoir_cli.context.selection import Rules, select
 from reservoir_cli.context.turns import (
     current_turn,
@@ -28,7 +28,7 @@ from reservoir_cli.context.turns import (
 from reservoir_cli.context.types import Candidate, ContextRequest, Piece, Scores, Selection, Tier
 from reservoir_cli.messages import Role, StoredMessage, plain_text
 
-#: Thousands are for a change of what is tested here: HYPOTHESIS_EXAMPLES=5000 pytest …
+#: To try thousands after a change of the tested code: HYPOTHESIS_EXAMPLES=5000 pytest …
 EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "300"))
 
 
@@ -40,7 +40,7 @@ LONGEST = 12
 
 
 class _Digits:
-    """Choices out of one number: a draw a message, not a dozen, is what makes thousands cheap."""
+    """Make choices from one number: one draw per message makes thousands of examples cheap."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -90,7 +90,7 @@ def _small_message(number: int, before: Sequence[StoredMessage], digits: _Digits
 
 
 def _pool(seeds: list[bytes]) -> list[Candidate]:
-    """Messages of two instances in order of time, some of the scope not among them."""
+    """Draw messages of two instances in order of time, without some of the scope."""
     found: list[tuple[StoredMessage, _Digits]] = []
     for number, seed in enumerate(seeds, 1):
         digits = _Digits(int.from_bytes(seed, "little"))
@@ -106,7 +106,7 @@ def _pool(seeds: list[bytes]) -> list[Candidate]:
         age = len(own) - 1 - own.index(message.id) if message.id in own else None
         filler = tier is Tier.OLDER and digits.one_of(True, False)
         if digits.one_of(*range(12)) < 11:
-            pool.append(Candidate(message, tier, filler, scores, age, place=message.id))
+            pool.append(Candidate(message, tier, filler, scores, age, position=message.id))
     return pool
 
 
@@ -137,11 +137,11 @@ requests = st.builds(
 )
 
 
-# A counter of characters, so that every cost is exact and sums are what they seem.
+# Counts characters, so that every cost is exact.
 
 
 def _line(each: Candidate) -> int:
-    return len(recalled_line(each.message)) + len("\n…\n")
+    return len(quote_line(each.message)) + len("\n…\n")
 
 
 COSTS = Costs(
@@ -157,7 +157,7 @@ def choose(pool: list[Candidate], request: ContextRequest, budget: int, rule: Ru
     return select(pool, query=request.query, budget=budget, costs=COSTS, rules=rule, not_reached=0)
 
 
-#: What cannot be kept where nobody asked anything.
+#: Errors of conversations without a question.
 NOT_WITHOUT_A_QUESTION = (
     "the last message is not the user's",
     "messages: at least one message is required",
@@ -168,14 +168,14 @@ thorough = settings(max_examples=EXAMPLES)
 
 @thorough
 @conversations
-def test_every_body_of_a_small_conversation_is_accepted(pool, request_, budget, rule):
+def test_every_body_of_a_small_conversation_is_valid(pool, request_, budget, rule):
     selection = choose(pool, request_, budget, rule)
     for form in PROVIDERS:
         asked_for = replace(request_, format=form)
         said = history_turns(asked_for, selection.recalled, selection.history)
         window = [*fixed_turns(request_), *said, *current_turn(request_)]
         asked = ends_with_a_question(window)
-        found = problems(form, written(window, form, "m", 100))
+        found = problems(form, render(window, form, "m", 100))
         if not asked:
             found = [each for each in found if each not in NOT_WITHOUT_A_QUESTION]
         assert found == [], form
@@ -187,10 +187,10 @@ def test_a_small_conversation_costs_no_more_than_its_budget(pool, request_, budg
     def printed(room: int) -> int:
         selection = choose(pool, request_, room, rule)
         turns = history_turns(request_, selection.recalled, selection.history)
-        return len(written(turns, "text", None, 1))
+        return len(render(turns, "text", None, 1))
 
     assert printed(budget) <= budget
-    # One character less than everything takes is where a forgotten cost would show.
+    # One character less than the total would reveal a forgotten cost.
     everything = printed(100_000)
     assert printed(max(0, everything - 1)) <= max(0, everything - 1)
 
@@ -204,7 +204,7 @@ def test_history_begins_with_a_question(pool, request_, budget, rule):
 
 @thorough
 @conversations
-def test_no_message_is_in_two_places_and_none_is_lost(pool, request_, budget, rule):
+def test_every_message_is_printed_once_or_dropped(pool, request_, budget, rule):
     selection = choose(pool, request_, budget, rule)
     left_out = [each.candidate for each in (*selection.dropped, *selection.passed_over)]
     places = Counter(
@@ -221,7 +221,7 @@ def test_no_message_is_in_two_places_and_none_is_lost(pool, request_, budget, ru
 
 @thorough
 @conversations
-def test_a_small_conversation_is_printed_as_it_was_stored(pool, request_, budget, rule):
+def test_printed_messages_equal_stored_ones(pool, request_, budget, rule):
     selection = choose(pool, request_, budget, rule)
     stored = {each.message.id: each.message for each in pool}
     for each in (*selection.recalled, *selection.history):
@@ -238,7 +238,7 @@ def test_a_small_conversation_is_printed_as_it_was_stored(pool, request_, budget
 
 @thorough
 @conversations
-def test_recalled_results_stand_with_their_calls(pool, request_, budget, rule):
+def test_recalled_results_are_with_their_calls(pool, request_, budget, rule):
     selection = choose(pool, request_, budget, rule)
     for some in (selection.recalled, selection.history):
         calls = Counter(
@@ -270,7 +270,7 @@ def test_a_result_in_history_answers_a_call_of_its_own_conversation(pool, reques
 
 @thorough
 @conversations
-def test_choosing_changes_nothing_and_comes_out_the_same_again(pool, request_, budget, rule):
+def test_selection_is_repeatable_and_changes_no_message(pool, request_, budget, rule):
     before = copy.deepcopy(pool)
     first = choose(pool, request_, budget, rule)
     assert pool == before
@@ -306,7 +306,7 @@ def test_a_small_conversation_in_a_real_store_keeps_its_budget(pool, request_, b
         )
     assert window.used <= budget or window.budget.overfull
     printed = count_turns(window.turns, form, window.meter)
-    # The joint between sections is the only thing that is not counted with one of them.
+    # Only the separator between sections is not counted with one of them.
     assert printed <= budget + 3 or window.budget.overfull
     if form in PROVIDERS and ends_with_a_question(window.turns):
         assert problems(form, {**window.to(), "model": "m"}) == []

@@ -1,4 +1,4 @@
-"""Trimming, rule by rule, for lists in OpenAI's and in Anthropic's shape."""
+"""Trimming, rule by rule, for lists in OpenAI's and Anthropic's formats."""
 
 import copy
 import json
@@ -16,7 +16,7 @@ ChatMessage = dict[str, Any]
 
 
 class Characters:
-    """Counts characters, so that a test can say what a message costs: its text plus 4."""
+    """Count characters, so that tests know the cost of a message: its length plus 4."""
 
     name, version, exact = "characters", "1", True
 
@@ -46,7 +46,7 @@ def says(text: str) -> ChatMessage:
     return {"role": "assistant", "content": text}
 
 
-# The two shapes of a call and its result.
+# The two formats of a call and its result.
 
 
 def openai_call(*ids: str) -> ChatMessage:
@@ -98,18 +98,18 @@ FIT = sum(map(cost, OLD))
         pytest.param(FIT + 1, 9, 5, id="room to spare"),
     ],
 )
-def test_the_very_same_list_comes_back(budget, iteration, turn_start):
+def test_a_list_within_the_budget_is_returned_unchanged(budget, iteration, turn_start):
     before = copy.deepcopy(LIST)
     assert trim(LIST, turn_start, budget, iteration) is LIST
     assert before == LIST
 
 
 @pytest.mark.parametrize("messages", [[], [SYSTEM]])
-def test_a_list_without_old_messages_comes_back_itself(messages):
+def test_a_list_without_old_messages_is_returned_unchanged(messages):
     assert trim(messages, len(messages), 1) is messages
 
 
-def test_a_list_may_be_all_old():
+def test_all_messages_of_a_list_may_be_old():
     assert trim(LIST[:5], 5, FIT) is not None
     assert trim(LIST[:5], 5, FIT - 1) == [SYSTEM, *OLD[1:]]
     assert trim(LIST[:5], 5, 1) == [SYSTEM]
@@ -123,7 +123,7 @@ def test_one_token_over_drops_exactly_the_oldest():
 
 
 @pytest.mark.parametrize("kept", range(len(OLD) + 1))
-def test_the_oldest_go_one_by_one_until_the_rest_fits(kept):
+def test_the_oldest_are_dropped_one_by_one_until_the_rest_fits(kept):
     newest = OLD[len(OLD) - kept :]
     exact = sum(map(cost, newest))
     assert trim(LIST, 5, max(1, exact)) == [SYSTEM, *newest, *TURN]
@@ -131,12 +131,12 @@ def test_the_oldest_go_one_by_one_until_the_rest_fits(kept):
         assert trim(LIST, 5, exact + cost(OLD[-kept - 1]) - 1) == [SYSTEM, *newest, *TURN]
 
 
-def test_a_huge_newest_old_message_takes_all_others_with_it():
+def test_a_huge_newest_old_message_drops_all_other_old_ones():
     old = [*OLD, user("x" * 10_000)]
     assert trim([SYSTEM, *old, *TURN], 6, 5_000) == [SYSTEM, *TURN]
 
 
-def test_a_small_message_behind_a_huge_one_stays():
+def test_a_small_message_after_a_huge_one_stays():
     old = [user("x" * 10_000), says("ok")]
     assert trim([SYSTEM, *old, *TURN], 3, 20) == [SYSTEM, says("ok"), *TURN]
 
@@ -174,7 +174,7 @@ def test_a_cut_between_call_and_result_leaves_no_orphan(call, result):
 
 
 @pytest.mark.parametrize(("call", "result"), SHAPES)
-def test_all_results_of_a_parallel_call_go_with_it(call, result):
+def test_all_results_of_a_parallel_call_are_dropped_with_it(call, result):
     old = [call("a", "b", "c"), result("a"), result("b"), result("c"), says("done")]
     messages = [SYSTEM, *old, *TURN]
     for first in (1, 2, 3):
@@ -189,7 +189,7 @@ def test_a_call_that_stays_keeps_its_results(call, result):
 
 @pytest.mark.parametrize(("call", "result"), SHAPES)
 def test_an_orphan_forgets_the_calls_before_it(call, result):
-    # b is declared, then the orphan a moves the start behind it: b's result is an orphan now.
+    # b is declared, then the orphan a moves the start after it, so b's result becomes an orphan.
     old = [user("x" * 200), call("b"), result("a"), result("b"), says("done")]
     kept = trim([SYSTEM, *old, *TURN], 6, sum(map(cost, old[1:])))
     assert kept == [SYSTEM, says("done"), *TURN]
@@ -203,20 +203,20 @@ def test_a_result_before_its_call_is_an_orphan(call, result):
 
 
 @pytest.mark.parametrize(("call", "result"), SHAPES)
-def test_without_a_cut_orphans_are_left_alone(call, result):
+def test_without_a_cut_orphans_stay(call, result):
     messages = [SYSTEM, result("nobody"), says("x"), *TURN]
     assert trim(messages, 3, 10_000) is messages
 
 
 @pytest.mark.parametrize(("call", "result"), SHAPES)
 def test_the_head_declares_no_calls_for_the_old_part(call, result):
-    # What an assistant message before it has declared counts within what is left of old.
+    # Calls of an assistant message in the remaining old part count.
     messages = [call("h"), user("x" * 200), result("h"), says("done"), *TURN]
     assert trim(messages, 4, 100) == [call("h"), says("done"), *TURN]
 
 
 @pytest.mark.parametrize("number", [None, ""])
-def test_a_tool_message_without_an_id_is_left_alone(number):
+def test_a_tool_message_without_an_id_stays(number):
     nameless = {"role": "tool", "content": "done"}
     if number is not None:
         nameless["tool_call_id"] = number
@@ -231,7 +231,7 @@ def test_a_user_message_that_declares_calls_declares_nothing():
     assert kept == [SYSTEM, says("done"), *TURN]
 
 
-def test_one_undeclared_result_of_several_takes_the_message_with_it():
+def test_a_message_with_an_undeclared_result_is_dropped():
     both = {
         "role": "user",
         "content": [*anthropic_result("a")["content"], *anthropic_result("b")["content"]],
@@ -258,7 +258,7 @@ def test_one_undeclared_result_of_several_takes_the_message_with_it():
         pytest.param({}, id="empty"),
     ],
 )
-def test_messages_of_odd_json_are_counted_and_left_alone(odd):
+def test_odd_messages_are_counted_and_not_changed(odd):
     messages = [SYSTEM, user("x y " * 2_000), odd, *TURN]
     for counter in (Characters(), ApproximateCounter()):
         kept = trim_history(messages, turn_start=3, iteration=2, budget=400, counter=counter)
@@ -311,7 +311,7 @@ def test_messages_of_odd_json_are_counted_and_left_alone(odd):
     ],
 )
 @pytest.mark.parametrize("counter", [Characters(), ApproximateCounter(), RatioCounter()])
-def test_a_message_costs_its_parts_joined_by_newlines_and_4(message, text, counter):
+def test_the_cost_of_a_message_is_its_parts_joined_by_newlines_plus_4(message, text, counter):
     assert message_cost(message, counter) == (counter.count(text) if text else 0) + 4
 
 
@@ -425,7 +425,7 @@ cases = given(
 
 
 @cases
-def test_what_is_kept_is_the_head_the_end_of_the_old_and_the_turn(
+def test_the_head_the_newest_old_messages_and_the_turn_are_kept(
     messages, turn_start, iteration, budget
 ):
     turn_start = min(turn_start, len(messages))
@@ -445,7 +445,7 @@ def test_what_is_kept_is_the_head_the_end_of_the_old_and_the_turn(
 
 
 @cases
-def test_no_old_result_stands_without_its_call(messages, turn_start, iteration, budget):
+def test_every_kept_old_result_follows_its_call(messages, turn_start, iteration, budget):
     turn_start = min(turn_start, len(messages))
     kept = trim(messages, turn_start, budget, iteration)
     if kept is messages:
@@ -462,8 +462,8 @@ def test_no_old_result_stands_without_its_call(messages, turn_start, iteration, 
 
 
 @cases
-def test_what_is_dropped_had_to_go(messages, turn_start, iteration, budget):
-    """Whatever went did not fit, or stood before a result without its call."""
+def test_only_messages_that_had_to_be_dropped_are_dropped(messages, turn_start, iteration, budget):
+    """A dropped message did not fit, or preceded a result without its call."""
     turn_start = min(turn_start, len(messages))
     kept = trim(messages, turn_start, budget, iteration)
     if kept is messages:

@@ -1,4 +1,4 @@
-"""The validators see what each provider refuses."""
+"""The validators find what each provider refuses."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ BAD_OPENAI = [
     ("tool_calls in a message of role user", [{**_calling("a"), "role": "user"}, _result("a")]),
     ("tool_calls is empty", [_calling(content="x"), ASKS]),
     ("content is null, and there are no calls", [{"role": "user", "content": None}]),
-    ("content is no string", [{"role": "user", "content": 7}]),
+    ("content is not a string", [{"role": "user", "content": 7}]),
     ("content is blank", [{"role": "user", "content": " \n"}]),
     ("a tool message without tool_call_id", [{"role": "tool", "content": "x"}, ASKS]),
     ("tool_call_id in a message of role user", [{**ASKS, "tool_call_id": "a"}]),
@@ -44,13 +44,13 @@ BAD_OPENAI = [
     ("type of a call is not function", _called(_function(type="custom"))),
     ("name of a function does not match its pattern", _called(_function("web.search"))),
     ("name of a function does not match its pattern", _called(_function("n" * 65))),
-    ("arguments are no string", _called(_function(arguments={}))),
+    ("arguments are not a string", _called(_function(arguments={}))),
     (
-        "a tool message is no response to a preceding message with tool_calls",
+        "a tool message is not a response to a preceding message with tool_calls",
         [ASKS, _result("a"), ASKS],
     ),
     (
-        "a tool message is no response to a preceding message with tool_calls",
+        "a tool message is not a response to a preceding message with tool_calls",
         [_calling("a"), _result("a"), _result("a"), ASKS],
     ),
     (
@@ -69,7 +69,7 @@ BAD_OPENAI = [
 
 @pytest.mark.parametrize("form", ["openai", "azure"])
 @pytest.mark.parametrize(("rule", "messages"), BAD_OPENAI)
-def test_the_validator_sees_what_openai_refuses(form, rule, messages):
+def test_the_validator_finds_what_openai_refuses(form, rule, messages):
     assert rule in problems(form, {"model": "m", "messages": messages})
 
 
@@ -82,11 +82,11 @@ OLLAMA_RESULT = {"role": "tool", "tool_name": "f", "content": "done"}
 GOOD_OLLAMA = [ASKS, _ollama_call(), OLLAMA_RESULT, ASKS]
 BAD_OLLAMA = [
     ("role 'context' is unknown", [{"role": "context", "content": "x"}, ASKS]),
-    ("content is no string", [{"role": "user", "content": None}]),
+    ("content is not a string", [{"role": "user", "content": None}]),
     ("content is blank", [{"role": "user", "content": " "}]),
     ("tool_calls in a message of role user", [{**_ollama_call(), "role": "user"}]),
     ("a call without a name", [_ollama_call(""), {**OLLAMA_RESULT, "tool_name": ""}, ASKS]),
-    ("arguments are no object", [_ollama_call(arguments="{}"), OLLAMA_RESULT, ASKS]),
+    ("arguments are not an object", [_ollama_call(arguments="{}"), OLLAMA_RESULT, ASKS]),
     ("a result names no tool that was called right before it", [ASKS, OLLAMA_RESULT, ASKS]),
     (
         "a result names no tool that was called right before it",
@@ -97,7 +97,7 @@ BAD_OLLAMA = [
 
 
 @pytest.mark.parametrize(("rule", "messages"), BAD_OLLAMA)
-def test_the_validator_sees_what_ollama_refuses(rule, messages):
+def test_the_validator_finds_what_ollama_refuses(rule, messages):
     assert rule in problems("ollama", {"model": "m", "messages": messages, "stream": False})
 
 
@@ -125,8 +125,8 @@ GOOD_ANTHROPIC = _anthropic(HELLO, USED, ANSWERED, system="be brief")
 BAD_ANTHROPIC = [
     ("max_tokens is not a whole number from 1", _anthropic(HELLO, max_tokens=0)),
     ("max_tokens is not a whole number from 1", _anthropic(HELLO, max_tokens=None)),
-    ("system is no text", _anthropic(HELLO, system=" ")),
-    ("system is no text", _anthropic(HELLO, system=None)),
+    ("system is not a text", _anthropic(HELLO, system=" ")),
+    ("system is not a text", _anthropic(HELLO, system=None)),
     ("the first message is not the user's", _anthropic(_said("assistant", TEXT), HELLO)),
     ("roles do not alternate", _anthropic(HELLO, HELLO)),
     ("role 'system' is unknown", _anthropic(_said("system", TEXT), HELLO)),
@@ -160,7 +160,7 @@ BAD_ANTHROPIC = [
         "name of a tool_use does not match its pattern",
         _anthropic(HELLO, _said("assistant", _use(name="a b"))),
     ),
-    ("input is no object", _anthropic(HELLO, _said("assistant", _use(input="{}")), ANSWERED)),
+    ("input is not an object", _anthropic(HELLO, _said("assistant", _use(input="{}")), ANSWERED)),
     (
         "tool_use ids were found without tool_result blocks immediately after",
         _anthropic(HELLO, USED, HELLO),
@@ -191,12 +191,12 @@ BAD_ANTHROPIC = [
         "name of a tool does not match its pattern",
         _anthropic(HELLO, tools=[{"name": "a b", "input_schema": {"type": "object"}}]),
     ),
-    ("input_schema of a tool is no object", _anthropic(HELLO, tools=[{"name": "f"}])),
+    ("input_schema of a tool is not an object", _anthropic(HELLO, tools=[{"name": "f"}])),
 ]
 
 
 @pytest.mark.parametrize(("rule", "body"), BAD_ANTHROPIC)
-def test_the_validator_sees_what_anthropic_refuses(rule, body):
+def test_the_validator_finds_what_anthropic_refuses(rule, body):
     assert rule in problems("anthropic", body)
 
 
@@ -209,7 +209,7 @@ def test_the_validator_sees_what_anthropic_refuses(rule, body):
         ("anthropic", GOOD_ANTHROPIC),
     ],
 )
-def test_the_validator_takes_a_sound_body_and_no_broken_frame(form, body):
+def test_the_validator_accepts_a_valid_body_and_no_invalid_one(form, body):
     assert problems(form, body) == []
     assert "model is required" in problems(form, {**body, "model": ""})
     assert "messages: at least one message is required" in problems(form, {**body, "messages": []})

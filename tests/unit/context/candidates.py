@@ -1,4 +1,4 @@
-"""Candidates and costs made by hand."""
+"""Handmade candidates and costs."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -16,7 +16,7 @@ TIERS = Rules("tiers", min_history_messages=0)
 
 
 def said(role="user", content=None, *, tokens=10, tier=R, priority=0.5, **more):
-    """A candidate whose number, time and age its place in a pool will give."""
+    """Return a candidate; its position in a pool sets its id, time and age."""
     message = StoredMessage(
         id=0,
         trace_id=more.get("trace", ""),
@@ -39,7 +39,7 @@ def said(role="user", content=None, *, tokens=10, tier=R, priority=0.5, **more):
 
 
 def pool(*candidates):
-    """Candidates as they come out of a store: numbered from 1, a minute apart."""
+    """Return candidates as a store does: numbered from 1, a minute apart."""
     placed = []
     for number, each in enumerate(candidates, 1):
         message = replace(

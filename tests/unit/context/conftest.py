@@ -1,4 +1,4 @@
-"""Contexts out of a real store."""
+"""Contexts from a real store."""
 
 import pytest
 from builders import Compass
@@ -17,7 +17,7 @@ def memory(store, monkeypatch):
 
 @pytest.fixture
 def write(home):
-    """Write the settings file."""
+    """Return a function that writes the settings file."""
 
     def writing(toml):
         file = config.load().path

@@ -1,4 +1,4 @@
-"""Long messages, and vectors that count their words."""
+"""Long messages, and an embedder that counts words."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -17,10 +17,10 @@ WORD = re.compile(r"\w+")
 
 
 class BagOfWords:
-    """Vectors that count words, and passages of real length."""
+    """An embedder that counts words, with passages of realistic length."""
 
     name, model_id, dimensions = "words", "words-512", 512
-    engine = Engine("reference", "it is made for tests", "folder")
+    engine = Engine("reference", "for tests", "folder")
 
     def encode_query(self, text):
         vector = np.full(self.dimensions, 1e-3, np.float32)
@@ -73,7 +73,7 @@ def stored_rows(window):
 
 
 def assert_printed_from(text, row):
-    """The content is the text of the spans in order; else it holds marks and fences alone."""
+    """Check that an excerpt holds the text of its spans in order, besides marks and fences."""
     if row["spans"] is None:
         return
     rest, content, done = [], row["content"], 0

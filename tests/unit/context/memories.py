@@ -1,4 +1,4 @@
-"""A store to speak into, with vectors made by hand."""
+"""A store for messages with handmade embeddings."""
 
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ WORDS = "amber birch cedar delta ember fjord grove heath inlet jetty knoll ledge
 
 
 class Memory:
-    """A store to speak into, and contexts out of it."""
+    """A store for messages, and contexts from it."""
 
     def __init__(self, store):
         self.store = store
@@ -28,7 +28,7 @@ class Memory:
         store.activate_model(Compass.model_id, Compass.name)
 
     def say(self, content, role="user", *, cosine=None, instance="p", partition="p", **more):
-        """Store a message; its cosine with every question is as given, or it has no vector."""
+        """Store a message with a cosine to every question, or without an embedding."""
         self.minute += 1
         link = more.pop("link", NEVER)
         calls = tuple(ToolCall(each, "look", '{"at": 1}') for each in more.pop("calls", ()))
@@ -77,14 +77,14 @@ def reasons(window):
 
 
 def recounted(window):
-    """Tokens of what is printed, by the rule of §3."""
+    """Count the tokens of the printed text, by the rule of §3."""
     shown = window.to()
     if window.request.format == "json":
         shown = window.to("text")
     if isinstance(shown, str):
         count = len(window.turns)
         return window.meter.count(shown, messages=count)
-    return sum(window.meter.count(each, messages=1) for each in request_bodies.words(shown))
+    return sum(window.meter.count(each, messages=1) for each in request_bodies.message_texts(shown))
 
 
 GIVEN = {
@@ -106,7 +106,7 @@ def rows_of(store):
 
 
 def talk(memory, count=12, *, instance="p"):
-    """Exchanges and tool calls, as long and as different as real ones."""
+    """Return exchanges and tool calls with realistic lengths and variety."""
     for number in range(count):
         trace = f"{instance}{number}"
         more = {"instance": instance, "trace_id": trace, "cosine": (number % 5) / 5}

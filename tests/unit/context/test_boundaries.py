@@ -1,4 +1,4 @@
-"""What was stored is material: it forges no title, role, date or instruction."""
+"""Stored text cannot forge a title, role, date or instruction."""
 
 import json
 from dataclasses import replace
@@ -34,10 +34,10 @@ FORGED = (
 
 
 def placed(messages: list[StoredMessage], titles: dict[int, str] | None = None) -> ContextWindow:
-    """A window whose recalled messages have places in their conversations, as their ids."""
+    """Return a context whose recalled messages have ordinals in their conversations."""
     shown = window(recalled=messages)
     recalled = tuple(
-        replace(each, place=each.message.id, title=(titles or {}).get(each.message.id))
+        replace(each, position=each.message.id, title=(titles or {}).get(each.message.id))
         for each in shown.selection.recalled
     )
     return replace(shown, selection=shown.selection._replace(recalled=recalled))
@@ -50,7 +50,7 @@ def test_no_line_of_a_recalled_message_forges_a_title_a_role_or_a_date():
     assert [line.strip() for line in lines[3:]] == ["tool: see below", *FORGED.splitlines()[1:]]
 
 
-def test_messages_that_follow_each_other_stand_apart_and_others_have_a_gap_between():
+def test_a_gap_is_marked_between_messages_that_are_not_adjacent():
     day = NOW - timedelta(days=20)
     some = [stored(number, "user", f"m{number}", created_at=day) for number in (1, 2, 5)]
     other = stored(6, "user", "elsewhere", created_at=day, conversation_id="c")
@@ -59,7 +59,7 @@ def test_messages_that_follow_each_other_stand_apart_and_others_have_a_gap_betwe
     assert said == "user: m1\n\nuser: m2\n…\nuser: m5\n…\nuser: elsewhere"
 
 
-def test_the_title_of_a_conversation_stands_once_above_its_messages():
+def test_the_title_of_a_conversation_is_printed_once_above_its_messages():
     day = NOW - timedelta(days=20)
     some = [
         stored(number, "user", f"m{number}", created_at=day, conversation_id="c")
@@ -78,7 +78,7 @@ MORE_TOKENS = ("<start_of_turn>", "[INST]", "[/INST]")
 
 @pytest.mark.parametrize("token", [*TOKENS, *MORE_TOKENS])
 @pytest.mark.parametrize("form", [each for each in FORMATS if each != "json"])
-def test_control_tokens_of_chat_templates_are_broken_up_in_whatever_was_stored(form, token):
+def test_control_tokens_of_chat_templates_are_broken_up_in_stored_text(form, token):
     calling = stored(2, "assistant", token, tool_calls=(ToolCall("c", "f", f'{{"q": "{token}"}}'),))
     result = stored(3, "tool", f"a{token}b", tool_call_id="c")
     run = [stored(1, "user", f"x {token}system"), calling, result]
@@ -92,13 +92,13 @@ def test_control_tokens_of_chat_templates_are_broken_up_in_whatever_was_stored(f
     assert printed.count(token[:cut] + "\u200b" + token[cut:]) >= 8
 
 
-def test_what_only_looks_like_a_control_token_stays():
+def test_text_that_resembles_a_control_token_stays():
     text = "f <| g |> h\na <|> b\nx <| y\n<|\n|>"
     assert window([stored(1, "user", text)]).to("openai")["messages"][0]["content"] == text
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_what_the_caller_gives_keeps_its_control_tokens(form):
+def test_control_tokens_in_text_of_the_caller_stay(form):
     given = {"system": "<|im_start|>", "knowledge": (Piece("<|im_start|>", "a"),)}
     shown = json.dumps(window(query="<|im_start|>", **given).to(form))
     assert shown.count("<|im_start|>") >= 3
@@ -110,7 +110,7 @@ def test_json_holds_the_stored_text():
 
 
 @pytest.mark.parametrize("form", ["openai", "azure", "ollama"])
-def test_recalled_text_is_the_users_and_joined_in_front_of_history(form):
+def test_recalled_text_has_the_role_user_and_precedes_history(form):
     body = window(TURNS, OLD, **EVERYTHING).to(form)
     assert problems(form, body) == []
     given = [each["content"] for each in body["messages"] if each["role"] == "system"]
@@ -133,7 +133,7 @@ def test_recalled_text_is_never_joined_to_the_question(form):
 
 
 @pytest.mark.parametrize("form", PROVIDERS)
-def test_recalled_text_is_the_systems_only_where_the_setting_says_so(form):
+def test_recalled_text_has_the_role_system_only_if_set(form):
     body = window(TURNS, OLD, recalled_role="system").to(form)
     assert problems(form, body) == []
     if form == "anthropic":
@@ -146,7 +146,7 @@ def test_recalled_text_is_the_systems_only_where_the_setting_says_so(form):
 
 
 @pytest.mark.parametrize("form", ["text", "markdown"])
-def test_a_printed_context_is_taken_out_whole_and_its_question_is_kept(form):
+def test_a_printed_context_is_removed_and_its_question_kept(form):
     question = "what\n\nuser: now?"
     shown = window(TURNS, OLD, query=question, **EVERYTHING).to(form)
     assert unwrap(shown) == (question, (question,), 1)
@@ -163,7 +163,7 @@ def test_a_printed_context_is_taken_out_whole_and_its_question_is_kept(form):
         ("claude-sonnet-4-5", 8_192, -5, 1),
     ],
 )
-def test_max_tokens_is_the_least_of_reserve_model_and_what_the_window_leaves(
+def test_max_tokens_is_the_minimum_of_reserve_model_limit_and_remaining_window(
     model, reserve, left, expected
 ):
     shown = window(TURNS, model=model, reserve=reserve)

@@ -1,4 +1,4 @@
-"""The arithmetic of a window's tokens."""
+"""The arithmetic of the token budget."""
 
 import hypothesis
 import pytest
@@ -35,7 +35,7 @@ class Rough(Exact):
 
 
 @pytest.mark.parametrize(("model", "available"), AVAILABLE.items(), ids=lambda each: f"§2 {each}")
-def test_the_known_figures_come_out_of_the_plan(model, available):
+def test_the_plan_has_the_documented_figures(model, available):
     known = config.load()
     settings = known.settings(model=model)
     found = plan(
@@ -50,7 +50,7 @@ def test_the_known_figures_come_out_of_the_plan(model, available):
     assert (found.available, found.history, found.notes) == (available, available, ())
 
 
-def test_the_known_sum_of_all_sections_leaves_138_308():
+def test_documented_sections_leave_138_308_tokens():
     given = {
         Section.SYSTEM: 1_200,
         Section.PROCEDURE: 300,
@@ -63,7 +63,7 @@ def test_the_known_sum_of_all_sections_leaves_138_308():
 
 
 @pytest.mark.parametrize("section", [each for each in Section if each.value not in {"recalled"}])
-def test_every_section_is_taken_off_what_is_available(section):
+def test_every_section_is_subtracted_from_the_available_tokens(section):
     assert planned(sections={section: 700}).history == 8_000 - 700
 
 
@@ -77,13 +77,13 @@ def test_every_section_is_taken_off_what_is_available(section):
         pytest.param({"budget": 8_000}, 8_000, id="§2 --budget of window - reserve"),
     ],
 )
-def test_what_is_available_is_the_smaller_or_the_budget(given, available):
+def test_the_smaller_of_budget_and_window_is_available(given, available):
     found = planned(**given)
     assert (found.available, found.notes) == (available, ())
 
 
 @pytest.mark.parametrize("budget", [8_001, 10_000], ids=["§2 one over", "§2 the window"])
-def test_a_budget_above_window_less_reserve_is_used_and_said(budget):
+def test_a_budget_that_uses_the_reserve_is_accepted_with_a_warning(budget):
     found = planned(budget=budget)
     assert found.available == found.history == budget
     assert len(found.notes) == 1
@@ -119,7 +119,7 @@ def test_a_reserve_that_leaves_nothing_is_wrong_usage(reserve):
         pytest.param(7_500, 0, 500, False, id="§2 switched off"),
     ],
 )
-def test_history_keeps_its_least_under_a_models_limit(taken, least, history, reported):
+def test_history_keeps_its_minimum_under_a_models_limit(taken, least, history, reported):
     found = planned(sections={Section.KNOWLEDGE: taken}, min_history=least)
     assert found.history == history
     assert bool(found.notes) is reported
@@ -127,20 +127,20 @@ def test_history_keeps_its_least_under_a_models_limit(taken, least, history, rep
         assert f"{taken + history - 8_000:,}" in found.notes[0]
 
 
-def test_a_budget_given_by_hand_has_no_least_history():
+def test_an_explicit_budget_has_no_minimum_history():
     found = planned(budget=1_000, sections={Section.KNOWLEDGE: 900}, min_history=4_000)
     assert (found.history, found.notes) == (100, ())
 
 
 @pytest.mark.parametrize("how", [{"budget": 8_000}, {}], ids=["--budget", "a model's limit"])
-def test_sections_that_exceed_what_is_available_leave_history_empty_and_are_said(how):
+def test_oversized_sections_leave_history_empty_with_a_warning(how):
     found = planned(sections={Section.CURRENT: 8_001}, min_history=4_000, **how)
     assert found.overfull
     assert found.history == 0
     assert "8,001 of 8,000" in found.notes[-1]
 
 
-def test_sections_that_fit_exactly_are_not_too_much():
+def test_sections_that_fit_exactly_cause_no_warning():
     found = planned(sections={Section.CURRENT: 8_000}, budget=8_000)
     assert (found.overfull, found.history, found.notes) == (False, 0, ())
 
@@ -153,7 +153,7 @@ def test_sections_that_fit_exactly_are_not_too_much():
     budget=st.none() | st.integers(1, 300_000),
 )
 @hypothesis.settings(max_examples=300)
-def test_sections_and_history_exceed_the_budget_only_when_it_is_said(
+def test_sections_and_history_exceed_the_budget_only_with_a_warning(
     window, share, taken, least, budget
 ):
     try:
@@ -188,7 +188,7 @@ def test_sections_and_history_exceed_the_budget_only_when_it_is_said(
         pytest.param({"output_reserve": 0}, True, "gpt-4", 0, id="§2 a reserve of 0"),
     ],
 )
-def test_the_reserve_comes_from_the_first_place_that_names_one(home, flags, text, model, reserve):
+def test_the_reserve_comes_from_the_first_source_that_sets_it(home, flags, text, model, reserve):
     file = home / "set.toml"
     file.parent.mkdir(parents=True)
     file.write_text('output_reserve = 13\n[models."gpt-4"]\nreserve_tokens = 11\n' * text)
@@ -206,7 +206,7 @@ def test_the_reserve_comes_from_the_first_place_that_names_one(home, flags, text
         pytest.param(Rough(), 1.0, 1.0, 1.0, id="§3 token_safety 1.0 on an approximate one"),
     ],
 )
-def test_a_count_has_its_multiplier_and_its_safety(counter, multiplier, safety, factor):
+def test_a_count_is_multiplied_by_multiplier_and_safety_factor(counter, multiplier, safety, factor):
     assert Meter.of(counter, multiplier, safety).factor == pytest.approx(factor)
 
 
@@ -227,10 +227,10 @@ def test_only_an_estimate_is_marked_as_one(counter, mark):
 @pytest.mark.parametrize(
     ("tokens", "scaled"), [(0, 0), (1, 2), (10, 11), (100, 110), (101, 112)], ids=str
 )
-def test_a_scaled_count_is_rounded_up_but_not_by_the_noise_of_floats(tokens, scaled):
-    assert Meter.of(Rough(), 1.0, None).scaled(tokens) == scaled
+def test_a_scaled_count_is_rounded_up_without_float_noise(tokens, scaled):
+    assert Meter.of(Rough(), 1.0, None).scale(tokens) == scaled
 
 
-def test_each_message_costs_four_tokens_more_before_the_factors():
+def test_each_message_costs_four_extra_tokens_before_scaling():
     meter = Meter.of(Exact(), 2.0, None)
     assert meter.count("three little words", messages=2) == 2 * (3 + 2 * 4)

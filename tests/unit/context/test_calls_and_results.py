@@ -1,4 +1,4 @@
-"""Calls and their results, from choosing to the body; long results are cut."""
+"""Tool calls and their results, from selection to the request body; long results are cut."""
 
 import json
 from dataclasses import replace
@@ -29,7 +29,7 @@ def _chosen(messages: list[StoredMessage]) -> Selection:
 
 
 def _timed(*messages: StoredMessage) -> list[StoredMessage]:
-    """Messages a minute apart; what follows a question is said in reply to it."""
+    """Return messages a minute apart; those after a question belong to its exchange."""
     traces = accumulate(
         (each.trace_id for each in messages),
         lambda before, own: own if own in asked else before,
@@ -53,7 +53,7 @@ def test_conversations_that_use_the_same_id_at_the_same_time_keep_their_results(
     assert history == [USER.content, "of c", "for c", "of d", "for d"]
 
 
-def test_an_id_that_comes_again_in_one_conversation_keeps_its_results_in_order():
+def test_a_repeated_call_id_keeps_its_results_in_order():
     again = [replace(each, content=f"{each.content} again") for each in (CALLING, RESULT)]
     messages = _timed(USER, CALLING, RESULT, *again, REPLY)
     history = [each.message.content for each in _chosen(messages).history]
@@ -74,7 +74,7 @@ def test_a_call_and_a_result_without_ids_belong_together():
     assert selection.recalled == ()
 
 
-def test_a_user_message_between_call_and_result_moves_behind_the_result():
+def test_a_user_message_between_call_and_result_moves_after_the_result():
     messages = _timed(USER, CALLING, stored(3, "user", "hurry"), RESULT, REPLY)
     history = [each.message.content for each in _chosen(messages).history]
     assert history == [USER.content, "", RESULT.content, "hurry", REPLY.content]
@@ -84,8 +84,8 @@ def test_a_user_message_between_call_and_result_moves_behind_the_result():
 
 
 @pytest.mark.parametrize("role", ["user", "tool"])
-def test_only_an_assistant_calls(role):
-    """Whatever an import stored, no provider takes calls of a user or of a result."""
+def test_only_assistant_messages_keep_tool_calls(role):
+    """No provider accepts tool calls of users or results, even if an import stored some."""
     odd = stored(2, role, "look", tool_calls=(SEARCH,), tool_call_id="call_0")
     first = replace(CALLING, tool_calls=(replace(SEARCH, id="call_0"),))
     messages = _timed(USER, first, odd, RESULT, REPLY)
@@ -129,7 +129,7 @@ def test_a_cut_result_ends_at_a_line_end_and_names_the_message_and_what_is_missi
         pytest.param("word " * 20_000, id="no line end"),
     ],
 )
-def test_what_the_marker_says_is_missing_is_missing(text):
+def test_the_marker_of_a_cut_gives_the_exact_missing_length(text):
     whole = _result_of(text)
     cut = shorten_result(whole, 2_000, COUNTER)
     head, _, marker = cut.content.rpartition("\n")
@@ -161,7 +161,7 @@ def test_results_over_the_setting_are_cut_and_0_is_off(tmp_path, form, limit, is
     said = json.dumps(shown.to(), ensure_ascii=False)
     assert (f"reservoir view -p p --id {rows[2].id}]" in said) is is_cut
     assert shown.truncated is is_cut
-    # What a person says is never cut.
+    # Messages of the user are never cut.
     assert said.count("line 1999: ") == (1 if is_cut else 2)
     cut = [each.message.tokens for each in shown.kept if each.cut]
     assert all(1.1 * tokens <= limit for tokens in cut)

@@ -1,4 +1,4 @@
-"""How much a context may hold, and which settings say so."""
+"""The size of a context, and the settings that determine it."""
 
 import pytest
 from contract import AVAILABLE
@@ -10,7 +10,7 @@ from reservoir_cli.context.render.frame import unwrap
 
 
 @pytest.mark.parametrize(("model", "available"), AVAILABLE.items(), ids=lambda each: f"§2 {each}")
-def test_a_context_has_what_its_model_leaves(memory, model, available):
+def test_a_context_has_the_window_of_its_model_less_the_reserve(memory, model, available):
     assert memory.ask(model=model).budget.available == available
 
 
@@ -33,20 +33,18 @@ def test_without_a_model_the_window_is_max_working_memory_tokens(memory):
         ),
     ],
 )
-def test_the_table_of_a_model_in_the_file_goes_before_ours(
-    memory, write, toml, model, window, available
-):
+def test_the_settings_of_a_model_override_our_table(memory, write, toml, model, window, available):
     write(f'[models."{model}"]\n{toml}\n')
     found = memory.ask(model=model).budget
     assert (found.window, found.available) == (window, available)
 
 
-def test_an_unquoted_header_means_the_model_that_was_meant(memory, write):
+def test_an_unquoted_header_names_the_intended_model(memory, write):
     write("[models.gpt-3.5-turbo]\nreserve_tokens = 96\n")
     assert memory.ask(model="gpt-3.5-turbo").budget.available == 4_000
 
 
-def test_a_budget_covers_everything_that_is_printed_and_nothing_is_taken_off_it(memory):
+def test_a_budget_covers_the_whole_output_without_a_reserve(memory):
     memory.fill(100)
     window = memory.ask(budget=700, model="gpt-4", **GIVEN)
     budget = window.budget
@@ -75,7 +73,7 @@ def test_the_recommended_budget(memory, write, model, toml, available):
     assert memory.ask(budget="recommended", model=model).budget.available == available
 
 
-def test_a_recommendation_is_never_more_than_a_window_that_the_file_made_smaller(memory, write):
+def test_a_recommendation_never_exceeds_a_window_reduced_in_the_settings(memory, write):
     write('[models."gpt-4o"]\ncontext_window = 50000\n')
     assert memory.ask(budget="recommended", model="gpt-4o").budget.available <= 50_000
 
@@ -83,19 +81,19 @@ def test_a_recommendation_is_never_more_than_a_window_that_the_file_made_smaller
 @pytest.mark.parametrize(
     "budget", ["recommended", 0, -1, "many", "1.5", True], ids=lambda each: f"§2 {each}"
 )
-def test_a_budget_that_is_none_is_wrong_usage(memory, budget):
+def test_an_invalid_budget_is_wrong_usage(memory, budget):
     with pytest.raises(UsageError):
         memory.ask(budget=budget)
 
 
-def test_an_unknown_model_is_told_near_names_and_the_line_that_adds_it(memory):
+def test_an_unknown_model_gets_similar_names_and_the_command_that_adds_it(memory):
     with pytest.raises(UsageError) as caught:
         memory.ask(model="gpt-4x")
     assert "gpt-4" in caught.value.hint
     assert "config --set models.gpt-4x.context_window=N" in caught.value.hint
 
 
-def test_the_least_history_goes_into_the_reserve_and_is_said(memory):
+def test_minimum_history_uses_the_reserve_with_a_warning(memory):
     memory.fill(300)
     window = memory.ask(
         model="gpt-4",
@@ -143,7 +141,7 @@ OTHERS = "[partitions.q]\nrecent_context_size = 4\n[models.gpt-4o]\nrecent_conte
         pytest.param(FILE, "3", {"profile": "large"}, 25, id="§2 --profile counts as a flag"),
     ],
 )
-def test_how_many_recent_messages_is_said_by_the_first_place_that_says_it(
+def test_the_number_of_recent_messages_comes_from_the_first_source_that_sets_it(
     memory, write, monkeypatch, toml, env, options, recent
 ):
     write(toml)
@@ -165,7 +163,7 @@ def test_how_many_recent_messages_is_said_by_the_first_place_that_says_it(
         pytest.param({"profile": "large"}, 25, 30, id="§2 --profile large"),
     ],
 )
-def test_the_profile_goes_by_the_window_or_by_what_was_asked(memory, options, recent, similar):
+def test_the_profile_depends_on_the_window_unless_it_is_set(memory, options, recent, similar):
     old = [memory.say(text(number), cosine=0.9, instance="q") for number in range(40)]
     new = [memory.say(text(number), cosine=-0.5) for number in range(40, 80)]
     found = kept(memory.ask(**options))

@@ -1,4 +1,4 @@
-"""Which stored messages a context may hold, of which scope and which tier."""
+"""The candidates of a context, their scopes and tiers."""
 
 import json
 
@@ -9,7 +9,7 @@ from memories import kept, text, tiers
 from reservoir_cli.chat.turn import Section
 
 
-def test_a_message_has_the_first_tier_that_holds(memory):
+def test_a_message_has_the_first_matching_tier(memory):
     synapse = memory.say(text(1), cosine=0.2, link=0.0)
     old_similar = memory.say(text(2), cosine=0.9, link=0.0)
     unlike = [memory.say(text(each), cosine=-0.9) for each in range(3, 9)]
@@ -31,7 +31,7 @@ def test_a_message_has_the_first_tier_that_holds(memory):
     ],
 )
 @pytest.mark.parametrize("fill", [True, False])
-def test_the_threshold_decides_the_tier_and_never_inclusion(memory, cosine, threshold, tier, fill):
+def test_the_threshold_affects_the_tier_but_never_inclusion(memory, cosine, threshold, tier, fill):
     number = memory.say("zeta", cosine=cosine, instance="q")
     memory.say("now")
     window = memory.ask("zeta and so on", similar=1, threshold=threshold, fill=fill)
@@ -39,8 +39,8 @@ def test_the_threshold_decides_the_tier_and_never_inclusion(memory, cosine, thre
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2], ids=lambda each: f"§4 synapse_depth {each}")
-def test_messages_so_many_links_from_a_candidate_are_candidates(memory, depth):
-    # A chain of turns of 40 degrees; what is further off is not tied.
+def test_messages_within_so_many_links_of_a_candidate_are_candidates(memory, depth):
+    # A chain of vectors 40 degrees apart; only neighbours are linked.
     reach = (1 + np.cos(np.radians(45))) / 2
     chain = [
         memory.say(text(each), cosine=float(np.cos(np.radians(40 * each))), link=reach)
@@ -66,14 +66,14 @@ def test_messages_so_many_links_from_a_candidate_are_candidates(memory, depth):
         pytest.param({"settings": {"fill": False}, "budget": 5_000}, False, id="§4 fill = false"),
     ],
 )
-def test_a_budget_fills_and_a_models_limit_does_not(memory, options, all_of_them):
+def test_a_budget_is_filled_and_a_models_limit_is_not(memory, options, all_of_them):
     said = [memory.say(text(each), cosine=-0.5) for each in range(60)]
     window = memory.ask(recent=3, similar=3, **options)
     assert (kept(window) == said) is all_of_them
     assert all_of_them or len(window.kept) <= 6
 
 
-def test_when_filling_the_sizes_set_tiers_only(memory):
+def test_when_filling_the_size_settings_affect_tiers_only(memory):
     memory.fill(40, cosine=0.1)
     wide = memory.ask(budget=5_000, recent=20, similar=20)
     narrow = memory.ask(budget=5_000, recent=1, similar=1)
@@ -115,7 +115,7 @@ def test_nothing_crosses_the_scope(memory, options, found, budget, form):
     assert {name for name in SCOPES if f"said in {name}" in shown} == found
 
 
-def test_an_instance_that_was_not_named_and_is_empty_gives_way_to_the_newest_and_says_so(memory):
+def test_an_empty_default_instance_is_replaced_by_the_newest_with_a_note(memory):
     memory.say("older", instance="a")
     newest = memory.say("newer", instance="b")
     window = memory.ask()
@@ -123,14 +123,14 @@ def test_an_instance_that_was_not_named_and_is_empty_gives_way_to_the_newest_and
     assert "(of p/b)" in window.summary()
 
 
-def test_an_instance_that_was_named_stays_the_one_however_empty(memory):
+def test_an_empty_named_instance_is_not_replaced(memory):
     memory.say("elsewhere", instance="a")
     window = memory.ask(instance="b")
     assert kept(window) == []
     assert "(of " not in window.summary()
 
 
-def test_an_instance_that_is_not_empty_is_not_left(memory):
+def test_an_instance_with_messages_is_not_replaced(memory):
     own = memory.say("own")
     memory.say("newer", instance="b")
     window = memory.ask()
@@ -149,7 +149,7 @@ def test_documents_are_recalled_and_never_history(memory, embedded, source):
     assert [each.message.id for each in window.selection.recalled] == [note]
 
 
-def test_history_comes_from_where_one_talks_and_not_from_where_documents_lie(memory):
+def test_history_never_comes_from_an_instance_of_documents(memory):
     said = memory.say("birch cedar", instance="chatgpt")
     memory.say("a note", source="markdown")
     memory.say("a newer note", source="markdown", instance="notes")
@@ -157,10 +157,10 @@ def test_history_comes_from_where_one_talks_and_not_from_where_documents_lie(mem
     assert [each.message.id for each in window.selection.history] == [said]
 
 
-# §4 Only what may be printed takes a place
+# §4 Only printable messages count
 
 
-def test_imported_thinking_takes_no_place_among_recent_and_similar(memory):
+def test_imported_thinking_is_not_counted_among_recent_and_similar(memory):
     shown = [memory.say(f"zeta said {number}", cosine=0.5) for number in range(4)]
     for number in range(300):
         memory.say(f"zeta thought {number}", "system", cosine=0.9)

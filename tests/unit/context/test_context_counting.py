@@ -1,4 +1,4 @@
-"""What a context counts is what it prints."""
+"""A context counts exactly what it prints."""
 
 import json
 
@@ -9,7 +9,7 @@ from reservoir_cli.context.types import FORMATS
 from reservoir_cli.tokens import load_counter
 
 
-def test_an_exact_counter_has_no_mark_and_no_safety(memory, monkeypatch):
+def test_an_exact_counter_has_no_mark_and_no_safety_factor(memory, monkeypatch):
     class Words:
         name, version, exact = "words", "1", True
 
@@ -28,7 +28,7 @@ def test_an_approximate_count_is_marked(memory):
     assert memory.ask().summary().startswith("≈")
 
 
-def test_a_count_is_stored_with_its_counter_and_renewed_when_the_counter_changes(memory):
+def test_a_count_is_stored_with_its_counter_and_updated_when_the_counter_changes(memory):
     number = memory.say("some words for it, and a few more of them")
     other = memory.say("elsewhere", partition="q")
 
@@ -71,7 +71,7 @@ def test_a_context_counts_no_stored_message_twice(memory, monkeypatch):
     assert not contents & set(watched.seen)
 
 
-def test_an_older_version_of_the_same_counter_is_counted_anew(memory, monkeypatch):
+def test_a_count_by_an_older_version_of_the_counter_is_updated(memory, monkeypatch):
     number = memory.say("some words for it")
 
     class Newer:
@@ -88,14 +88,14 @@ def test_an_older_version_of_the_same_counter_is_counted_anew(memory, monkeypatc
 
 @pytest.mark.parametrize("budget", [150, 400, 1_000, 2_500])
 @pytest.mark.parametrize("form", FORMATS, ids=lambda each: f"§3 {each}")
-def test_what_is_counted_is_what_is_printed_and_stays_in_the_budget(memory, form, budget):
+def test_the_count_is_that_of_the_output_and_within_the_budget(memory, form, budget):
     talk(memory, instance="other")
     talk(memory)
     window = memory.ask(budget=budget, format=form, **(GIVEN if budget > 400 else {}))
     printed = recounted(window)
     assert printed <= budget
     assert window.used <= budget
-    # Sections are counted and rounded one by one; neighbours of one role become one message.
+    # Sections are counted and rounded separately; adjacent messages of one role are joined.
     sections = {each.section for each in window.turns}
     assert -len(sections) <= window.used - printed <= 5 * len(window.turns)
 
@@ -111,7 +111,7 @@ def test_the_reply_that_history_ends_with_is_counted(memory, form):
 
 @pytest.mark.parametrize("order", ["score", "tiers"])
 @pytest.mark.parametrize("form", ["text", "markdown", "openai", "anthropic"])
-def test_a_budget_of_exactly_what_everything_takes_drops_nothing(memory, order, form):
+def test_a_budget_of_exactly_the_total_drops_nothing(memory, order, form):
     talk(memory)
     everything = memory.ask(budget=50_000, format=form, order=order)
     assert reasons(everything) == {}

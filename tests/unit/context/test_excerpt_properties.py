@@ -1,4 +1,4 @@
-"""What holds for every excerpt, with every counter."""
+"""Properties of every excerpt, with every counter."""
 
 import re
 
@@ -44,16 +44,18 @@ TEXTS = st.lists(PARTS, min_size=1, max_size=8).map("\n\n".join)
 
 @hypothesis.given(TEXTS, st.data())
 @hypothesis.settings(max_examples=300)
-def test_an_excerpt_is_the_texts_own_in_order_and_leaves_no_fence_open(text, data):
+def test_an_excerpt_is_text_in_order_with_all_fences_closed(text, data):
     outline, spans = excerpts.Outline(text), ()
     for _ in range(data.draw(st.integers(1, 4))):
         start = data.draw(st.integers(0, len(text)))
         end = data.draw(st.integers(start, len(text)))
         whole = data.draw(st.booleans())
-        spans = excerpts.joined(text, [*spans, outline.widened((start, end), whole_fences=whole)])
+        spans = excerpts.merge_spans(
+            text, [*spans, outline.widen((start, end), whole_fences=whole)]
+        )
     assert list(spans) == sorted(spans)
     assert all(0 <= start < end <= len(text) for start, end in spans)
-    content = excerpts.written(text, spans, 1_000)
+    content = excerpts.write_excerpt(text, spans, 1_000)
     assert_printed_from(text, {"spans": spans, "content": content})
     if all(fence.tail < fence.end for fence in excerpts.find_fences(text)):
         assert_closed(content)
@@ -86,7 +88,7 @@ def exchange(number, topic, words, answered):
     max_examples=60,
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
 )
-def test_excerpts_keep_the_budget_and_answers_under_their_questions(
+def test_excerpts_keep_the_budget_and_follow_their_questions(
     tmp_path_factory, exchanges, budget, order, form, counter
 ):
     messages = [
@@ -117,15 +119,15 @@ def test_excerpts_keep_the_budget_and_answers_under_their_questions(
                 assert question in (None, number), shown
 
 
-def test_places_are_found_again_behind_what_was_replaced():
+def test_offsets_are_mapped_past_replaced_text():
     changes = [(5, 10, 2), (20, 21, 9)]
     spans = [(0, 5), (0, 7), (7, 12), (10, 20), (12, 30)]
-    assert passages.mapped(spans, changes) == [(0, 5), (0, 7), (5, 9), (7, 17), (9, 35)]
+    assert passages.map_spans(spans, changes) == [(0, 5), (0, 7), (5, 9), (7, 17), (9, 35)]
 
 
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory):
-    """Name a counter that is exact, with a vocabulary of its own."""
+    """Return the name of an exact counter with its own vocabulary."""
     library = pytest.importorskip("tokenizers")
     trained = library.Tokenizer(library.models.BPE())
     trained.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -140,7 +142,7 @@ def tokenizer(tmp_path_factory):
 
 
 def strings(value):
-    """Yield every text of a provider's body that a model reads."""
+    """Yield every text of a request body that a model reads."""
     if isinstance(value, dict):
         value = [content for key, content in value.items() if key in ("messages", "system")] or [
             content for key, content in value.items() if key in ("content", "text")
@@ -159,7 +161,7 @@ def strings(value):
 @hypothesis.settings(
     max_examples=8, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture]
 )
-def test_by_an_exact_counter_the_budget_holds(
+def test_the_budget_holds_with_an_exact_counter(
     tmp_path_factory, tokenizer, form, exchanges, budget, order, embedded
 ):
     messages = [

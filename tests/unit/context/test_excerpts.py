@@ -1,4 +1,4 @@
-"""Excerpts of long messages: what is cut where, and what a window prints of them."""
+"""Excerpts of long messages: where they are cut, and how they are printed."""
 
 import itertools
 import json
@@ -34,10 +34,10 @@ def opened(tmp_path):
     return open_one
 
 
-# What a window prints
+# What a context prints
 
 
-def test_of_a_long_message_the_passage_that_answers_is_printed(opened):
+def test_the_answering_passage_of_a_long_message_is_printed(opened):
     with opened() as reservoir:
         (stored,) = tell(reservoir, Message("assistant", long_reply(*TOPICS)))
         window = ask(reservoir)
@@ -49,11 +49,11 @@ def test_of_a_long_message_the_passage_that_answers_is_printed(opened):
     text = window.to("text")
     assert f"assistant #{stored.id}: [… " in text
     assert "reservoir view -p p --id N" in text
-    assert row["excerpt_priority"] == pytest.approx(excerpts.FIRST * row["priority"])
+    assert row["excerpt_priority"] == pytest.approx(excerpts.FIRST_SHARE * row["priority"])
     assert json.loads(json.dumps(window.to("json")))["excerpts"] == 1
 
 
-def test_when_all_passages_fit_the_message_is_whole_and_unmarked(opened):
+def test_if_all_passages_fit_the_message_is_printed_whole_and_unmarked(opened):
     with opened() as reservoir:
         tell(reservoir, Message("assistant", long_reply(*TOPICS)))
         window = ask(reservoir, budget=4_000)
@@ -65,7 +65,7 @@ def test_when_all_passages_fit_the_message_is_whole_and_unmarked(opened):
     assert not MARK.search(window.to("text"))
 
 
-def test_what_grows_until_it_is_whole_is_a_turn_of_history(opened):
+def test_an_excerpt_that_becomes_complete_is_a_turn_of_history(opened):
     with opened() as reservoir:
         asked = Message("user", "what of delta", trace_id="t")
         tell(reservoir, asked, Message("assistant", long_reply(*TOPICS), trace_id="t"))
@@ -73,7 +73,7 @@ def test_what_grows_until_it_is_whole_is_a_turn_of_history(opened):
     assert [row["section"] for row in stored_rows(window)] == ["history", "history"]
 
 
-def test_neighbouring_passages_are_printed_as_one(opened):
+def test_adjacent_passages_are_printed_as_one(opened):
     with opened() as reservoir:
         tell(reservoir, Message("assistant", long_reply(*TOPICS)))
         window = ask(reservoir, "delta1 delta2 ember1 ember2", budget=700)
@@ -84,7 +84,7 @@ def test_neighbouring_passages_are_printed_as_one(opened):
     )
 
 
-def test_switched_off_only_whole_messages_are_printed(opened):
+def test_without_excerpts_only_whole_messages_are_printed(opened):
     with opened(excerpts="off") as reservoir:
         (stored,) = tell(reservoir, Message("assistant", long_reply(*TOPICS)))
         window = ask(reservoir)
@@ -110,7 +110,7 @@ def test_messages_with_calls_and_results_are_never_excerpted(opened):
         assert not stored_rows(ask(reservoir))
 
 
-def test_by_tiers_a_long_message_ends_the_run_with_what_fits_of_it(opened):
+def test_by_tiers_an_excerpt_of_a_long_message_ends_the_run(opened):
     with opened(order="tiers") as reservoir:
         tell(
             reservoir,
@@ -139,7 +139,7 @@ def test_secrets_are_hidden_before_the_text_is_cut(opened):
 
 
 @pytest.mark.parametrize("budget", range(60, 400, 20))
-def test_a_code_block_that_is_cut_is_closed_and_opened_again(opened, budget):
+def test_a_cut_code_block_is_closed_and_reopened(opened, budget):
     code = "\n".join(f"    delta{number} = birch{number}" for number in range(200))
     with opened() as reservoir:
         text = f"{paragraph('amber')}\n\n```python\n{code}\n```\n\n{paragraph('cedar')}"
@@ -151,7 +151,7 @@ def test_a_code_block_that_is_cut_is_closed_and_opened_again(opened, budget):
 
 
 @pytest.mark.parametrize("how", ["auto", "off"])
-def test_the_best_match_is_not_lost_in_silence(opened, how):
+def test_dropping_the_best_match_is_reported(opened, how):
     with opened(excerpts=how) as reservoir:
         tell(
             reservoir,
@@ -169,15 +169,15 @@ def test_the_best_match_is_not_lost_in_silence(opened, how):
     assert held.hints == ()
 
 
-# What a small budget is spent on
+# What a small budget is used for
 
 
-def test_a_heading_is_printed_with_what_it_stands_above():
+def test_a_heading_is_printed_with_its_text():
     text = f"{paragraph('amber')}\n\n# Delta\n\n{paragraph('delta')}"
     heading = text.index("# Delta"), text.index("delta0")
     spans = [(0, heading[0]), heading, (heading[1], len(text))]
-    parts = passages.without_crumbs(spans)
-    best, *_ = passages.Nearness("unheard").ranked(text, parts, [0.0, 1.0, 0.0])
+    parts = passages.join_crumbs(spans)
+    best, *_ = passages.Nearness("unheard").rank(text, parts, [0.0, 1.0, 0.0])
     assert best == (heading[0], len(text))
 
 
@@ -201,23 +201,23 @@ def test_no_excerpt_ends_on_a_heading(opened, heading):
 def test_a_comment_in_code_is_no_heading():
     text = "Run this:\n\n```sh\n# one\nls\n# two\n```\n\nDone, and nothing else is to do here."
     outline = excerpts.Outline(text)
-    assert outline.without_bare_heading((0, text.index("\n```\n\nD"))) == (
+    assert outline.strip_bare_heading((0, text.index("\n```\n\nD"))) == (
         0,
         text.index("\n```\n\nD"),
     )
-    assert outline.without_bare_heading((0, len(text))) == (0, len(text))
+    assert outline.strip_bare_heading((0, len(text))) == (0, len(text))
 
 
 @hypothesis.given(st.text("ab .\n#*`-", max_size=200), st.data())
-def test_what_is_left_of_a_span_without_headings_is_its_beginning(text, data):
+def test_a_span_without_headings_is_cut_to_its_beginning(text, data):
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, len(text)))
-    left = excerpts.Outline(text).without_bare_heading((start, end))
+    left = excerpts.Outline(text).strip_bare_heading((start, end))
     assert start <= left[0] <= left[1] <= end or left[0] == left[1]
     assert not text[start : left[0]].strip()
 
 
-def test_of_a_passage_that_does_not_fit_the_beginning_is_printed(opened):
+def test_the_beginning_of_a_passage_that_does_not_fit_is_printed(opened):
     text = " ".join(f"Delta1 delta2 and {topic}{n} follow." for n in range(20) for topic in TOPICS)
     with opened() as reservoir:
         (stored,) = tell(reservoir, Message("assistant", text))
@@ -239,10 +239,10 @@ def test_a_long_message_without_vectors_is_cut_by_words(tmp_path):
     assert_printed_from(long_reply(*TOPICS), row)
 
 
-def test_passages_by_words_cover_a_text_that_has_no_place_to_cut():
+def test_passages_by_words_cover_a_text_without_breaks():
     text = "x" * 1_990 + " delta"
     spans = passages.cut(text, excerpts.Outline(text).breaks)
-    assert passages.Nearness("deltas").ranked(text, spans, ())[0][1] == len(text)
+    assert passages.Nearness("deltas").rank(text, spans, ())[0][1] == len(text)
     assert "".join(text[start:end] for start, end in spans) == text
 
 
@@ -265,23 +265,23 @@ def test_passages_are_ranked_by_meaning_and_words(question, cosines, best):
     text = "".join(PASSAGES)
     ends = list(itertools.accumulate(map(len, PASSAGES)))
     spans = list(zip([0, *ends], ends, strict=False))
-    ranked = passages.Nearness(question).ranked(text, spans, cosines)
+    ranked = passages.Nearness(question).rank(text, spans, cosines)
     assert ranked[0] == spans[best]
     assert sorted(ranked) == spans
 
 
-def test_of_equally_near_passages_the_one_beside_a_near_one_comes_first():
+def test_of_equal_passages_the_one_next_to_a_relevant_one_comes_first():
     spans = [(0, 1), (1, 2), (2, 3), (3, 4)]
-    assert passages.Nearness("?").ranked("abcd", spans, (0.5, 0.0, 0.4, 0.5))[0] == (3, 4)
+    assert passages.Nearness("?").rank("abcd", spans, (0.5, 0.0, 0.4, 0.5))[0] == (3, 4)
 
 
 @hypothesis.given(st.text(max_size=300), st.text(max_size=40))
 def test_passages_of_any_text_can_be_ranked_by_any_question(text, question):
     spans = passages.cut(text, excerpts.Outline(text).breaks)
-    assert sorted(passages.Nearness(question).ranked(text, spans, ())) == spans
+    assert sorted(passages.Nearness(question).rank(text, spans, ())) == spans
 
 
-def test_excerpts_are_explained_where_there_is_room(opened):
+def test_a_note_on_excerpts_is_printed_if_there_is_room(opened):
     line = "Excerpts have a number: reservoir view -p p --id N"
     with opened() as reservoir:
         tell(reservoir, Message("assistant", long_reply(*TOPICS)))
@@ -294,11 +294,13 @@ def test_excerpts_are_explained_where_there_is_room(opened):
 @pytest.mark.parametrize(
     ("query", "budget", "of_reply"),
     [
-        ("delta1 delta2", 800, excerpts.OF_REPLY),
-        ("my delta1 delta2", 600, excerpts.OF_REPLY_ABOUT_ASKER),
+        ("delta1 delta2", 800, excerpts.REPLY_SHARE),
+        ("my delta1 delta2", 600, excerpts.REPLY_SHARE_ABOUT_USER),
     ],
 )
-def test_excerpts_of_replies_wait_longer_than_those_of_texts(opened, query, budget, of_reply):
+def test_excerpts_of_replies_have_lower_priority_than_those_of_documents(
+    opened, query, budget, of_reply
+):
     with opened() as reservoir:
         tell(
             reservoir,
@@ -308,5 +310,5 @@ def test_excerpts_of_replies_wait_longer_than_those_of_texts(opened, query, budg
         )
         rows = stored_rows(ask(reservoir, query, budget=budget))
     shares = [row["excerpt_priority"] / row["priority"] for row in rows if row["spans"]]
-    assert shares == pytest.approx([excerpts.FIRST, of_reply])
-    assert excerpts.OF_REPLY_ABOUT_ASKER < excerpts.OF_REPLY < excerpts.FIRST
+    assert shares == pytest.approx([excerpts.FIRST_SHARE, of_reply])
+    assert excerpts.REPLY_SHARE_ABOUT_USER < excerpts.REPLY_SHARE < excerpts.FIRST_SHARE

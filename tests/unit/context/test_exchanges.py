@@ -1,4 +1,4 @@
-"""No answer is printed under a question that is not its own, in any format."""
+"""No format prints an answer under a question that is not its own."""
 
 import json
 import re
@@ -14,13 +14,13 @@ from reservoir_cli.context.types import FORMATS
 
 START = datetime(2026, 5, 9, 12, tzinfo=UTC)
 SETTINGS = {"embedding_model": "nobody/absent-model"}
-#: Question and answer carry the number of their exchange in brackets.
+#: Question and answer hold the number of their exchange in brackets.
 NUMBER = re.compile(r"(asked|said) <(\d+)>|(…$)|(answer left out)", re.MULTILINE)
 
 EXCHANGES = st.lists(
     st.tuples(
-        st.integers(0, 3),  # which question: equal ones come again
-        st.sampled_from((1, 1, 1, 12, 120)),  # ports in the answer; an excerpt shows some of them
+        st.integers(0, 3),  # which question; some repeat
+        st.sampled_from((1, 1, 1, 12, 120)),  # ports in the answer, some of which an excerpt shows
         st.sampled_from("pppq"),
         st.sampled_from(("whole", "whole", "late", "question", "answer", "further", "same")),
     ),
@@ -30,7 +30,7 @@ EXCHANGES = st.lists(
 
 
 def talk(exchanges):
-    """Messages by instance, in order of time; a late answer comes behind the next question."""
+    """Return messages by instance in order of time; a late answer follows the next question."""
     found, late = [], []
     for number, (question, words, instance, kind) in enumerate(exchanges):
         trace = f"t{number}"
@@ -57,7 +57,7 @@ def store(folder, messages):
 
 
 def sections(window, form):
-    """The printed text of recalled messages, and that of history with the question."""
+    """Return the printed text of recalled messages, and that of history with the question."""
     body = window.to(form)
     text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
     text = text.replace("\\n", "\n")
@@ -90,7 +90,7 @@ def assert_own(marks):
     deadline=None,
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
 )
-def test_no_answer_stands_under_a_question_that_is_not_its_own(
+def test_no_answer_is_printed_under_another_question(
     tmp_path_factory, exchanges, budget, order, form, again
 ):
     messages = talk(exchanges)
@@ -111,7 +111,7 @@ def test_no_answer_stands_under_a_question_that_is_not_its_own(
 
 @pytest.fixture
 def ports(tmp_path):
-    """A question, another one with a long answer, and the first again with another answer."""
+    """Return a question, another with a long answer, and the first again with another answer."""
     said = [
         ("user", "Which port does the staging database use?", "a"),
         ("assistant", "5432", "a"),
@@ -126,7 +126,7 @@ def ports(tmp_path):
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("budget", [90, 120, 160, 200])
-def test_a_newer_answer_does_not_stand_under_another_question(ports, form, budget):
+def test_a_newer_answer_is_not_printed_under_another_question(ports, form, budget):
     window = ports.context("staging database port", partition="p", budget=budget, format=form)
     text = window.to("text")
     lines = [line for line in text.splitlines() if line]
@@ -135,12 +135,12 @@ def test_a_newer_answer_does_not_stand_under_another_question(ports, form, budge
         assert above in ("user: Which port does the staging database use?", "…")
 
 
-def test_a_question_whose_answer_was_left_out_says_so(ports):
+def test_a_question_without_its_answer_is_marked(ports):
     text = ports.context("metrics exporter", partition="p", budget=120).to("text")
     assert "metrics exporter use?\n[answer left out: #" in text
 
 
-def test_a_copy_is_an_exchange_whose_answer_is_equal_too(tmp_path):
+def test_an_exchange_is_a_duplicate_only_if_its_answer_is_equal_too(tmp_path):
     said = []
     for number, answer in enumerate(["5432", "5432", "6432"]):
         said.append(("q", Message("user", "Which port?", trace_id=f"t{number}")))

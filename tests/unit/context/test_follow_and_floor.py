@@ -1,4 +1,4 @@
-"""Follow-ups on a running session, questions about nothing in the store, and enough."""
+"""Follow-up questions in a session, the recall floor, and leaving out weak matches."""
 
 from datetime import timedelta
 
@@ -12,7 +12,7 @@ from reservoir_cli.settings import config
 from reservoir_cli.storage.records import Passage
 from reservoir_cli.tokens import load_counter
 
-#: Directions: every question points along the first axis.
+#: Embeddings: every question has the first axis.
 QUESTION, BOILER, GARDEN = np.eye(3, dtype=np.float32)
 
 
@@ -24,7 +24,7 @@ class Wide(Compass):
 
 
 class Memory:
-    """Messages said so many days ago, and questions asked a minute after the last of them."""
+    """A store with messages of past days, and questions a minute after the last of them."""
 
     def __init__(self, store):
         self.store, self.count = store, 0
@@ -75,7 +75,7 @@ def memory(store):
 
 @pytest.fixture
 def talk(memory):
-    """A message about the boiler, one about the garden, and a running talk about the boiler."""
+    """Store a message about the boiler, one about the garden, and a session about the boiler."""
     return (
         memory.say("it is set to 55", BOILER, days=9),
         memory.say("roses are pruned", GARDEN, days=8, conversation="older"),
@@ -84,14 +84,14 @@ def talk(memory):
     )
 
 
-def test_a_follow_up_finds_what_the_talk_before_it_is_about(memory, talk):
+def test_a_follow_up_finds_the_topic_of_the_session(memory, talk):
     boiler, garden, *_ = talk
     followed, alone = memory.similarity(), memory.similarity(follow=False)
     assert alone[boiler] == pytest.approx(alone[garden])
     assert followed[boiler] > followed[garden] + 0.1
 
 
-def test_words_of_the_talk_count_too(memory):
+def test_words_of_the_session_count_too(memory):
     boiler = memory.say("the boiler is set to 55", days=9)
     garden = memory.say("roses are pruned", days=8, conversation="older")
     for number in range(9):
@@ -101,7 +101,7 @@ def test_words_of_the_talk_count_too(memory):
     assert followed[boiler] > followed[garden] + 0.1
 
 
-def test_the_running_sessions_own_messages_keep_their_similarity(memory, talk):
+def test_messages_of_the_session_itself_keep_their_similarity(memory, talk):
     *_, asked, replied = talk
     followed, alone = memory.similarity(), memory.similarity(follow=False)
     assert followed[asked] == pytest.approx(alone[asked])
@@ -109,12 +109,12 @@ def test_the_running_sessions_own_messages_keep_their_similarity(memory, talk):
 
 
 @pytest.mark.parametrize(("minutes", "follows"), [(239, True), (241, False)])
-def test_a_session_runs_until_a_silence_of_session_gap(memory, talk, minutes, follows):
+def test_a_session_ends_after_a_pause_of_session_gap(memory, talk, minutes, follows):
     followed, alone = memory.similarity(minutes=minutes), memory.similarity(follow=False)
     assert (followed[talk[0]] > alone[talk[0]] + 0.1) is follows
 
 
-def test_a_question_that_is_stored_already_is_not_its_own_talk(memory, talk):
+def test_a_stored_question_is_not_part_of_its_own_session(memory, talk):
     followed = memory.similarity()
     memory.say("and zeta?", QUESTION, conversation="now")
     stored = memory.similarity()
@@ -122,14 +122,14 @@ def test_a_question_that_is_stored_already_is_not_its_own_talk(memory, talk):
     assert followed[talk[0]] > followed[talk[1]] + 0.1
 
 
-def test_talk_of_another_instance_is_not_followed(memory, talk):
+def test_a_session_of_another_instance_is_ignored(memory, talk):
     memory.say("elsewhere", GARDEN, instance="q", conversation="q")
     here, there = memory.similarity(), memory.similarity(instance="q", recall_scope="partition")
     assert here[talk[0]] > here[talk[1]]
     assert there[talk[1]] > there[talk[0]]
 
 
-def test_a_question_about_nothing_in_the_store_recalls_nothing(memory, talk):
+def test_an_unrelated_question_recalls_nothing(memory, talk):
     window = memory.ask("capital of Mongolia", recall_floor=0.36, follow=False)
     assert window.nothing_found
     assert window.relevance < 0.36
@@ -141,30 +141,30 @@ def test_a_question_about_nothing_in_the_store_recalls_nothing(memory, talk):
     assert document["relevance"] == window.relevance
 
 
-def test_a_word_or_a_meaning_lifts_a_question_over_the_floor(memory, talk):
+def test_a_matching_word_or_embedding_passes_the_floor(memory, talk):
     assert not memory.ask("pruned roses", recall_floor=0.36, follow=False).nothing_found
     memory.say("near", QUESTION, days=3)
     assert not memory.ask("capital of Mongolia", recall_floor=0.36, follow=False).nothing_found
 
 
-def test_floor_0_recalls_the_nearest_whatever_it_is(memory, talk):
+def test_floor_0_always_recalls_the_nearest(memory, talk):
     window = memory.ask("capital of Mongolia", recall_floor=0.0, follow=False)
     assert not window.nothing_found
     assert {row.id for row in window.messages} >= set(talk)
 
 
-def test_a_follow_up_is_answered_although_its_own_words_fit_nothing(memory, talk):
+def test_a_follow_up_passes_the_floor_by_its_session(memory, talk):
     assert memory.ask("capital of Mongolia", recall_floor=0.36, follow=False).nothing_found
     assert not memory.ask("capital of Mongolia", recall_floor=0.36).nothing_found
 
 
-def test_no_question_and_no_message_are_not_refused(memory):
+def test_an_empty_question_or_store_is_not_refused(memory):
     assert not memory.ask("zeta", recall_floor=0.36).nothing_found
     memory.say("here", GARDEN)
     assert not memory.ask("", recall_floor=0.36).nothing_found
 
 
-def test_enough_leaves_out_what_is_hardly_similar(memory):
+def test_weak_matches_are_left_out(memory):
     for number in range(30):
         memory.say(f"garden {number}", GARDEN, days=40 - number, instance="q")
     near = memory.say("near", QUESTION, days=50, instance="q", conversation="near")

@@ -14,7 +14,7 @@ BODY = (
 QUESTION = "Which port?\n\nuser: not a label\n  indented"
 LABELS = (TEXT_LABEL, MARKDOWN_LABEL)
 
-#: What tools do to a prompt before they store it.
+#: Changes that tools make to a prompt before they store it.
 CHANGES = {
     "nothing": str,
     "stripped": str.strip,
@@ -31,7 +31,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("label", LABELS)
-def test_a_context_is_taken_out_and_its_question_kept(label, change):
+def test_a_context_is_removed_and_its_question_kept(label, change):
     result = unwrap(change(wrap(BODY, QUESTION, label)))
     assert result.contexts == 1
     assert result.text.strip("\ufeff \n").split() == QUESTION.split()
@@ -39,7 +39,7 @@ def test_a_context_is_taken_out_and_its_question_kept(label, change):
 
 
 @pytest.mark.parametrize("label", LABELS)
-def test_the_question_comes_back_as_it_was_asked(label):
+def test_the_question_is_restored_exactly(label):
     assert unwrap(wrap(BODY, QUESTION, label)) == (QUESTION, (QUESTION,), 1)
 
 
@@ -51,14 +51,14 @@ def test_a_context_with_nothing_but_a_question_leaves_the_question():
     assert unwrap(wrap("", "Which port?")) == ("Which port?", ("Which port?",), 1)
 
 
-def test_what_stands_around_a_context_is_kept():
+def test_text_around_a_context_is_kept():
     text = f"Answer in German.\n\n{wrap(BODY, 'Which port?')}\n\nOne line, please.\n"
     result = unwrap(text)
     assert result.text == "Answer in German.\n\nWhich port?\n\nOne line, please."
     assert result.questions == ("Which port?\n\nOne line, please.",)
 
 
-def test_text_behind_a_context_without_a_question_is_kept_whole():
+def test_text_after_a_context_without_a_question_is_kept():
     assert unwrap(wrap(BODY) + "\n\nuser: I typed this") == ("user: I typed this", (), 1)
 
 
@@ -67,12 +67,12 @@ def test_two_contexts_in_a_text_leave_two_questions():
     assert unwrap(text) == ("First?\n\nSecond?", ("First?", "Second?"), 2)
 
 
-def test_a_context_inside_of_a_context_goes_with_it():
+def test_a_nested_context_is_removed_with_the_outer_one():
     inner = wrap(BODY, "Inner?")
     assert unwrap(wrap(f"user: {inner}\nassistant: yes", "Outer?")) == ("Outer?", ("Outer?",), 1)
 
 
-def test_a_context_behind_a_torn_one_is_still_taken_out():
+def test_a_context_after_an_incomplete_one_is_removed():
     torn = wrap(BODY, "Torn?")[:60]
     assert unwrap(f"{torn}\n{wrap('whole', 'Whole?')}") == (f"{torn}\n\nWhole?", ("Whole?",), 1)
 
@@ -91,13 +91,13 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("damage", DAMAGED.values(), ids=DAMAGED)
-def test_what_is_not_whole_stays_as_it_is(damage):
+def test_an_incomplete_context_is_not_changed(damage):
     text = damage(wrap(BODY, "Which port?\n" + 10 * "and why "))
     assert unwrap(text) == (text, (), 0)
 
 
 @given(st.text(alphabet="[]/Reservoir context\nabuser: ", max_size=200))
-def test_a_text_that_is_no_context_loses_nothing(text):
+def test_a_text_without_a_context_is_not_changed(text):
     assert unwrap(text) == (text, (), 0)
 
 
@@ -107,10 +107,10 @@ def test_any_context_is_recognised(body, question, label):
     assert (result.text, result.contexts) == (question.strip(), 1)
 
 
-def test_beginnings_and_ends_without_number_are_read_in_passing():
+def test_many_unmatched_markers_are_read_in_linear_time():
     text = "[Reservoir context]" * 20_000 + "[/Reservoir abcdefg]" * 20_000
     assert unwrap(text) == (text, (), 0)
 
 
-def test_a_frame_is_a_few_letters():
+def test_a_frame_is_short():
     assert len(wrap("", "")) < 50

@@ -1,4 +1,4 @@
-"""Packing: where a kept message is printed, and what counts once."""
+"""Layout: where a kept message is printed, and what is counted once."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -15,9 +15,9 @@ FREE = Costs(lambda _: 1, lambda _: 1, 0, 0)
 
 
 def talk(*turns, now=START):
-    """``("user", "text", {fields})`` in order of time, all of one instance, all recent.
+    """Return recent messages of one instance from ``("user", "text", {fields})``, by time.
 
-    What follows a question is said in reply to it.
+    Messages after a question belong to its exchange.
     """
     found = []
     trace = "t0"
@@ -132,7 +132,7 @@ BY_TOKENS = Costs(lambda each: each.message.tokens, lambda each: each.message.to
         ),
     ],
 )
-def test_history_is_the_unbroken_run_of_the_newest(turns, recalled, history):
+def test_history_is_the_unbroken_run_of_newest_messages(turns, recalled, history):
     assert laid(talk(*turns), query="the question", costs=BY_TOKENS) == [recalled, history]
 
 
@@ -150,12 +150,12 @@ def test_the_run_grows_when_the_gap_in_it_is_filled_later():
     assert laid(talk(*turns)) == [[], [1, 2, 3]]
 
 
-def test_a_system_message_that_is_let_in_is_recalled_and_never_history():
+def test_an_allowed_system_message_is_recalled_and_never_history():
     turns = [("user", "a"), ("system", "be brief"), ("user", "c")]
     assert laid(talk(*turns), include_system=True) == [[2], [1, 3]]
 
 
-def test_parallel_results_stand_behind_the_message_that_called():
+def test_parallel_results_follow_their_call():
     turns = [
         ("user", "a"),
         ("assistant", "", {"calls": ["x", "y"]}),
@@ -170,7 +170,7 @@ def test_parallel_results_stand_behind_the_message_that_called():
 
 
 def broken(*said):
-    """Recalled messages, then a run of one."""
+    """Return recalled messages of another instance, and a history of one message."""
     there = [(*each, {"instance": "j"}) for each in said]
     return talk(*there, ("user", "now"))
 
@@ -186,7 +186,7 @@ def broken(*said):
         pytest.param([("assistant", "now")], 1, id="§4 equal to history in another role"),
     ],
 )
-def test_recalled_messages_that_are_equal_count_once(said, recalled):
+def test_equal_recalled_messages_count_once(said, recalled):
     found, history = laid(broken(*said))
     assert len(found) == recalled
     assert len(history) == 1
@@ -196,7 +196,7 @@ def test_history_is_never_deduplicated():
     assert laid(talk(("user", "yes"), ("assistant", "yes"), ("user", "yes"))) == [[], [1, 2, 3]]
 
 
-def test_copies_of_a_recalled_message_take_no_room_from_others():
+def test_copies_of_a_recalled_message_cost_nothing():
     said = [("user", "same words")] * 5 + [("user", "other words")]
     turns = [(*each, {"instance": "j", "priority": 0.9}) for each in said[:5]]
     turns += [("user", "other words", {"instance": "j", "priority": 0.1})]
@@ -215,7 +215,7 @@ def test_recalled_messages_are_oldest_first():
 # The account
 
 
-def test_a_title_is_paid_once_and_a_line_for_each_day():
+def test_a_title_is_counted_once_and_a_line_for_each_day():
     costs = Costs(recalled=lambda _: 1, history=lambda _: 1, day=10, recalled_title=100)
     same_day = talk(*[("user", f"{each}", {"instance": "j"}) for each in range(3)])
     later = [
@@ -228,14 +228,14 @@ def test_a_title_is_paid_once_and_a_line_for_each_day():
     assert len(laid(later, costs=costs, budget=132)[0]) == 2
 
 
-def test_a_message_that_joins_the_run_later_is_paid_as_a_turn_only():
+def test_a_message_that_joins_history_later_is_counted_as_a_turn_only():
     costs = Costs(recalled=lambda _: 1, history=lambda _: 5, day=0, recalled_title=0)
     turns = [("user", "old"), ("user", "gap", {"priority": 0.1}), ("user", "new")]
     assert laid(talk(*turns), costs=costs, budget=15) == [[], [1, 2, 3]]
     assert laid(talk(*turns), costs=costs, budget=14) == [[1], [3]]
 
 
-def test_a_title_that_is_not_printed_in_the_end_is_not_paid():
+def test_a_title_that_is_not_printed_is_not_counted():
     """A question above its reply: the reply is first recalled, then both become history."""
     costs = Costs(recalled=lambda _: 10, history=lambda _: 10, day=10, recalled_title=10)
     turns = [("user", "question", {"priority": 0.1}), ("assistant", "reply", {"priority": 0.9})]

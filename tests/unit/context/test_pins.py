@@ -1,4 +1,4 @@
-"""Pinned messages are in every context of their partition, within a quarter of its room."""
+"""Pinned messages are in every context of their partition, up to a quarter of its budget."""
 
 from datetime import timedelta
 
@@ -36,7 +36,7 @@ def pinned(window):
     return [each.content for each in window.messages if each.tier is Tier.PINNED]
 
 
-def test_a_pinned_message_is_recalled_and_the_reason_says_so(reservoir):
+def test_a_pinned_message_is_recalled_and_explained(reservoir):
     messages = said(reservoir)
     before = window(reservoir, budget=800)
     target = next(
@@ -62,9 +62,9 @@ def test_the_newest_pins_take_at_most_a_quarter_with_the_newest_messages(reservo
     assert 0 < len(kept) < len(messages)
     first = built.selection.reasons
     by_rule = [each for each in built.kept if first[each.message.id] in ("pinned", "newest")]
-    tokens = sum(built.meter.scaled(each.message.tokens) for each in by_rule)
+    tokens = sum(built.meter.scale(each.message.tokens) for each in by_rule)
     assert tokens <= built.budget.history / 4
-    # The newest of the pins, whatever their messages' times; printed in the order of these.
+    # The newest pins are chosen, whatever the times of their messages; printed in order of time.
     newest = {message.id for message in messages[-len(kept) :]}
     assert {each.message.id for each in kept} == newest
     times = [each.message.created_at for each in built.selection.recalled]
@@ -88,7 +88,7 @@ def test_a_pin_of_another_partition_or_outside_of_the_filter_is_not_recalled(res
     assert pinned(window(reservoir, where=since)) == []
 
 
-def test_a_pin_is_silent_where_nothing_was_found(reservoir):
+def test_pins_are_left_out_if_nothing_was_found(reservoir):
     target = said(reservoir)[3]
     reservoir.pin(target.key)
     reservoir.config = reservoir.config.with_flags({"recall_floor": 2.0})
@@ -97,7 +97,7 @@ def test_a_pin_is_silent_where_nothing_was_found(reservoir):
     assert pinned(built) == []
 
 
-def test_recall_knows_no_pins(reservoir):
+def test_recall_ignores_pins(reservoir):
     messages = said(reservoir)
     before = reservoir.recall(QUESTION, partition="p", budget=800, now=NOW)
     assert isinstance(before, Recall)
@@ -109,7 +109,7 @@ def test_recall_knows_no_pins(reservoir):
     assert {each.id for each in told.messages} == recalled
 
 
-def test_a_pin_that_does_not_fit_is_told_as_dropped(reservoir):
+def test_a_pin_that_does_not_fit_is_reported_as_dropped(reservoir):
     [long] = reservoir.ingest(
         [Message("user", "harbour " * 2_000, NOW - timedelta(days=900))], partition="p"
     )

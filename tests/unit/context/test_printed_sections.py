@@ -1,4 +1,4 @@
-"""Which sections a context has, and in which form."""
+"""The sections of a printed context."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from reservoir_cli.messages import Role
 from reservoir_cli.settings import config
 
 
-def test_the_sections_stand_in_their_order_each_in_its_form(memory):
+def test_the_sections_are_printed_in_order_and_in_their_form(memory):
     memory.say("RECALLED LINE", instance="other", cosine=1.0)
     memory.say("HISTORY TURN")
     shown = memory.ask("THE QUESTION", budget=2_000, **GIVEN).to("text")
@@ -64,14 +64,14 @@ def test_an_absent_section_leaves_no_trace(memory, absent):
     assert not shown.startswith("\n")
 
 
-def test_the_system_prompt_is_the_one_given_else_the_setting(memory):
+def test_the_system_prompt_comes_from_the_argument_or_else_the_setting(memory):
     asked = {"settings": {"system_prompt": "FROM THE SETTING"}}
     assert memory.ask(**asked).to("text").startswith("[Reservoir context]\nFROM THE SETTING\n")
     given = memory.ask(system="GIVEN", **asked).to("text")
     assert given.startswith("[Reservoir context]\nGIVEN\n")
 
 
-def test_recalled_messages_stand_below_their_days_oldest_first(memory):
+def test_recalled_messages_are_printed_below_their_days_oldest_first(memory):
     for day in (3, 1, 1, 2):
         memory.minute = day * 24 * 60 + memory.minute % 60
         memory.say(f"said on day {day} at {memory.minute}", "assistant", instance="other")
@@ -89,7 +89,7 @@ def test_recalled_messages_stand_below_their_days_oldest_first(memory):
     assert all(line.startswith(("assistant: ", "2026-")) for line in lines[2:] if line)
 
 
-def test_a_message_is_printed_as_stored_to_the_byte(memory):
+def test_a_message_is_printed_exactly_as_stored(memory):
     exotic = "  a\tb \u00a0 ünïcode 🙂\n\n```\n{x}\n```\ntrailing  "
     memory.say(exotic)
     memory.say(exotic + "!", instance="other")
@@ -99,7 +99,7 @@ def test_a_message_is_printed_as_stored_to_the_byte(memory):
     assert f"user: {quoted}!\n" in shown
 
 
-def test_a_recalled_call_reads_as_one(memory):
+def test_a_recalled_call_is_printed_as_a_call(memory):
     memory.say("", "assistant", calls=["c1"], instance="other")
     memory.say("found", "tool", tool_call_id="c1", instance="other")
     shown = memory.ask(budget=900).to("text")
@@ -115,7 +115,7 @@ def test_a_recalled_call_reads_as_one(memory):
         pytest.param(3, 10, [0], id="§1 the first stays"),
     ],
 )
-def test_knowledge_beyond_its_cap_goes_last_given_first(memory, count, cap, left):
+def test_knowledge_beyond_its_limit_drops_the_last_items_first(memory, count, cap, left):
     pieces = [(f"source{number}", piece(100)) for number in range(count)]
     window = memory.ask(knowledge=pieces, settings={"max_knowledge_tokens": cap})
     assert [each.name for each in window.request.knowledge] == [f"source{each}" for each in left]
@@ -134,7 +134,7 @@ def test_knowledge_beyond_its_cap_goes_last_given_first(memory, count, cap, left
         pytest.param(10, [], id="§1 none stays by right"),
     ],
 )
-def test_episodes_beyond_their_cap_go_first_given_first(memory, cap, left):
+def test_episodes_beyond_their_limit_drop_the_first_items_first(memory, cap, left):
     window = memory.ask(
         episode=[f"{number}: {piece(100)}" for number in range(3)],
         settings={"max_episode_tokens": cap},
@@ -144,7 +144,7 @@ def test_episodes_beyond_their_cap_go_first_given_first(memory, cap, left):
     assert bool(window.notes) is (len(left) < 3)
 
 
-def test_the_caps_are_3_000_and_1_000(memory):
+def test_the_limits_are_3_000_and_1_000_tokens(memory):
     settings = config.load().settings()
     assert (settings.max_knowledge_tokens, settings.max_episode_tokens) == (3_000, 1_000)
 
@@ -167,12 +167,12 @@ def test_a_long_tool_result_is_cut_at_a_line_end_with_a_marker_that_names_it(mem
     *lines, marker = result.message.content.split("\n")
     assert LONG.startswith("\n".join(lines) + "\n")
     assert f"--id {number}" in marker
-    assert window.meter.scaled(result.message.tokens) <= 2_000
+    assert window.meter.scale(result.message.tokens) <= 2_000
     assert window.truncated
 
 
 @pytest.mark.parametrize("limit", [0, 100_000], ids=["§1 off", "§1 not reached"])
-def test_a_tool_result_within_its_limit_is_whole(memory, limit):
+def test_a_tool_result_within_its_limit_is_not_cut(memory, limit):
     looked(memory)
     window = memory.ask(budget=20_000, settings={"max_tool_result_tokens": limit})
     assert LONG in window.to("text")

@@ -1,4 +1,4 @@
-"""Which candidates are kept, what is said of the others, and what holds for every context."""
+"""Which candidates are kept, how others are reported, and invariants of every context."""
 
 import hypothesis
 import pytest
@@ -31,7 +31,7 @@ def test_recency_weight_zero_switches_recency_off(memory):
     assert old in kept(memory.ask(budget=90, settings=settings))
 
 
-def test_by_default_the_best_scored_are_kept_and_by_tiers_the_recent(memory):
+def test_the_default_order_keeps_the_best_scores_and_tiers_keep_the_recent(memory):
     old = memory.say(text(1, 10), cosine=0.9, instance="q")
     new = [memory.say(text(each, 10), cosine=-0.9) for each in range(2, 12)]
     by_score, by_tiers = (kept(memory.ask(budget=120, order=each)) for each in ("score", "tiers"))
@@ -48,7 +48,7 @@ def test_by_default_the_best_scored_are_kept_and_by_tiers_the_recent(memory):
         pytest.param(None, True, id="§4 no vector"),
     ],
 )
-def test_min_similarity_keeps_the_unlike_out(memory, cosine, stays):
+def test_min_similarity_excludes_dissimilar_messages(memory, cosine, stays):
     number = memory.say("zeta", cosine=cosine, instance="q")
     memory.say("now", cosine=0.9)
     window = memory.ask("zeta!", budget=900, settings={"min_similarity": 0.599999})
@@ -72,7 +72,7 @@ def test_an_old_system_message_does_not_end_history_when_filling(memory):
     assert [each.message.id for each in window.selection.history] == before + after
 
 
-def test_what_filling_did_not_reach_is_counted_and_is_neither_a_drop_nor_a_truncation(memory):
+def test_messages_that_filling_did_not_reach_are_counted_but_not_dropped(memory):
     said = memory.fill(80, cosine=0.1)
     window = memory.ask(budget=150, recent=2, similar=2, format="json")
     document = window.to()
@@ -106,7 +106,7 @@ def test_candidates_without_room_are_dropped_and_that_is_a_truncation(memory):
     assert {each["tier"] for each in document["dropped"]} <= {each.value for each in Tier}
 
 
-def test_a_question_that_was_asked_before_is_left_out_and_its_reply_is_not(memory):
+def test_a_repeated_question_is_left_out_but_its_earlier_reply_is_kept(memory):
     asked = memory.say(" zeta ", trace_id="t", cosine=1.0)
     answered = memory.say("because", "assistant", trace_id="t")
     window = memory.ask("zeta")
@@ -121,7 +121,7 @@ def test_a_call_whose_result_was_never_stored_is_dropped(memory):
 
 
 @pytest.mark.parametrize("budget", [None, 900])
-def test_explain_tells_of_every_candidate_and_of_at_most_100_others(memory, budget):
+def test_explain_lists_every_candidate_and_at_most_100_others(memory, budget):
     said = [memory.say(text(each, 3), cosine=-0.5) for each in range(300)]
     window = memory.ask(budget=budget and 2_500, recent=5, similar=5)
     told = window.to("json", explain=True)["explain"]
@@ -135,7 +135,7 @@ def test_explain_tells_of_every_candidate_and_of_at_most_100_others(memory, budg
     assert len(told) - own <= 100
 
 
-def test_explain_says_of_each_what_became_of_it_and_why(memory):
+def test_explain_gives_the_outcome_and_reason_of_each_message(memory):
     memory.fill(20, words=20)
     window = memory.ask(budget=150, recent=20)
     for row in window.to("json", explain=True)["explain"]:
@@ -172,7 +172,7 @@ def as_reader(monkeypatch):
                 behind(location, each)
             location = location.replace("postgres@", "onlooker@")
         else:
-            # Root passes over file modes; what the store asks is the same either way.
+            # Root ignores file modes, so patch the check of the store.
             monkeypatch.setattr("reservoir_cli.storage.sqlite.session.os.access", lambda *_: False)
         other = open_store(location)
         yield other
@@ -207,7 +207,7 @@ SAID = st.lists(
     max_examples=100,
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
 )
-def test_a_context_keeps_its_budget_its_scope_and_its_word(
+def test_a_context_keeps_its_budget_and_scope_and_reports_exactly(
     monkeypatch, said, budget, form, order, instance
 ):
     monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""The bodies of requests, as each provider wants them."""
+"""Request bodies in the form of each provider."""
 
 import json
 from dataclasses import replace
@@ -26,7 +26,7 @@ from reservoir_cli.context.render.window import count_turns
 
 
 @pytest.mark.parametrize("form", ["openai", "azure"])
-def test_openais_form_is_model_and_messages(form):
+def test_openai_bodies_have_model_and_messages(form):
     body = window(TURNS, OLD, **EVERYTHING).to(form)
     assert list(body) == ["model", "messages"]
     assert [each["role"] for each in body["messages"]] == [
@@ -52,12 +52,12 @@ def test_openais_form_is_model_and_messages(form):
     assert problems(form, body) == []
 
 
-def test_azures_form_is_openais():
+def test_azure_bodies_equal_openai_bodies():
     shown = window(TURNS, OLD, **EVERYTHING)
     assert json.dumps(shown.to("azure")) == json.dumps(shown.to("openai"))
 
 
-def test_content_is_null_only_beside_calls():
+def test_content_is_null_only_with_tool_calls():
     with_text = stored(2, "assistant", "I look", tool_calls=(SEARCH,))
     blank = stored(2, "assistant", " \n", tool_calls=(SEARCH,))
     for said, content in ((with_text, "I look"), (CALLING, None), (blank, None)):
@@ -66,7 +66,7 @@ def test_content_is_null_only_beside_calls():
         assert all(each["content"] for each in body["messages"] if "tool_calls" not in each)
 
 
-def test_ollamas_form_is_native_chat():
+def test_ollama_bodies_are_for_native_chat():
     body = window(TURNS, **EVERYTHING).to("ollama")
     assert body["stream"] is False
     assert set(body) == {"model", "messages", "stream", "options"}
@@ -79,7 +79,7 @@ def test_ollamas_form_is_native_chat():
     assert problems("ollama", body) == []
 
 
-def test_anthropics_form_is_one_system_text_and_turns_of_two():
+def test_anthropic_bodies_have_one_system_text_and_alternating_turns():
     body = window(TURNS, OLD, **EVERYTHING).to("anthropic")
     assert body["max_tokens"] == 4_096
     assert body["system"] == (
@@ -102,7 +102,7 @@ def test_anthropics_form_is_one_system_text_and_turns_of_two():
     assert problems("anthropic", body) == []
 
 
-def test_results_come_before_any_text_and_neighbours_are_merged():
+def test_results_come_before_text_and_adjacent_turns_are_merged():
     both = stored(2, "assistant", "a", tool_calls=(SEARCH, replace(SEARCH, id="call_2")))
     second = stored(4, "tool", "two", tool_call_id="call_2")
     body = window([USER, stored(2, "assistant", "b"), both, RESULT, second]).to("anthropic")
@@ -117,7 +117,7 @@ def test_results_come_before_any_text_and_neighbours_are_merged():
 
 
 @pytest.mark.parametrize(("reserve", "shown"), [(0, 1), (1, 1), (8_192, 8_192)])
-def test_max_tokens_is_the_reserve_and_never_nothing(reserve, shown):
+def test_max_tokens_is_the_reserve_and_never_zero(reserve, shown):
     assert window(reserve=reserve).to("anthropic")["max_tokens"] == shown
 
 
@@ -136,7 +136,7 @@ def test_max_tokens_is_the_reserve_and_never_nothing(reserve, shown):
     ],
     ids=lambda each: str(each)[:12],
 )
-def test_arguments_are_an_object_where_one_is_wanted_and_the_text_elsewhere(arguments, shown):
+def test_arguments_are_an_object_or_a_text_as_the_provider_requires(arguments, shown):
     said = replace(CALLING, tool_calls=(replace(SEARCH, arguments=arguments),))
     bodies = {form: window([USER, said, RESULT]).to(form) for form in PROVIDERS}
     assert bodies["ollama"]["messages"][1]["tool_calls"][0]["function"]["arguments"] == shown
@@ -155,13 +155,13 @@ def test_arguments_are_an_object_where_one_is_wanted_and_the_text_elsewhere(argu
         pytest.param('{"text": "\\ud83d"}', id="half a surrogate pair"),
     ],
 )
-def test_a_body_is_strict_json_whatever_a_model_wrote_as_arguments(form, arguments):
+def test_a_body_is_strict_json_even_with_invalid_arguments(form, arguments):
     said = replace(CALLING, tool_calls=(replace(SEARCH, arguments=arguments),))
     assert problems(form, window([USER, said, RESULT]).to(form)) == []
 
 
 @pytest.mark.parametrize("form", PROVIDERS)
-def test_deep_arguments_can_be_written_and_counted(form):
+def test_deeply_nested_arguments_can_be_written_and_counted(form):
     deep = '{"a":' * 600 + "1" + "}" * 600
     said = replace(CALLING, tool_calls=(replace(SEARCH, arguments=deep),))
     shown = window([USER, said, RESULT])
@@ -171,7 +171,7 @@ def test_deep_arguments_can_be_written_and_counted(form):
 
 @pytest.mark.parametrize("number", ["x" * 41, "functions.bash:0", "ä", "", "a b", "call|1"])
 @pytest.mark.parametrize("form", PROVIDERS)
-def test_ids_a_provider_would_refuse_are_replaced_alike_in_call_and_result(form, number):
+def test_invalid_ids_are_replaced_consistently_in_call_and_result(form, number):
     said = replace(CALLING, tool_calls=(replace(SEARCH, id=number),))
     body = window([USER, said, replace(RESULT, tool_call_id=number), REPLY]).to(form)
     assert problems(form, body) == []
@@ -184,7 +184,7 @@ def test_ids_a_provider_would_refuse_are_replaced_alike_in_call_and_result(form,
 
 
 @pytest.mark.parametrize("number", ["call_1", "x" * 40, "A-b_9"])
-def test_ids_that_are_allowed_stay(number):
+def test_valid_ids_are_kept(number):
     said = replace(CALLING, tool_calls=(replace(SEARCH, id=number),))
     body = window([USER, said, replace(RESULT, tool_call_id=number)]).to("openai")
     assert body["messages"][1]["tool_calls"][0]["id"] == number
@@ -192,7 +192,7 @@ def test_ids_that_are_allowed_stay(number):
 
 
 @pytest.mark.parametrize("form", PROVIDERS)
-def test_an_id_that_comes_again_gets_its_own_result(form):
+def test_a_repeated_id_gets_its_own_result(form):
     again = [replace(each, content=f"{each.content}!") for each in (RESULT, REPLY)]
     body = window([*TURNS, USER, CALLING, *again]).to(form)
     assert problems(form, body) == []
@@ -202,20 +202,20 @@ def test_an_id_that_comes_again_gets_its_own_result(form):
 
 @pytest.mark.parametrize("form", PROVIDERS)
 @pytest.mark.parametrize("name", ["web.search", "n" * 65, "größe", "a b"])
-def test_names_a_provider_would_refuse_are_replaced(form, name):
+def test_invalid_names_are_replaced(form, name):
     said = replace(CALLING, tool_calls=(replace(SEARCH, name=name),))
     assert problems(form, window([USER, said, RESULT]).to(form)) == []
 
 
 @pytest.mark.parametrize("form", PROVIDERS)
 @pytest.mark.parametrize("content", ["", "  ", "\n"])
-def test_an_empty_result_is_sent_with_words(form, content):
+def test_an_empty_result_is_sent_as_a_text_that_says_so(form, content):
     body = window([USER, CALLING, replace(RESULT, content=content), REPLY]).to(form)
     assert problems(form, body) == []
 
 
 @pytest.mark.parametrize("form", PROVIDERS)
-def test_a_blank_system_prompt_is_none(form):
+def test_a_blank_system_prompt_is_left_out(form):
     assert problems(form, window(TURNS, system=" \n").to(form)) == []
 
 
@@ -223,7 +223,7 @@ def test_a_blank_system_prompt_is_none(form):
 
 
 @pytest.mark.parametrize("query", ["", "  \n"])
-def test_an_empty_query_is_no_current_message(query):
+def test_an_empty_query_gives_no_current_message(query):
     shown = window(TURNS, query=query)
     assert "assistant: in line 7, it seems\n[/Reservoir " in shown.to("text")
     assert unwrap(shown.to("text")) == ("", (), 1)

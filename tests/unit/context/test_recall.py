@@ -1,4 +1,4 @@
-"""What agents get for a question: quoted messages, or the reason why there are none."""
+"""Recall for agents: quoted messages, or the reason why there are none."""
 
 import json
 import re
@@ -17,13 +17,13 @@ from reservoir_cli.settings import config, paths
 from reservoir_cli.storage.records import Passage
 from reservoir_cli.tokens import load_counter
 
-#: Questions point along the first axis; so does what they are about.
+#: Embeddings: questions and messages about their topic have the first axis.
 NEAR, FAR = np.eye(2, dtype=np.float32)
 TOKEN = "ghp_" + "Zx9" * 12
 
 
 class Memory:
-    """Messages of partition ``p``, a minute apart, and questions asked after them."""
+    """A store with messages in partition ``p``, a minute apart, and questions after them."""
 
     def __init__(self, store):
         self.store, self.count, self.notes = store, 0, []
@@ -90,7 +90,7 @@ def test_json_has_the_rows_of_messages_with_similarity_and_spans(memory):
     assert (document["text"], document["tokens"]) == (recall.text, recall.tokens)
     (row,) = document["messages"]
     (stored,) = memory.store.by_id([number], Scope("p"))
-    # As in a context, tokens are those of this text.
+    # As in a context, the tokens are those of the printed text.
     expected = {**stored.to_row(), "tokens": row["tokens"], "similarity": 1.0, "spans": None}
     assert row == expected
     skipped = memory.recall("ok").to_row()
@@ -138,7 +138,7 @@ def test_the_running_conversation_and_its_parts_are_left_out(memory):
     assert len(memory.recalled("which queue is it?")) == 4
 
 
-def test_the_running_conversation_does_not_open_the_gate(memory):
+def test_messages_of_the_running_conversation_do_not_pass_the_floor(memory):
     memory.say("which queue?", conversation="now")
     memory.say("roses are pruned", FAR, conversation="old")
     settings = {"follow": False}
@@ -146,7 +146,7 @@ def test_the_running_conversation_does_not_open_the_gate(memory):
     assert skipped.reason is Reason.NOTHING_FOUND
 
 
-def test_a_filter_that_leaves_out_what_fits_finds_nothing(memory):
+def test_a_filter_that_excludes_all_matches_finds_nothing(memory):
     memory.say("the queue is PostgreSQL", days=30)
     memory.say("roses are pruned", FAR, days=2)
     since = NOW - timedelta(days=9)
@@ -207,7 +207,7 @@ def test_a_skipped_question_has_its_reason(memory, reason, asked):
     assert skipped.explanation
 
 
-def test_each_decision_is_one_record_of_numbers(memory):
+def test_each_recall_adds_one_record_without_text(memory):
     memory.say("the queue is PostgreSQL")
     recall = memory.recall()
     for question in ("heliotrope?", "ok", "/heliotrope"):
@@ -224,7 +224,7 @@ def test_each_decision_is_one_record_of_numbers(memory):
     assert not paths.log_files()[0].exists()
 
 
-def test_of_a_long_question_beginning_and_end_are_looked_for(memory):
+def test_beginning_and_end_of_a_long_question_are_searched(memory):
     queue = memory.say("the zeppelin queue", None)
     log = "an error in line seven\n" * 100_000
     for question in (f"zeppelin?\n{log}", f"{log}zeppelin?"):
@@ -233,7 +233,7 @@ def test_of_a_long_question_beginning_and_end_are_looked_for(memory):
         assert recall.question in question or len(recall.question) < 10_000
 
 
-def test_a_budget_or_a_time_that_is_none_is_refused(memory):
+def test_an_invalid_budget_or_time_is_refused(memory):
     with pytest.raises(UsageError):
         memory.recall(budget=0)
     with pytest.raises(UsageError):
@@ -258,17 +258,17 @@ dir|danke, und wie läuft Redis?|Redis läuft
 
 
 @pytest.mark.parametrize("text", ["", "  \n", *re.split("[|\n]", NOTHING_ASKED)])
-def test_consent_thanks_and_commands_ask_nothing(text):
+def test_consent_thanks_and_commands_are_not_questions(text):
     assert asks_nothing(text)
 
 
 @pytest.mark.parametrize("text", re.split("[|\n]", ASKED))
-def test_a_question_or_a_name_asks_something(text):
+def test_questions_and_names_are_questions(text):
     assert not asks_nothing(text)
 
 
 @pytest.mark.model
-def test_a_caller_that_cannot_wait_gets_words_and_no_model_is_compiled(tmp_path, home):
+def test_ready_only_ranks_by_words_and_compiles_no_model(tmp_path, home):
     notes = []
     with Reservoir.open(tmp_path / "s.db", ready_only=True, notify=notes.append) as reservoir:
         said = Message("user", "the zeppelin queue is PostgreSQL", created_at=datetime.now(UTC))
@@ -281,7 +281,9 @@ def test_a_caller_that_cannot_wait_gets_words_and_no_model_is_compiled(tmp_path,
 
 
 @pytest.mark.model
-def test_a_compiled_model_is_used_and_embeds_nothing_on_the_way(tmp_path, home, compiled_models):
+def test_a_compiled_model_is_used_and_no_pending_message_is_embedded(
+    tmp_path, home, compiled_models
+):
     (home / "cache").mkdir(parents=True)
     (home / "cache" / "models").symlink_to(compiled_models)
     with Reservoir.open(tmp_path / "s.db") as reservoir:

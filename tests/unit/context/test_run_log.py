@@ -1,4 +1,4 @@
-"""Records of runs, the log, and their summary."""
+"""Records of runs, the log, and their statistics."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def rows(reservoir):
     return found
 
 
-def test_a_run_adds_one_row_of_what_it_took(reservoir):
+def test_a_run_adds_one_row_with_its_figures(reservoir):
     window = ask(reservoir, budget=700, model="gpt-4", format="openai")
     (row,) = rows(reservoir)
     assert row["input_tokens"] == window.used
@@ -60,7 +60,7 @@ def test_a_run_adds_one_row_of_what_it_took(reservoir):
     assert (row["model"], row["format"], row["available"]) == ("gpt-4", "openai", 700)
 
 
-def test_a_run_that_eats_into_the_reserve_says_how_much(reservoir):
+def test_a_run_records_how_much_of_the_reserve_it_used(reservoir):
     window = ask(reservoir, budget=900, model="gpt-4", reserve_tokens=7_500)
     (row,) = rows(reservoir)
     assert row["reserve_used"] == window.used - (8_192 - 7_500) > 0
@@ -89,7 +89,7 @@ def test_a_run_without_truncation_writes_nothing(reservoir):
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
-def test_the_log_is_for_its_owner_only(reservoir, mask):
+def test_the_log_is_private(reservoir, mask):
     before = os.umask(mask)
     try:
         ask(reservoir, budget=700)
@@ -98,7 +98,7 @@ def test_the_log_is_for_its_owner_only(reservoir, mask):
     assert stat.S_IMODE(paths.log_file().stat().st_mode) == 0o600
 
 
-def test_every_file_of_the_log_is_for_its_owner_only_when_it_is_full(reservoir):
+def test_every_file_of_a_full_log_is_private(reservoir):
     before = os.umask(0o022)
     try:
         ask(reservoir, budget=700)
@@ -113,7 +113,7 @@ def test_every_file_of_the_log_is_for_its_owner_only_when_it_is_full(reservoir):
     assert {stat.S_IMODE(each.stat().st_mode) for each in files} == {0o600}
 
 
-def test_the_log_is_three_files_of_a_megabyte(reservoir):
+def test_the_log_has_at_most_three_files_of_a_megabyte(reservoir):
     ask(reservoir, budget=700)
     log = paths.log_file()
     for number in range(5):
@@ -125,9 +125,7 @@ def test_the_log_is_three_files_of_a_megabyte(reservoir):
     assert all(each.stat().st_size < 1_100_000 for each in files)
 
 
-def test_a_store_that_others_write_to_is_not_waited_for_and_that_is_said(
-    reservoir, told, monkeypatch
-):
+def test_a_run_does_not_wait_for_a_locked_store_and_a_note_says_so(reservoir, told, monkeypatch):
     waits = []
     write = reservoir.store.write
     monkeypatch.setattr(
@@ -147,7 +145,7 @@ def test_a_store_that_others_write_to_is_not_waited_for_and_that_is_said(
     assert all(wait is not None and wait <= 0.1 for wait in waits)
 
 
-def test_a_read_only_store_gets_no_record_and_no_complaint(
+def test_a_run_of_a_read_only_store_is_silently_not_recorded(
     reservoir, told, fake_embedder, monkeypatch
 ):
     monkeypatch.setattr("reservoir_cli.storage.sqlite.session.os.access", lambda *_: False)
@@ -206,19 +204,19 @@ def test_runs_are_counted_by_model_and_by_day():
     assert found["days"] == {"2026-05-09": 1, "2026-05-10": 2, "2026-05-12": 1}
 
 
-def test_a_percentile_is_a_value_that_occurred():
+def test_a_percentile_is_one_of_the_values():
     found = telemetry.summarize([run(ms=each) for each in (10.0, 20.0, 400.0)], {})
     assert found["ms"] == {"median": 20, "p95": 400}
 
 
-def test_one_run_is_its_own_percentile():
+def test_every_percentile_of_one_run_is_its_value():
     assert telemetry.summarize([run(input_tokens=42)], {})["input_tokens"] == {
         "median": 42,
         "p95": 42,
     }
 
 
-def test_answers_of_the_proxy_are_counted_by_themselves(location):
+def test_answers_of_the_proxy_are_counted_separately(location):
     with Reservoir.open(location) as reservoir:
         for tokens, cached in ((100, 0), (300, 200)):
             reservoir.runs.record_answer(Scope("p", "i"), None, tokens, cached)

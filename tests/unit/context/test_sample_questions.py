@@ -29,7 +29,7 @@ def found_in(window, question):
 
 
 @pytest.mark.parametrize("question", QUESTIONS[:3], ids=lambda each: each["question"])
-def test_what_answers_a_question_and_fits_is_inside_700_tokens(samples, question):
+def test_the_answer_is_in_a_context_of_700_tokens(samples, question):
     window = samples.context(
         question["question"],
         partition=question["partition"],
@@ -48,7 +48,7 @@ def test_what_answers_a_question_and_fits_is_inside_700_tokens(samples, question
 
 
 @pytest.mark.parametrize("budget", [300, 400, 700])
-def test_of_a_long_message_the_reasons_that_were_asked_for_are_printed(samples, budget):
+def test_the_requested_part_of_a_long_message_is_printed(samples, budget):
     question = QUESTIONS[0]
     window = samples.context(question["question"], partition="work", budget=budget)
     text = window.to("text")

@@ -1,4 +1,4 @@
-"""Order, what is dropped and why. Pure, with costs made by hand."""
+"""Selection: order, dropped candidates and reasons, with handmade costs."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ def test_of_equal_priorities_the_newest_comes_first():
     assert kept(chosen(pool(said(), said(), said()), 20)) == [2, 3]
 
 
-def test_by_score_standing_instructions_come_sooner():
+def test_by_score_standing_instructions_come_earlier():
     candidates = pool(
         said(content="Always name the port.", priority=0.5),
         said(content="what is the port?", priority=0.6),
@@ -29,7 +29,7 @@ def test_by_score_standing_instructions_come_sooner():
     assert kept(chosen(candidates, 10)) == [3]
 
 
-def test_by_score_what_does_not_fit_is_skipped_and_the_next_is_tried():
+def test_by_score_messages_that_do_not_fit_are_skipped():
     some = pool(said(priority=0.2), said(priority=0.5, tokens=25), said(priority=0.9))
     found = chosen(some, 30)
     assert kept(found) == [1, 3]
@@ -51,7 +51,7 @@ MIXED = (
     said(tier=Y, priority=0.2),  # 3, second out
     said(tier=S, priority=0.7),  # 4, fifth out
     said(tier=S, priority=0.6),  # 5, fourth out
-    said(tier=R, priority=0.9),  # 6, sixth out: the oldest recent one, whatever it scores
+    said(tier=R, priority=0.9),  # 6, sixth out: the oldest recent one, whatever its score
     said(tier=R, priority=0.1),  # 7
     said(tier=R, priority=0.2),  # 8, last out
 )
@@ -74,7 +74,7 @@ def test_by_tiers_the_end_is_dropped_until_the_rest_fits(room, left):
     assert kept(chosen(pool(*MIXED), room, TIERS)) == left
 
 
-def test_by_tiers_nothing_is_taken_after_the_first_that_does_not_fit():
+def test_by_tiers_selection_ends_at_the_first_that_does_not_fit():
     some = pool(said(tier=O), said(tier=S, tokens=25), said(tokens=10))
     found = chosen(some, 30, TIERS)
     assert kept(found) == [3]
@@ -82,7 +82,7 @@ def test_by_tiers_nothing_is_taken_after_the_first_that_does_not_fit():
 
 
 @pytest.mark.parametrize("order", ["score", "tiers"])
-def test_a_unit_that_alone_exceeds_the_budget_goes_first(order):
+def test_a_unit_larger_than_the_budget_is_dropped_first(order):
     some = pool(said(), said(tokens=31), said())
     found = chosen(some, 30, Rules(order, 0))
     assert kept(found) == [1, 3]
@@ -90,8 +90,8 @@ def test_a_unit_that_alone_exceeds_the_budget_goes_first(order):
 
 
 @pytest.mark.parametrize("tokens", [25, 26, 30, 31], ids=lambda each: f"§4 {each} tokens")
-def test_by_tiers_one_unit_that_can_never_be_printed_does_not_drop_all_the_others(tokens):
-    """With a title and a day line to pay, 31 tokens of 30 are not the only too large unit."""
+def test_by_tiers_a_unit_that_never_fits_does_not_drop_all_others(tokens):
+    """A title and a day line count, too, so a unit of less than 30 tokens may never fit."""
     costs = Costs(
         lambda each: each.message.tokens,
         lambda each: each.message.tokens + 4,
@@ -121,13 +121,13 @@ def test_by_tiers_one_unit_that_can_never_be_printed_does_not_drop_all_the_other
 )
 def test_the_newest_come_first_while_they_take_at_most_an_eighth(count, tokens, budget, left):
     newest = [said(tokens=tokens, priority=0.0) for _ in range(5)]
-    # What scores higher takes all the room that the newest leave.
+    # Higher scores take all the room that the newest messages leave.
     rich = [said(tokens=1, priority=1.0, tier=S, instance="j") for _ in range(budget)]
     found = kept(chosen(pool(*newest, *rich), budget, Rules(min_history_messages=count)))
     assert [each for each in found if each <= 5] == left
 
 
-def test_the_newest_are_those_of_the_instance_that_history_comes_from():
+def test_the_newest_are_those_of_the_history_instance():
     some = pool(said(priority=0), said(instance="j", priority=0), *[said(instance="j")] * 9)
     assert 1 in kept(chosen(some, 80, Rules(min_history_messages=1)))
 
@@ -151,7 +151,7 @@ def test_an_empty_question_is_equal_to_nothing():
 @pytest.mark.parametrize(
     ("allowed", "left"), [(False, [2]), (True, [1, 2])], ids=["§4 default", "§4 include_system"]
 )
-def test_system_messages_are_no_candidates_unless_they_are_let_in(allowed, left):
+def test_system_messages_are_candidates_only_if_allowed(allowed, left):
     some = pool(said("system"), said())
     found = chosen(some, 100, Rules(include_system=allowed))
     assert kept(found) == left
@@ -174,7 +174,7 @@ def test_below_min_cosine_nothing_is_recalled(cosine, stays):
     assert (reasons(found).get(1) == "below min_cosine") is not stays
 
 
-def test_what_filling_passes_over_is_no_drop():
+def test_messages_that_filling_skips_are_not_reported_as_dropped():
     some = pool(said(filler=True, tier=O, priority=0.1), said(tier=S, priority=0.2), said())
     found = chosen(some, 10)
     assert reasons(found) == {2: "no room"}
@@ -213,7 +213,7 @@ def by_part(candidate):
 
 
 @pytest.mark.parametrize("cosine", [0.2, 0.8])
-def test_a_part_of_the_nearest_message_waits_less_than_those_of_others(cosine):
+def test_a_part_of_the_nearest_message_has_a_smaller_penalty(cosine):
     some = pool(
         said(priority=0.9, cosine=0.5, tokens=20),
         long_text(priority=0.8, cosine=cosine),
@@ -224,19 +224,17 @@ def test_a_part_of_the_nearest_message_waits_less_than_those_of_others(cosine):
 
 
 @pytest.mark.parametrize(("about_asker", "first"), [(False, [1]), (True, [2])])
-def test_a_part_of_the_best_match_waits_for_nothing_unless_it_is_about_the_asker(
-    about_asker, first
-):
+def test_a_part_of_the_best_match_has_no_penalty_unless_it_is_about_the_asker(about_asker, first):
     some = pool(long_text(priority=1.0), said(priority=0.95, tokens=100))
     some = [replace(candidate, about_asker=about_asker) for candidate in some]
     assert kept(chosen(some, 100, costs=Costs(by_part, by_part, 0, 0))) == first
 
 
-# What little room is left for
+# The last part of the budget
 
 
 @pytest.mark.parametrize(("priority", "ids"), [(0.8, [1, 2]), (0.7, [1])])
-def test_in_little_room_nothing_far_below_what_was_taken_last_is_taken(priority, ids):
+def test_in_little_room_much_lower_scores_are_not_taken(priority, ids):
     some = pool(
         said(priority=1.0, tokens=920),
         said(priority=priority, tokens=10),
@@ -245,7 +243,7 @@ def test_in_little_room_nothing_far_below_what_was_taken_last_is_taken(priority,
     assert kept(chosen(some, 1_000)) == ids
 
 
-def test_in_more_room_whatever_fits_is_taken():
+def test_in_more_room_everything_that_fits_is_taken():
     some = pool(
         said(priority=1.0, tokens=500),
         said(priority=0.1, tokens=10),
@@ -254,6 +252,6 @@ def test_in_more_room_whatever_fits_is_taken():
     assert kept(chosen(some, 1_000)) == [1, 2]
 
 
-def test_what_fits_as_a_whole_is_taken_however_little_room_is_left():
+def test_if_everything_fits_all_is_taken_even_in_little_room():
     some = pool(said(priority=1.0, tokens=920), said(priority=0.1, tokens=10))
     assert kept(chosen(some, 1_000)) == [1, 2]

@@ -1,4 +1,4 @@
-"""What holds for every selection, whatever was said."""
+"""Invariants of every selection."""
 
 from dataclasses import replace
 
@@ -21,7 +21,13 @@ from hypothesis import strategies as st
 
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.layout import Costs, Packing, is_system
-from reservoir_cli.context.selection import Rules, Unit, _exchanges, _tool_units, select
+from reservoir_cli.context.selection import (
+    MessageGroup,
+    Rules,
+    _group_tool_calls,
+    _join_answers,
+    select,
+)
 from reservoir_cli.messages import Role
 
 TURNS = st.lists(
@@ -42,7 +48,7 @@ TURNS = st.lists(
 
 
 def turn(number, kind, tier, instance, tokens, others, priority, tied):
-    """The messages of one turn of a talk."""
+    """Draw the messages of one turn of a conversation."""
     more = {"tier": tier, "instance": instance, "trace": f"t{number}" if tied else ""}
     lead = {**more, "tokens": tokens, "priority": priority}
     rest = {**more, "tokens": others, "priority": 1 - priority}
@@ -67,7 +73,7 @@ def turn(number, kind, tier, instance, tokens, others, priority, tied):
 
 @st.composite
 def pools(draw):
-    """Pools of a talk in one or two instances, its newest part in the tier of the recent."""
+    """Draw conversations in one or two instances, whose newest part has the tier ``recent``."""
     turns = [turn(number, *each) for number, each in enumerate(draw(TURNS))]
     recent = draw(st.integers(2, 8))
     return [
@@ -99,7 +105,7 @@ def test_the_budget_is_never_exceeded(candidates, budget, order, newest):
 
 @hypothesis.given(pools(), st.integers(0, 400), ORDERS)
 @hypothesis.settings(max_examples=300)
-def test_every_window_is_valid_whatever_was_dropped(candidates, budget, order):
+def test_every_body_is_valid_whatever_was_dropped(candidates, budget, order):
     found = chosen(candidates, budget, Rules(order), costs=FULL)
     assert not found.history or found.history[0].message.role is Role.USER
     for section in (found.recalled, found.history):
@@ -130,7 +136,7 @@ def test_the_same_input_gives_the_same_output(candidates, budget, order):
 
 
 def largest_unit(candidates):
-    """An upper bound of what any unit costs: a trace, or a call with all that may answer it."""
+    """Return an upper bound of the cost of a unit: a trace, or a call with its possible results."""
     sizes = {}
     for each in candidates:
         keys = [each.message.trace_id, *(call.id for call in each.message.tool_calls)]
@@ -153,19 +159,19 @@ def test_in_tier_order_a_smaller_budget_keeps_a_subset(candidates, room, more, n
 
 @hypothesis.given(pools(), st.integers(0, 400), st.integers(0, 3))
 @hypothesis.settings(max_examples=300)
-def test_by_tiers_the_order_holds_for_what_is_printed(candidates, budget, newest):
-    """What was left out for lack of room stands behind everything printed, unit by unit."""
+def test_by_tiers_dropped_units_come_after_printed_ones(candidates, budget, newest):
+    """Units without room come after every printed unit in the order."""
     found = chosen(candidates, budget, Rules("tiers", newest), costs=FULL)
     printed = {each.message.id for each in (*found.recalled, *found.history)}
-    units, _ = _tool_units([each for each in candidates if not is_system(each)])
-    exchanges = list(_exchanges(units, Exchanges.of([each.message for each in candidates])))
+    units, _ = _group_tool_calls([each for each in candidates if not is_system(each)])
+    exchanges = list(_join_answers(units, Exchanges.of([each.message for each in candidates])))
     no_room = {number for number, reason in reasons(found).items() if reason == "no room"}
     left, kept_keys = [], []
     for exchange in exchanges:
         inside = [unit for unit in exchange if unit.members[0].message.id in printed]
         whole = len(inside) == len(exchange)
         if inside:
-            joined = Unit(tuple(each for unit in exchange for each in unit.members))
+            joined = MessageGroup(tuple(each for unit in exchange for each in unit.members))
             kept_keys += [
                 (joined.by_tier() if whole else unit.by_tier(), unit.members[0].message.id)
                 for unit in inside
@@ -176,7 +182,7 @@ def test_by_tiers_the_order_holds_for_what_is_printed(candidates, budget, newest
             if unit not in inside and unit.members[0].message.id in no_room
         ]
     first = min(left, default=None)
-    # What the newest rule kept came before any tier; everything else is in order.
+    # Messages kept by the rule for the newest precede all tiers; the others are in order.
     held = {number for number, why in found.reasons.items() if why == "newest"}
     by_order = [key for key, number in kept_keys if number not in held]
     if first is not None:
@@ -197,8 +203,8 @@ def test_by_tiers_the_order_holds_for_what_is_printed(candidates, budget, newest
     st.integers(0, 400),
     st.booleans(),
 )
-def test_what_is_hopeless_would_not_have_fitted(rows, budget, counted) -> None:
-    """Recalled messages only, so that none has an age."""
+def test_units_reported_as_too_large_would_not_fit_alone(rows, budget, counted) -> None:
+    """Only recalled messages, which have no age."""
 
     def printed(recalled, history, _limit):
         return sum(each.message.tokens for each in (*recalled, *history))

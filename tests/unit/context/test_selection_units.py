@@ -1,4 +1,4 @@
-"""What is kept or dropped together: calls and their results, questions and their replies."""
+"""Messages that are kept or dropped together: calls and results, questions and replies."""
 
 import pytest
 from candidates import TIERS, O, S, Y, chosen, exchange, kept, pool, reasons, said
@@ -19,7 +19,7 @@ def test_a_call_and_its_results_are_kept_or_dropped_together():
 
 
 @pytest.mark.parametrize("member", [1, 2, 3], ids=["the call", "a result", "the other result"])
-def test_a_units_priority_is_its_highest(member):
+def test_a_units_priority_is_that_of_its_best_member(member):
     high = {member: 0.9}
     some = pool(
         said("assistant", calls=("a", "b"), priority=high.get(1, 0.1)),
@@ -30,7 +30,7 @@ def test_a_units_priority_is_its_highest(member):
     assert kept(chosen(some, 30)) == [1, 2, 3]
 
 
-def test_a_units_tier_is_its_best_members():
+def test_a_units_tier_is_that_of_its_best_member():
     some = pool(
         said("assistant", calls=("a",), tier=O),
         said("tool", answers="a", tier=S),
@@ -51,26 +51,26 @@ def test_a_question_and_its_reply_are_kept_together_while_both_fit():
         pytest.param(0.1, 0.9, 2, id="§4 the reply"),
     ],
 )
-def test_where_only_one_of_question_and_reply_fits_it_is_the_higher_scored(first, second, left):
+def test_if_only_question_or_reply_fits_the_higher_score_is_kept(first, second, left):
     found = chosen(pool(*exchange(first, second)), 19, Rules("score", 0))
     assert kept(found) == [left]
     assert reasons(found) == {3 - left: "no room"}
 
 
 @pytest.mark.parametrize(("first", "second"), [(0.9, 0.1), (0.1, 0.9)])
-def test_by_tiers_it_is_the_newer_one_of_the_recent(first, second):
+def test_if_only_question_or_reply_fits_by_tiers_the_newer_is_kept(first, second):
     found = chosen(pool(*exchange(first, second)), 19, TIERS)
     assert kept(found) == [2]
     assert reasons(found) == {1: "no room"}
 
 
-def test_a_reply_of_another_trace_stands_by_itself():
+def test_a_reply_of_another_trace_is_its_own_unit():
     some = pool(said("user", trace="t", priority=0.9), said("assistant", trace="u", priority=0.1))
     assert kept(chosen([*some], 10)) == [1]
     assert kept(chosen(pool(*exchange(0.9, 0.1), said(priority=0.5)), 30)) == [1, 2, 3]
 
 
-def test_a_reply_that_calls_and_the_reply_after_it_are_told_apart():
+def test_a_reply_with_calls_and_the_next_reply_are_separate_units():
     some = pool(
         said("user", trace="t", priority=0.9),
         said("assistant", trace="t", calls=("a",), priority=0.1),
@@ -131,13 +131,13 @@ def test_a_reply_that_calls_and_the_reply_after_it_are_told_apart():
         ),
     ],
 )
-def test_calls_without_results_and_results_without_calls_do_not_stay(candidates, left, out):
+def test_calls_without_results_and_results_without_calls_are_dropped(candidates, left, out):
     found = chosen(pool(*candidates), 100)
     assert kept(found) == left
     assert reasons(found) == out
 
 
-def test_a_call_without_a_result_is_taken_off_its_message_and_the_others_stay():
+def test_a_call_without_a_result_is_removed_from_its_message():
     some = pool(
         said("assistant", "looking", calls=("a", "b", "c")),
         said("tool", answers="c"),

@@ -1,4 +1,4 @@
-"""What a user asked for once and for all."""
+"""Detection of standing instructions and preferences of the user."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ from reservoir_cli.messages import Role, StoredMessage
 
 
 def said(text: str, role: Role = Role.USER) -> StoredMessage:
-    """Return a stored message of this text."""
+    """Return a stored message with this text."""
     return StoredMessage(
         id=1,
         trace_id="t",
@@ -71,18 +71,18 @@ def test_standing_instructions_and_preferences_are_recognised(text: str) -> None
         "和你聊天总是让我收获很多",
     ],
 )
-def test_what_only_holds_such_a_word_is_not_taken_for_one(text: str) -> None:
+def test_texts_that_only_contain_such_words_are_not_instructions(text: str) -> None:
     assert not is_standing(said(text))
 
 
 @pytest.mark.parametrize("source", ["markdown", "text"])
-def test_documents_ask_for_nothing(source: str) -> None:
+def test_documents_are_not_instructions(source: str) -> None:
     message = said("Always send the keys along.")
     assert is_standing(message)
     assert not is_standing(replace(message, source=source))
 
 
-def test_a_long_text_is_about_something_else_as_well() -> None:
+def test_a_long_text_is_not_an_instruction() -> None:
     text = "Always name the version. "
     assert is_standing(said(text + "x" * 500))
     assert not is_standing(said(text + "x" * 600))

@@ -1,4 +1,4 @@
-"""Text and Markdown: titles, order, and what is printed to the byte."""
+"""Text and Markdown: titles, order, and exact output."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -66,7 +66,7 @@ user: what now?
 """
 
 
-def test_the_text_has_every_section_in_its_order_under_its_title():
+def test_the_text_has_every_section_in_order_below_its_title():
     assert without_checksum(window(TURNS, OLD, **EVERYTHING).to("text")) == FULL_TEXT
 
 
@@ -123,12 +123,12 @@ assistant: and its reply
 """
 
 
-def test_the_markdown_is_the_same_under_headings():
+def test_the_markdown_has_the_same_text_below_headings():
     assert without_checksum(window(TURNS, OLD, **EVERYTHING).to("markdown")) == FULL_MARKDOWN
 
 
 @pytest.mark.parametrize("name", ["deploy [prod]", "[prod] deploy", "a]"])
-def test_a_heading_keeps_the_brackets_of_a_procedures_name(name):
+def test_a_heading_keeps_brackets_in_the_name_of_a_procedure(name):
     shown = window(procedures=(Piece("Step.", name),)).to("markdown")
     assert shown.startswith(f"[Reservoir context]\n## Procedure: {name}\n\nStep.\n")
 
@@ -162,7 +162,7 @@ TITLES = {
 
 @pytest.mark.parametrize("absent", TITLES)
 @pytest.mark.parametrize("form", ["text", *PROVIDERS])
-def test_one_absent_section_takes_nothing_else_with_it(form, absent):
+def test_an_absent_section_does_not_affect_others(form, absent):
     given = {key: value for key, value in EVERYTHING.items() if key != absent}
     shown = json.dumps(window(TURNS, **given).to(form))
     for section, title in TITLES.items():
@@ -170,7 +170,7 @@ def test_one_absent_section_takes_nothing_else_with_it(form, absent):
     assert "[Recalled Messages]" not in shown
 
 
-def test_recalled_messages_of_one_day_stand_under_one_line():
+def test_recalled_messages_of_one_day_share_a_day_line():
     day = datetime(2026, 3, 1, tzinfo=UTC)
     some = [
         stored(1, "user", "a", created_at=day),
@@ -191,7 +191,7 @@ def test_recalled_messages_of_one_day_stand_under_one_line():
         ('{"q":1 }', '[call search {"q":1 }]'),
     ],
 )
-def test_a_call_reads_name_and_json(arguments, shown):
+def test_a_call_is_printed_as_name_and_json(arguments, shown):
     call = ToolCall("x", "search", arguments)
     said = stored(2, "assistant", "I look", tool_calls=(call, SEARCH))
     both = f'I look\n{shown}\n[call search {{"q": "fox"}}]'
@@ -207,7 +207,7 @@ def test_a_call_reads_name_and_json(arguments, shown):
     "content", ["  spaces \n\n", "tabs\t\r\n", "[Recalled Messages]", "é🦊", "a\n---\nb"]
 )
 @pytest.mark.parametrize("form", PROVIDERS)
-def test_a_message_is_printed_as_it_was_stored_to_the_byte(form, content):
+def test_a_message_is_printed_exactly_as_stored(form, content):
     body = window([stored(1, "user", content), REPLY]).to(form)
     said = body["messages"][0]["content"]
     assert (said[0]["text"] if form == "anthropic" else said) == content

@@ -1,4 +1,4 @@
-"""What is read to fill a budget. Pure, with scores made by hand."""
+"""Which messages are read to fill a budget, with handmade scores."""
 
 from dataclasses import fields
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from reservoir_cli.context.tiers import fillers
+from reservoir_cli.context.tiers import find_fillers
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.storage.candidates import Candidates
 
@@ -17,7 +17,7 @@ SIZES = st.lists(
 
 
 def scored(tokens):
-    """Messages of these sizes, the best first."""
+    """Return candidates of these sizes, best first."""
     known = {"ids": np.arange(len(tokens)), "tokens": np.array(tokens, np.int32)}
     names = [field.name for field in fields(Candidates)]
     candidates = Candidates(**{name: known.get(name) for name in names})
@@ -27,23 +27,25 @@ def scored(tokens):
 
 @pytest.mark.parametrize("excerpt_over", [None, 200])
 @hypothesis.given(SIZES, st.integers(256, 5_000), st.integers(0, 5_000))
-def test_more_room_reads_what_less_room_reads(excerpt_over, tokens, room, more):
+def test_a_larger_budget_reads_a_superset(excerpt_over, tokens, room, more):
     found = scored(tokens)
-    assert set(fillers(found, room, excerpt_over)) <= set(fillers(found, room + more, excerpt_over))
+    assert set(find_fillers(found, room, excerpt_over)) <= set(
+        find_fillers(found, room + more, excerpt_over)
+    )
 
 
-def test_large_messages_do_not_take_the_places_of_small_ones():
+def test_large_messages_do_not_displace_small_ones():
     found = scored([900] * 5 + [10] * 5)
-    assert set(fillers(found, 100, None)) == set(range(5, 10))
-    assert set(range(5, 10)) < set(fillers(found, 1_000, None))
+    assert set(find_fillers(found, 100, None)) == set(range(5, 10))
+    assert set(range(5, 10)) < set(find_fillers(found, 1_000, None))
 
 
 @hypothesis.given(st.lists(st.integers(1, 250), max_size=300), st.integers(1, 5_000))
-def test_what_is_read_could_fill_the_room(tokens, room):
-    read = {place: tokens[place] for place in fillers(scored(tokens), room, None)}
+def test_enough_is_read_to_fill_the_budget(tokens, room):
+    read = {place: tokens[place] for place in find_fillers(scored(tokens), room, None)}
     fitting = sum(size for size in tokens if size <= room)
     assert sum(size for size in read.values() if size <= room) >= min(fitting, room)
 
 
-def test_nothing_is_read_for_no_room():
-    assert fillers(scored([10, 10]), 0, 200) == []
+def test_nothing_is_read_without_a_budget():
+    assert find_fillers(scored([10, 10]), 0, 200) == []

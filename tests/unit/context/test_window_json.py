@@ -1,4 +1,4 @@
-"""What JSON tells of a window, and how it is counted."""
+"""The JSON document of a context, and how it is counted."""
 
 import json
 from dataclasses import replace
@@ -30,7 +30,7 @@ from reservoir_cli.context.types import (
 
 @pytest.fixture
 def document(tmp_path) -> dict[str, Any]:
-    """A window of a real store: two instances, and too much for the budget."""
+    """Return the document of a context from a store of two instances that exceeds the budget."""
     settings = {"embedding_model": "nobody/absent-model"}
     with Reservoir.open(tmp_path / "store.db", settings=settings, offline=True) as reservoir:
         start = datetime(2026, 1, 1, tzinfo=UTC)
@@ -68,7 +68,7 @@ def test_json_has_every_field(document):
         assert set(row) == {"id", "tier", "tokens", "priority", "reason"}
 
 
-def test_json_sums_up(document):
+def test_json_has_correct_sums(document):
     budget = document["budget"]
     sections = sum(
         budget[key] for key in ("system", "procedure", "knowledge", "episodes", "current")
@@ -112,8 +112,8 @@ def test_format_json_counts_as_text():
 
 
 @pytest.mark.parametrize("form", ["text", "openai", "ollama", "anthropic"])
-def test_history_counts_with_all_that_is_said_after_the_last_question(form):
-    """§3: what is counted is what is printed; the question comes behind it."""
+def test_messages_after_the_last_question_are_counted_with_history(form):
+    """§3: the printed text is counted; the question follows it."""
     shorter, longer = (
         count_turns(window([USER, replace(REPLY, content=text)]).turns[:-1], form, METER)
         for text in ("short", "long " * 500)
@@ -137,7 +137,7 @@ def test_the_keys_of_arguments_are_counted(form):
 
 
 def test_the_tools_of_a_body_are_counted():
-    """Forty tools are declared in the one body, one tool in the other."""
+    """One body declares forty tools, the other one tool."""
 
     def counted(names: list[str]) -> int:
         calls = tuple(ToolCall(f"c{n}", name, "{}") for n, name in enumerate(names))

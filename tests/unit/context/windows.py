@@ -1,4 +1,4 @@
-"""Windows that hold exactly the given messages."""
+"""Contexts that hold exactly the given messages."""
 
 import re
 from datetime import timedelta
@@ -72,7 +72,7 @@ def window(
     reserve: int = 4_096,
     **given: Any,
 ) -> ContextWindow:
-    """A window that holds exactly these messages."""
+    """Return a context that holds exactly these messages."""
     request = ContextRequest(
         **{
             "query": query,

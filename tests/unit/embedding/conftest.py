@@ -1,4 +1,4 @@
-"""Small models, and the folder that compiled ones go to."""
+"""Small models, and the folder of compiled ones."""
 
 import os
 import warnings
@@ -12,13 +12,13 @@ from tiny_models import TinyModel, save
 
 @pytest.fixture
 def models_folder() -> Path:
-    """Where this test's home keeps compiled models; it is not there yet."""
+    """Return the folder of compiled models in the test's home, which does not exist yet."""
     return Path(os.environ["RESERVOIR_HOME"]) / "cache" / "models"
 
 
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> TinyModel:
-    """Build a model of two small layers, once for each set of arguments; its folder."""
+    """Return a function that builds a model of two small layers once for each set of arguments."""
     built: dict[str, Path] = {}
 
     def build(

@@ -1,4 +1,4 @@
-"""``embed --model``: real processes change a real store from one real model to another."""
+"""``embed --model``: real processes switch a store from one real model to another."""
 
 import json
 import os
@@ -14,13 +14,13 @@ import pytest
 
 RESERVOIR = Path(sys.executable).with_name("reservoir")
 COUNT = 30
-#: Groups of four, of which the fourth takes its time, so that there is one to be killed in.
+#: Batches of four, of which the fourth is slow, so that the process can be killed in it.
 SLOWLY = """
 import time
 import reservoir_cli.retrieval.indexing as indexing
-indexing.GROUP = 4
-embedded, pauses = indexing.embedded, iter((0, 0, 0, 600))
-indexing.embedded = lambda *given: (time.sleep(next(pauses)), embedded(*given))[1]
+indexing.BATCH = 4
+embed, pauses = indexing.embed_messages, iter((0, 0, 0, 600))
+indexing.embed_messages = lambda *given: (time.sleep(next(pauses)), embed(*given))[1]
 """
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -50,7 +50,7 @@ def run(environment: dict[str, str]) -> Run:
 
 
 def lacking(store: Path) -> int | None:
-    """How many messages a model that is being built lacks; ``None`` if none is."""
+    """Return how many messages the new model has not embedded; ``None`` without a new model."""
     with closing(sqlite3.connect(store)) as connection:
         begun = connection.execute("SELECT 1 FROM properties WHERE key = 'next_model_id'")
         if begun.fetchone() is None:
@@ -59,7 +59,7 @@ def lacking(store: Path) -> int | None:
 
 
 def killed_in_the_middle(command: list[str], environment: dict[str, str], store: Path) -> int:
-    """Run a command and kill it when a part is done; how much is left."""
+    """Run a command and kill it in the middle; return how many messages are left."""
     slowly = {**environment, "PYTHONPATH": str(store.parent.parent / "slowly")}
     process = subprocess.Popen([RESERVOIR, *command], env=slowly, stderr=subprocess.DEVNULL)
     while process.poll() is None and (lacking(store) or COUNT) > COUNT - 8:
@@ -72,7 +72,7 @@ def killed_in_the_middle(command: list[str], environment: dict[str, str], store:
     return left
 
 
-def test_a_model_is_changed_by_processes_of_which_one_is_killed(
+def test_a_model_switch_is_resumed_after_a_kill(
     tiny_model: Callable[..., Path], environment: dict[str, str], run: Run, tmp_path: Path
 ) -> None:
     old = tiny_model()
@@ -94,7 +94,7 @@ def test_a_model_is_changed_by_processes_of_which_one_is_killed(
     done = run("embed", "--model", str(new), "--json")
     assert json.loads(done.stdout)["embedded"] == left
     assert json.loads(done.stdout)["model"] == str(new)
-    assert f"setting embedding_model is {new} from here on" in done.stderr
+    assert f"setting embedding_model is {new} from now on" in done.stderr
     assert run("config", "--get", "embedding_model").stdout == f"{new}\n"
     assert run("search", "--semantic", "cat 7").stdout != before
     assert "another model" not in run("doctor").stdout

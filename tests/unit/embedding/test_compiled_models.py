@@ -1,4 +1,4 @@
-"""What lies in the cache folder is found, trusted, checked and replaced; no model is needed."""
+"""The cache of compiled models: lookup, trust, checks and replacement, without a real model."""
 
 import json
 import os
@@ -21,7 +21,7 @@ posix_only = pytest.mark.skipif(os.name != "posix", reason="the modes of POSIX f
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A folder with the files of a published model."""
+    """Return a folder with the files of a published model."""
     folder = tmp_path / "published"
     (folder / "1_Pooling").mkdir(parents=True)
     for name in ("model.safetensors", "config.json", "tokenizer.json", "1_Pooling/config.json"):
@@ -37,30 +37,30 @@ def fill(folder: Path, manifest: Manifest = MANIFEST) -> None:
 
 @pytest.fixture
 def kept(source: Path) -> Path:
-    """A place that holds a whole compiled model."""
+    """Return a cache entry with a complete compiled model."""
     place = compiled_models.place_of(source)
     with compiled_models.building(place) as folder:
         fill(folder)
     return place
 
 
-def test_what_was_built_is_read_again(kept: Path) -> None:
+def test_a_built_model_is_read_again(kept: Path) -> None:
     assert compiled_models.read(kept) == MANIFEST
     assert [each.name for each in kept.parent.iterdir()] == [kept.name]
 
 
-def test_what_is_not_there_is_not_read(source: Path) -> None:
+def test_a_missing_model_is_not_read(source: Path) -> None:
     assert compiled_models.read(compiled_models.place_of(source)) is None
     assert not compiled_models.place_of(source).parent.exists()
 
 
 @posix_only
-def test_what_is_kept_is_for_the_user_alone(kept: Path) -> None:
+def test_the_cache_is_private(kept: Path) -> None:
     assert {each.stat().st_mode & 0o777 for each in kept.iterdir()} == {0o600}
     assert {each.stat().st_mode & 0o777 for each in (kept, kept.parent)} == {0o700}
 
 
-# Where
+# Paths
 
 
 CHANGES: dict[str, Callable[[Path, pytest.MonkeyPatch], object]] = {
@@ -77,7 +77,7 @@ CHANGES: dict[str, Callable[[Path, pytest.MonkeyPatch], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_another_origin_has_another_place(
+def test_another_origin_has_another_path(
     source: Path,
     monkeypatch: pytest.MonkeyPatch,
     change: Callable[[Path, pytest.MonkeyPatch], object],
@@ -88,12 +88,12 @@ def test_another_origin_has_another_place(
     assert compiled_models.place_of(source) != before
 
 
-def test_the_same_folder_by_another_path_has_the_same_place(source: Path, tmp_path: Path) -> None:
+def test_another_path_to_the_same_folder_has_the_same_entry(source: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(source)
     assert compiled_models.place_of(tmp_path / "link") == compiled_models.place_of(source)
 
 
-def test_copies_of_a_model_have_one_place(source: Path, tmp_path: Path) -> None:
+def test_copies_of_a_model_share_an_entry(source: Path, tmp_path: Path) -> None:
     shutil.copytree(source, tmp_path / "copy", copy_function=shutil.copy)  # with other times
     assert compiled_models.place_of(tmp_path / "copy") == compiled_models.place_of(source)
 
@@ -105,7 +105,7 @@ def test_weights_are_read_once(source: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("spoil", ["other content", "writable by others"])
-def test_a_note_of_a_hash_that_cannot_be_trusted_is_not_used(source: Path, spoil: str) -> None:
+def test_an_untrusted_cached_hash_is_not_used(source: Path, spoil: str) -> None:
     place = compiled_models.place_of(source)
     [note] = (paths.cache_dir() / "weights").iterdir()
     if spoil == "other content":
@@ -117,7 +117,7 @@ def test_a_note_of_a_hash_that_cannot_be_trusted_is_not_used(source: Path, spoil
     assert note.read_text() not in ("x" * 64, "0" * 64)
 
 
-def test_old_notes_of_hashes_are_removed(source: Path) -> None:
+def test_old_cached_hashes_are_removed(source: Path) -> None:
     compiled_models.place_of(source)
     [note] = (paths.cache_dir() / "weights").iterdir()
     os.utime(note, (1, 1))
@@ -152,13 +152,13 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_what_is_damaged_is_removed(kept: Path, damage: Callable[[Path], object]) -> None:
+def test_a_damaged_model_is_removed(kept: Path, damage: Callable[[Path], object]) -> None:
     damage(kept)
     assert compiled_models.read(kept) is None
     assert list(kept.parent.iterdir()) == []
 
 
-def test_a_copy_with_other_times_is_whole_and_is_read_only_once(kept: Path) -> None:
+def test_a_copy_with_other_times_is_valid_and_hashed_once(kept: Path) -> None:
     os.utime(kept / "model.bin", ns=(1, 1))
     assert compiled_models.read(kept) == MANIFEST
     assert (kept / "model.bin").stat().st_mtime_ns > 1
@@ -168,7 +168,7 @@ def test_a_copy_with_other_times_is_whole_and_is_read_only_once(kept: Path) -> N
 
 
 def flip(path: Path) -> None:
-    """Change one bit of a file as a failing disk does."""
+    """Flip a bit of a file, as a failing disk does."""
     state = path.stat()
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
@@ -177,23 +177,23 @@ def flip(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_flipped_bit_is_found_by_who_looks_at_every_byte(kept: Path, name: str) -> None:
-    assert not compiled_models.damaged(kept)
+def test_a_flipped_bit_is_found_by_a_full_check(kept: Path, name: str) -> None:
+    assert not compiled_models.is_damaged(kept)
     flip(kept / name)
-    assert compiled_models.damaged(kept)
+    assert compiled_models.is_damaged(kept)
 
 
 @pytest.mark.parametrize(
     ("age", "found"), [(DAY - 60, False), (DAY + 60, True), (-60, True)], ids=["young", "old", "?"]
 )
-def test_a_flipped_bit_is_found_once_a_day(kept: Path, age: float, found: bool) -> None:
+def test_a_flipped_bit_is_found_by_the_daily_check(kept: Path, age: float, found: bool) -> None:
     flip(kept / "model.bin")
     then = time.time() - age
     os.utime(kept / "manifest.json", (then, then))
     assert (compiled_models.read(kept) is None) == found
 
 
-def test_the_bytes_are_read_no_more_than_once_a_day(kept: Path) -> None:
+def test_all_bytes_are_read_at_most_once_a_day(kept: Path) -> None:
     os.utime(kept / "manifest.json", (1, 1))
     assert compiled_models.read(kept) == MANIFEST
     assert time.time() - (kept / "manifest.json").stat().st_mtime < 60
@@ -201,11 +201,11 @@ def test_the_bytes_are_read_no_more_than_once_a_day(kept: Path) -> None:
     assert compiled_models.read(kept) == MANIFEST
 
 
-# What other versions left
+# Models of other versions
 
 
 def outdated(kept: Path, name: str, age: float, manifest: str | None = None) -> Path:
-    """A compiled model of another version, last opened so many seconds ago."""
+    """Return a compiled model of another version, last opened so many seconds ago."""
     folder = kept.with_name(name)
     folder.mkdir(mode=0o700)
     (folder / "model.bin").write_bytes(b"weights")
@@ -217,7 +217,7 @@ def outdated(kept: Path, name: str, age: float, manifest: str | None = None) -> 
     return folder
 
 
-def test_what_no_program_of_this_version_can_open_goes_after_a_week(kept: Path) -> None:
+def test_models_of_other_versions_are_removed_after_a_week(kept: Path) -> None:
     old = outdated(kept, "old", 8 * DAY)
     before_rules = outdated(kept, "before", 8 * DAY, "{}")
     in_use = outdated(kept, "used", 6 * DAY)
@@ -232,7 +232,7 @@ def test_what_no_program_of_this_version_can_open_goes_after_a_week(kept: Path) 
     ]
 
 
-def test_it_goes_with_the_daily_check_too(kept: Path) -> None:
+def test_the_daily_check_removes_models_of_other_versions(kept: Path) -> None:
     old = outdated(kept, "old", 8 * DAY)
     assert compiled_models.read(kept) == MANIFEST
     assert old.exists()
@@ -245,7 +245,7 @@ def test_it_goes_with_the_daily_check_too(kept: Path) -> None:
 @pytest.mark.parametrize(
     ("versions", "stands"), [("the same", True), ("others", False)], ids=lambda each: str(each)
 )
-def test_a_refusal_stands_until_the_libraries_change(
+def test_a_failed_compilation_is_remembered_until_the_libraries_change(
     source: Path, versions: str, stands: bool
 ) -> None:
     tools = compiled_models.tool_versions() if versions == "the same" else {"torch": "0"}
@@ -258,7 +258,7 @@ def test_a_refusal_stands_until_the_libraries_change(
 
 
 @pytest.mark.model
-def test_the_versions_of_the_libraries_are_known_without_them() -> None:
+def test_the_versions_of_the_libraries_are_read_without_importing_them() -> None:
     from importlib.metadata import version
 
     assert compiled_models.tool_versions()["torch"] == version("torch")
@@ -277,14 +277,14 @@ def test_the_first_to_finish_is_kept(source: Path) -> None:
     assert list(place.parent.iterdir()) == [place]
 
 
-def test_what_breaks_off_leaves_nothing(source: Path) -> None:
+def test_a_failed_build_leaves_nothing(source: Path) -> None:
     place = compiled_models.place_of(source)
     with pytest.raises(KeyboardInterrupt), compiled_models.building(place):
         raise KeyboardInterrupt
     assert list(place.parent.iterdir()) == []
 
 
-def test_what_killed_processes_left_is_swept_away(kept: Path) -> None:
+def test_leftovers_of_killed_processes_are_removed(kept: Path) -> None:
     old, fresh = kept.parent / ".building-old", kept.parent / ".building-fresh"
     for each in (old, fresh):
         each.mkdir()
@@ -295,7 +295,7 @@ def test_what_killed_processes_left_is_swept_away(kept: Path) -> None:
     assert fresh.exists()
 
 
-def test_a_full_disk_is_no_accident_of_ours(source: Path) -> None:
+def test_a_full_disk_is_reported(source: Path) -> None:
     place = compiled_models.place_of(source)
     with (
         pytest.raises(CacheUnusableError, match="cannot be written"),
@@ -316,7 +316,7 @@ def test_a_cache_that_is_a_file_cannot_be_used(source: Path) -> None:
         pass
 
 
-def test_removing_what_is_gone_is_done_already(kept: Path) -> None:
+def test_removing_a_missing_model_does_nothing(kept: Path) -> None:
     compiled_models.remove(kept)
     compiled_models.remove(kept)
     assert list(kept.parent.iterdir()) == []
@@ -328,7 +328,7 @@ def test_removing_what_is_gone_is_done_already(kept: Path) -> None:
 @posix_only
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o702])
 @pytest.mark.parametrize("which", ["the model", "the folder of models"])
-def test_what_others_could_write_is_not_run(kept: Path, mode: int, which: str) -> None:
+def test_a_model_that_others_can_write_is_not_used(kept: Path, mode: int, which: str) -> None:
     (kept if which == "the model" else kept.parent).chmod(mode)
     with pytest.raises(CacheUnusableError, match="other users can write"):
         compiled_models.read(kept)
@@ -347,7 +347,7 @@ def test_nothing_is_built_where_others_can_write(kept: Path) -> None:
 
 @posix_only
 @pytest.mark.skipif(os.name == "posix" and os.geteuid() != 0, reason="only root gives files away")
-def test_what_belongs_to_another_is_not_run(kept: Path) -> None:
+def test_a_model_of_another_user_is_not_used(kept: Path) -> None:
     os.chown(kept, 12_345, -1)
     with pytest.raises(CacheUnusableError, match="other users can write"):
         compiled_models.read(kept)

@@ -1,7 +1,6 @@
-"""How a model becomes ready: compiled at its first use, opened ever after, or why not.
+"""Loading a model: compiled at its first use and opened from then on, or the reason why not.
 
-Small models with random weights stand in for published ones: they are real models in every
-respect but what they know.
+Small real models with random weights are used instead of published ones.
 """
 
 import json
@@ -20,7 +19,7 @@ from reservoir_cli.embedding import compiler, load, load_embedder
 from reservoir_cli.embedding.resolve import ModelSource
 from reservoir_cli.embedding.torch import ReferenceEmbedder
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # what the libraries say is not ours
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of the libraries
 
 TEXTS = [*compiler.SAMPLES, "Where does the cat sleep?", "It sleeps on the sofa. " * 40]
 PROMPTS = {"query": "ask the cat: ", "document": "the queue said: "}
@@ -32,7 +31,7 @@ def of_reference(folder: Path) -> ReferenceEmbedder:
 
 @pytest.fixture(scope="module")
 def compiled(tiny_model: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home in which the plain tiny model is compiled."""
+    """Return a home with the compiled tiny model."""
     home = tmp_path_factory.mktemp("compiled-once") / "home"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RESERVOIR_HOME", str(home))
@@ -43,7 +42,7 @@ def compiled(tiny_model: TinyModel, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture
 def ready(compiled: Path, models_folder: Path) -> Path:
-    """A home of its own for this test with a copy of it; where the one model lies."""
+    """Give the test a copy of that home; return the path of the compiled model."""
     shutil.copytree(compiled, models_folder.parent.parent)
     (place,) = models_folder.iterdir()
     return place
@@ -71,7 +70,7 @@ def test_a_model_by_its_folder_is_compiled_and_gives_the_vectors_of_the_referenc
     assert np.sum(found.encode_documents(TEXTS) * documents, axis=1).min() > 0.9999
     asked = np.stack([found.encode_query(text) for text in TEXTS])
     assert np.sum(asked * questions, axis=1).min() > 0.9999
-    # These texts are not all alike to the model, or else any vector would do.
+    # The embeddings of these texts differ, or any vector would pass.
     assert np.min(documents @ documents.T) < 0.9
     if "prompts" in made:
         assert np.sum(documents * questions, axis=1).max() < 0.999
@@ -99,7 +98,7 @@ def test_torch_is_not_loaded_once_a_model_is_compiled(ready: Path, tiny_model: T
     assert done.stderr == ""
 
 
-def test_the_first_use_says_that_it_compiles_and_the_next_says_nothing(
+def test_compilation_is_announced_at_the_first_use_only(
     tiny_model: TinyModel, models_folder: Path
 ) -> None:
     told: list[tuple[str, int, int]] = []
@@ -149,7 +148,7 @@ def test_two_processes_that_compile_at_once_leave_one_model(
     assert len(list(models_folder.iterdir())) == 1
 
 
-def test_a_process_that_is_killed_while_it_compiles_leaves_nothing_that_is_used(
+def test_leftovers_of_a_killed_compilation_are_not_used(
     tiny_model: TinyModel, models_folder: Path
 ) -> None:
     script = (
@@ -169,17 +168,17 @@ def test_a_process_that_is_killed_while_it_compiles_leaves_nothing_that_is_used(
 
 
 def garble(path: Path) -> None:
-    """Put other bytes of the same number in a file, as a failing disk does: its time stays."""
+    """Replace the bytes of a file without changing its size and time, as a failing disk does."""
     state = path.stat()
     path.write_bytes(b"\x07" * state.st_size)
     os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
-def test_a_file_of_rubbish_is_removed(ready: Path, tiny_model: TinyModel, name: str) -> None:
+def test_an_invalid_file_is_removed(ready: Path, tiny_model: TinyModel, name: str) -> None:
     garble(ready / name)
     found = ModelSource(tiny_model(), "folder")
-    assert load._opened("tiny", found, ready, lambda *_: None) is None
+    assert load._open_compiled("tiny", found, ready, lambda *_: None) is None
     assert list(ready.parent.iterdir()) == []
 
 
@@ -192,19 +191,17 @@ def test_a_damaged_model_is_compiled_again(ready: Path, tiny_model: TinyModel) -
     assert [each.name for each in ready.parent.iterdir()] == [ready.name]
 
 
-def test_a_cache_that_is_removed_in_the_middle_of_work_does_no_harm(
-    ready: Path, tiny_model: TinyModel
-) -> None:
+def test_removing_the_cache_during_work_does_no_harm(ready: Path, tiny_model: TinyModel) -> None:
     found = quietly(tiny_model())
     before = found.encode_documents(TEXTS)
     shutil.rmtree(ready.parent)
     assert np.array_equal(found.encode_documents(TEXTS), before)
 
 
-# Where the reference runs
+# When the reference engine runs
 
 
-def test_an_unwritable_cache_leaves_the_model_to_the_reference(
+def test_with_an_unwritable_cache_the_reference_engine_runs(
     tiny_model: TinyModel, models_folder: Path
 ) -> None:
     models_folder.parent.mkdir(parents=True, exist_ok=True)
@@ -218,7 +215,7 @@ def test_an_unwritable_cache_leaves_the_model_to_the_reference(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the modes of POSIX files")
-def test_a_cache_that_others_can_write_leaves_the_model_to_the_reference(
+def test_with_a_cache_that_others_can_write_the_reference_engine_runs(
     ready: Path, tiny_model: TinyModel
 ) -> None:
     ready.chmod(0o777)
@@ -230,7 +227,7 @@ def test_a_cache_that_others_can_write_leaves_the_model_to_the_reference(
 
 
 def static(folder: Path) -> None:
-    """A model without a transformer."""
+    """Return a model without a transformer."""
     from sentence_transformers import SentenceTransformer
     from tokenizers import Tokenizer
 
@@ -239,7 +236,7 @@ def static(folder: Path) -> None:
     SentenceTransformer(modules=[part]).save(str(folder))
 
 
-def test_a_model_without_a_transformer_runs_on_the_reference(
+def test_a_model_without_a_transformer_runs_on_the_reference_engine(
     tiny_model: TinyModel, tmp_path: Path
 ) -> None:
     shutil.copy(tiny_model() / "tokenizer.json", tmp_path / "tokenizer.json")
@@ -253,7 +250,7 @@ def test_a_model_without_a_transformer_runs_on_the_reference(
     assert found.passages("word " * 1_000)[-1][1] == 5_000
 
 
-def test_why_a_model_cannot_be_compiled_is_remembered(
+def test_the_reason_why_a_model_cannot_be_compiled_is_remembered(
     tiny_model: TinyModel, models_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tiny_model(include_prompt=False)
@@ -272,7 +269,7 @@ def test_why_a_model_cannot_be_compiled_is_remembered(
     assert again.model_id == first.model_id
 
 
-def test_a_model_whose_vectors_would_differ_is_not_used_compiled(
+def test_a_compiled_model_with_different_embeddings_is_not_used(
     tiny_model: TinyModel, models_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compiler, "_AGREEMENT", 1.1)

@@ -1,4 +1,4 @@
-"""The compiled engine against the reference, on the real model."""
+"""Compare the compiled engine with the reference engine, on the real model."""
 
 import random
 import string
@@ -46,7 +46,7 @@ EDGES = [
 
 
 def varied(count: int) -> list[str]:
-    """Texts of all lengths and scripts, code, numbers and mixtures, always the same ones."""
+    """Return fixed texts of all lengths and scripts, code, numbers and mixtures."""
     chance = random.Random(11)
 
     def word() -> str:
@@ -69,7 +69,7 @@ def varied(count: int) -> list[str]:
 
 @pytest.fixture(scope="module")
 def reference() -> ReferenceEmbedder:
-    """The same model on torch."""
+    """Load the same model on torch."""
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
         patch.setenv("HF_HUB_OFFLINE", "1")
@@ -78,7 +78,7 @@ def reference() -> ReferenceEmbedder:
 
 
 def cosines(embedder: Embedder, other: Embedder, texts: Sequence[str]) -> list[float]:
-    """How alike two engines see texts, as questions and as messages."""
+    """Return the cosines of two engines' embeddings of texts, as questions and as messages."""
     pairs = [(embedder.encode_documents(texts), other.encode_documents(texts))]
     pairs.append(tuple(np.stack([e.encode_query(t) for t in texts]) for e in (embedder, other)))
     return [float(each) for one, two in pairs for each in (one * two).sum(axis=1)]
@@ -96,7 +96,9 @@ def test_both_engines_give_the_same_vectors(
     assert min(found) >= 0.9999
 
 
-def test_both_engines_have_one_identity(embedder: Embedder, reference: ReferenceEmbedder) -> None:
+def test_both_engines_have_the_same_identity(
+    embedder: Embedder, reference: ReferenceEmbedder
+) -> None:
     assert embedder.model_id == reference.model_id
     assert embedder.dimensions == reference.dimensions == 384
 
@@ -110,7 +112,7 @@ def test_both_engines_cut_the_same_passages(
     assert max(len(each) for each in found) > 10
 
 
-def test_a_passage_can_be_read_whole(embedder: Embedder, reference: ReferenceEmbedder) -> None:
+def test_a_passage_fits_the_model(embedder: Embedder, reference: ReferenceEmbedder) -> None:
     text = "\n".join(text * 5 for text in varied(40))
     assert reference.tokenizer is not None
     for start, end in embedder.passages(text):
@@ -128,12 +130,12 @@ def test_vectors_come_in_the_order_of_the_texts(embedder: Embedder) -> None:
     assert together.dtype == np.float32
 
 
-def test_no_texts_have_no_vectors(embedder: Embedder, reference: ReferenceEmbedder) -> None:
+def test_no_texts_give_no_vectors(embedder: Embedder, reference: ReferenceEmbedder) -> None:
     assert embedder.encode_documents([]).shape == (0, 384)
     assert reference.encode_documents([]).shape == (0, 384)
 
 
-def test_several_threads_may_ask_at_once(embedder: Embedder) -> None:
+def test_several_threads_can_embed_at_once(embedder: Embedder) -> None:
     texts = varied(24)
     expected = [embedder.encode_query(text) for text in texts]
     with ThreadPoolExecutor(6) as pool:
@@ -153,22 +155,22 @@ def test_a_packed_model_gives_the_same_vectors_and_needs_its_file_no_more(
     assert np.abs(found - expected).max() < 1e-5
     assert isinstance(packed, CompiledEmbedder)
     threads = set[int]()
-    embed = packed._run
+    embed = packed._run_model
 
     def run(texts: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
         threads.add(get_ident())
         return embed(texts)
 
-    monkeypatch.setattr(packed, "_run", run)
+    monkeypatch.setattr(packed, "_run_model", run)
     packed.encode_documents([SENTENCE * 20] * 6)
-    assert len(threads) == 1  # questions need the other processors
+    assert len(threads) == 1  # questions need the other cores
     monkeypatch.setattr(packed, "_model", tmp_path / "gone.onnx")
     packed.pack()
     assert np.array_equal(packed.encode_query(texts[0]), found[0])
 
 
 @pytest.mark.parametrize(("processors", "threads"), [(1, 1), (2, 1), (3, 2), (8, 2)])
-def test_a_packed_model_leaves_a_processor_to_questions(
+def test_a_packed_model_leaves_a_core_to_questions(
     embedder: Embedder, monkeypatch: pytest.MonkeyPatch, processors: int, threads: int
 ) -> None:
     assert isinstance(embedder, CompiledEmbedder)
@@ -192,5 +194,5 @@ def test_every_text_is_in_one_batch_and_none_is_too_large(lengths: list[int]) ->
     assert all(one >= two for one, two in pairwise(longest_first))
 
 
-def test_texts_of_one_length_fill_their_batches() -> None:
+def test_texts_of_equal_length_fill_their_batches() -> None:
     assert [len(group) for group in batches([30] * 100)] == [16] * 6 + [4]

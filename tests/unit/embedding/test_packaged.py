@@ -27,13 +27,13 @@ RUNTIMES = ("onnxruntime>=1.22,<2", "tokenizers>=0.22.2,<1")
 
 @pytest.fixture
 def slim(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installation without torch."""
+    """Simulate an installation without torch."""
     monkeypatch.setitem(sys.modules, "torch", None)
 
 
 @pytest.fixture
 def package(compiled_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of the installed package."""
+    """Return the folder of the installed package."""
     folder = tmp_path / "site" / packaged.PACKAGE
     folder.mkdir(parents=True)
     [compiled] = compiled_models.glob("[!.]*")
@@ -59,7 +59,7 @@ def test_the_packaged_model_needs_no_torch(embedder: Embedder, name: str) -> Non
 
 
 @pytest.mark.usefixtures("package")
-def test_a_full_installation_uses_it_too_and_compiles_nothing(home: Path) -> None:
+def test_a_full_installation_uses_the_packaged_model_and_compiles_nothing(home: Path) -> None:
     assert opened().engine.origin == "package"
     assert not (home / "cache" / "models").exists()
 
@@ -86,7 +86,7 @@ def test_a_package_for_other_versions_is_not_used(package: Path, values: dict[st
 
 
 def rewrite(package: Path, edit: Callable[[bytearray], object]) -> None:
-    """Change the weights, which are one with the file of other tests until now."""
+    """Change the weights in a copy, since other tests share the file."""
     weights = package / "model.bin"
     data = bytearray(weights.read_bytes())
     edit(data)
@@ -120,7 +120,7 @@ def test_a_damaged_package_is_an_error(package: Path, damage: Callable[[Path], o
     assert raised.value.hint == "pip install --force-reinstall reservoir-model-minilm"
 
 
-def test_doctor_reads_every_byte_of_it(package: Path) -> None:
+def test_doctor_reads_every_byte_of_the_package(package: Path) -> None:
     opened()
     state = (package / "model.bin").stat()
     garble(package)
@@ -158,10 +158,10 @@ def test_without_torch_a_model_in_the_cache_is_used(
     [("1.22", True), ("1.22.0", True), ("1.9.9", False), ("1.31.1", True), ("2.0.0rc1", False)],
 )
 def test_versions_are_compared_as_numbers(version: str, fits: bool) -> None:
-    assert packaged._is_in(version, ">=1.22,<2") == fits
+    assert packaged._is_within(version, ">=1.22,<2") == fits
 
 
-def test_the_manifest_says_what_the_package_is(package: Path) -> None:
+def test_the_manifest_describes_the_package(package: Path) -> None:
     stored = json.loads((package / "manifest.json").read_text())
     assert stored["name"] == DEFAULT_MODEL
     assert stored["license"] == "Apache-2.0"

@@ -1,4 +1,4 @@
-"""Prompts before questions and stored texts: which ones, and the vectors that they give."""
+"""Prompts before questions and stored texts, and the resulting embeddings."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ TEXTS = ["The cat sleeps on the sofa", "  why, at night? ", "数据库", "The wo
 
 @pytest.fixture(params=["published as passage", "known by the name"])
 def folder(request: pytest.FixtureRequest, tiny_model: TinyModel, tmp_path: Path) -> Path:
-    """A model that wants the prompts of E5."""
+    """Return a model with the prompts of E5."""
     published = request.param == "published as passage"
     copy = tmp_path / ("other" if published else "multilingual-e5-small")
     shutil.copytree(tiny_model(), copy)
@@ -64,7 +64,7 @@ PUBLISHED = {
 
 
 @pytest.mark.parametrize(("published", "expected"), PUBLISHED.values(), ids=PUBLISHED)
-def test_the_first_prompt_that_is_not_empty_counts(
+def test_the_first_prompt_that_is_not_empty_is_used(
     tmp_path: Path, published: dict[str, object], expected: Prompts
 ) -> None:
     (tmp_path / CONFIG).write_text(json.dumps({"prompts": published}), encoding="utf-8")
@@ -91,7 +91,7 @@ def test_an_e5_model_without_published_prompts_is_known_by_its_name(
     assert prompts_of(name, tmp_path) == Prompts("own: ", "")
 
 
-def test_inferred_prompts_change_the_identity_and_published_ones_are_in_it(tmp_path: Path) -> None:
+def test_only_inferred_prompts_change_the_identity(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"weights")
     plain = model_identity(tmp_path)
     assert model_identity(tmp_path, Prompts(QUERY, PASSAGE)) == plain
@@ -99,7 +99,7 @@ def test_inferred_prompts_change_the_identity_and_published_ones_are_in_it(tmp_p
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"prompts": "query"}', "[" * 100_000])
-def test_prompts_that_cannot_be_read_are_an_error_of_one_line(tmp_path: Path, text: str) -> None:
+def test_unreadable_prompts_are_a_one_line_error(tmp_path: Path, text: str) -> None:
     (tmp_path / CONFIG).write_text(text, encoding="utf-8")
     with pytest.raises(ModelUnavailableError, match="is damaged"):
         prompts_of("some/model", tmp_path)

@@ -15,7 +15,7 @@ BUNDLED = [resolve.DEFAULT_MODEL, "all-MiniLM-L6-v2"]
 
 
 def quiet(*_: object) -> None:
-    """Tell nobody."""
+    """Ignore progress messages."""
 
 
 def find(name: str, *, offline: bool = True) -> ModelSource:
@@ -24,7 +24,7 @@ def find(name: str, *, offline: bool = True) -> ModelSource:
 
 @pytest.fixture(autouse=True)
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No model of this machine's own is found."""
+    """Hide the models on this machine."""
     cache = tmp_path / "hub"
     monkeypatch.setenv("HF_HUB_CACHE", str(cache))
     return cache
@@ -32,13 +32,13 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes | None], Path]:
-    """Install a package with such weights in place of the bundled model."""
+    """Return a function that replaces the bundled model by a package with given weights."""
 
     def install(weights: bytes | None) -> Path:
         place = tmp_path / "site"
         folder = place / "own_bundled_model" / "model"
         folder.mkdir(parents=True)
-        # Importing it is an error: the package itself must not run.
+        # Importing it raises an error: the package must not be imported.
         (folder.parent / "__init__.py").write_text("raise RuntimeError('imported')\n")
         if weights is not None:
             (folder / "model.safetensors").write_bytes(weights)
@@ -49,7 +49,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes 
     return install
 
 
-def test_a_folder_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_used_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "my model"
     folder.mkdir()
     assert find(str(folder)) == ModelSource(folder, "folder")
@@ -57,7 +57,7 @@ def test_a_folder_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert find("~/my model") == ModelSource(folder, "folder")
 
 
-def test_a_bare_name_is_no_folder_of_the_current_directory(
+def test_a_bare_name_is_not_a_folder_in_the_working_directory(
     package: Callable[[bytes | None], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bundled = package(b"weights")
@@ -81,7 +81,7 @@ def test_the_default_model_is_found_in_its_package(
 
 
 @pytest.mark.parametrize("weights", [b"", b"torn", b"version https://git-lfs.github.com/spec/v1"])
-def test_damaged_bundled_weights_are_an_error_that_says_how_to_mend_them(
+def test_damaged_bundled_weights_are_an_error_with_a_hint(
     package: Callable[[bytes | None], Path], weights: bytes
 ) -> None:
     package(weights)
@@ -92,7 +92,7 @@ def test_damaged_bundled_weights_are_an_error_that_says_how_to_mend_them(
 
 
 @pytest.mark.parametrize("installed", [True, False], ids=["without weights", "not installed"])
-def test_without_the_package_the_default_model_is_not_here(
+def test_without_the_package_the_default_model_is_not_found(
     package: Callable[[bytes | None], Path], monkeypatch: pytest.MonkeyPatch, installed: bool
 ) -> None:
     package(None)
@@ -122,7 +122,7 @@ def test_a_hub_that_does_not_answer_is_an_error_with_a_hint(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("HF_HUB_OFFLINE")
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")  # where nobody listens
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")  # nothing listens there
     script = (
         "from reservoir_cli.embedding import resolve; from reservoir_cli.errors import *\n"
         "try: resolve.locate('nobody/absent', offline=False, progress=print)\n"
@@ -135,7 +135,7 @@ def test_a_hub_that_does_not_answer_is_an_error_with_a_hint(
 
 
 class _EmptyHub(BaseHTTPRequestHandler):
-    """Answers as the hub does where there is no such model."""
+    """Answer as the hub does for an unknown model."""
 
     def do_GET(self) -> None:
         self.send_response(404)
@@ -144,11 +144,11 @@ class _EmptyHub(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.mark.parametrize("name", ["nosuch/model", "nosuch"])
-def test_a_name_that_the_hub_does_not_know_is_told_so(
+def test_a_name_that_the_hub_does_not_know_is_an_error(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.delenv("HF_HUB_OFFLINE")
@@ -170,7 +170,7 @@ def test_a_name_that_the_hub_does_not_know_is_told_so(
 
 
 def cached(cache: Path, name: str) -> Path:
-    """Make the folder of a model in the hub's cache; its weights are not there yet."""
+    """Create the folder of a model in the hub's cache, without its weights."""
     repository = cache / f"models--sentence-transformers--{name}"
     folder = repository / "snapshots" / ("a" * 40)
     folder.mkdir(parents=True)
@@ -190,7 +190,7 @@ def cached(cache: Path, name: str) -> Path:
         ("bge-small-en-v1.5", None),
     ],
 )
-def test_a_name_that_is_nearly_that_of_a_model_here_is_told(
+def test_the_hint_for_an_unknown_name_lists_similar_local_models(
     empty_cache: Path, package: Callable[[bytes | None], Path], typed: str, meant: str | None
 ) -> None:
     package(b"weights")
@@ -209,7 +209,7 @@ def test_a_model_in_the_hubs_cache_is_found_by_its_long_and_short_name(
     empty_cache: Path, name: str
 ) -> None:
     folder = cached(empty_cache, "mini")
-    with pytest.raises(ModelUnavailableError):  # its download broke off
+    with pytest.raises(ModelUnavailableError):  # an incomplete download
         find(name)
     (folder / "model.safetensors").write_bytes(b"weights")
     assert find(name) == ModelSource(folder, "cache")
@@ -225,7 +225,7 @@ CACHES = [
 
 
 @pytest.mark.parametrize(("variables", "place"), CACHES)
-def test_the_hubs_cache_is_where_its_client_puts_it(
+def test_the_hubs_cache_is_that_of_its_client(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], place: str
 ) -> None:
     for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"):
@@ -246,7 +246,7 @@ def test_a_folder_that_holds_no_model_cannot_be_loaded(tmp_path: Path) -> None:
 
 
 @pytest.mark.model
-def test_the_bundled_model_is_whole() -> None:
+def test_the_bundled_model_is_complete() -> None:
     found = find(resolve.DEFAULT_MODEL)
     assert found.origin == "package"
     assert (found.folder / "model.safetensors").is_file()

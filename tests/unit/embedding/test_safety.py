@@ -1,4 +1,4 @@
-"""A model is weights and numbers: what would run code of its own is refused, and never runs."""
+"""Models with code of their own are refused, and the code never runs."""
 
 import json
 import pickle
@@ -12,15 +12,15 @@ from reservoir_cli.embedding import load_embedder
 from reservoir_cli.embedding.safety import require_plain
 from reservoir_cli.errors import ModelUnavailableError
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # what the libraries say is not ours
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of the libraries
 
 TinyModel = Callable[..., Path]
-#: Says that it was run.
+#: A program that records that it was run.
 CODE = "from pathlib import Path\nPath({mark!r}).touch()\n\n\nclass Evil:\n    pass\n"
 
 
 class Bomb:
-    """Pickled, it runs when it is loaded."""
+    """A class whose pickle runs code when it is loaded."""
 
     def __init__(self, mark: Path) -> None:
         self.mark = mark
@@ -31,7 +31,7 @@ class Bomb:
 
 @pytest.fixture
 def model(tiny_model: TinyModel, tmp_path: Path) -> Path:
-    """A model of one's own, to be spoiled."""
+    """Return a private copy of a model for the test to change."""
     folder = tmp_path / "model"
     shutil.copytree(tiny_model(dense=True), folder)
     return folder
@@ -59,9 +59,9 @@ def modules_of(folder: Path) -> list[dict[str, str]]:
     return listed
 
 
-def test_a_model_in_safetensors_is_plain(model: Path) -> None:
+def test_a_model_in_safetensors_is_accepted(model: Path) -> None:
     require_plain("model", model)
-    # Copies for others lie beside the weights of many published models.
+    # Many published models also have copies of their weights for other libraries.
     (model / "pytorch_model.bin").write_bytes(b"never read")
     (model / "training_args.bin").write_bytes(b"never read")
     require_plain("model", model)
@@ -105,7 +105,7 @@ def test_a_module_of_another_library_is_refused_and_not_imported(
     assert not mark.exists()
 
 
-def test_a_module_that_names_others_is_looked_into(model: Path) -> None:
+def test_modules_named_by_a_module_are_checked_too(model: Path) -> None:
     (model / "9_Router").mkdir()
     (model / "9_Router" / "router_config.json").write_text('{"types": {"a": "evil.Evil"}}')
     about = {"path": "9_Router", "type": "sentence_transformers.models.Router"}
@@ -131,6 +131,6 @@ def test_a_class_that_a_configuration_names_is_not_imported(model: Path, mark: P
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '"text"', "5"])
-def test_a_description_that_is_none_is_refused(model: Path, text: str) -> None:
+def test_an_invalid_configuration_is_refused(model: Path, text: str) -> None:
     (model / "modules.json").write_text(text)
     refused(model)

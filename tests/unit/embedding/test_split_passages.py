@@ -10,13 +10,13 @@ from reservoir_cli.embedding.split_passages import OVERLAP, PIECES, Span, cut
 
 
 def pieces_of(text: str, length: int = 4) -> list[Span]:
-    """Word pieces of so many letters, and single signs, as a tokenizer would find them."""
+    """Return word pieces of so many letters and single signs, as a tokenizer would."""
     found = re.finditer(rf"\w{{1,{length}}}|[^\w\s]", text)
     return [(each.start(), each.end()) for each in found]
 
 
 def inside(span: Span, pieces: list[Span]) -> int:
-    """How many pieces begin in a span."""
+    """Return how many pieces begin in a span."""
     begin, end = (bisect_left(pieces, (at, 0)) for at in span)
     return end - begin
 
@@ -38,7 +38,7 @@ TEXTS = [
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: f"{text[:8]!r}…{len(text)}")
 @pytest.mark.parametrize("limit", [1, 7, PIECES])
-def test_passages_cover_the_text_in_order_and_none_is_too_long(text: str, limit: int) -> None:
+def test_passages_cover_the_text_in_order_within_the_limit(text: str, limit: int) -> None:
     pieces = pieces_of(text)
     spans = cut(text, pieces, limit)
     assert spans[0][0] == 0
@@ -50,7 +50,7 @@ def test_passages_cover_the_text_in_order_and_none_is_too_long(text: str, limit:
 
 @st.composite
 def texts_with_pieces(draw: st.DrawFn) -> tuple[str, list[Span]]:
-    """Any text, and any pieces that a tokenizer might make of it, wherever they lie."""
+    """Draw any text with any pieces that a tokenizer might return."""
     text = draw(st.text(st.sampled_from("ab .\n`。😀e\u0301"), max_size=300))
     bounds = st.lists(st.integers(0, len(text)), min_size=2, max_size=2).map(sorted)
     found = draw(st.lists(bounds, max_size=300))
@@ -58,9 +58,7 @@ def texts_with_pieces(draw: st.DrawFn) -> tuple[str, list[Span]]:
 
 
 @given(texts_with_pieces(), st.integers(1, 20))
-def test_whatever_the_pieces_are_every_character_is_in_a_passage(
-    case: tuple[str, list[Span]], limit: int
-) -> None:
+def test_every_character_is_in_a_passage(case: tuple[str, list[Span]], limit: int) -> None:
     text, pieces = case
     spans = cut(text, pieces, limit)
     assert spans[0][0] == 0
@@ -92,7 +90,7 @@ ENDS = [
 
 
 @pytest.mark.parametrize(("unit", "end"), [row[1:] for row in ENDS], ids=[row[0] for row in ENDS])
-def test_a_text_is_cut_where_something_ends(unit: str, end: str) -> None:
+def test_a_text_is_cut_at_ends_of_paragraphs_sentences_or_words(unit: str, end: str) -> None:
     text = unit * (40_000 // len(unit))
     spans = cut(text, pieces_of(text))
     assert len(spans) > 3
@@ -100,7 +98,7 @@ def test_a_text_is_cut_where_something_ends(unit: str, end: str) -> None:
         assert re.search(end, text[slice(*span)])
 
 
-def test_each_passage_begins_before_the_one_before_it_ends() -> None:
+def test_consecutive_passages_overlap() -> None:
     text = SENTENCE * 300
     pieces = pieces_of(text)
     spans = cut(text, pieces)
@@ -110,7 +108,7 @@ def test_each_passage_begins_before_the_one_before_it_ends() -> None:
 
 
 PARAGRAPHS = [
-    # word pieces of the paragraphs, of the passages
+    # word pieces of the paragraphs and of the passages
     ([50] * 9, [100, 100, 100, 100, 50]),
     ([30] * 9, [90, 90, 60, 30]),
     ([100] * 4, [100, 100, 100, 100]),
@@ -134,7 +132,7 @@ def test_paragraphs_stay_together_and_are_not_repeated(
 
 
 @pytest.mark.parametrize("limit", range(1, 12))
-def test_small_limits_come_to_an_end_too(limit: int) -> None:
+def test_splitting_with_small_limits_terminates(limit: int) -> None:
     text = "word word\n\n" * 40
     pieces = pieces_of(text)
     spans = cut(text, pieces, limit)
@@ -142,7 +140,7 @@ def test_small_limits_come_to_an_end_too(limit: int) -> None:
     assert all(1 <= inside(span, pieces) <= limit for span in spans)
 
 
-def test_no_character_is_cut_though_it_has_several_pieces() -> None:
+def test_a_character_of_several_pieces_is_not_split() -> None:
     text = "😀" * 500
     pieces = [(at, at + 1) for at in range(500) for _ in range(4)]
     for start, end in cut(text, pieces):

@@ -20,7 +20,7 @@ SIGNS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 
 
 def quietly(name: str | Path) -> Embedder:
-    """Load a model; what the libraries say meanwhile is not ours."""
+    """Load a model without the libraries' output."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return load_embedder(str(name), offline=True, progress=lambda *_: None)
@@ -49,7 +49,7 @@ def save(
         intermediate_size=64,
         max_position_embeddings=140,
         pad_token_id=0,
-        # The same under the names that some architectures have for them.
+        # The same settings under the names of other architectures.
         **(
             {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64}
             if "Distil" in architecture
@@ -58,7 +58,7 @@ def save(
         **({"embedding_size": 16} if architecture in ("Albert", "Electra") else {}),
     )
     model = getattr(transformers, f"{architecture}Model")(config)
-    for parameter in model.parameters():  # large weights, so that texts are far apart
+    for parameter in model.parameters():  # large weights, so that embeddings differ
         if parameter.dim() > 1:
             torch.nn.init.normal_(parameter, std=0.5)
     model.save_pretrained(folder / "plain")
@@ -81,7 +81,7 @@ def save(
 
 
 def modules() -> Any:
-    """The parts of a model: sentence-transformers 5.1 and 6 have them in different places."""
+    """Return the module classes, whose location depends on the version of sentence-transformers."""
     try:
         return importlib.import_module("sentence_transformers.sentence_transformer.modules")
     except ImportError:
@@ -89,7 +89,7 @@ def modules() -> Any:
 
 
 def _tokenizer(padding_side: str) -> Any:
-    """A fast tokenizer of word pieces, trained on a little talk."""
+    """Train a fast tokenizer of word pieces on a short text."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -100,7 +100,7 @@ def _tokenizer(padding_side: str) -> Any:
     made.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
-    made.enable_truncation(16)  # as many are published; the model reads more
+    made.enable_truncation(16)  # as in many published models; the model itself reads more
     made.enable_padding(length=16)
     return PreTrainedTokenizerFast(
         tokenizer_object=made,

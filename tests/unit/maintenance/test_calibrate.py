@@ -1,4 +1,4 @@
-"""The recall floor of a model, measured on a store's own questions."""
+"""Calibrate the recall floor of a model on a store's own questions."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -14,12 +14,12 @@ from reservoir_cli.settings import config
 from reservoir_cli.tokens import load_counter
 
 START = datetime(2026, 5, 1, tzinfo=UTC)
-#: Each conversation is about one of them.
+#: Each conversation has one topic.
 TOPICS = [f"subject{letter}" for letter in "abcdefghijkl"]
 
 
 class Topics:
-    """An embedder with a direction for each topic, and one for texts without a topic."""
+    """An embedder with an axis for each topic, and one for texts without a topic."""
 
     name = model_id = "topics"
     dimensions = len(TOPICS) + 1
@@ -44,7 +44,7 @@ def reservoir(tmp_path):
 
 
 def talk(reservoir, questions, topics=TOPICS):
-    """Store questions and replies, so many in all, and embed them."""
+    """Store and embed so many questions and replies."""
     messages = []
     for number in range(questions):
         topic, at = topics[number % len(topics)], START + timedelta(minutes=number)
@@ -57,7 +57,7 @@ def talk(reservoir, questions, topics=TOPICS):
     reservoir.embed()
 
 
-def test_the_floor_lies_between_what_is_stored_and_what_is_not(reservoir):
+def test_the_floor_separates_stored_from_unknown_topics(reservoir):
     talk(reservoir, 120)
     found = reservoir.database.calibrate()
     assert (found.questions, found.unrelated, found.before) == (120, 120, 0)
@@ -77,7 +77,7 @@ def test_the_floor_is_used_for_the_model_it_was_measured_for(reservoir):
     assert reservoir.store.get_property(floor_property("another")) is None
 
 
-def test_a_second_calibration_says_what_held_before(store):
+def test_a_second_calibration_reports_the_previous_floor(store):
     reservoir = Reservoir(store, config.load(None, {}), embedder=Topics())
     talk(reservoir, 100)
     first = reservoir.database.calibrate()
@@ -85,7 +85,7 @@ def test_a_second_calibration_says_what_held_before(store):
     assert second.before == first.recall_floor == second.recall_floor
 
 
-def test_what_asks_nothing_is_no_question(reservoir):
+def test_only_questions_are_used(reservoir):
     talk(reservoir, 120)
     at = START + timedelta(days=1)
     reservoir.ingest(
@@ -100,13 +100,13 @@ def test_what_asks_nothing_is_no_question(reservoir):
 
 REFUSED = {
     "too few": ((99, TOPICS), "99, and 100 are needed"),
-    "one conversation": ((120, TOPICS[:1]), "all questions are of one session"),
+    "one conversation": ((120, TOPICS[:1]), "all questions are from one session"),
     "none": ((0, TOPICS), "0, and 100 are needed"),
 }
 
 
 @pytest.mark.parametrize(("said", "reason"), REFUSED.values(), ids=REFUSED)
-def test_where_nothing_can_be_measured_nothing_is_kept(reservoir, said, reason):
+def test_without_enough_questions_no_floor_is_stored(reservoir, said, reason):
     talk(reservoir, *said)
     with pytest.raises(ReservoirError, match=reason) as refused:
         reservoir.database.calibrate()

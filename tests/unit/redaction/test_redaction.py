@@ -21,7 +21,7 @@ from reservoir_cli.redaction import (
 )
 from reservoir_cli.redaction.rules import GUESSES, RULES, SHORTEST_TOKEN, TOKENS, Rule
 
-#: What detect-secrets finds by its shape and we do not, and why.
+#: Secrets that detect-secrets finds by pattern and we do not, with reasons.
 OTHERWISE = {
     "IPPublicDetector": "an address is no secret",
     "PrivateKeyDetector": "it takes the first line for the key; we want the key",
@@ -54,7 +54,7 @@ def ascii_of(pattern: str | re.Pattern[str]) -> st.SearchStrategy[str]:
 @pytest.mark.parametrize("pattern", [*DETECTED, pytest.param(re.compile(AKIA), id="AWS")])
 @settings(max_examples=10, deadline=None)
 @given(data=st.data())
-def test_what_a_well_kept_detector_finds_by_its_shape_is_found(
+def test_secrets_that_detect_secrets_finds_by_pattern_are_found(
     pattern: re.Pattern[str], data: st.DataObject
 ) -> None:
     secret = data.draw(ascii_of(pattern))
@@ -68,8 +68,8 @@ def test_what_a_well_kept_detector_finds_by_its_shape_is_found(
 @pytest.mark.parametrize("rule", RULES, ids=RULE_IDS)
 @settings(max_examples=10, deadline=None)
 @given(data=st.data())
-def test_one_of_its_words_is_in_all_that_a_rule_matches(rule: Rule, data: st.DataObject) -> None:
-    # Possessive quantifiers are unknown to the generator; they match no more than plain ones.
+def test_every_match_of_a_rule_contains_one_of_its_words(rule: Rule, data: st.DataObject) -> None:
+    # The generator does not know possessive quantifiers, which match no more than plain ones.
     matched = data.draw(ascii_of(rule.pattern.replace("}+", "}")))
     assert any(word in matched.lower() for word in rule.words)
     if rule in TOKENS:
@@ -78,7 +78,7 @@ def test_one_of_its_words_is_in_all_that_a_rule_matches(rule: Rule, data: st.Dat
 
 
 @pytest.mark.parametrize("rule", GUESSES, ids=[each.kind for each in GUESSES])
-def test_rules_for_lower_case_have_none_but_lower_case(rule: Rule) -> None:
+def test_rules_for_lower_case_have_only_lower_case(rule: Rule) -> None:
     assert not re.search(r"(?<!\\)[A-Z]", rule.pattern)
 
 
@@ -114,18 +114,18 @@ FOUND = {
 
 
 @pytest.mark.parametrize("text", FOUND)
-def test_secrets_are_found_where_they_stand(text: str) -> None:
+def test_secrets_are_found_in_context(text: str) -> None:
     kind, secret = FOUND[text]
     assert [(each.kind, text[each.start : each.end]) for each in find(text)] == [(kind, secret)]
     assert without_secrets(text)[0] == text.replace(secret, f"[redacted:{kind}]")
 
 
-def test_a_secret_that_is_found_once_is_one_wherever_it_stands() -> None:
+def test_a_found_secret_is_masked_everywhere_in_the_text() -> None:
     text = "password: hunter2Zebra! for postgres://shop:hunter2Zebra!@db/x, yes, hunter2Zebra!"
     assert "hunter2Zebra!" not in without_secrets(text)[0]
 
 
-def test_a_private_key_that_is_cut_off_is_a_secret_to_where_it_goes() -> None:
+def test_a_truncated_private_key_is_masked_to_its_end() -> None:
     text = f"-----BEGIN RSA PRIVATE KEY-----\n{drawn(64)}\n{drawn(30)}"
     assert without_secrets(text)[0] == "[redacted:private-key]"
 
@@ -155,12 +155,12 @@ def test_a_private_key_that_is_cut_off_is_a_secret_to_where_it_goes() -> None:
         "",
     ],
 )
-def test_words_hashes_and_names_of_secrets_are_left_alone(text: str) -> None:
+def test_words_hashes_and_names_of_secrets_are_not_masked(text: str) -> None:
     assert find(text) == []
 
 
 GITHUB = f"ghp_{drawn(36)}"
-#: Texts that are a secret only beside another, and some that are one alone.
+#: Texts that are a secret only next to another text, and some that are one by themselves.
 PARTS = (
     "",
     "text",
@@ -192,16 +192,16 @@ PARTS = (
         f"https://a/?q=%22{GITHUB}%22",
     ],
 )
-def test_tokens_are_found_behind_signs_and_escapes(text: str) -> None:
+def test_tokens_are_found_after_punctuation_and_escapes(text: str) -> None:
     assert without_secrets(text)[0] == text.replace(GITHUB, "[redacted:github-token]")
 
 
 @pytest.mark.parametrize("value", ["a::" * 66, "a._-" * 50, "aB1" * 66, "_" * 200, "a1-" * 66])
-def test_long_values_of_odd_words_are_judged_at_once(value: str) -> None:
+def test_long_values_of_odd_words_are_checked_quickly(value: str) -> None:
     assert len(find(f"PASSWORD={value[:199]}!")) <= 1
 
 
-def test_names_and_ids_are_searched_and_ids_stay_apart() -> None:
+def test_names_and_ids_are_scanned_and_ids_stay_distinct() -> None:
     calls = tuple(ToolCall(f"call-{GITHUB}{n}", f"run_{GITHUB}", "{}") for n in "ab")
     message = Message(
         "assistant", "x", name=f"bot {GITHUB}", tool_calls=calls, source_id=GITHUB, trace_id=GITHUB
@@ -215,7 +215,7 @@ def test_names_and_ids_are_searched_and_ids_stay_apart() -> None:
 
 
 @given(st.lists(st.sampled_from(PARTS), min_size=4, max_size=4))
-def test_texts_of_a_message_are_judged_one_by_one(texts: list[str]) -> None:
+def test_texts_of_a_message_are_scanned_separately(texts: list[str]) -> None:
     content, arguments, name, number = texts
     call = ToolCall("1", "run", arguments)
     message = Message("assistant", content, name=name, tool_calls=(call,), trace_id=number)
@@ -225,7 +225,7 @@ def test_texts_of_a_message_are_judged_one_by_one(texts: list[str]) -> None:
     assert clean.tool_calls[0].arguments == without_secrets(arguments)[0]
 
 
-def test_a_message_that_was_clean_is_searched_again_when_anything_of_it_changes() -> None:
+def test_a_clean_message_is_scanned_again_after_any_change() -> None:
     redactor = Redactor({"shown": "mark", "hidden": "mask"}.__getitem__)
     message = StoredMessage(
         1, "t", None, "hidden", "i", Role.USER, "No secret.", None, (), None,
@@ -241,21 +241,21 @@ def test_a_message_that_was_clean_is_searched_again_when_anything_of_it_changes(
         assert redactor.message(elsewhere) is elsewhere
 
 
-def test_long_texts_are_searched_to_their_end() -> None:
+def test_long_texts_are_scanned_to_their_end() -> None:
     secrets = [f"ghp_{drawn(36)}", f"PASSWORD={drawn(20)}"]
     text = ("word " * 250_000).join(["", *secrets])
     assert [each.kind for each in find(text)] == ["github-token", "secret-value"]
 
 
 @pytest.mark.parametrize("before", [*range(999_950, 1_000_001, 5), 974_990, 975_000, 1_025_000])
-def test_a_secret_at_a_seam_is_found_whole(before: int) -> None:
+def test_a_secret_across_a_chunk_boundary_is_found_whole(before: int) -> None:
     for secret in (f"ghp_{drawn(200)}", f"PASSWORD={drawn(150)}"):
         text = f"{'x ' * (before // 2)}{secret} {'y ' * 500_000}"
         [found] = find(text)
         assert text[found.start : found.end] == secret.removeprefix("PASSWORD=")
 
 
-def test_tool_calls_are_searched_and_stay_json() -> None:
+def test_tool_calls_are_scanned_and_stay_valid_json() -> None:
     call = ToolCall("1", "Bash", '{"command": "PASSWORD=\\"hunter2xyz\\" ./run"}')
     message = Message("assistant", "I run it.", tool_calls=(call,))
     clean, found = scan_message(message, Mode.REMOVE)
@@ -269,11 +269,11 @@ def test_tool_calls_are_searched_and_stay_json() -> None:
     assert scan_message(message, Mode.OFF) == (message, {})
 
 
-def test_what_was_found_is_told_by_kind() -> None:
+def test_found_secrets_are_counted_by_kind() -> None:
     _, found = scan_message(Message("user", "PASSWORD=a1b2c3 PWD=b2c3d4 a://u:c3d4e5@h"), Mode.MARK)
     assert describe_secrets(found) == "3 secrets (password-in-url, secret-value 2)"
 
 
-def test_what_was_replaced_is_not_found_again() -> None:
+def test_replacements_are_not_found_as_secrets() -> None:
     once, _ = without_secrets("".join(f"{text}\n" for text in FOUND))
     assert without_secrets(once) == (once, [])

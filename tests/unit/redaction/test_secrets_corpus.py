@@ -1,6 +1,6 @@
-"""How many made-up secrets of many kinds are found, and how many look-alikes are taken for one.
+"""Detection rates of synthetic secrets, and of look-alikes.
 
-The lines of the corpus are shapes, so that no scanner takes these files for a leak: ``⟦A36⟧`` are
+The lines of the corpus are templates, so that no scanner reports these files: ``⟦A36⟧`` are
 36 random characters of a set, ``«…»`` marks the secret, and ``¶`` is a line break.
 """
 
@@ -28,7 +28,7 @@ SETS = {
 
 
 def lines(name: str, seed: int = 0) -> list[str]:
-    """The lines of a file of the corpus, with random characters in place of their shapes."""
+    """Return the lines of a file of the corpus with random characters in place of templates."""
     generator = random.Random(seed)
 
     def draw(shape: re.Match[str]) -> str:
@@ -43,21 +43,21 @@ def lines(name: str, seed: int = 0) -> list[str]:
 
 
 def missed(line: str) -> bool:
-    """Whether a secret that a line marks, or a part of one, is still there when it is redacted."""
+    """Return whether the marked secret of a line, or a part of it, is left after redaction."""
     secrets = re.findall("«(.*?)»", line, re.DOTALL)
     shown, _ = without_secrets(line.replace("«", "").replace("»", ""))
     return any(secret in shown for secret in secrets)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_of_the_secrets_of_the_corpus_nine_of_ten_are_found(seed: int) -> None:
+def test_nine_of_ten_secrets_of_the_corpus_are_found(seed: int) -> None:
     secrets = lines("secrets.txt", seed)
     assert len(secrets) >= 200
     assert len([line for line in secrets if missed(line)]) <= 0.086 * len(secrets)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_of_the_look_alikes_of_the_corpus_hardly_any_is_taken_for_a_secret(seed: int) -> None:
+def test_few_look_alikes_of_the_corpus_are_reported(seed: int) -> None:
     others = lines("lookalikes.txt", seed)
     assert len(others) >= 400
     assert len([line for line in others if find(line)]) <= 0.013 * len(others)

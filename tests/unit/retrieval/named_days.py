@@ -1,4 +1,4 @@
-"""Days and times, written short."""
+"""Short notations for days and times."""
 
 from datetime import date, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
@@ -11,7 +11,7 @@ DAY = timedelta(days=1)
 
 
 def spans(text: str) -> tuple[Span, ...]:
-    """Read ``2023-07-01/2023-07-31; 12-24``: days, both ends included, yearless without a year."""
+    """Parse ``2023-07-01/2023-07-31; 12-24``: inclusive ranges of days, with or without a year."""
     return tuple(one_span(part) for part in text.split("; ") if part)
 
 

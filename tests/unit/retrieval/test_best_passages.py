@@ -1,4 +1,4 @@
-"""The part of a message that a search shows, and the words that it marks."""
+"""The part of a message that a search shows, and its highlighted words."""
 
 import pytest
 from hypothesis import given
@@ -23,15 +23,15 @@ def marked(text, question, **how):
         ("a text", "…", []),
     ],
 )
-def test_words_are_marked_whatever_their_endings(text, question, words):
+def test_words_are_highlighted_with_any_ending(text, question, words):
     assert marked(text, question) == words
 
 
-def test_a_keyword_search_marks_what_was_typed():
+def test_a_keyword_search_highlights_the_typed_words():
     assert marked("the queue lost jobs", '"queue lost" jo*', typed=True) == ["queue lost", "jobs"]
 
 
-def test_the_part_with_the_words_is_chosen_and_words_of_the_passage_come_first():
+def test_the_part_with_the_words_is_shown_those_of_the_passage_first():
     text = "amber first. " + "filler words. " * 50 + "amber and birch. " + "more of it. " * 50
     (words,) = find_words([text], "amber birch")
     part, places = choose_part(text, words, None, 80)
@@ -42,7 +42,7 @@ def test_the_part_with_the_words_is_chosen_and_words_of_the_passage_come_first()
 
 
 @given(st.text(max_size=200), st.text(max_size=20), st.integers(8, 100))
-def test_any_part_is_short_on_one_line_and_made_of_the_text(text, question, size):
+def test_any_shown_part_is_short_and_on_one_line(text, question, size):
     (words,) = find_words([text], question)
     part, places = choose_part(text, words, None, size)
     assert len(part) <= size

@@ -1,4 +1,4 @@
-"""Which dates a question names."""
+"""Parsing dates in questions."""
 
 import subprocess
 import sys
@@ -353,18 +353,18 @@ def test_a_date_is_read(question: str, named: str) -> None:
 
 
 @pytest.mark.parametrize("question", NEGATIVE)
-def test_what_is_no_date_is_not_read(question: str) -> None:
+def test_text_without_dates_gives_none(question: str) -> None:
     assert find_dates(question, NOW) == ()
 
 
 @pytest.mark.parametrize(
     "question", ["", " ", "\n", "``", "```\n7 July\n```", ",", "the", "ago", "'s"]
 )
-def test_a_question_of_hardly_anything_names_no_date(question: str) -> None:
+def test_a_tiny_question_names_no_date(question: str) -> None:
     assert find_dates(question, NOW) == ()
 
 
-def test_code_over_several_lines_is_not_read_but_what_stands_around_it_is() -> None:
+def test_dates_in_code_blocks_are_ignored_but_not_those_around_them() -> None:
     question = "in July:\n```\nday = 2023-07-07\n```\nand yesterday"
     assert find_dates(question, NOW) == spans("07-01/07-31; 2026-05-12")
 
@@ -392,20 +392,20 @@ def test_code_over_several_lines_is_not_read_but_what_stands_around_it_is() -> N
         ("2026-12-30T12:00", "the day after tomorrow", "2027-01-01"),
     ],
 )
-def test_relative_phrases_hold_at_the_edges_of_months_and_years(
+def test_relative_phrases_work_at_ends_of_months_and_years(
     now: str, question: str, named: str
 ) -> None:
     moment = datetime.fromisoformat(now).replace(tzinfo=BERLIN)
     assert written(find_dates(question, moment)) == written(spans(named))
 
 
-def test_yesterday_is_against_the_day_in_the_zone_of_now() -> None:
+def test_yesterday_depends_on_the_time_zone_of_now() -> None:
     moment = datetime(2026, 5, 13, 23, 30, tzinfo=UTC)
     assert find_dates("yesterday", moment) == spans("2026-05-12")
     assert find_dates("yesterday", moment.astimezone(BERLIN)) == spans("2026-05-13")
 
 
-def test_hours_ago_are_real_hours_across_a_change_of_the_clock() -> None:
+def test_hours_ago_are_elapsed_hours_across_a_clock_change() -> None:
     # 02:00 became 03:00 this night: three hours before 03:30 it was 23:30 of the day before.
     moment = datetime(2026, 3, 29, 3, 30, tzinfo=BERLIN)
     assert find_dates("three hours ago", moment) == spans("2026-03-28")
@@ -418,7 +418,7 @@ WORDS = (
 
 
 @given(st.lists(st.sampled_from([*WORDS, ","]), max_size=12).map(" ".join) | st.text())
-def test_whatever_is_asked_every_span_has_days_and_a_score(question: str) -> None:
+def test_any_question_gives_valid_spans_and_scores(question: str) -> None:
     found = find_dates(question, NOW)
     assert all(each.start < each.end for each in found)
     scores = date_scores(found, np.array([moment("2026-05-13T12:00")]), BERLIN)
@@ -432,13 +432,13 @@ def test_whatever_is_asked_every_span_has_days_and_a_score(question: str) -> Non
         "|first week of |2023-|x|x |, |1 day ago "
     ).split("|"),
 )
-def test_a_question_of_ten_thousand_characters_is_read_at_once(part: str) -> None:
+def test_a_question_of_ten_thousand_characters_is_parsed_quickly(part: str) -> None:
     began = time.process_time()
     find_dates((part * 10_000)[:10_000], NOW)
     assert time.process_time() - began < 2
 
 
-def test_reading_dates_does_not_load_numpy() -> None:
+def test_parsing_dates_does_not_import_numpy() -> None:
     script = (
         "import sys; from datetime import *; from reservoir_cli.retrieval.dates import find_dates;"
         "print(len(find_dates('yesterday', datetime.now(UTC))), 'numpy' in sys.modules)"

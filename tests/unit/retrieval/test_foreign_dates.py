@@ -1,4 +1,4 @@
-"""Dates in German, French, Spanish and Chinese: what is one, and what only looks like one."""
+"""Dates in German, French, Spanish and Chinese, and texts that resemble them."""
 
 import re
 import time
@@ -226,17 +226,17 @@ NEGATIVE = [line for line in WITHOUT.splitlines() if "```" not in line and line 
 
 
 @pytest.mark.parametrize(("question", "named"), (GERMAN | FRENCH | SPANISH | CHINESE).items())
-def test_a_foreign_date_is_read(question: str, named: str) -> None:
+def test_a_foreign_date_is_parsed(question: str, named: str) -> None:
     assert written(find_dates(question, NOW)) == written(spans(named))
 
 
 @pytest.mark.parametrize("question", [*NEGATIVE, "```\n昨天\n```"])
-def test_what_only_looks_like_a_foreign_date_is_not_read(question: str) -> None:
+def test_text_that_resembles_a_foreign_date_is_not_parsed(question: str) -> None:
     assert find_dates(question, NOW) == ()
 
 
 @pytest.mark.parametrize("question", [*POSITIVE, *ENGLISH_WITHOUT])
-def test_english_stays_as_it_is(question: str) -> None:
+def test_english_dates_are_not_affected(question: str) -> None:
     assert " ".join(in_english(question).split()) == " ".join(question.split())
 
 
@@ -251,7 +251,7 @@ _MONTHS = {
 
 
 @given(st.sampled_from(sorted(_MONTHS)), st.dates(), st.booleans(), st.booleans())
-def test_every_day_of_a_year_is_itself_in_each_language(
+def test_every_day_of_a_year_is_parsed_in_each_language(
     form: str, day: date, upper: bool, with_year: bool
 ) -> None:
     year = 1971 + day.year % 50
@@ -267,7 +267,7 @@ def test_every_day_of_a_year_is_itself_in_each_language(
     assert [str(span.start) for span in found] == [named]
 
 
-#: Words that no date has, of prose in each language.
+#: Words of prose in each language that no date contains.
 _PROSE = (
     "hier ist mars sal mar mai mon ans hace el la le los las de il y a un une dos deux zwei vor, "
     "pour por para che sol wir nous que qué 的 了 在 月票 版本 2.3 3.11 "
@@ -276,18 +276,18 @@ _PROSE = (
 
 
 def _names_no_english_date(question: str) -> bool:
-    """Return whether no two words make a date in English: last March, last autumn."""
+    """Return whether no two words form an English date such as "last March"."""
     return not re.search(r"\bLast (mar|mon|Fall)\b", question)
 
 
 @given(st.lists(st.sampled_from(_PROSE), max_size=12).map(" ".join).filter(_names_no_english_date))
-def test_words_beside_dates_make_none(question: str) -> None:
-    # "hier" alone is yesterday in French, and nowhere else.
+def test_words_next_to_dates_form_no_date(question: str) -> None:
+    # "hier" is a date in French only.
     assert {str(span.start) for span in find_dates(question, NOW)} <= {"2026-05-12"}
 
 
 @given(st.text(alphabet="年月日号周天前昨今去一二十0123456789.,- ab") | st.text())
-def test_whatever_is_asked_it_is_read(question: str) -> None:
+def test_any_question_can_be_parsed(question: str) -> None:
     assert all(span.start < span.end for span in find_dates(question, NOW))
 
 
@@ -295,7 +295,7 @@ def test_whatever_is_asked_it_is_read(question: str) -> None:
     "part",
     ["am ", "vor zwei ", "3. ", "il y a ", "le lundi ", "hace ", "4月", "一", "周一到", "hier "],
 )
-def test_a_long_question_is_read_at_once(part: str) -> None:
+def test_a_long_question_is_parsed_quickly(part: str) -> None:
     began = time.process_time()
     find_dates((part * 10_000)[:10_000], NOW)
     assert time.process_time() - began < 2

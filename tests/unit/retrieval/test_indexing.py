@@ -22,7 +22,7 @@ HERE = Scope("p", "i")
 Adding = Callable[..., list[StoredMessage | None]]
 
 
-def test_everything_pending_gets_its_vector(store: Store, add: Adding, fake_embedder: Any) -> None:
+def test_all_pending_messages_are_embedded(store: Store, add: Adding, fake_embedder: Any) -> None:
     add(*(Message("user", f"message {number}") for number in range(600)))
     told: list[tuple[str, int, int]] = []
     done = embed(store, fake_embedder, progress=lambda *each: told.append(each))
@@ -36,7 +36,7 @@ def test_everything_pending_gets_its_vector(store: Store, add: Adding, fake_embe
     assert embed(store, fake_embedder) == 0
 
 
-def test_tool_calls_are_embedded_and_empty_messages_are_done_without(
+def test_tool_calls_are_embedded_and_empty_messages_are_not(
     store: Store, add: Adding, fake_embedder: Any
 ) -> None:
     add(Message("assistant", "", tool_calls=(ToolCall("c", "f", "{}"),)), Message("tool", " "))
@@ -48,7 +48,7 @@ def test_tool_calls_are_embedded_and_empty_messages_are_done_without(
 
 
 LIMITS = [
-    # pending, limit, newest, what is embedded
+    # pending, limit, newest, embedded
     (5, 2, True, ["3", "4"]),
     (5, 2, False, ["3", "4"]),
     (5, 9, False, ["0", "1", "2", "3", "4"]),
@@ -59,7 +59,7 @@ LIMITS = [
 
 
 @pytest.mark.parametrize(("count", "limit", "newest", "embedded"), LIMITS)
-def test_a_limit_embeds_so_many_and_no_more(
+def test_a_limit_bounds_how_many_are_embedded(
     store: Store,
     add: Adding,
     fake_embedder: Any,
@@ -74,10 +74,10 @@ def test_a_limit_embeds_so_many_and_no_more(
     assert left == {str(number) for number in range(count)} - set(embedded)
 
 
-def test_the_newest_in_time_are_embedded_first_whatever_the_order_they_came_in(
+def test_the_newest_by_time_are_embedded_first_in_any_order_of_import(
     store: Store, add: Adding, fake_embedder: Any
 ) -> None:
-    # As an export that lists its newest conversation first: ids rise while times fall.
+    # As in an export with the newest conversation first: ids increase while times decrease.
     add(*(Message("user", str(number), NOW - number * MS) for number in range(700)))
     assert embed(store, fake_embedder, limit=3) == 3
     left = {message.content for message in store.unembedded(700, EVERYWHERE)}
@@ -93,7 +93,7 @@ def test_the_newest_in_time_are_embedded_first_whatever_the_order_they_came_in(
     assert [text for batch in batches for text in batch] == [str(each) for each in range(3, 700)]
 
 
-def test_messages_that_come_in_meanwhile_are_embedded_by_the_same_run(
+def test_messages_stored_during_a_run_are_embedded_by_it(
     store: Store, add: Adding, fake_embedder: Any
 ) -> None:
     add(Message("user", "before"))
@@ -113,7 +113,7 @@ def test_only_the_scope_is_embedded(store: Store, add: Adding, fake_embedder: An
     assert [each.content for each in store.unembedded(9, EVERYWHERE)] == ["b"]
 
 
-def test_vectors_of_another_model_are_never_mixed_in(
+def test_vectors_of_different_models_are_never_mixed(
     store: Store, add: Adding, fake_embedder: Any
 ) -> None:
     add(Message("user", "a"))
@@ -127,7 +127,7 @@ def test_vectors_of_another_model_are_never_mixed_in(
     assert store.active_model() == ("fake-8", "fake")
 
 
-def test_a_locked_store_stops_embedding_at_once_and_loses_nothing(
+def test_a_locked_store_stops_embedding_immediately_without_losses(
     store: Store, add: Adding, fake_embedder: Any
 ) -> None:
     add(Message("user", "a"))
@@ -139,12 +139,12 @@ def test_a_locked_store_stops_embedding_at_once_and_loses_nothing(
     assert embed(store, fake_embedder, wait=0) == 2
 
 
-def test_a_model_that_fails_keeps_the_batches_before(
+def test_batches_before_a_failure_of_the_model_are_kept(
     store: Store, add: Adding, fake_embedder: Any
 ) -> None:
     class Failing(type(fake_embedder)):  # type: ignore[misc]
         def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-            if "50" in texts:  # an old one: the newest come first
+            if "50" in texts:  # an old message: the newest come first
                 raise RuntimeError("out of memory")
             return super().encode_documents(texts)  # type: ignore[no-any-return]
 
@@ -156,7 +156,7 @@ def test_a_model_that_fails_keeps_the_batches_before(
 
 
 LENGTHS = [
-    # lengths of messages, how many have their vectors after each group
+    # lengths of messages, how many are embedded after each batch
     ([90_000, 90_000, 90_000, 90_000, 90_000], [2, 4, 5]),
     ([500_000, 5, 5], [1, 3]),
     ([5, 500_000, 5], [1, 2, 3]),
@@ -164,7 +164,7 @@ LENGTHS = [
 
 
 @pytest.mark.parametrize(("lengths", "after"), LENGTHS)
-def test_a_group_of_long_messages_is_short(
+def test_a_batch_of_long_messages_is_small(
     store: Store, add: Adding, fake_embedder: Any, lengths: list[int], after: list[int]
 ) -> None:
     add(*(Message("user", "x" * length, NOW - at * MS) for at, length in enumerate(lengths)))
@@ -188,7 +188,7 @@ def test_a_message_is_found_by_each_of_its_passages(
         assert found.cosine[1] == pytest.approx(1, abs=1e-6)
 
 
-def test_messages_forgotten_while_they_are_embedded_do_no_harm(
+def test_messages_may_be_forgotten_while_they_are_embedded(
     store: Store, add: Adding, fake_embedder: Any
 ) -> None:
     class Forgetting(type(fake_embedder)):  # type: ignore[misc]
@@ -218,7 +218,7 @@ def test_a_fact_at_the_end_of_a_long_reply_is_found_first(
     assert int(found.ids[int(np.nanargmax(found.cosine))]) == reply.id
 
 
-def test_the_real_model_tells_meaning(store: Store, add: Adding, embedder: Embedder) -> None:
+def test_the_real_model_finds_paraphrases(store: Store, add: Adding, embedder: Embedder) -> None:
     add(
         Message("user", "The cat sleeps on the sofa"),
         Message("user", "We moved the database to Postgres"),

@@ -1,4 +1,4 @@
-"""The likeness from which on messages are linked is a setting of their partition."""
+"""The similarity threshold of links can be set for each partition."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from reservoir_cli.transfer import exporters
 from reservoir_cli.transfer.reports import ExportReport
 
 COUNT = 12
-#: In "loose" every message is linked to three or four before it, in the others to none.
+#: In "loose" every message is linked to three or four earlier ones, in the others to none.
 SETTINGS = """
 embedding_model = "nobody/absent-model"
 synapse_threshold = 1
@@ -45,7 +45,7 @@ def reservoir(location: str, settings: Path, fake_embedder: FakeEmbedder) -> Ite
 
 
 def linked(location: str) -> Counter[str]:
-    """How many messages of each partition are linked to one before them."""
+    """Return how many messages of each partition are linked to an earlier one."""
     query = """
         SELECT partition, COUNT(*) FROM messages
         WHERE id IN (SELECT source_id FROM synapses) GROUP BY 1
@@ -68,14 +68,14 @@ def repair(reservoir: Reservoir) -> None:
 
 
 @pytest.mark.parametrize("link", [Reservoir.embed, rebuild, repair])
-def test_each_partition_is_linked_by_its_own_setting(
+def test_each_partition_uses_its_own_threshold(
     reservoir: Reservoir, link: Callable[[Reservoir], object]
 ) -> None:
     link(reservoir)
     assert linked(reservoir.store.location) == {"loose": COUNT - 1}
 
 
-def test_vectors_that_are_imported_are_linked_by_the_setting_of_their_partition(
+def test_imported_vectors_are_linked_by_the_threshold_of_their_partition(
     reservoir: Reservoir, new_location: Callable[[], str], tmp_path: Path
 ) -> None:
     reservoir.embed()
@@ -92,7 +92,7 @@ def test_vectors_that_are_imported_are_linked_by_the_setting_of_their_partition(
     assert linked(other) == {"loose": COUNT - 1}
 
 
-def test_a_copy_has_the_links_of_its_source_and_keeps_them_when_it_is_repaired(
+def test_a_copy_has_the_links_of_its_source_even_after_a_repair(
     reservoir: Reservoir, new_location: Callable[[], str]
 ) -> None:
     reservoir.embed()
@@ -105,7 +105,7 @@ def test_a_copy_has_the_links_of_its_source_and_keeps_them_when_it_is_repaired(
 
 
 @pytest.mark.sqlite("a server is not salvaged")
-def test_what_is_salvaged_is_linked_by_the_setting_of_its_partition(
+def test_salvaged_messages_are_linked_by_the_threshold_of_their_partition(
     reservoir: Reservoir, tmp_path: Path
 ) -> None:
     reservoir.embed()

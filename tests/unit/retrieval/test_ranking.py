@@ -1,4 +1,4 @@
-"""Priority and recency (what makes a message similar is tested elsewhere)."""
+"""Priority, recency and the similarity score."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ def test_recency_is_one_over_one_plus_the_logarithm_of_the_rank(rank, score):
     assert ranking.recency(np.array([rank]))[0] == pytest.approx(score)
 
 
-def test_recency_falls_with_every_rank_and_never_to_nothing():
+def test_recency_decreases_with_the_rank_and_never_reaches_zero():
     scores = ranking.recency(np.arange(10_000))
     assert (np.diff(scores) < 0).all()
     assert scores[-1] > 0.05
@@ -37,17 +37,17 @@ def test_recency_falls_with_every_rank_and_never_to_nothing():
         pytest.param([], [], id="§4 mm of nothing"),
     ],
 )
-def test_min_max_stretches_to_the_whole_scale(values, stretched):
+def test_min_max_scales_to_the_range_from_0_to_1(values, stretched):
     assert ranking.min_max(np.array(values, np.float32)) == pytest.approx(stretched)
 
 
-# The whole formula, against one that is written message by message.
+# The whole formula, compared with one that is written message by message.
 
 GAP = 1_000
 
 
 def drawn(random: np.random.Generator, count: int) -> Candidates:
-    """Candidates of some conversations and loose instances, in order of time."""
+    """Draw candidates of conversations and of instances without them, in order of time."""
     created_at = np.cumsum(random.choice([1, 10, 2 * GAP], count)).astype(np.int64)
     thread = random.integers(0, 4, count)
     postings = []
@@ -74,7 +74,7 @@ def drawn(random: np.random.Generator, count: int) -> Candidates:
 
 
 def sessions_by_hand(found: Candidates) -> list[list[int]]:
-    """The places of each session, in order of time."""
+    """Return the positions of each session's messages, in order of time."""
     sessions: list[list[int]] = []
     open_sessions: dict[int, list[int]] = {}
     for place, thread in enumerate(found.thread.tolist()):
@@ -144,7 +144,7 @@ def similarity_by_hand(found: Candidates, dates: np.ndarray) -> np.ndarray:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 60))
-def test_the_score_is_the_formula(seed, count):
+def test_scores_equal_the_formula_written_by_hand(seed, count):
     random = np.random.default_rng(seed)
     found = drawn(random, count)
     dates = random.random(count) * (random.random() < 0.5)
@@ -158,14 +158,14 @@ def test_the_score_is_the_formula(seed, count):
 
 
 @given(st.lists(st.sampled_from([0.0, 0.1, 0.5, 0.5, 0.9]), max_size=40), st.integers(0, 50))
-def test_the_best_are_in_order_and_of_equal_ones_the_newest_first(scores, count):
+def test_the_best_are_in_order_and_the_newest_first_among_equals(scores, count):
     found = ranking.best(np.array(scores), count).tolist()
     in_order = sorted(range(len(scores)), key=lambda place: (-scores[place], -place))
     assert found == in_order[:count]
 
 
 def talk(cosine: list[float], *, words: int, asks: tuple[int, ...] = ()) -> Candidates:
-    """Candidates of one conversation, with as many words each."""
+    """Return candidates of one conversation with equally many words."""
     places = np.arange(len(cosine))
     return Candidates(
         ids=places,
@@ -188,25 +188,25 @@ def similarity_of(found: Candidates) -> np.ndarray:
     return ranking.score(found, Settings(), 0, np.zeros(len(found.ids))).similarity
 
 
-#: Two messages are equally near: the third one among near ones, the last but two among others.
+#: Two messages are equally near: one among near messages, one among others.
 AMONG_NEAR, AMONG_OTHERS = 2, -3
 UNEVEN = [0.5, 0.5, 0.6, 0.5, 0.5, *[0.0] * 9, 0.9, *[0.0] * 9, 0.0, 0.0, 0.6, 0.0, 0.0]
 
 
-def test_in_short_talk_a_message_among_those_that_fit_comes_first():
+def test_in_short_messages_one_among_matching_neighbours_ranks_higher():
     fits = similarity_of(talk(UNEVEN, words=10))
     before = similarity_of(talk(UNEVEN, words=400))
     assert fits[AMONG_NEAR] - fits[AMONG_OTHERS] > before[AMONG_NEAR] - before[AMONG_OTHERS] + 0.05
 
 
 @pytest.mark.parametrize(("words", "loses"), [(10, True), (60, True), (120, False), (400, False)])
-def test_in_short_talk_what_only_asks_comes_after_what_tells(words, loses):
+def test_in_short_messages_questions_rank_below_statements(words, loses):
     fits = similarity_of(talk([0.9, 0.1, 0.8, 0.1, 0.8], words=words, asks=(4,)))
     assert bool(fits[4] < fits[2]) is loses
 
 
 def test_the_mean_of_neighbours_ends_with_their_session():
     found = replace(talk([0.0] * 7, words=10), thread=np.array([0, 0, 0, 1, 1, 1, 1]))
-    of_threads = ranking.sessions(found, GAP)
+    of_threads = ranking.group_sessions(found, GAP)
     means = ranking.window_mean(np.array([3.0, 0, 0, 8, 0, 0, 0]), of_threads, 2)
     np.testing.assert_allclose(means, [1, 1, 1, 8 / 3, 2, 2, 0])

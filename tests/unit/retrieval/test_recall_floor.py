@@ -1,4 +1,4 @@
-"""Whether a store knows anything about a question."""
+"""The recall floor: whether a store holds anything about a question."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.candidates import Candidates, Posting, TalkScores
 
 NOWHERE = np.zeros(4, bool)
-#: What a question of one or two words is given, and one of four.
+#: The bonus on the relevance of a question of two words, and of one of four.
 TWO_WORDS, FOUR_WORDS = 0.3 * (1 / 2 - 0.3), 0.3 * (1 / 4 - 0.3)
 
 
@@ -50,12 +50,12 @@ def fit(found, *, dates=0.0, running=None):
     return relevance(found, np.full(count, dates), running)
 
 
-def test_it_is_the_best_of_cosine_and_four_tenths_of_the_words():
+def test_relevance_is_the_maximum_of_cosine_plus_four_tenths_of_the_words():
     found = candidates([0.3, 0.1, 0, 0], stands(1), stands(1))
     assert fit(found) == pytest.approx(0.1 + 0.4 + TWO_WORDS)
 
 
-def test_a_stem_found_nowhere_weighs_as_much_as_the_rarest():
+def test_an_unknown_stem_weighs_as_much_as_the_rarest():
     found = candidates([0, 0, 0, 0], stands(2), absent=3)
     assert fit(found) == pytest.approx(0.4 / 4 + FOUR_WORDS)
 
@@ -71,13 +71,13 @@ def test_without_a_vector_the_words_alone_decide():
     assert fit(found) == pytest.approx(1 + TWO_WORDS)
 
 
-def test_more_is_asked_of_a_question_of_many_words():
+def test_a_question_of_many_words_needs_more():
     few, many = (candidates([0.4, 0, 0, 0], *[stands(3)] * words) for words in (2, 10))
     assert fit(few) == pytest.approx(0.4 + 0.3 * (1 / 2 - 0.3))
     assert fit(many) == pytest.approx(0.4 + 0.3 * (1 / 10 - 0.3))
 
 
-def test_where_words_alone_decide_their_number_does_not():
+def test_without_embeddings_the_number_of_words_does_not_matter():
     found = candidates([np.nan] * 4, stands(0), stands(1), absent=2)
     assert fit(found) == pytest.approx(1 / 4)
 
@@ -86,7 +86,7 @@ def test_relevance_is_never_below_zero():
     assert fit(candidates([0.01] * 4, absent=20)) == 0
 
 
-def test_a_message_of_the_day_that_is_asked_about_counts():
+def test_a_message_of_a_requested_day_is_relevant():
     assert fit(candidates([0.1] * 4), dates=1.0) == pytest.approx(0.1 + 0.4 + TWO_WORDS)
 
 
@@ -94,7 +94,7 @@ def test_nothing_is_relevant_in_an_empty_store():
     assert fit(candidates([])) == 0
 
 
-def test_a_follow_up_fits_by_either_query_but_not_by_the_talk_itself():
+def test_a_follow_up_matches_by_either_query_but_not_by_its_own_session():
     talk = TalkScores(np.array([0.9, 0.5, 0, 0], np.float32), ((0.5, (stands(1),)),))
     found = candidates([0.1] * 4, talk=talk)
     running = np.array([True, False, False, False])
@@ -103,7 +103,7 @@ def test_a_follow_up_fits_by_either_query_but_not_by_the_talk_itself():
     assert fit(replace(found, talk=None), running=running) == pytest.approx(0.1 + TWO_WORDS)
 
 
-def test_the_floor_is_the_one_set_else_the_one_measured_for_the_model():
+def test_the_floor_is_the_setting_or_else_that_of_the_model():
     (model_id,) = FLOORS
     usual = Settings()
     assert recall_floor(usual, model_id) == FLOORS[model_id] > 0
@@ -130,7 +130,7 @@ def test_the_measured_floor_is_that_of_the_default_model(embedder):
         ("7", 0.36),
     ],
 )
-def test_a_calibrated_floor_stands_between_the_setting_and_the_measured_one(kept, floor):
+def test_a_calibrated_floor_overrides_the_measured_one_but_not_the_setting(kept, floor):
     (model_id,) = FLOORS
     usual = Settings()
     assert recall_floor(usual, model_id, kept) == floor
@@ -139,7 +139,7 @@ def test_a_calibrated_floor_stands_between_the_setting_and_the_measured_one(kept
 
 
 @pytest.mark.parametrize(("count", "lost"), [(1, 0), (100, 0), (499, 0), (500, 1), (1_000, 2)])
-def test_the_highest_floor_refuses_two_in_a_thousand(count, lost):
+def test_the_highest_floor_refuses_two_in_a_thousand_questions(count, lost):
     related = np.random.default_rng(3).permutation(np.arange(1, count + 1) / 1_000)
     floor = highest_floor(related)
     assert np.sum(related < floor) == lost

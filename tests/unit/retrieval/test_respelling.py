@@ -1,4 +1,4 @@
-"""Misspelt words are searched for as the nearest words of the index, and that is said."""
+"""Misspelt words are replaced by the nearest words of the index, with a note."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ from builders import NOW
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.retrieval.respelling import respelling_notes, without_known_words
+from reservoir_cli.retrieval.respelling import drop_known_words, respelling_notes
 from reservoir_cli.retrieval.search import search
 from reservoir_cli.settings import config
 from reservoir_cli.storage.base import Store
@@ -33,7 +33,7 @@ SLIPS = [
 
 
 @pytest.mark.parametrize(("one", "other", "slips"), SLIPS)
-def test_slips_of_the_pen_are_counted(one: str, other: str, slips: int) -> None:
+def test_spelling_mistakes_are_counted(one: str, other: str, slips: int) -> None:
     assert count_slips(one, other) == count_slips(other, one) == slips
 
 
@@ -54,7 +54,7 @@ def talk(add: Adding) -> None:
     )
 
 
-def test_a_misspelt_word_finds_what_the_right_one_finds(store: Store, talk: None) -> None:
+def test_a_misspelt_word_finds_the_same_as_the_correct_one(store: Store, talk: None) -> None:
     wrong, right = asked(store, "the kuberntes rolbacks"), asked(store, "kubernetes rollbacks")
     assert [word.typed for word in wrong.respelt] == ["kuberntes", "rolbacks"]
     assert wrong.absent == right.absent == 0
@@ -69,7 +69,7 @@ NOTES = [
         ('nothing has "restrats"; searched for restarts',),
     ),
     ("limitr, rolback", ('nothing has "limitr", "rolback"; searched for limiter, rollback',)),
-    # The slip is in an ending that the index does not hold.
+    # The mistake is in an ending that stemming removes from the index.
     ("deploymnt", ('nothing has "deploymnt"; searched for deployment',)),
     ("fermentaton", ('nothing has "fermentaton"; searched for fermentation',)),
     ("fermentxyz", ()),
@@ -82,7 +82,7 @@ NOTES = [
 
 
 @pytest.mark.parametrize(("question", "said"), NOTES)
-def test_what_was_searched_for_is_said_and_only_then(
+def test_only_a_replacement_is_noted(
     store: Store, talk: None, question: str, said: tuple[str, ...]
 ) -> None:
     assert notes(store, question) == said
@@ -103,27 +103,25 @@ def test_a_word_of_a_secret_is_not_named_if_secrets_are_masked(store: Store, add
     )
 
 
-def test_a_correct_word_that_stands_nowhere_is_not_taken_for_another(
+def test_a_correct_unknown_word_is_not_replaced(
     store: Store, add: Adding, embedder: Embedder
 ) -> None:
     add(Message("user", "Grandma rewards the stronger ones."))
     for word, is_known in {"grandpa": True, "strangers": True, "rewrads": False}.items():
         found = asked(store, word)
         assert [each.typed for each in found.respelt] == [word]
-        kept = without_known_words(found, embedder)
+        kept = drop_known_words(found, embedder)
         assert [each.typed for each in kept.respelt] == ([] if is_known else [word])
         assert (len(kept.postings), kept.absent) == ((0, 1) if is_known else (1, 0))
 
 
-def test_a_question_of_many_words_looks_few_of_them_up(store: Store, add: Adding) -> None:
+def test_few_words_of_a_long_question_are_looked_up(store: Store, add: Adding) -> None:
     add(Message("user", "alphabet bergamot cardamom dandelion"))
     found = asked(store, "alphabt bergamt cardamm dandelin")
     assert (len(found.respelt), found.absent) == (3, 1)
 
 
-def test_hybrid_search_finds_by_the_right_word_and_a_keyword_search_does_not(
-    store: Store, talk: None
-) -> None:
+def test_hybrid_search_replaces_words_and_keyword_search_does_not(store: Store, talk: None) -> None:
     settings = config.load(None, {}).settings("p")
 
     def hits(mode: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Searching and its thresholds, over vectors made by hand."""
+"""Search and its thresholds, with handmade embeddings."""
 
 from datetime import timedelta
 
@@ -24,7 +24,7 @@ def reservoir(store, monkeypatch):
 
 @pytest.fixture
 def say(store):
-    """Store a message with a cosine to every question, or without a vector."""
+    """Store a message with a cosine to every question, or without an embedding."""
     clock = iter(range(10_000))
 
     def saying(content, cosine=None, *, partition="p", instance="p", link=2.0, **more):
@@ -48,7 +48,7 @@ def found(hits):
     return [each.message.id for each in hits]
 
 
-def test_by_meaning_the_nearest_comes_first_and_the_score_is_the_cosine(reservoir, say):
+def test_semantic_search_ranks_by_cosine(reservoir, say):
     far, near, middle = say("a", -0.2), say("b", 0.9), say("c", 0.4)
     hits = reservoir.search("z", mode="semantic")
     assert found(hits) == [near, middle, far]
@@ -61,13 +61,13 @@ def test_of_equal_cosines_the_newest_comes_first(reservoir, say):
     assert found(reservoir.search("z", mode="semantic")) == ids[::-1]
 
 
-def test_by_words_only_what_holds_them_is_found(reservoir, say):
+def test_keyword_search_finds_only_messages_with_the_words(reservoir, say):
     both = say("the amber fjord")
     say("a birch")
     assert found(reservoir.search("amber fjord", mode="keyword")) == [both]
 
 
-def test_a_message_without_a_vector_is_found_by_its_words(reservoir, say):
+def test_a_message_without_an_embedding_is_found_by_its_words(reservoir, say):
     say("nothing of it", 0.9)
     number = say("the fjord")
     assert number in found(reservoir.search("fjord"))
@@ -93,7 +93,7 @@ def test_a_threshold_lists_only_hits_above_it(reservoir, say, mode, threshold, a
     assert set(found(hits)) == {ids[each] for each in above}
 
 
-def test_a_threshold_holds_for_words_too_or_is_refused(reservoir, say):
+def test_a_threshold_filters_keyword_hits_or_is_refused(reservoir, say):
     near = say("the fjord", 0.9)
     say("the fjord", -0.9)
     try:
@@ -105,14 +105,14 @@ def test_a_threshold_holds_for_words_too_or_is_refused(reservoir, say):
 
 @pytest.mark.parametrize("mode", ["hybrid", "semantic", "keyword"])
 @pytest.mark.parametrize("limit", [1, 2, 5])
-def test_no_more_are_listed_than_asked_for(reservoir, say, mode, limit):
+def test_limit_is_respected(reservoir, say, mode, limit):
     for number in range(5):
         say(f"fjord {number}", number / 10)
     assert len(reservoir.search("fjord", mode=mode, limit=limit)) == limit
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "semantic", "keyword"])
-def test_of_equal_contents_the_best_is_kept_when_asked_for(reservoir, say, mode):
+def test_deduplication_keeps_the_best_of_equal_contents(reservoir, say, mode):
     say("the fjord ", 0.5)
     say(" the fjord", 0.9)
     say("a fjord and more than that", 0.1)
@@ -137,7 +137,7 @@ def test_equal_contents_do_not_use_up_the_limit(reservoir, say):
     assert len(hits) == 2
 
 
-def test_linked_messages_stand_beside_a_hit_and_are_not_counted(reservoir, say):
+def test_linked_messages_are_added_to_a_hit_and_not_counted(reservoir, say):
     tied = say("said before", 0.9, link=0.85)
     hit = say("the fjord", 0.9, link=0.85, trace_id="t")
     reply = say("as deep as that", None, role="assistant", trace_id="t")
@@ -174,7 +174,7 @@ def test_an_unknown_mode_is_wrong_usage(reservoir):
         reservoir.search("fjord", mode="fuzzy")
 
 
-def test_a_row_has_its_rank_its_scores_and_what_is_linked(reservoir, say):
+def test_a_row_has_rank_scores_and_linked_messages(reservoir, say):
     say("the fjord", 0.9)
     row = reservoir.search("fjord")[0].to_row()
     assert {"rank", "score", "similarity", "cosine", "bm25", "linked"} <= row.keys()

@@ -1,4 +1,4 @@
-"""A home for a file of settings."""
+"""A home for a settings file."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A file of settings with every kind of table."""
+"""A settings file with every kind of table."""
 
 from pathlib import Path
 

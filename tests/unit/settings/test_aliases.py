@@ -1,4 +1,4 @@
-"""Older names of settings: accepted everywhere, never listed, and on the scale that they had."""
+"""Older names of settings: accepted everywhere, never listed, with their original scale."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import config, edit_file
 from reservoir_cli.settings.schema import ALIASES, SETTINGS, VARIABLES
 
-#: Alias, a value of it, and what the setting then is.
+#: Alias, its value, and the resulting value of the setting.
 VALUES = [
     ("token_reserve", 7, 7),
     ("output_reserve", 7, 7),
@@ -31,13 +31,13 @@ def file(home: Path) -> Path:
 def test_every_alias_is_tried_and_none_is_listed() -> None:
     assert {alias for alias, *_ in VALUES} == set(ALIASES)
     assert set(ALIASES.values()) <= set(SETTINGS)
-    listed = {key for key, _, _ in config.listed(config.load())}
+    listed = {key for key, _, _ in config.list_settings(config.load())}
     assert not listed & set(ALIASES)
 
 
-def test_the_defaults_are_those_of_the_older_names() -> None:
+def test_the_defaults_equal_those_of_the_older_names() -> None:
     for alias, value in (("similarity_threshold", 0.85), ("synapse_threshold", 0.85)):
-        assert config.effective(config.load(), alias) == (value, "default")
+        assert config.effective_value(config.load(), alias) == (value, "default")
 
 
 @pytest.mark.parametrize("origin", ["file", "partition", "environment", "flag"])
@@ -54,7 +54,7 @@ def test_an_alias_is_read_everywhere(
     known = config.load(flags={alias: written} if origin == "flag" else None)
     assert known.lookup(setting) == (value, origin)
     assert getattr(known.settings(), setting) == value
-    assert config.effective(known, alias) == (written, origin)
+    assert config.effective_value(known, alias) == (written, origin)
     assert known.warnings == ()
 
 
@@ -66,7 +66,7 @@ def test_the_reserve_of_a_model_may_be_set_by_each_of_its_names(file: Path) -> N
 
 
 @pytest.mark.parametrize("key", ["RESERVOIR_TOKEN_RESERVE", "RESERVOIR_RESERVE_TOKENS"])
-def test_the_reserve_of_the_environment_goes_before_every_table(
+def test_a_reserve_in_the_environment_overrides_every_table(
     file: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     tables = ("", "[partitions.p]\n", "[models.gpt-4]\n")
@@ -88,7 +88,7 @@ TWICE = [
 
 @pytest.mark.parametrize("header", ["", "[partitions.default]\n", "[models.gpt-4]\n"])
 @pytest.mark.parametrize(("text", "warning", "value"), TWICE)
-def test_of_two_names_in_one_place_the_newer_wins_with_a_warning(
+def test_of_two_names_in_one_source_the_newer_wins_with_a_warning(
     file: Path, header: str, text: str, warning: str, value: int
 ) -> None:
     file.write_text(header + text, encoding="utf-8")
@@ -109,7 +109,7 @@ def test_of_two_variables_the_newer_wins_with_a_warning(monkeypatch: pytest.Monk
     )
 
 
-def test_the_same_name_of_two_places_is_no_matter_of_names(
+def test_names_in_different_sources_do_not_conflict(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file.write_text("reserve_tokens = 5\n", encoding="utf-8")
@@ -148,7 +148,7 @@ def test_a_change_replaces_the_line_of_the_alias(file: Path, shape: str, by: str
 
 
 @pytest.mark.parametrize("name", ["reserve_tokens", "token_reserve", "output_reserve"])
-def test_a_change_leaves_no_other_name_behind(file: Path, name: str) -> None:
+def test_a_change_removes_other_names_of_the_setting(file: Path, name: str) -> None:
     file.write_text("token_reserve = 1\noutput_reserve = 2\nreserve_tokens = 3\n", encoding="utf-8")
     edit_file.edit(file, {name: "4"})
     assert file.read_text(encoding="utf-8") == "reserve_tokens = 4\n"
@@ -166,7 +166,7 @@ def test_a_value_is_checked_on_the_scale_of_its_name(file: Path) -> None:
     assert config.load().settings().similar_cosine == -0.5
 
 
-def test_what_the_documents_of_earlier_systems_type_still_works(file: Path) -> None:
+def test_commands_of_earlier_documentation_still_work(file: Path) -> None:
     typed = {
         "semantic_context_size": "21",
         "recent_context_size": "16",
@@ -177,17 +177,17 @@ def test_what_the_documents_of_earlier_systems_type_still_works(file: Path) -> N
     edit_file.edit(file, typed)
     known = config.load()
     for key, text in typed.items():
-        assert str(config.effective(known, key)[0]) == text
+        assert str(config.effective_value(known, key)[0]) == text
 
 
 def test_an_instance_has_no_settings(file: Path) -> None:
     key = "partitions.alice/coding.token_multiplier"
     with pytest.raises(UsageError, match="instances have no settings"):
-        config.effective(config.load(), key)
+        config.effective_value(config.load(), key)
     with pytest.raises(UsageError, match="instances have no settings") as caught:
         edit_file.edit(file, {key: "1.3"})
     assert "partitions.alice.token_multiplier" in str(caught.value.hint)
     assert not file.exists()
     quoted = 'partitions."alice/coding".token_multiplier'  # a partition of that name
     edit_file.edit(file, {quoted: "1.3"})
-    assert [key for key, _, _ in config.listed(config.load())][-1] == quoted
+    assert [key for key, _, _ in config.list_settings(config.load())][-1] == quoted

@@ -1,4 +1,4 @@
-"""Reading the file of settings, and what is wrong in it."""
+"""Reading the settings file, and reporting its errors."""
 
 from pathlib import Path
 from typing import Any
@@ -15,15 +15,15 @@ from reservoir_cli.settings.schema import (
 )
 
 
-def test_without_a_file_everything_is_at_its_default() -> None:
+def test_without_a_file_every_setting_has_its_default() -> None:
     known = config.load()
     assert not known.path.exists()
     assert known.settings() == Settings()
-    assert {origin for _, _, origin in config.listed(known)} == {"default"}
+    assert {origin for _, _, origin in config.list_settings(known)} == {"default"}
 
 
-def test_every_setting_is_listed_and_then_what_tables_say(file: Path) -> None:
-    rows = config.listed(config.load(written(file, EVERY_TABLE)))
+def test_every_setting_is_listed_before_those_of_tables(file: Path) -> None:
+    rows = config.list_settings(config.load(written(file, EVERY_TABLE)))
     assert [key for key, _, _ in rows[: len(SETTINGS)]] == list(SETTINGS)
     assert rows[len(SETTINGS) :] == [
         ("partitions.coding.token_multiplier", 1.2, "partition"),
@@ -43,18 +43,16 @@ def test_every_setting_is_listed_and_then_what_tables_say(file: Path) -> None:
         '["models"."gpt-3.5-turbo"]',
     ],
 )
-def test_a_models_name_keeps_its_dots_however_its_header_is_written(
-    file: Path, header: str
-) -> None:
+def test_the_name_of_a_model_keeps_its_dots_in_any_notation(file: Path, header: str) -> None:
     known = config.load(written(file, f"{header}\nreserve_tokens = 5\n"))
     assert known.models == {"gpt-3.5-turbo": {"reserve_tokens": 5}}
 
 
-def test_a_name_and_a_longer_name_are_two_models(file: Path) -> None:
+def test_a_name_and_its_extension_are_two_models(file: Path) -> None:
     text = "[models.gpt-4]\nreserve_tokens = 4\n[models.gpt-4.1]\nreserve_tokens = 41\n"
     known = config.load(written(file, text))
-    assert config.effective(known, "models.gpt-4.reserve_tokens") == (4, "model")
-    assert config.effective(known, "models.gpt-4.1.reserve_tokens") == (41, "model")
+    assert config.effective_value(known, "models.gpt-4.reserve_tokens") == (4, "model")
+    assert config.effective_value(known, "models.gpt-4.1.reserve_tokens") == (41, "model")
 
 
 @pytest.mark.parametrize(
@@ -94,14 +92,14 @@ BROKEN = {
     ),
     "a store at no server": ("database = 'foo://x'", "database: a store at foo:// is not"),
     "a setting of a table": ("[models.'a b']\nnosuch = 1", r"'nosuch' in \[models.a b\]"),
-    "a date": ("model = 2026-05-09", "model must be a text"),
-    "a list": ("model = ['gpt-4']", "model must be a text"),
-    "a table for a value": ("[model]\nname = 'gpt-4'", "model must be a text"),
+    "a date": ("model = 2026-05-09", "model must be a string"),
+    "a list": ("model = ['gpt-4']", "model must be a string"),
+    "a table for a value": ("[model]\nname = 'gpt-4'", "model must be a string"),
 }
 
 
 @pytest.mark.parametrize(("text", "reason"), BROKEN.values(), ids=BROKEN)
-def test_a_broken_file_is_a_usage_error_and_is_never_edited(
+def test_an_invalid_file_is_a_usage_error_and_never_edited(
     file: Path, text: str, reason: str
 ) -> None:
     written(file, text)
@@ -128,7 +126,7 @@ def test_a_folder_in_place_of_the_file_is_a_usage_error(file: Path) -> None:
         config.load(file)
 
 
-def test_a_file_that_was_asked_for_must_be_there(file: Path) -> None:
+def test_an_explicitly_named_file_must_exist(file: Path) -> None:
     with pytest.raises(UsageError, match="there is no settings file"):
         config.load(file)
 
@@ -143,15 +141,15 @@ def test_a_file_that_was_asked_for_must_be_there(file: Path) -> None:
         ("partitions.p.fil", "fill"),
     ],
 )
-def test_an_unknown_key_is_told_its_nearest_names(file: Path, key: str, near: str) -> None:
+def test_an_unknown_key_gets_similar_names(file: Path, key: str, near: str) -> None:
     with pytest.raises(UsageError, match="unknown setting") as caught:
         edit_file.edit(file, {key: "1"})
     assert near in str(caught.value.hint)
     with pytest.raises(UsageError, match="unknown setting"):
-        config.effective(config.load(), key)
+        config.effective_value(config.load(), key)
 
 
-def test_a_key_like_no_other_is_told_where_to_look() -> None:
+def test_a_key_without_similar_names_gets_a_general_hint() -> None:
     with pytest.raises(UsageError) as caught:
         split_key("zzzzzz")
     assert "config list" in str(caught.value.hint)
@@ -169,7 +167,7 @@ def test_a_flag_and_a_variable_may_use_the_other_name(monkeypatch: pytest.Monkey
     assert config.load().lookup("reserve_tokens") == (8, "environment")
 
 
-def test_a_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RESERVOIR_SIMILARITY_WEIGHT", "much")
     with pytest.raises(UsageError, match="_SIMILARITY_WEIGHT must be a number, not 'much'"):
         config.load()

@@ -1,4 +1,4 @@
-"""Changing the file of settings: what is changed, and what stays."""
+"""Editing the settings file."""
 
 import os
 import shutil
@@ -57,7 +57,7 @@ reserve_tokens = 6
     "header",
     ["[models.gpt-3.5-turbo]", "[ models . gpt-3.5-turbo ]", "  [models.gpt-3 . 5-turbo]"],
 )
-def test_an_unquoted_header_is_renamed_and_not_doubled(file: Path, header: str) -> None:
+def test_an_unquoted_header_is_renamed_not_duplicated(file: Path, header: str) -> None:
     written(file, UNQUOTED.replace("[models.gpt-3.5-turbo]", header))
     edit_file.edit(file, {"models.gpt-3.5-turbo.context_window": "7"})
     text = file.read_text()
@@ -69,7 +69,7 @@ def test_an_unquoted_header_is_renamed_and_not_doubled(file: Path, header: str) 
     assert known.models["gpt-4.1"] == {"reserve_tokens": 6}
 
 
-def test_a_quoted_header_stays_as_it_is(file: Path) -> None:
+def test_a_quoted_header_is_not_changed(file: Path) -> None:
     text = "[models.'gpt-3.5-turbo']\nreserve_tokens = 5\n"
     written(file, text)
     edit_file.edit(file, {"models.gpt-3.5-turbo.reserve_tokens": "6"})
@@ -112,7 +112,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("key", CHANGES)
 @pytest.mark.parametrize("text", SHAPES.values(), ids=SHAPES)
-def test_a_change_is_made_in_any_shape_of_file_and_touches_nothing_else(
+def test_a_change_works_in_any_notation_and_changes_nothing_else(
     file: Path, text: str, key: str
 ) -> None:
     if text:
@@ -124,7 +124,7 @@ def test_a_change_is_made_in_any_shape_of_file_and_touches_nothing_else(
 
 
 def _said(known: config.Config) -> dict[str, Value]:
-    """What a file says, by dotted key."""
+    """Return the values of a file by dotted key."""
     tables = {"partitions": known.partitions, "models": known.models}
     inside = {
         dotted_key(table, name, key): value
@@ -135,7 +135,7 @@ def _said(known: config.Config) -> dict[str, Value]:
     return {**known.values, **inside}
 
 
-def test_both_spellings_of_a_header_in_one_file_are_an_error_of_ours(file: Path) -> None:
+def test_both_spellings_of_a_header_in_one_file_are_an_error(file: Path) -> None:
     text = (
         '[models.gpt-3.5-turbo]\nreserve_tokens = 1\n[models."gpt-3.5-turbo"]\ncontext_window = 2\n'
     )
@@ -152,20 +152,20 @@ def test_both_spellings_of_a_header_in_one_file_are_an_error_of_ours(file: Path)
         }
 
 
-def test_a_setting_is_taken_out(file: Path) -> None:
+def test_a_setting_is_removed(file: Path) -> None:
     written(file, EVERY_TABLE)
     edit_file.edit(file, {"recent_context_size": None, "models.gpt-3.5-turbo.reserve_tokens": None})
     kept = EVERY_TABLE.replace("recent_context_size = 11\n", "")
     assert file.read_text() == kept.replace("reserve_tokens = 512\n", "")
 
 
-def test_taking_out_what_is_not_there_changes_nothing(file: Path) -> None:
+def test_removing_a_missing_setting_changes_nothing(file: Path) -> None:
     written(file, EVERY_TABLE)
     edit_file.edit(file, {"fill": None, "partitions.coding.fill": None})
     assert config.load(file).values == config.load(written(file, EVERY_TABLE)).values
 
 
-def test_the_other_name_of_a_setting_is_changed_where_it_stands(file: Path) -> None:
+def test_the_other_name_of_a_setting_is_changed_in_place(file: Path) -> None:
     written(file, "output_reserve = 5\n")
     edit_file.edit(file, {"output_reserve": "6"})
     assert config.load(file).values == {"reserve_tokens": 6}
@@ -183,7 +183,7 @@ ONE_WRONG = [
 
 @pytest.mark.parametrize("changes", ONE_WRONG, ids=[list(each)[1] for each in ONE_WRONG])
 @pytest.mark.parametrize("text", ["", EVERY_TABLE], ids=["no file", "a file"])
-def test_several_changes_are_made_together_or_not_at_all(
+def test_several_changes_are_made_all_or_none(
     file: Path, text: str, changes: dict[str, str | None]
 ) -> None:
     if text:
@@ -222,7 +222,7 @@ def test_a_folder_that_cannot_be_written_is_a_usage_error(file: Path) -> None:
 
 
 def _values(key: str) -> st.SearchStrategy[Any]:
-    """Every value that a setting may have."""
+    """Draw any valid value of a setting."""
     if key in MODEL_ONLY:
         return st.integers(*MODEL_ONLY[key])
     about = SETTINGS[key].metadata
@@ -245,7 +245,7 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_characters="."), min_size=1
 
 
 def _keys() -> st.SearchStrategy[tuple[str, str]]:
-    """A dotted key and its setting."""
+    """Draw a dotted key with its setting."""
     tops = st.sampled_from([(key, key) for key in SETTINGS])
     in_partitions = [key for key, each in SETTINGS.items() if each.metadata["partition"]]
     in_models = [key for key, each in SETTINGS.items() if each.metadata["model"]] + [*MODEL_ONLY]
@@ -265,7 +265,7 @@ CHANGE = _keys().flatmap(
 
 
 @given(CHANGE, st.sampled_from(["", "# mine\n", EVERY_TABLE]))
-def test_what_is_set_is_read_again_as_the_same(change: tuple[str, str, Value], text: str) -> None:
+def test_a_value_that_was_set_is_read_back(change: tuple[str, str, Value], text: str) -> None:
     key, setting, value = change
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "reservoir.toml"
@@ -279,6 +279,6 @@ def test_what_is_set_is_read_again_as_the_same(change: tuple[str, str, Value], t
 
 
 @given(CHANGE)
-def test_what_a_setting_prints_is_read_as_the_same(change: tuple[str, str, Value]) -> None:
+def test_a_printed_value_is_parsed_back(change: tuple[str, str, Value]) -> None:
     _, setting, value = change
     assert parse_value(setting, format_value(setting, value), setting) == value

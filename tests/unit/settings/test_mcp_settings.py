@@ -19,13 +19,13 @@ def written(file: Path, text: str) -> config.Config:
     return config.load()
 
 
-def test_partitions_that_agents_may_ask_for(file) -> None:
+def test_the_partitions_that_agents_may_use(file) -> None:
     assert written(file, "").mcp_partitions == ()
     assert written(file, "[mcp]").mcp_partitions == ()
     known = written(file, '[mcp]\npartitions = ["work", "home", "work"]')
     assert known.mcp_partitions == ("work", "home")
-    assert config.effective(known, "mcp.partitions") == ("work, home", "file")
-    assert config.listed(known)[-1] == ("mcp.partitions", "work, home", "file")
+    assert config.effective_value(known, "mcp.partitions") == ("work, home", "file")
+    assert config.list_settings(known)[-1] == ("mcp.partitions", "work, home", "file")
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_partitions_that_agents_may_ask_for(file) -> None:
         ("[mcp.partitions]\nwork = 1", "must be a list of partitions"),
     ],
 )
-def test_what_is_no_list_of_partitions_is_refused(file, text, problem) -> None:
+def test_anything_but_a_list_of_partitions_is_refused(file, text, problem) -> None:
     with pytest.raises(UsageError) as caught:
         written(file, text)
     assert problem in caught.value.message
@@ -48,7 +48,7 @@ def test_what_is_no_list_of_partitions_is_refused(file, text, problem) -> None:
 
 
 @pytest.mark.parametrize("before", ["", "# mine\n[mcp]\npartitions = [\n  'old', # why\n]\n"])
-def test_the_command_line_sets_and_removes_them(file, before) -> None:
+def test_config_sets_and_removes_partitions(file, before) -> None:
     file.write_text(f"partition = 'x' # kept\n{before}", encoding="utf-8")
     edit_file.edit(file, {"mcp.partitions": "work, home"})
     assert config.load().mcp_partitions == ("work", "home")
@@ -58,7 +58,7 @@ def test_the_command_line_sets_and_removes_them(file, before) -> None:
     assert config.load().lookup("partition")[0] == "x"
 
 
-def test_a_partition_that_is_renamed_keeps_its_place(file) -> None:
+def test_a_renamed_partition_is_renamed_in_the_list(file) -> None:
     file.write_text('[mcp]\npartitions = ["home", "work"]\n', encoding="utf-8")
     edit_file.rename_partition(file, "work", "acme")
     assert config.load().mcp_partitions == ("home", "acme")

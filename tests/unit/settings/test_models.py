@@ -104,13 +104,13 @@ def test_known_models_have_their_figures(
         ("llama3.1:8b", None),
     ],
 )
-def test_a_model_knows_its_longest_answer(name: str, limit: int | None) -> None:
+def test_a_model_has_its_maximum_output(name: str, limit: int | None) -> None:
     model = find_model(name)
     assert model
     assert model.output_limit == limit
 
 
-def test_no_answer_is_longer_than_the_window() -> None:
+def test_no_maximum_output_exceeds_the_window() -> None:
     assert all(model.output_limit <= model.context_window for model in MODELS if model.output_limit)
 
 
@@ -146,7 +146,7 @@ def test_name_finds_its_model(name: str, expected: str) -> None:
         "gpt-4o-20991399x",
     ],
 )
-def test_name_of_another_model_finds_nothing(name: str) -> None:
+def test_name_of_an_unknown_model_finds_nothing(name: str) -> None:
     assert find_model(name) is None
 
 
@@ -168,13 +168,13 @@ def test_literal_name_wins_over_every_shorter_form() -> None:
     assert match_name("llama3.1:405b", known) == "llama3.1"
 
 
-def test_known_name_comes_back_as_it_is_spelt() -> None:
+def test_a_known_name_is_returned_in_its_own_spelling() -> None:
     assert match_name("my-model", ["My-Model"]) == "My-Model"
     assert match_name("MY-MODEL", ["My-Model", "MY-MODEL"]) == "MY-MODEL"
     assert match_name("host/mY-mOdEl:x", ["My-Model"]) == "My-Model"
 
 
-def test_any_iterable_of_models_is_searched_and_nothing_else() -> None:
+def test_only_the_given_models_are_searched() -> None:
     own = Model("My-Local", 10_000, 500)
     assert find_model("lan/my-local:q4", iter([own])) is own
     assert find_model("gpt-4o", [own]) is None
@@ -197,7 +197,7 @@ def test_every_model_finds_itself_and_has_sane_figures(model: Model) -> None:
 
 
 @pytest.mark.parametrize("alias", ALIASES)
-def test_every_alias_resolves_and_is_no_model_itself(alias: str) -> None:
+def test_every_alias_resolves_and_is_not_a_model_itself(alias: str) -> None:
     assert alias not in NAMES
     model = find_model(alias)
     assert model is not None
@@ -215,7 +215,7 @@ def test_bigger_window_never_has_a_smaller_reserve_by_the_rule() -> None:
     ("name", "input_limit"),
     [("gpt-5", 272_000), ("gpt-5.5", 922_000), ("gpt-5.1-chat-latest", 111_616)],
 )
-def test_what_is_left_of_a_gpt_5_window_is_its_input_limit(name: str, input_limit: int) -> None:
+def test_a_gpt_5_window_less_its_reserve_is_its_input_limit(name: str, input_limit: int) -> None:
     model = find_model(name)
     assert model is not None
     assert model.context_window - model.reserve == input_limit
@@ -239,7 +239,7 @@ def test_match_is_a_known_name_or_none_for_any_text(name: str, known: list[str])
         assert match == name
 
 
-def test_near_names_give_the_nearest_first_without_prefix_and_case() -> None:
+def test_similar_names_ignore_prefix_and_case_nearest_first() -> None:
     assert near_names("gpt-4p", NAMES)[0] in {"gpt-4", "gpt-4o"}
     assert near_names("OpenAI/GPT-4o-mimi", NAMES)[0] == "gpt-4o-mini"
     assert near_names("claude-sonet-4-6", NAMES)[0] == "claude-sonnet-4-6"
@@ -247,7 +247,7 @@ def test_near_names_give_the_nearest_first_without_prefix_and_case() -> None:
     assert near_names("my-modle", ["My-Model"]) == ["My-Model"]
 
 
-def test_near_names_keep_to_the_limit() -> None:
+def test_similar_names_respect_the_limit() -> None:
     assert len(near_names("gpt-4", NAMES)) == 3
     assert len(near_names("gpt-4", NAMES, limit=1)) == 1
     assert near_names("gpt-4", NAMES, limit=0) == []

@@ -6,14 +6,14 @@ import pytest
 from reservoir_cli.settings import paths
 
 
-def test_home_moves_everything_together(home: Path) -> None:
+def test_home_moves_all_paths(home: Path) -> None:
     assert paths.config_file() == home / "reservoir.toml"
     assert paths.store_location() == str(home / "reservoir.db")
     assert paths.cache_dir() == home / "cache"
     assert paths.log_file() == home / "reservoir.log"
 
 
-def test_config_and_db_move_one_file_each(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_config_and_db_each_move_one_file(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RESERVOIR_CONFIG", "/elsewhere/mine.toml")
     monkeypatch.setenv("RESERVOIR_DB", "/elsewhere/mine.db")
     assert paths.config_file() == Path("/elsewhere/mine.toml")
@@ -44,7 +44,7 @@ def test_the_platforms_folders_are_the_default(
 
 @pytest.fixture
 def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of compiled models that all homes of a user share."""
+    """Return the folder of compiled models that all homes of a user share."""
     monkeypatch.delenv("RESERVOIR_MODEL_CACHE")
     monkeypatch.setattr(paths, "_platform_dir", lambda kind: tmp_path / kind / "reservoir")
     return tmp_path / "cache" / "reservoir" / "models"

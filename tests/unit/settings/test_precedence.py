@@ -1,4 +1,4 @@
-"""Which of several places that say something holds."""
+"""Precedence of the sources of settings."""
 
 from pathlib import Path
 
@@ -12,23 +12,23 @@ from reservoir_cli.settings.schema import (
 )
 
 PLACES = [
-    # the places in their order, and what each says
+    # the sources in their order, with their values
     ("flag", 60),
     ("environment", 50),
     ("partition", 40),
     ("model", 30),
     ("file", 20),
-    ("profile", 25),  # what "large" says
+    ("profile", 25),  # the value of the profile "large"
     ("default", 15),
 ]
 
 
 @pytest.mark.parametrize("first", range(len(PLACES)), ids=[name for name, _ in PLACES])
-def test_the_first_place_that_says_something_holds(
+def test_the_first_source_that_sets_a_value_wins(
     file: Path, monkeypatch: pytest.MonkeyPatch, first: int
 ) -> None:
     said = dict(PLACES[first:])
-    text = "token_multiplier = 1.5\n"  # other keys of a place are not disturbed
+    text = "token_multiplier = 1.5\n"  # other keys of a source are not affected
     if "profile" in said:
         text += 'profile = "large"\n'
     if "file" in said:
@@ -84,7 +84,7 @@ WINDOWS = [
 
 
 @pytest.mark.parametrize(("model", "profile"), WINDOWS)
-def test_the_profile_goes_by_the_window(model: str | None, profile: str) -> None:
+def test_the_profile_depends_on_the_window(model: str | None, profile: str) -> None:
     known = config.load()
     assert known.profile(model=model) == profile
     for key in ("recent_context_size", "semantic_context_size", "synapse_depth"):
@@ -94,7 +94,7 @@ def test_the_profile_goes_by_the_window(model: str | None, profile: str) -> None
         assert origin == ("profile" if key in sizes else "default")
 
 
-def test_a_profile_that_is_set_goes_before_the_window(file: Path) -> None:
+def test_an_explicit_profile_overrides_the_window(file: Path) -> None:
     text = 'profile = "small"\n[models.gpt-4o]\nprofile = "large"\n[partitions.p]\nprofile="small"'
     known = config.load(written(file, text))
     assert known.profile(model="gpt-4") == "small"
@@ -141,7 +141,7 @@ def test_a_models_window(file: Path, text: str, model: str, window: int | None) 
     assert config.load(written(file, text)).context_window(model) == window
 
 
-def test_known_models_are_the_table_with_what_the_file_says(file: Path) -> None:
+def test_known_models_are_the_built_in_table_and_the_settings(file: Path) -> None:
     text = (
         "[models.gpt-4]\ncontext_window = 9000\n[models.mine]\ncontext_window = 50\n"
         "reserve_tokens = 5\n[models.unsized]\nreserve_tokens = 5\n"
@@ -157,7 +157,7 @@ def test_known_models_are_the_table_with_what_the_file_says(file: Path) -> None:
 
 @pytest.mark.parametrize("partition", [None, "p", "q"])
 @pytest.mark.parametrize("model", [None, "mine", "gpt-4o"])
-def test_all_settings_at_once_are_what_each_says(
+def test_all_settings_at_once_equal_single_lookups(
     file: Path, partition: str | None, model: str | None
 ) -> None:
     tables = "[models.mine]\ncontext_window = 8000\n[partitions.p]\nprofile = 'large'\n"

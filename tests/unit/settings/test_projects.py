@@ -1,4 +1,4 @@
-"""Which partition a folder belongs to, and the setting that says so."""
+"""Projects: the setting that maps folders to partitions."""
 
 import os
 from pathlib import Path
@@ -53,23 +53,23 @@ def test_a_settings_file_names_projects(file):
     known = written(file, 'partition = "home"\n[projects]\n"/src/a.b" = "work"\n')
     assert known.partition_of("/src/a.b/c") == "work"
     assert known.partition_of("/src") is None
-    assert config.effective(known, "projects./src/a.b/c") == ("work", "file")
-    assert config.effective(known, "projects./src") == ("home", "file")
-    assert ('projects."/src/a.b"', "work", "file") in config.listed(known)
+    assert config.effective_value(known, "projects./src/a.b/c") == ("work", "file")
+    assert config.effective_value(known, "projects./src") == ("home", "file")
+    assert ('projects."/src/a.b"', "work", "file") in config.list_settings(known)
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("projects = 3", "must be a table"),
-        ('[projects]\n"app" = "work"', "'app' is not a whole path"),
+        ('[projects]\n"app" = "work"', "'app' is not an absolute path"),
         ('[projects]\n"/app" = 3', "must be the name of a partition"),
         ('[projects]\n"/app" = " "', "cannot be empty"),
         ('[projects]\n"/app" = "a\\nb"', "control characters"),
         ('[projects."/app"]\npartition = "work"', "must be the name of a partition"),
     ],
 )
-def test_a_wrong_project_is_refused_by_name(file, text, reason):
+def test_an_invalid_project_is_refused_by_name(file, text, reason):
     with pytest.raises(UsageError, match=reason):
         written(file, text)
 
@@ -109,5 +109,5 @@ def test_projects_follow_a_partition_that_is_renamed(file):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="case counts in paths of POSIX only")
-def test_case_counts_where_it_counts_on_disk():
+def test_case_matters_as_in_the_file_system():
     assert partition_of({"/Src": "work"}, "/src") is None

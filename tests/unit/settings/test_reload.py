@@ -34,7 +34,9 @@ def test_a_file_is_read_when_it_changes_and_only_then(tmp_path: Path) -> None:
     assert len(log) == 3
 
 
-def test_flags_and_the_environment_stay_above_the_file(tmp_path: Path, monkeypatch) -> None:
+def test_flags_and_the_environment_still_override_a_changed_file(
+    tmp_path: Path, monkeypatch
+) -> None:
     monkeypatch.setenv("RESERVOIR_REDACT", "mask")
     file = tmp_path / "settings.toml"
     file.write_text("", encoding="utf-8")
@@ -44,7 +46,7 @@ def test_flags_and_the_environment_stay_above_the_file(tmp_path: Path, monkeypat
     assert (settings.partition, settings.redact, settings.recency_weight) == ("mine", "mask", 0.5)
 
 
-def test_a_file_that_is_made_later_is_read(tmp_path: Path, home: Path) -> None:
+def test_a_file_that_is_created_later_is_read(tmp_path: Path, home: Path) -> None:
     live = LiveConfig(config.load(), print)
     assert live.current().settings().partition == "default"
     home.mkdir(exist_ok=True)

@@ -103,4 +103,4 @@ EFFECTIVE = [
 
 @pytest.mark.parametrize(("key", "found"), EFFECTIVE)
 def test_the_effective_value_of_a_key(file: Path, key: str, found: tuple) -> None:
-    assert config.effective(config.load(written(file, EVERY_TABLE)), key) == found
+    assert config.effective_value(config.load(written(file, EVERY_TABLE)), key) == found

@@ -1,4 +1,4 @@
-"""Values of settings: how they are written, and which are refused."""
+"""Parsing and validating values of settings."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from reservoir_cli.settings.schema import DEFAULTS, PROFILES, SETTINGS, Value
 from reservoir_cli.settings.setting_values import check_value, format_value, parse_value
 
 WORDS = [
-    # setting, word, value
+    # setting, text, value
     ("recent_context_size", "0", 0),
     ("recent_context_size", " 12 ", 12),
     ("token_multiplier", "1", 1.0),
@@ -38,14 +38,14 @@ WORDS = [
 
 
 @pytest.mark.parametrize(("key", "word", "value"), WORDS)
-def test_a_word_is_read(key: str, word: str, value: Value) -> None:
+def test_a_value_is_parsed(key: str, word: str, value: Value) -> None:
     found = parse_value(key, word, key)
     assert found == value
     assert type(found) is type(value)
 
 
 WRONG = [
-    # setting, word, reason
+    # setting, text, reason
     ("recent_context_size", "-1", "must be from 0 to 100,000"),
     ("recent_context_size", "100001", "must be from 0 to 100,000"),
     ("recent_context_size", "1.5", "must be a whole number"),
@@ -83,7 +83,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("key", "word", "reason"), WRONG)
-def test_a_wrong_word_is_refused_by_the_name_the_user_gave_it(
+def test_an_invalid_value_is_refused_by_the_name_that_the_user_typed(
     key: str, word: str, reason: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
@@ -124,7 +124,7 @@ def test_every_profile_sets_settings_within_their_ranges(profile: str) -> None:
         assert check_value(key, value, key) == value
 
 
-def test_every_setting_says_what_it_is() -> None:
+def test_every_setting_has_a_description() -> None:
     for key, each in SETTINGS.items():
         assert each.metadata["about"], key
         assert key == key.lower()

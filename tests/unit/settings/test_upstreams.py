@@ -20,7 +20,7 @@ def written(file: Path, text: str) -> config.Config:
     return config.load()
 
 
-def test_upstreams_are_the_usual_ones_those_of_the_settings_and_those_of_a_run(file) -> None:
+def test_upstreams_are_the_defaults_those_of_the_settings_and_of_the_command_line(file) -> None:
     known = written(
         file,
         '[upstreams.openai]\nurl = "http://localhost:8080/v1/"\n'
@@ -74,7 +74,7 @@ def test_an_upstream_must_be_a_plain_url(file, url: str) -> None:
         '[proxy]\nkeep = "always"',
     ],
 )
-def test_what_is_no_upstream_or_choice_is_refused(file, text: str) -> None:
+def test_invalid_upstreams_and_choices_are_refused(file, text: str) -> None:
     with pytest.raises(UsageError):
         written(file, text)
 
@@ -89,10 +89,10 @@ def test_both_are_set_shown_and_removed_like_other_settings(file) -> None:
     edit_file.edit(file, {"upstreams.a.url": "http://x/v1", "proxy.store": "always"})
     known = config.load()
     assert (known.proxy_store, known.upstreams) == ("always", {"a": {"url": "http://x/v1"}})
-    assert config.effective(known, "upstreams.a.url") == ("http://x/v1", "file")
-    assert config.effective(known, "upstreams.b.url") == (None, "default")
-    assert config.effective(known, "proxy.store") == ("always", "file")
-    listed = {key: value for key, value, _ in config.listed(known)}
+    assert config.effective_value(known, "upstreams.a.url") == ("http://x/v1", "file")
+    assert config.effective_value(known, "upstreams.b.url") == (None, "default")
+    assert config.effective_value(known, "proxy.store") == ("always", "file")
+    listed = {key: value for key, value, _ in config.list_settings(known)}
     assert listed["upstreams.a.url"] == "http://x/v1"
     assert listed["proxy.store"] == "always"
     edit_file.edit(file, {"upstreams.a.url": None, "proxy.store": None})

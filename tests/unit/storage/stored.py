@@ -1,4 +1,4 @@
-"""What the tests of a store say and look at."""
+"""Helpers for tests of a store."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -26,6 +26,6 @@ def ids_of(messages: Sequence[StoredMessage | None]) -> list[int]:
 
 
 def delete(store: Store, message: StoredMessage | None) -> None:
-    """Take a message out behind the store's back, as another process would."""
+    """Delete a message without the store's knowledge, as another process would."""
     assert message is not None
     behind(store.location, "DELETE FROM messages WHERE id = ?", [message.id])

@@ -1,4 +1,4 @@
-"""Adding messages: what is kept, in which order, and what belongs together."""
+"""Adding messages: stored fields, order, and replies to questions."""
 
 import dataclasses
 from contextlib import closing
@@ -14,7 +14,7 @@ from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 
 
-def test_a_message_comes_back_as_it_was_given(store: Store, add: Adding) -> None:
+def test_a_message_is_stored_unchanged(store: Store, add: Adding) -> None:
     given = Message(
         "assistant",
         "naïve 北京 😀\r\n\ttail ",
@@ -37,14 +37,14 @@ def test_a_message_comes_back_as_it_was_given(store: Store, add: Adding) -> None
     assert store.by_id([stored.id], HERE) == [stored]
 
 
-def test_what_is_stored_is_there_when_the_file_is_opened_again(store: Store, add: Adding) -> None:
+def test_stored_messages_are_there_after_reopening(store: Store, add: Adding) -> None:
     [stored] = add(Message("user", "hello"))
     store.close()
     with closing(open_store(store.location)) as again:
         assert again.last(HERE, 0) == [stored]
 
 
-def test_what_is_not_given_is_filled_in(add: Adding) -> None:
+def test_missing_fields_are_filled_in(add: Adding) -> None:
     one, two = add(Message("user", "a"), Message("user", "a"))
     assert one is not None
     assert two is not None
@@ -53,7 +53,7 @@ def test_what_is_not_given_is_filled_in(add: Adding) -> None:
     assert one.source == "python"
 
 
-def test_a_source_id_is_stored_once_in_each_place(store: Store, add: Adding) -> None:
+def test_a_source_id_is_stored_once_in_each_instance(store: Store, add: Adding) -> None:
     message = Message("user", "hello", source="tool", source_id="1")
     assert contents(add(message, message)) == ["hello"]
     assert add(message) == [None]
@@ -75,7 +75,7 @@ def test_ids_are_not_used_again(store: Store, add: Adding) -> None:
 
 
 @pytest.mark.parametrize("newest", [NOW - HOUR, NOW + HOUR, NOW + 99 * HOUR])
-def test_a_message_without_a_time_gets_the_time_that_it_is(add: Adding, newest: datetime) -> None:
+def test_a_message_without_a_time_gets_the_current_time(add: Adding, newest: datetime) -> None:
     add(Message("user", "before", created_at=newest), Message("user", "with it"))
     for role in ("user", "assistant", "system"):
         [stored] = add(Message(role, "hello"), now=NOW)
@@ -85,7 +85,7 @@ def test_a_message_without_a_time_gets_the_time_that_it_is(add: Adding, newest: 
 
 @pytest.mark.parametrize("pair", [True, False])
 @pytest.mark.parametrize("at_once", [True, False])
-def test_a_reply_is_pushed_behind_its_own_question_and_no_further(
+def test_a_reply_is_moved_after_its_question_and_no_further(
     add: Adding, pair: bool, at_once: bool
 ) -> None:
     trace = None if pair else "t"
@@ -103,14 +103,14 @@ def test_a_reply_is_pushed_behind_its_own_question_and_no_further(
     assert again is not None
     assert reply.trace_id == question.trace_id
     assert reply.created_at == question.created_at + timedelta(milliseconds=1)
-    assert again.created_at == (NOW if pair else reply.created_at)  # nothing is open any more
+    assert again.created_at == (NOW if pair else reply.created_at)  # no question is open any more
     [late] = add(Message("assistant", "late", trace_id=question.trace_id), now=NOW + 2 * HOUR)
     assert late is not None
     assert late.created_at == NOW + 2 * HOUR
 
 
 @pytest.mark.parametrize("pair", [True, False])
-def test_what_is_said_at_once_stays_in_its_order_and_is_of_now(
+def test_messages_of_one_call_keep_their_order_and_get_the_current_time(
     store: Store, add: Adding, pair: bool
 ) -> None:
     roles = ("user", "assistant") * 3
@@ -124,7 +124,7 @@ def test_what_is_said_at_once_stays_in_its_order_and_is_of_now(
     assert {each.created_at for each in found} == {NOW}
 
 
-def test_a_reply_answers_a_question_of_today_rather_than_one_far_ahead(add: Adding) -> None:
+def test_a_reply_answers_a_current_question_rather_than_one_in_the_future(add: Adding) -> None:
     add(Message("user", "ahead", created_at=NOW + 25 * HOUR, trace_id="ahead"))
     add(Message("user", "now", trace_id="now"))
     replies = [add(Message("assistant", "yes"), pair=True)[0] for _ in range(3)]
@@ -158,13 +158,15 @@ PAIRED_ALONE = [
 @pytest.mark.parametrize(
     ("message", "how"), [row[1:] for row in PAIRED_ALONE], ids=[row[0] for row in PAIRED_ALONE]
 )
-def test_a_message_does_not_answer_a_question(add: Adding, message: Message, how: dict) -> None:
+def test_a_user_message_does_not_answer_a_question(
+    add: Adding, message: Message, how: dict
+) -> None:
     question = _trace(add(Message("user", "question")))
     stored = _trace(add(message, **how))
     assert stored == message.trace_id if message.trace_id else stored != question
 
 
-def test_a_question_and_its_reply_in_one_call_are_tied(add: Adding) -> None:
+def test_a_question_and_its_reply_in_one_call_are_paired(add: Adding) -> None:
     question, reply = add(Message("user", "q"), Message("assistant", "r"), pair=True)
     assert question is not None
     assert reply is not None
@@ -177,14 +179,14 @@ def test_a_question_answered_in_another_instance_is_answered(add: Adding) -> Non
     assert _trace(add(Message("assistant", "late"), pair=True)) != question
 
 
-# Text that is hard to hold
+# Text that is hard to store
 
 
 @pytest.mark.parametrize(
     ("content", "kept"),
     [("a\0b", "a\ufffdb"), ("lone \ud800", "lone \ufffd"), ("\ud83d\ude00", "😀"), ("", "")],
 )
-def test_text_that_sqlite_cannot_hold_is_cleaned(
+def test_text_that_sqlite_cannot_store_is_cleaned(
     store: Store, add: Adding, content: str, kept: str
 ) -> None:
     assert contents(add(Message("user", content))) == [kept]
@@ -194,24 +196,24 @@ def test_text_that_sqlite_cannot_hold_is_cleaned(
 @pytest.mark.parametrize(
     "field", ["name", "tool_call_id", "trace_id", "conversation_id", "source", "source_id"]
 )
-def test_a_field_that_sqlite_cannot_hold_is_cleaned(store: Store, add: Adding, field: str) -> None:
+def test_a_field_that_sqlite_cannot_store_is_cleaned(store: Store, add: Adding, field: str) -> None:
     add(Message("tool", "hello", **{field: "a\ud800"}))
     assert getattr(store.last(HERE, 1)[0], field) == "a\ufffd"
 
 
-def test_tool_calls_that_sqlite_cannot_hold_are_cleaned(store: Store, add: Adding) -> None:
+def test_tool_calls_that_sqlite_cannot_store_are_cleaned(store: Store, add: Adding) -> None:
     add(Message("assistant", "", tool_calls=(ToolCall("c\ud800", "f\ud800", '"\ud800 \0"'),)))
     [call] = store.last(HERE, 1)[0].tool_calls
     assert (call.id, call.name) == ("c\ufffd", "f\ufffd")
     assert "\ud800" not in call.arguments
 
 
-def test_a_place_named_by_bytes_that_are_no_text_is_an_error_of_ours(add: Adding) -> None:
+def test_a_scope_with_an_invalid_utf8_name_is_our_own_error(add: Adding) -> None:
     with pytest.raises((UsageError, StoreError)):
         add(Message("user", "hello"), partition="caf\udce9")
 
 
-def test_a_message_of_five_megabytes_is_kept_and_found(store: Store, add: Adding) -> None:
+def test_a_message_of_five_megabytes_is_stored_and_found(store: Store, add: Adding) -> None:
     text = "lorem ipsum dolor " * 290_000 + "needle"
     [stored] = add(Message("user", text))
     assert stored is not None

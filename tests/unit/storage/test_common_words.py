@@ -1,4 +1,4 @@
-"""In a large scope common words are left out, which is known before all their places are read."""
+"""In a large scope common words are skipped, before all their postings are read."""
 
 import pytest
 from builders import Adding
@@ -9,7 +9,7 @@ from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.sqlite import postings
 
 pytestmark = pytest.mark.sqlite("it reads the index of SQLite")
-#: Looks like the word that says which partition a message is of, and is that of another one.
+#: Looks like the index term of a partition, but is a word in a message of another one.
 KEY = fulltext.scope_keys("q", "i").split()[0]
 TEXTS = {"kyoto": 2, "hotel": 30, "garden": 9, "moss": 10, "rain": 11, KEY: 1}
 
@@ -21,7 +21,7 @@ def _everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def held(store: Store, scope: Scope, question: str) -> list[tuple[list[int], list[int]]]:
-    """Where the words of a question count: ids and how often, by word."""
+    """Return the ids of messages and the counts of each word of a question."""
     found = store.candidates(scope, None, question, None)
     return sorted(
         (found.ids[posting.places].tolist(), posting.counts.tolist()) for posting in found.postings
@@ -29,7 +29,7 @@ def held(store: Store, scope: Scope, question: str) -> list[tuple[list[int], lis
 
 
 @pytest.mark.parametrize("others", [0, 40, 400])
-def test_words_in_more_than_a_tenth_are_left_out_however_many_stand_elsewhere(
+def test_words_in_more_than_a_tenth_of_the_scope_are_skipped(
     store: Store, add: Adding, others: int
 ) -> None:
     add(*(Message("user", "hotel hotel moss rain") for _ in range(others)), partition="q")
@@ -41,11 +41,11 @@ def test_words_in_more_than_a_tenth_are_left_out_however_many_stand_elsewhere(
     assert held(store, Scope("p"), "kyoto hotel moss rain?") == right
     assert held(store, Scope("p"), "kyoto rain hotel moss?") == right
     assert held(store, Scope("p"), f"{KEY}?") == [(rows[:1], [1])]
-    # Never without all of them.
+    # Never skip all words.
     assert held(store, Scope("p"), "hotel?") == [(rows[:30], [1] * 30)]
 
 
-def test_places_of_common_words_are_not_read(store: Store, add: Adding) -> None:
+def test_postings_of_common_words_are_not_read(store: Store, add: Adding) -> None:
     add(*(Message("user", f"hotel {'moss' * (at < 5)}") for at in range(100)))
     statements: list[str] = []
     store._connection.set_trace_callback(statements.append)

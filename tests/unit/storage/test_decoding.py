@@ -1,4 +1,4 @@
-"""Rows that cannot be decoded are damage of the store; our own faults are not."""
+"""Rows that cannot be decoded are reported as a damaged store, but our own bugs are not."""
 
 import sqlite3
 from collections.abc import Callable
@@ -21,7 +21,7 @@ Read = Callable[[SqliteStore], Any]
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A store with embedded messages and one that is not."""
+    """Return a store with embedded messages and one without an embedding."""
     path = tmp_path / "store.db"
     calls = (ToolCall("c", "look", "{}"),)
     messages = [
@@ -65,7 +65,9 @@ DAMAGE: list[tuple[str, Read]] = [
 
 
 @pytest.mark.parametrize(("damage", "read"), DAMAGE, ids=[row[0] for row in DAMAGE])
-def test_a_row_that_cannot_be_decoded_is_damage(path: Path, damage: str, read: Read) -> None:
+def test_a_row_that_cannot_be_decoded_is_reported_as_damage(
+    path: Path, damage: str, read: Read
+) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA ignore_check_constraints = ON")
         schema = "UPDATE sqlite_schema SET sql = replace(sql, ' NOT NULL', '')"
@@ -83,7 +85,7 @@ def test_a_row_that_cannot_be_decoded_is_damage(path: Path, damage: str, read: R
         assert not store._connection.in_transaction
 
 
-#: Calls that our own code would make by mistake only.
+#: Calls that only a bug in our code would make.
 FAULTS: dict[str, Read] = {
     "by_id": lambda store: store.by_id(None, HERE),  # type: ignore[arg-type]
     "with_partners": lambda store: store.with_partners(None, HERE),  # type: ignore[arg-type]
@@ -96,7 +98,7 @@ FAULTS: dict[str, Read] = {
 
 
 @pytest.mark.parametrize("read", FAULTS.values(), ids=FAULTS)
-def test_a_fault_of_our_own_is_not_called_damage(path: Path, read: Read) -> None:
+def test_a_bug_is_not_reported_as_damage(path: Path, read: Read) -> None:
     with (
         closing(SqliteStore(str(path), create=False, patience=1)) as store,
         pytest.raises((TypeError, AttributeError, LookupError)),

@@ -1,4 +1,4 @@
-"""Messages are found by conditions, and read by their ids alone."""
+"""Messages are found by filters, and read by their ids."""
 
 import sqlite3
 from collections.abc import Callable
@@ -19,7 +19,7 @@ Adding = Callable[..., list[StoredMessage | None]]
 
 
 def steps(store: Store, ask: Callable[[Connection], Any]) -> int:
-    """How much work SQLite has with something, in its own steps."""
+    """Return the cost of a call in steps of SQLite's virtual machine."""
     count = 0
 
     def tick() -> int:
@@ -78,10 +78,8 @@ def test_ids_are_found_in_order_of_time(
 
 
 @pytest.mark.parametrize("typed", ["müller", "MÜLLER", "mu\u0308ller", "MU\u0308LLER"])
-def test_a_name_is_found_whichever_keyboard_it_was_typed_on(
-    store: Store, add: Adding, typed: str
-) -> None:
-    """Else who wants to forget somebody would believe that nothing is left."""
+def test_a_name_is_found_in_any_unicode_form(store: Store, add: Adding, typed: str) -> None:
+    """Otherwise a user who forgets a person would miss messages."""
     call = ToolCall("1", "ask", '{"name": "Mu\u0308ller"}')
     stored = add(
         Message("user", "Herr Müller"),
@@ -93,7 +91,7 @@ def test_a_name_is_found_whichever_keyboard_it_was_typed_on(
     assert list(store.find(Scope("p"), Filter(text=typed))) == [each.key for each in stored[:4]]
 
 
-def test_a_filter_takes_hits_away_and_leaves_scores_as_they_were(store: Store, add: Adding) -> None:
+def test_a_filter_removes_hits_without_changing_scores(store: Store, add: Adding) -> None:
     added = add(
         Message("user", "which queue lost jobs?", NOW),
         Message("assistant", "the redis queue", NOW),
@@ -117,7 +115,7 @@ def test_a_filter_takes_hits_away_and_leaves_scores_as_they_were(store: Store, a
     ]
 
 
-def test_threads_are_apart_by_place_and_conversation(store: Store, add: Adding) -> None:
+def test_threads_are_separated_by_scope_and_conversation(store: Store, add: Adding) -> None:
     ids = []
     for instance in ("i", "j"):
         ids += add(

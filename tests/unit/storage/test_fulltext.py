@@ -39,7 +39,7 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """A store that holds :data:`TEXTS`; the tests only read it."""
+    """Return a store with :data:`TEXTS`, which tests only read."""
     path: Path = tmp_path_factory.mktemp("texts") / "store.db"
     with closing(open_store(str(path))) as store:
         messages = [Message("user", text) for text in TEXTS]
@@ -54,12 +54,12 @@ def found(store: Store, query: str, scope: Scope = HERE, limit: int = 99) -> lis
 
 
 def holding(candidates: Candidates) -> set[int]:
-    """The places of the candidates in which a word of the question stands."""
+    """Return the positions of the candidates that contain a word of the question."""
     return {place for posting in candidates.postings for place in posting.places.tolist()}
 
 
 FINDS = [
-    # query, how many of TEXTS by their beginnings, whether all the words are there
+    # query, beginnings of the matching TEXTS, whether they contain all words
     ("words are found without their endings", "cat chasing", ["The cats", "Dogs"], True),
     ("letter case does not count", "REDIS", ["We dropped"], True),
     ("accents do not count", "naive CAFE", ["Naïve"], True),
@@ -106,7 +106,7 @@ def test_keyword_search_finds(
 
 
 @pytest.mark.parametrize("operator", ["AND", "OR", "NOT", "NEAR"])
-def test_operators_are_words(texts: Store, operator: str) -> None:
+def test_operators_are_searched_as_words(texts: Store, operator: str) -> None:
     assert TEXTS[13] in found(texts, operator)
     assert found(texts, f"be {operator} not") == [TEXTS[13]]
 
@@ -133,7 +133,7 @@ def test_operators_are_words(texts: Store, operator: str) -> None:
         "redis--",
     ],
 )
-def test_signs_around_a_word_are_not_syntax(texts: Store, query: str) -> None:
+def test_punctuation_around_a_word_is_not_syntax(texts: Store, query: str) -> None:
     assert found(texts, query) == [TEXTS[2]]
 
 
@@ -149,12 +149,12 @@ def test_signs_around_a_word_are_not_syntax(texts: Store, query: str) -> None:
         "cats') --",
     ],
 )
-def test_whatever_is_typed_is_searched_as_words(texts: Store, query: str) -> None:
+def test_any_query_is_searched_as_words(texts: Store, query: str) -> None:
     words = {text for text in TEXTS if "cats" in text}
     assert words <= set(found(texts, query))
 
 
-def test_the_key_of_a_scope_is_no_word_that_can_be_found(texts: Store) -> None:
+def test_the_key_of_a_scope_cannot_be_found_as_a_word(texts: Store) -> None:
     for key in fulltext.scope_keys("p", "i").split():
         assert found(texts, key, Scope(None)) == []
 
@@ -162,13 +162,13 @@ def test_the_key_of_a_scope_is_no_word_that_can_be_found(texts: Store) -> None:
 @pytest.mark.parametrize(
     "query", ["redis\0", "re\0dis redis", "redis \ud800", "redis\udcff", "\udcff", "\0"]
 )
-def test_bytes_that_are_no_text_do_not_fail_a_search(texts: Store, query: str) -> None:
+def test_invalid_utf8_does_not_fail_a_search(texts: Store, query: str) -> None:
     wanted = {TEXTS[2]} if "redis" in query else set()
     assert set(found(texts, query)) >= wanted
 
 
 @pytest.mark.parametrize("query", ["redis\0", "redis\udcff"])
-def test_bytes_that_are_no_text_do_not_fail_a_question(texts: Store, query: str) -> None:
+def test_invalid_utf8_does_not_fail_a_question(texts: Store, query: str) -> None:
     assert holding(texts.candidates(HERE, "i", query, None)) == {2}
 
 
@@ -193,7 +193,7 @@ def test_a_search_may_be_as_long_as_a_page(texts: Store, query: str) -> None:
     texts.candidates(HERE, "i", query, None)
 
 
-def test_hits_are_the_best_first_and_not_more_than_asked_for(store: Store, add: Adding) -> None:
+def test_hits_are_ranked_and_limited(store: Store, add: Adding) -> None:
     filler = "and a great deal of other words that say nothing of it at all"
     one, two, _ = add(
         Message("user", f"tea {filler}"), Message("user", "tea tea"), Message("user", "coffee")
@@ -214,7 +214,7 @@ def test_tool_calls_are_searched_too(store: Store, add: Adding) -> None:
         assert [number for number, _ in store.keyword(query, HERE, 9)[0]] == [stored.id]
 
 
-def test_what_lies_in_other_partitions_does_not_move_the_scores(store: Store, add: Adding) -> None:
+def test_other_partitions_do_not_affect_scores(store: Store, add: Adding) -> None:
     add(Message("user", "tea and milk"), Message("user", "milk and honey and more"))
     before = store.keyword("milk tea", HERE, 9)
     add(*(Message("user", "milk " * 20) for _ in range(30)), partition="q")
@@ -247,7 +247,7 @@ QUESTIONS = [
 
 
 @pytest.mark.parametrize(("question", "words"), QUESTIONS)
-def test_a_question_is_searched_by_the_words_that_carry_meaning(question: str, words: str) -> None:
+def test_a_question_is_searched_by_its_content_words(question: str, words: str) -> None:
     assert fulltext.content_words(question) == words
 
 
@@ -265,7 +265,7 @@ def test_terms_are_always_quoted(text: str, more: str) -> None:
 
 
 @given(st.text(), st.text(), st.text(), st.text())
-def test_two_places_never_share_a_key(one: str, two: str, three: str, four: str) -> None:
+def test_two_scopes_never_share_a_key(one: str, two: str, three: str, four: str) -> None:
     same = (one, two) == (three, four)
     keys, others = fulltext.scope_keys(one, two), fulltext.scope_keys(three, four)
     assert (keys == others) is same
@@ -308,7 +308,7 @@ def test_a_word_is_found_however_its_letters_are_written(
 
 
 @given(st.text(alphabet="aouäöüßłø é京x", max_size=40))
-def test_other_spellings_stand_behind_the_text_and_are_not_counted(text: str) -> None:
+def test_other_spellings_are_indexed_after_the_text_and_not_counted(text: str) -> None:
     indexed = fulltext.indexed_text(text)
     assert set(fulltext.searched_text(text).split()) <= set(indexed.split())
     assert fulltext.count_terms(text) == fulltext.count_terms(fulltext.spaced_text(text))

@@ -1,4 +1,4 @@
-"""A store that keeps vectors between questions answers like one that has just been opened."""
+"""A store that caches vectors between questions answers like one that was just opened."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -34,7 +34,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def other(path: Path) -> Iterator[Store]:
-    """The store as another program has it open."""
+    """Open the same store as another program would."""
     with closing(open_store(str(path), create=True)) as store:
         store.activate_model(MODEL.model_id, MODEL.name)
         say(store, 600, Scope("p", "i"))
@@ -96,7 +96,7 @@ def exchange_one_for_another(store: Store) -> None:
 
 
 class Opposite(FakeEmbedder):
-    """Vectors of the same lengths and scales, that point the other way."""
+    """An embedder that gives the opposite vectors."""
 
     def encode_query(self, text: str) -> np.ndarray:
         return -super().encode_query(text)
@@ -121,7 +121,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("by", ["another program", "itself"])
-def test_a_change_is_seen_whoever_makes_it(warm: Store, other: Store, change, by: str) -> None:
+def test_changes_by_any_process_are_seen(warm: Store, other: Store, change, by: str) -> None:
     assert_answers_like_new(warm)
     change(warm if by == "itself" else other)
     assert_answers_like_new(warm)
@@ -140,7 +140,7 @@ def test_only_blocks_that_changed_are_read_again(
     monkeypatch.setattr(vector_scan, "_read_blocks", noted)
     ask = MODEL.encode_query(QUESTION)
     warm.candidates(Scope("p"), None, QUESTION, ask)
-    assert len(read) == 4  # of i three blocks, of j one
+    assert len(read) == 4  # three blocks of i, one of j
     read.clear()
     warm.candidates(Scope("p"), None, "and now?", ask)
     assert read == []
@@ -150,7 +150,7 @@ def test_only_blocks_that_changed_are_read_again(
     assert len(read) == 1
 
 
-def test_messages_without_vectors_are_laid_out_once(warm: Store, other: Store) -> None:
+def test_messages_without_vectors_are_prepared_once(warm: Store, other: Store) -> None:
     ask = MODEL.encode_query(QUESTION)
     say(other, 2, Scope("p", "k"))
     known = warm.candidates(Scope("p"), None, QUESTION, ask).known
@@ -161,7 +161,7 @@ def test_messages_without_vectors_are_laid_out_once(warm: Store, other: Store) -
 
 
 @pytest.mark.parametrize("most", [0, 700, 5_000, 6_000])
-def test_what_is_too_large_to_be_kept_is_read_each_time(
+def test_vectors_too_large_for_the_cache_are_read_each_time(
     warm: Store, other: Store, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     monkeypatch.setattr(vector_scan, "MOST_KEPT", most)
@@ -181,7 +181,7 @@ def test_words_are_looked_up_while_the_question_is_embedded(warm: Store, other: 
     assert looked_up == [QUESTION]
     assert warm._kept._words is not None
     assert places_of_words(warm, QUESTION) == expected
-    assert warm._kept._words is None  # what was looked up once is not taken again
+    assert warm._kept._words is None  # looked-up words are used once
 
 
 @pytest.mark.parametrize("by", ["another program", "itself"])
@@ -194,13 +194,13 @@ def test_words_that_were_looked_up_before_a_write_are_looked_up_again(
         assert places_of_words(warm, QUESTION) == places_of_words(fresh, QUESTION)
 
 
-def test_words_of_another_question_are_not_taken_for_those_of_this_one(warm: Store, other) -> None:
+def test_words_of_another_question_are_not_used(warm: Store, other) -> None:
     warm.beside("note", lambda: None)
     with closing(open_store(warm.location, create=False)) as fresh:
         assert places_of_words(warm, "599") == places_of_words(fresh, "599")
 
 
-def test_what_fails_beside_the_words_fails_as_it_would_alone(warm: Store, other: Store) -> None:
+def test_an_error_during_the_lookup_of_words_is_raised_unchanged(warm: Store, other: Store) -> None:
     def fail() -> None:
         raise ValueError("no model")
 

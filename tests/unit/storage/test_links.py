@@ -1,4 +1,4 @@
-"""Synapses: which messages are linked, and how strongly."""
+"""Links: which messages are linked, and how strongly."""
 
 from datetime import timedelta
 
@@ -48,12 +48,12 @@ def embed(store, ids, vectors, threshold=0.85):
 
 
 def links(store):
-    """{(source, target): (score, kind)} as they lie in the store."""
+    """Return {(source, target): (score, kind)} from the store."""
     rows = behind(store.location, "SELECT source_id, target_id, score, kind FROM synapses")
     return {row[:2]: row[2:] for row in rows}
 
 
-def test_links_are_the_same_whichever_messages_are_embedded_first(store, tmp_path):
+def test_links_do_not_depend_on_which_messages_are_embedded_first(store, tmp_path):
     other = open_store(str(tmp_path / "other.db"), create=True)
     vectors = [direction(7 * number % 61) for number in range(600)]
     forward, backward = tell(store, 600), tell(other, 600)
@@ -69,20 +69,20 @@ def test_links_are_the_same_whichever_messages_are_embedded_first(store, tmp_pat
         assert turned[ends] == (pytest.approx(score, abs=1e-6), kind)
 
 
-def test_a_message_is_tied_to_the_one_before_it(store):
+def test_a_message_is_linked_to_the_one_before_it(store):
     ids = tell(store, 3)
     embed(store, ids, [direction(0), direction(10), direction(20)], threshold=0.99)
     assert set(links(store)) == {(ids[1], ids[0]), (ids[2], ids[1])}
     assert {kind for _, kind in links(store).values()} == {"previous"}
 
 
-def test_a_message_is_tied_to_the_three_nearest_before_it_and_to_no_fourth(store):
+def test_a_message_is_linked_to_the_three_nearest_before_it(store):
     ids = tell(store, 6)
     embed(store, ids, [direction(each) for each in (30, 3, 2, 1, 180, 0)])
     assert {target for source, target in links(store) if source == ids[5]} == set(ids[1:4])
 
 
-def test_the_one_before_is_tied_beside_the_three_nearest(store):
+def test_the_previous_message_is_linked_in_addition_to_the_three_nearest(store):
     ids = tell(store, 6)
     embed(store, ids, [direction(each) for each in (4, 3, 2, 1, 30, 0)])
     own = {target: kind for (source, target), (_, kind) in links(store).items() if source == ids[5]}
@@ -91,7 +91,7 @@ def test_the_one_before_is_tied_beside_the_three_nearest(store):
 
 def test_a_link_needs_the_threshold_and_reaching_it_is_enough(store):
     ids = tell(store, 3)
-    # Right angles: a cosine of exactly 0, 0.5 on the scale of the threshold.
+    # Right angles have a cosine of 0, which is 0.5 on the scale of the threshold.
     vectors = [np.array(each, np.float32) for each in ([1, 0, 0], [0, 1, 0], [-1, 0, 0])]
     embed(store, ids, vectors, threshold=0.5)
     assert {pair: score for pair, (score, _) in links(store).items()} == {
@@ -106,7 +106,7 @@ def test_the_score_of_a_link_is_on_the_scale_of_the_threshold(store):
     assert links(store)[ids[1], ids[0]][0] == pytest.approx(likeness(40), abs=1e-6)
 
 
-def test_where_nothing_is_alike_the_chain_breaks(store):
+def test_without_similar_messages_the_chain_ends(store):
     ids = tell(store, 4)
     embed(store, ids, [direction(0), direction(1), direction(120), direction(121)])
     assert set(links(store)) == {(ids[1], ids[0]), (ids[3], ids[2])}
@@ -129,15 +129,15 @@ def test_where_nothing_is_alike_the_chain_breaks(store):
         ),
     ],
 )
-def test_only_messages_of_one_thread_are_tied(store, one, other, tied):
+def test_only_messages_of_one_thread_are_linked(store, one, other, tied):
     ids = tell(store, 1, **one) + tell(store, 1, minute=1, **other)
     embed(store, ids, [direction(0), direction(0)])
     assert bool(links(store)) is tied
 
 
-def test_nothing_beyond_the_256_before_is_looked_at(store):
+def test_only_the_256_previous_messages_are_compared(store):
     ids = tell(store, 258)
-    # The first is like the last two only; all between are unlike both.
+    # The first is similar to the last two only, and all others to neither.
     vectors = [direction(0)] + [direction(180)] * 255 + [direction(0), direction(0)]
     embed(store, ids, vectors)
     found = links(store)
@@ -145,7 +145,7 @@ def test_nothing_beyond_the_256_before_is_looked_at(store):
     assert (ids[257], ids[0]) not in found
 
 
-def test_a_message_is_tied_when_both_ends_have_vectors_and_not_before(store):
+def test_a_link_is_created_once_both_messages_have_vectors(store):
     ids = tell(store, 2)
     embed(store, ids[1:], [direction(0)])
     assert links(store) == {}
@@ -153,7 +153,7 @@ def test_a_message_is_tied_when_both_ends_have_vectors_and_not_before(store):
     assert set(links(store)) == {(ids[1], ids[0])}
 
 
-def test_a_link_to_the_message_before_gives_way_when_one_between_gets_its_vector(store):
+def test_a_link_to_the_previous_message_is_replaced_when_one_in_between_is_embedded(store):
     ids = tell(store, 3)
     embed(store, [ids[0], ids[2]], [direction(0), direction(0)])
     assert links(store)[ids[2], ids[0]][1] == "previous"
@@ -229,19 +229,19 @@ def test_messages_of_several_passages_count_as_one_of_the_256_before(store):
         pytest.param(9, [0, 1, 2, 3], id="§4 synapse_depth 9"),
     ],
 )
-def test_messages_are_reached_over_so_many_links(store, depth, reached):
+def test_messages_are_reached_within_so_many_links(store, depth, reached):
     ids = tell(store, 5)
     embed(store, ids, [direction(10 * each) for each in range(5)], threshold=likeness(15))
     assert store.linked([ids[4]], depth, P) == [ids[each] for each in reached]
 
 
-def test_links_are_followed_forward_as_well_as_back(store):
+def test_links_are_followed_in_both_directions(store):
     ids = tell(store, 3)
     embed(store, ids, [direction(10 * each) for each in range(3)], threshold=likeness(15))
     assert store.linked([ids[1]], 1, P) == [ids[0], ids[2]]
 
 
-def test_links_lead_nowhere_outside_the_scope(store):
+def test_links_are_not_followed_out_of_the_scope(store):
     ids = tell(store, 2)
     embed(store, ids, [direction(0), direction(0)])
     assert store.linked([ids[1]], 5, Scope("q")) == []

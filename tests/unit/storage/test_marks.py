@@ -1,4 +1,4 @@
-"""Tags and pins stay with their messages, wherever these go, and go with them."""
+"""Tags and pins move with their messages and are deleted with them."""
 
 import sqlite3
 from contextlib import closing
@@ -44,7 +44,7 @@ def rows(store: Store, table: str) -> int:
         return int(file.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
 
 
-def test_a_tag_is_kept_once_and_taken_off(store: Store, keys: list[Key]) -> None:
+def test_a_tag_is_stored_once_and_can_be_removed(store: Store, keys: list[Key]) -> None:
     tags = Tags(store)
     tags.add(keys[0], ["b", "a", "a"])
     tags.add(keys[0], ["a", "c d"])
@@ -76,7 +76,7 @@ def test_a_message_that_is_pinned_again_keeps_its_time(store: Store, keys: list[
 @pytest.mark.sqlite("a server plans by what it knows of its tables")
 @pytest.mark.parametrize("where", [Filter(pinned=True), Filter(tag="a")], ids=["pin", "tag"])
 @pytest.mark.parametrize("scope", [Scope("p"), Scope("p", "i")], ids=str)
-def test_marked_messages_are_found_without_a_walk_through_all_others(
+def test_marked_messages_are_found_without_a_full_scan(
     store: Store, keys: list[Key], scope: Scope, where: Filter
 ) -> None:
     Pins(store).add(keys[0], NOW)
@@ -90,14 +90,14 @@ def test_marked_messages_are_found_without_a_walk_through_all_others(
     assert any(step.startswith("SEARCH m USING INTEGER PRIMARY KEY") for step in plan)
 
 
-def test_what_is_not_there_is_not_marked(store: Store, keys: list[Key]) -> None:
+def test_missing_messages_are_not_marked(store: Store, keys: list[Key]) -> None:
     Tags(store).add(Key("p", keys[-1].id + 77), ["a"])
     Pins(store).add(Key("other", keys[-1].id + 77), NOW)
     assert rows(store, "tags") == rows(store, "pins") == 0
     assert store.problems() == []
 
 
-def test_tags_and_pins_go_with_their_message(store: Store, keys: list[Key]) -> None:
+def test_tags_and_pins_are_deleted_with_their_message(store: Store, keys: list[Key]) -> None:
     for key in keys[:2]:
         Tags(store).add(key, ["a"])
         Pins(store).add(key, NOW)
@@ -106,7 +106,7 @@ def test_tags_and_pins_go_with_their_message(store: Store, keys: list[Key]) -> N
     assert rows(store, "tags") == rows(store, "pins") == 1
 
 
-def test_tags_and_pins_come_along_when_a_partition_moves(store: Store, keys: list[Key]) -> None:
+def test_tags_and_pins_move_with_their_partition(store: Store, keys: list[Key]) -> None:
     Tags(store).add(keys[0], ["a"])
     Pins(store).add(keys[1], NOW)
     store.move_partition("p", "new")
@@ -114,7 +114,7 @@ def test_tags_and_pins_come_along_when_a_partition_moves(store: Store, keys: lis
     assert rows(store, "tags") == rows(store, "pins") == 1
 
 
-def test_what_both_partitions_have_keeps_the_tags_of_both(
+def test_merging_equal_messages_keeps_the_tags_of_both(
     store: Store, add: Adding, keys: list[Key]
 ) -> None:
     [twin] = add(Message("user", "one", source="s", source_id="one"), partition="q")
@@ -126,7 +126,7 @@ def test_what_both_partitions_have_keeps_the_tags_of_both(
     assert marks(store) == {"q one": (("a", "b"), NOW)}
 
 
-def test_a_message_brings_its_marks_along_once(store: Store, add: Adding) -> None:
+def test_an_imported_message_brings_its_marks_only_once(store: Store, add: Adding) -> None:
     message = Message("user", "x", source_id="x", tags=("b", "a", "b"), pinned_at=NOW)
     [stored] = add(message)
     assert stored
@@ -136,7 +136,7 @@ def test_a_message_brings_its_marks_along_once(store: Store, add: Adding) -> Non
     assert marks(store) == {"p x": (("b",), NOW)}
 
 
-def test_marks_of_no_message_are_found_and_removed(
+def test_marks_without_a_message_are_found_and_removed(
     store: Store, location: str, keys: list[Key]
 ) -> None:
     partition = "'p', " if "://" in location else ""
@@ -149,13 +149,13 @@ def test_marks_of_no_message_are_found_and_removed(
         else:
             with closing(sqlite3.connect(location, isolation_level=None)) as file:
                 file.execute(statement)
-    assert [each.detail for each in store.problems()] == ["2 tags and pins are of no message"]
+    assert [each.detail for each in store.problems()] == ["2 tags and pins belong to no message"]
     store.repair(0.5)
     assert store.problems() == []
     assert len(keys) == store.holdings()["messages"]
 
 
-def test_new_tables_of_a_guarded_store_are_guarded(postgres: PostgresServer) -> None:
+def test_new_tables_of_a_store_with_row_security_have_it_too(postgres: PostgresServer) -> None:
     url = postgres.store_database()
     try:
         with closing(open_store(url)) as store:
@@ -169,7 +169,7 @@ def test_new_tables_of_a_guarded_store_are_guarded(postgres: PostgresServer) -> 
         behind(url, "CREATE ROLE niobe LOGIN")
         behind(url, "GRANT reservoir_member TO niobe")
         behind(url, "INSERT INTO members VALUES ('niobe', 'm')")
-        with closing(open_store(url)) as store:  # it is brought up to date
+        with closing(open_store(url)) as store:  # migrate it
             for key in store.find(EVERYWHERE):
                 Tags(store).add(key, ["b"])
         with closing(open_store(postgres.url(url.rsplit("/", 1)[1], "niobe"))) as member:

@@ -1,4 +1,4 @@
-"""Another model's vectors are made beside the old ones, then used at once."""
+"""Switching models: new vectors are built next to the old ones, then replace them at once."""
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -23,7 +23,7 @@ Adding = Callable[..., list[StoredMessage | None]]
 
 
 class Watched:
-    """An embedder that does something before each group, and counts what it embeds."""
+    """An embedder that calls a function before each batch, and counts embedded texts."""
 
     def __init__(self, inner: Embedder, then: Callable[[int], None] = lambda _: None) -> None:
         self.name, self.model_id = inner.name, inner.model_id
@@ -50,12 +50,12 @@ def new(fake_embedder: Any) -> Embedder:
 
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexing, "GROUP", 10)
+    monkeypatch.setattr(indexing, "BATCH", 10)
 
 
 @pytest.fixture
 def filled(store: Store, add: Adding, old: Embedder) -> Store:
-    """25 messages with vectors of the old model, and one that is pending."""
+    """Store 25 messages with vectors of the old model, and a pending one."""
     add(*(Message("user", f"message {number}") for number in range(25)))
     embed(store, old, synapse_threshold=0)
     add(Message("user", "pending"))
@@ -67,15 +67,15 @@ def rebuild(store: Store, embedder: Any) -> int:
 
 
 def compared(store: Store, embedder: Embedder) -> int:
-    """How many messages are compared with a question."""
+    """Return how many messages are compared with a question."""
     found = store.candidates(HERE, None, "message", embedder.encode_query("message"))
     return int((~np.isnan(found.cosine)).sum())
 
 
 def models(store: Store) -> set[tuple[str, int]]:
-    """The models of which there are vectors, and how many."""
+    """Return the models with the number of their vectors."""
     found = set(behind(store.location, "SELECT model_id, COUNT(*) FROM embeddings GROUP BY 1"))
-    if "://" not in store.location:  # a server has no chunks
+    if "://" not in store.location:  # a server has no vector blocks
         chunks = behind(store.location, "SELECT DISTINCT model_id FROM vector_chunks")
         assert {row[0] for row in chunks} == {row[0] for row in found}
     return found
@@ -109,9 +109,7 @@ def test_readers_go_on_with_the_old_vectors_until_the_new_ones_are_complete(
     assert filled.count_unembedded(EVERYWHERE) == 0
 
 
-def test_what_was_broken_off_goes_on_where_it_was(
-    filled: Store, old: Embedder, new: Embedder
-) -> None:
+def test_an_interrupted_switch_is_resumed(filled: Store, old: Embedder, new: Embedder) -> None:
     def stop(group: int) -> None:
         if group == 2:
             raise KeyboardInterrupt
@@ -128,7 +126,7 @@ def test_what_was_broken_off_goes_on_where_it_was(
 
 
 @pytest.mark.parametrize("embedded", [False, True], ids=["pending", "embedded by the old model"])
-def test_messages_that_come_in_meanwhile_get_vectors_of_the_new_model(
+def test_messages_stored_meanwhile_get_vectors_of_the_new_model(
     filled: Store, add: Adding, old: Embedder, new: Embedder, embedded: bool
 ) -> None:
     def say(group: int) -> None:
@@ -141,25 +139,25 @@ def test_messages_that_come_in_meanwhile_get_vectors_of_the_new_model(
     check(filled, new, 29)
 
 
-def test_what_the_new_model_lacks_at_the_switch_is_pending(
+def test_messages_without_new_vectors_at_the_switch_are_pending(
     filled: Store, add: Adding, new: Embedder
 ) -> None:
     kept_as = filled.begin_model(new.model_id, new.name)
     filled.switch_model(kept_as)
     assert filled.count_unembedded(EVERYWHERE) == 26
     assert embed(filled, new, synapse_threshold=0) == 26
-    indexing.clear_away(filled)
+    indexing.clear_former_model(filled)
     check(filled, new, 26)
 
 
-def test_the_vectors_of_one_model_can_be_made_anew(filled: Store, old: Embedder) -> None:
+def test_the_vectors_of_a_model_can_be_rebuilt(filled: Store, old: Embedder) -> None:
     nothing = "'[0,0,0,0,0,0,0,0]'" if "://" in filled.location else "zeroblob(32)"
     behind(filled.location, f"UPDATE embeddings SET vector = {nothing}")
     assert rebuild(filled, Watched(old)) == 26
     check(filled, old, 26)
 
 
-def test_making_one_model_anew_can_be_broken_off_too(filled: Store, old: Embedder) -> None:
+def test_an_interrupted_rebuild_is_resumed(filled: Store, old: Embedder) -> None:
     def stop(group: int) -> None:
         if group == 1:
             raise KeyboardInterrupt
@@ -172,51 +170,51 @@ def test_making_one_model_anew_can_be_broken_off_too(filled: Store, old: Embedde
     check(filled, old, 26)
 
 
-def test_building_yet_another_model_gives_up_what_was_begun(
+def test_starting_another_switch_discards_the_first(
     filled: Store, old: Embedder, new: Embedder
 ) -> None:
     third = type(old)("third", "third-4", 4)  # type: ignore[call-arg]
     filled.begin_model(new.model_id, new.name)
     first = filled.unembedded(1, model=new.model_id)
-    filled.add_passages(new.model_id, indexing.embedded(first, new), 0)
+    filled.add_passages(new.model_id, indexing.embed_messages(first, new), 0)
     assert models(filled) == {("fake-8", 25), ("new-12", 1)}
     rebuild(filled, third)
     check(filled, third, 26)
 
 
-def test_giving_up_leaves_the_old_model_as_it_was(
+def test_giving_up_a_switch_keeps_the_old_model(
     filled: Store, old: Embedder, new: Embedder
 ) -> None:
     filled.begin_model(new.model_id, new.name)
     first = filled.unembedded(1, model=new.model_id)
-    filled.add_passages(new.model_id, indexing.embedded(first, new), 0)
+    filled.add_passages(new.model_id, indexing.embed_messages(first, new), 0)
     filled.give_up_model()
     embed(filled, old, synapse_threshold=0)
     check(filled, old, 26)
 
 
-def test_going_back_before_all_was_cleared_away_is_possible(
+def test_switching_back_before_cleanup_is_possible(
     filled: Store, old: Embedder, new: Embedder
 ) -> None:
     kept_as = filled.begin_model(new.model_id, new.name)
-    filled.switch_model(kept_as)  # and killed here
+    filled.switch_model(kept_as)  # killed here
     rebuild(filled, old)
     check(filled, old, 26)
 
 
-def test_whoever_still_has_the_old_model_can_store_nothing_by_it(
+def test_a_process_with_the_old_model_cannot_store_its_vectors(
     filled: Store, add: Adding, old: Embedder, new: Embedder
 ) -> None:
     [late] = add(Message("user", "late"))
     assert late
-    passages = indexing.embedded([late], old)
+    passages = indexing.embed_messages([late], old)
     rebuild(filled, new)
     with pytest.raises(ReservoirError, match="changed meanwhile"):
         filled.add_passages(old.model_id, passages, 0)
     check(filled, new, 27)
 
 
-def test_a_store_without_vectors_takes_the_model_at_once(
+def test_a_store_without_vectors_switches_immediately(
     store: Store, add: Adding, new: Embedder
 ) -> None:
     add(Message("user", "hello"))
@@ -224,7 +222,7 @@ def test_a_store_without_vectors_takes_the_model_at_once(
     check(store, new, 1)
 
 
-def test_forgetting_and_moving_reach_vectors_that_are_being_made(
+def test_forgetting_and_moving_affect_vectors_that_are_being_built(
     filled: Store, old: Embedder, new: Embedder
 ) -> None:
     ids = filled.find(EVERYWHERE)
@@ -241,7 +239,7 @@ def test_forgetting_and_moving_reach_vectors_that_are_being_made(
     assert filled.places() == [("q", "i", 23)]
 
 
-def test_a_message_without_text_keeps_nobody_waiting(
+def test_a_message_without_text_does_not_block_the_switch(
     filled: Store, add: Adding, new: Embedder
 ) -> None:
     add(Message("tool", "", tool_call_id="c"))

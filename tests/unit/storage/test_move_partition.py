@@ -1,4 +1,4 @@
-"""What is moved is found in its new place as if it had always been there."""
+"""Renamed and merged partitions are as if they had always had their new name."""
 
 import sqlite3
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def said(content: str, number: int, conversation: str | None = None) -> Message:
 
 @pytest.fixture
 def filled(store: Store, add: Adding, fake_embedder: Embedder) -> Store:
-    """Partition a with its own instance and another; half of it is embedded."""
+    """Store a partition with two instances; half of its messages are embedded."""
     for instance in ("a", "chatgpt"):
         add(
             *(said(f"quokkas {each}", each, "c" if each % 2 else None) for each in range(6)),
@@ -47,7 +47,7 @@ def filled(store: Store, add: Adding, fake_embedder: Embedder) -> Store:
 
 
 def derived(store: Store) -> list[list[Any]]:
-    """What ranking reads, and where the words are."""
+    """Return the tables derived for ranking, and the postings."""
     if "://" in store.location:
         on_server = (
             "SELECT partition, instance, id, thread, terms FROM messages ORDER BY 1, 2, 3",
@@ -74,14 +74,14 @@ def places(store: Store) -> set[tuple[str, str, int]]:
 
 
 def check(store: Store) -> None:
-    """What is derived is what would be made anew."""
+    """Check that derived tables equal rebuilt ones."""
     moved = derived(store)
     assert store.problems() == []
     store.repair(0)
     assert derived(store) == moved
 
 
-def test_a_renamed_partition_is_as_if_it_had_always_been_there(filled: Store) -> None:
+def test_a_renamed_partition_equals_one_created_with_that_name(filled: Store) -> None:
     assert filled.move_partition("a", "b") == (12, 0)
     assert places(filled) == {("b", "b", 6), ("b", "chatgpt", 6)}
     check(filled)
@@ -99,9 +99,7 @@ def test_vectors_and_links_stay_with_their_messages(filled: Store) -> None:
     assert filled.holdings() == before
 
 
-def test_merging_brings_two_together_and_keeps_equal_sources_once(
-    filled: Store, add: Adding
-) -> None:
+def test_merging_keeps_equal_sources_once(filled: Store, add: Adding) -> None:
     add(said("the same", 0), said("another", 59), partition="b", instance="b")
     add(said("the same", 1, "c"), partition="b", instance="chatgpt")
     filled.add_conversations(Scope("b", "chatgpt"), [Conversation("c", "of b")])
@@ -117,7 +115,9 @@ def test_merging_brings_two_together_and_keeps_equal_sources_once(
     assert "quokkas 0" not in contents
 
 
-def test_an_instance_named_like_the_new_partition_joins_its_own(store: Store, add: Adding) -> None:
+def test_an_instance_named_like_the_new_partition_is_merged_with_its_default_one(
+    store: Store, add: Adding
+) -> None:
     add(said("one", 1), said("two", 2), partition="a", instance="a")
     add(said("two again", 2), said("three", 3), partition="a", instance="b")
     moved, there = store.move_partition("a", "b")
@@ -126,14 +126,14 @@ def test_an_instance_named_like_the_new_partition_joins_its_own(store: Store, ad
     assert store.problems() == []
 
 
-def test_what_was_there_already_is_not_barred_from_imports(store: Store, add: Adding) -> None:
+def test_messages_of_the_target_can_still_be_imported(store: Store, add: Adding) -> None:
     add(said("one", 1), partition="a", instance="a")
     add(said("one", 1), partition="b", instance="b")
     store.move_partition("a", "b")
     assert store.forgotten([said("one", 1)]) == [False]
 
 
-def test_runs_go_along(filled: Store) -> None:
+def test_runs_move_with_their_partition(filled: Store) -> None:
     numbers = (
         "at context_window reserve reserve_used available input_tokens kept dropped truncations "
         "utilisation ms"

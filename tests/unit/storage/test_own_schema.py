@@ -1,4 +1,4 @@
-"""A store of a stranger: no trigger, view or generated column takes part when it is written to."""
+"""A store from elsewhere: triggers, views and generated columns never run when it is written."""
 
 import sqlite3
 from contextlib import closing
@@ -57,7 +57,7 @@ def run(path: Path, statements: str, *, older: bool = False) -> None:
 
 
 @pytest.mark.parametrize("statements", CODE.values(), ids=CODE)
-def test_a_store_with_code_in_it_is_read_and_not_written_to(path: Path, statements: str) -> None:
+def test_a_store_with_code_can_be_read_but_not_written(path: Path, statements: str) -> None:
     run(path, statements)
     before = path.read_bytes()
     with Reservoir.open(path) as reservoir:
@@ -78,7 +78,7 @@ def test_a_store_with_code_in_it_is_read_and_not_written_to(path: Path, statemen
 
 
 @pytest.mark.parametrize("name", ["a trigger", "a view", "a generated column"])
-def test_what_can_be_read_of_it_makes_a_store_that_is_written_to(
+def test_salvaging_a_store_with_code_gives_a_writable_store(
     path: Path, tmp_path: Path, name: str
 ) -> None:
     run(path, CODE[name])
@@ -88,7 +88,7 @@ def test_what_can_be_read_of_it_makes_a_store_that_is_written_to(
         assert [each.content for each in reservoir.view(EVERYWHERE, 0)] == ["stays"]
 
 
-def test_an_older_store_with_code_in_it_is_not_migrated(path: Path) -> None:
+def test_an_older_store_with_code_is_not_migrated(path: Path) -> None:
     run(path, "ALTER TABLE messages DROP COLUMN secrets")
     forgotten = "DELETE FROM _sqlite_migrations WHERE name = 'm005_secrets'"
     run(path, f"{forgotten}; {CODE['a trigger']}", older=True)
@@ -99,14 +99,14 @@ def test_an_older_store_with_code_in_it_is_not_migrated(path: Path) -> None:
         reservoir.forget([2])
 
 
-def test_code_that_comes_while_the_store_is_open_is_seen(path: Path) -> None:
+def test_code_that_is_added_while_the_store_is_open_is_noticed(path: Path) -> None:
     with Reservoir.open(path) as reservoir:
         run(path, CODE["a trigger"])
         with pytest.raises(StoreError, match="a trigger on messages"):
             reservoir.forget([2])
 
 
-def test_what_others_keep_in_the_file_is_no_harm(path: Path) -> None:
+def test_tables_of_others_in_the_file_are_allowed(path: Path) -> None:
     run(path, HARMLESS)
     with Reservoir.open(path) as reservoir:
         reservoir.forget([2])
@@ -121,7 +121,7 @@ def test_all_tables_of_ours_are_known(path: Path) -> None:
 
 
 @pytest.mark.sqlite("triggers of the connection are SQLite's")
-def test_a_delete_that_deletes_nothing_is_taken_back(
+def test_a_delete_that_deletes_nothing_is_rolled_back(
     store: Store, add: Adding, fake_embedder: FakeEmbedder
 ) -> None:
     add(*(Message("user", f"number {number}") for number in range(5)))

@@ -1,4 +1,4 @@
-"""The words of a question are read at a bounded cost."""
+"""Reading the postings of a question has a bounded cost."""
 
 import pytest
 from builders import NOW
@@ -11,7 +11,7 @@ HERE = Scope("p", "i")
 
 @pytest.fixture
 def notes(store, add):
-    """Forty messages: "tea" in all, "milk" in ten, "honey" in one, twice."""
+    """Store forty messages: "tea" is in all, "milk" in ten, "honey" twice in one."""
     add(*(Message("user", "tea", created_at=NOW) for _ in range(29)))
     add(*(Message("user", "tea and milk", created_at=NOW) for _ in range(10)))
     add(Message("user", "tea with honey honey", created_at=NOW))
@@ -20,12 +20,12 @@ def notes(store, add):
 
 
 def counts(store, question, scope=HERE):
-    """How often each stem of a question stands in each message that holds it."""
+    """Return how often each stem of a question occurs in the messages."""
     found = store.candidates(scope, "i", question, None)
     return [each.counts.tolist() for each in found.postings]
 
 
-def test_every_place_of_a_word_in_the_scope_counts(notes):
+def test_every_occurrence_of_a_word_in_the_scope_counts(notes):
     assert counts(notes, "honey, milk or tea?") == [[2], [1] * 10, [1] * 40]
     assert counts(notes, "sugar") == []
 
@@ -35,14 +35,14 @@ def test_in_a_large_scope_the_most_common_words_are_dropped(notes, monkeypatch):
     assert counts(notes, "honey, milk or tea?") == [[2]]
 
 
-def test_never_are_all_words_dropped(notes, monkeypatch):
+def test_never_all_words_are_dropped(notes, monkeypatch):
     monkeypatch.setattr(postings, "LARGE", 39)
     assert counts(notes, "tea with milk") == [[1] * 10]
 
 
 @pytest.fixture
 def few(monkeypatch):
-    """Words with more than five places are common, and nothing more is read."""
+    """Make words with more than five occurrences common, and limit reading."""
     monkeypatch.setattr(postings, "_FEW", 5)
     monkeypatch.setattr(postings, "_READ_AT_MOST", 0)
 
@@ -67,6 +67,6 @@ def test_beyond_the_limit_words_of_a_large_scope_are_left_out(notes, add, monkey
 def test_common_words_share_what_may_be_read(notes, monkeypatch):
     monkeypatch.setattr(postings, "_FEW", 5)
     monkeypatch.setattr(postings, "_READ_AT_MOST", 40)
-    # honey has 32 places and comes first; milk with its 40 is beyond the limit then
+    # honey has 32 occurrences and is read first, so milk with 40 exceeds the limit
     assert counts(notes, "honey and milk") == [[2], [1] * 10]
     assert counts(notes, "honey") == [[2]]

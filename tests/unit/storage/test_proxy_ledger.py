@@ -1,4 +1,4 @@
-"""What the proxy added is kept with the messages it quotes, and goes with them."""
+"""The proxy's ledger of added blocks; entries are deleted with the messages that they quote."""
 
 from datetime import timedelta
 
@@ -50,7 +50,7 @@ def test_an_entry_is_found_by_conversation_ordinal_and_question(
 
 
 @pytest.mark.parametrize("change", ["delete", "edit", "replace", "secrets"])
-def test_an_entry_goes_with_each_message_that_it_quotes(
+def test_an_entry_is_deleted_with_any_message_that_it_quotes(
     store: Store, ledger: Ledger, keys: list[Key], change: str
 ) -> None:
     put(ledger, *keys[:2])
@@ -68,12 +68,12 @@ def test_an_entry_goes_with_each_message_that_it_quotes(
     assert known(ledger) == []
     assert known(ledger, "d") == [ENTRY]
     assert (rows(store, "ledger"), rows(store, "ledger_messages")) == (1 + 1, 1)
-    # What was read before the change is not written after it.
+    # A block that was read before the change is not stored after it.
     assert not ledger.put("p", "e", ENTRY, [keys[0].id], version=version, now=NOW)
     assert known(ledger, "e") == []
 
 
-def test_an_entry_ends_after_thirty_days_and_when_secrets_are_hidden(
+def test_an_entry_expires_after_thirty_days_and_when_secrets_are_masked(
     store: Store, ledger: Ledger, keys: list[Key]
 ) -> None:
     shown = LedgerEntry(0, "other", "a secret", 3, masked=False)
@@ -89,7 +89,7 @@ def test_an_entry_ends_after_thirty_days_and_when_secrets_are_hidden(
     assert (rows(store, "ledger"), rows(store, "ledger_messages")) == (0, 0)
 
 
-def test_a_partition_that_moves_leaves_its_ledger_behind(
+def test_a_ledger_does_not_move_with_its_partition(
     store: Store, ledger: Ledger, keys: list[Key]
 ) -> None:
     put(ledger, *keys)

@@ -1,4 +1,4 @@
-"""Reading messages: filters, scopes, what belongs together, and vectors."""
+"""Reading messages: filters, scopes, related messages, and vectors."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -55,7 +55,7 @@ FILTERS = [
 
 
 @pytest.mark.parametrize(("where", "found"), FILTERS, ids=[str(row[0]) for row in FILTERS])
-def test_a_filter_keeps_what_it_names(
+def test_a_filter_keeps_matching_messages(
     store: Store, add: Adding, where: Filter, found: list[str]
 ) -> None:
     add(
@@ -66,7 +66,7 @@ def test_a_filter_keeps_what_it_names(
     assert contents(store.last(HERE, 0, where)) == found
 
 
-def test_messages_are_found_by_id_however_many_are_asked_for(store: Store, add: Adding) -> None:
+def test_any_number_of_messages_is_found_by_id(store: Store, add: Adding) -> None:
     ids = ids_of(add(*(Message("user", str(number)) for number in range(3))))
     asked = [ids[2], ids[0], ids[0], 77, *range(1_000, 40_000)]
     assert contents(store.by_id(asked, HERE)) == ["0", "2"]
@@ -113,7 +113,7 @@ def test_no_read_leaves_its_scope(store: Store, add: Adding, scope: Scope, seen:
     assert np.isfinite(found.cosine).sum() == ("p/i" in seen)
 
 
-def test_places_are_the_fullest_first(store: Store, add: Adding) -> None:
+def test_scopes_are_listed_by_size(store: Store, add: Adding) -> None:
     add(Message("user", "1"))
     add(Message("user", "2"), Message("user", "3"), partition="q", instance="j")
     assert store.places() == [("q", "j", 2), ("p", "i", 1)]
@@ -130,7 +130,7 @@ def test_the_newest_instance_is_the_one_with_the_newest_message(store: Store, ad
 # What belongs together
 
 
-def test_the_partners_of_a_message_are_its_trace(store: Store, add: Adding) -> None:
+def test_the_partners_of_a_message_are_those_of_its_trace(store: Store, add: Adding) -> None:
     stored = add(
         Message("user", "q1", trace_id="1"),
         Message("user", "q2", trace_id="2"),
@@ -177,7 +177,7 @@ def test_a_call_and_its_results_find_each_other(store: Store, add: Adding, asked
 
 @pytest.mark.parametrize("asked", ["a call", "a result 1", "b call", "b result 2"])
 @pytest.mark.parametrize("apart", [0, 10], ids=["at the same time", "one after the other"])
-def test_conversations_that_use_the_same_call_id_stay_apart(
+def test_the_same_call_id_in_two_conversations_is_not_mixed_up(
     store: Store, add: Adding, asked: str, apart: int
 ) -> None:
     stored = add(*_tool_use("a", 0), *_tool_use("b", apart))
@@ -190,9 +190,7 @@ def test_conversations_that_use_the_same_call_id_stay_apart(
     ]
 
 
-def test_a_call_id_used_again_in_one_conversation_means_the_nearest_call(
-    store: Store, add: Adding
-) -> None:
+def test_a_repeated_call_id_refers_to_the_nearest_call(store: Store, add: Adding) -> None:
     stored = []
     for minute in (0, 10):
         at = NOW + timedelta(minutes=minute)
@@ -227,7 +225,7 @@ def test_a_message_is_pending_until_it_has_its_vectors(store: Store, add: Adding
     assert store.count_unembedded(EVERYWHERE) == 0
 
 
-def test_the_active_model_is_the_last_one_made_active(store: Store) -> None:
+def test_the_active_model_is_the_last_one_activated(store: Store) -> None:
     assert store.active_model() is None
     store.activate_model("id-1", "one")
     store.activate_model("id-2", "two")
@@ -285,7 +283,7 @@ def test_candidates_without_a_vector_or_words_are_without_scores(store: Store, a
     assert not found.own.any()
 
 
-def test_titles_of_conversations_are_renewed_and_not_lost(store: Store) -> None:
+def test_titles_of_conversations_are_updated_and_not_lost(store: Store) -> None:
     store.add_conversations(HERE, [Conversation("c", "old title", "tool", project="p", branch="b")])
     store.add_conversations(HERE, [Conversation("c", "new title", None, "gpt-4")])
     store.add_conversations(HERE, [Conversation("c")])

@@ -1,4 +1,4 @@
-"""A store that is copied to another kind and back is the store it was."""
+"""A store that is copied to another database and back is unchanged."""
 
 import os
 import random
@@ -30,12 +30,12 @@ WORDS = (
 
 
 def quiet(*_: object) -> None:
-    """Tell nobody."""
+    """Ignore progress."""
 
 
 @pytest.fixture
 def filled(store: Store, fake_embedder) -> Store:
-    """Something of everything that a store can hold."""
+    """Fill a store with every kind of data."""
     pick = random.Random(3)
     for partition, instance in (("p", "p"), ("p", "chatgpt"), ("Zürich", "i")):
         said = [
@@ -77,7 +77,7 @@ def filled(store: Store, fake_embedder) -> Store:
 
 
 def same_answers(one: Store, two: Store, embedder) -> None:
-    """Two stores say the same to questions, with the same scores."""
+    """Check that two stores give the same answers and scores."""
     (found, cosines), (others, other_cosines) = (answers(each, embedder) for each in (one, two))
     assert found == others
     np.testing.assert_allclose(cosines, other_cosines, atol=1e-6)
@@ -98,7 +98,7 @@ def answers(store: Store, embedder) -> tuple[list[object], list[float]]:
     return found, cosines
 
 
-def test_there_and_back_again_nothing_has_changed(
+def test_copying_to_a_server_and_back_changes_nothing(
     filled: Store, new_location: Callable[[], str], tmp_path, fake_embedder
 ) -> None:
     before = replicate._digest(filled)
@@ -115,14 +115,14 @@ def test_there_and_back_again_nothing_has_changed(
             assert told["messages"] == 177
             [gone] = back.forgotten([Message("user", "", source="python", source_id="x")])
             assert not gone
-            # What comes in afterwards is behind what was there.
+            # Messages that are stored later come after the copied ones.
             [new] = back.add(Scope("p", "p"), [Message("user", "new")], counter=COUNTER, now=NOW)
             assert new
             assert new.id > max(filled.find(EVERYWHERE).ids)
 
 
 @pytest.mark.sqlite("it begins and ends with a file")
-def test_a_file_that_was_on_a_server_is_the_same_file(
+def test_a_file_copied_from_a_server_equals_the_original(
     filled: Store, postgres: PostgresServer, tmp_path
 ) -> None:
     url = postgres.borrow()
@@ -135,7 +135,7 @@ def test_a_file_that_was_on_a_server_is_the_same_file(
 
 
 @pytest.mark.parametrize("fails", ["load", "load_metadata"])
-def test_what_was_broken_off_goes_on_where_it_was(
+def test_an_interrupted_copy_is_resumed(
     filled: Store, new_location: Callable[[], str], monkeypatch, fails: str
 ) -> None:
     monkeypatch.setattr(replicate, "_AT_ONCE", 50)
@@ -167,7 +167,7 @@ def test_what_was_broken_off_goes_on_where_it_was(
         assert new.get_property(replicate.UNFINISHED_COPY) is None
 
 
-def test_a_source_that_was_changed_in_between_is_noticed(
+def test_a_source_that_changed_in_between_is_noticed(
     filled: Store, new_location: Callable[[], str], monkeypatch
 ) -> None:
     monkeypatch.setattr(replicate, "_AT_ONCE", 50)
@@ -186,7 +186,7 @@ def test_a_source_that_was_changed_in_between_is_noticed(
         assert str(caught.value.hint).startswith(way)
 
 
-def test_a_target_that_holds_something_is_refused_and_left_alone(
+def test_a_target_that_is_not_empty_is_refused_and_not_changed(
     filled: Store, new_location: Callable[[], str]
 ) -> None:
     with closing(open_store(new_location())) as new:
@@ -207,7 +207,7 @@ def test_an_unfinished_copy_of_another_store_is_refused(
             replicate.copy(x, new, quiet)
 
 
-def test_what_is_told_of_an_index_stays_where_the_index_is(
+def test_the_description_of_an_index_is_not_copied(
     filled: Store, new_location: Callable[[], str]
 ) -> None:
     filled.set_property("index:p", "{}")
@@ -216,7 +216,7 @@ def test_what_is_told_of_an_index_stays_where_the_index_is(
         assert new.get_property("index:p") is None
 
 
-def test_a_copy_that_was_broken_off_is_read_and_not_written_to(
+def test_an_unfinished_copy_can_be_read_but_not_written(
     filled: Store, new_location: Callable[[], str]
 ) -> None:
     def stop(*_: object) -> None:
@@ -241,7 +241,7 @@ def test_a_copy_that_was_broken_off_is_read_and_not_written_to(
 
 
 @pytest.mark.sqlite("only a file is found from a folder")
-def test_a_copy_goes_on_from_another_folder(filled: Store, tmp_path, monkeypatch) -> None:
+def test_a_copy_is_resumed_after_moving_the_source(filled: Store, tmp_path, monkeypatch) -> None:
     def stop(*_: object) -> None:
         raise OSError("in between")
 

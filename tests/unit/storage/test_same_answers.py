@@ -1,4 +1,4 @@
-"""A store in a file and one on a server give the same answers, whatever was done to them."""
+"""A store in a file and one on a server give the same answers after any operations."""
 
 import json
 import tempfile
@@ -45,7 +45,7 @@ said = st.builds(
 
 
 class SameAnswers(RuleBasedStateMachine):
-    """Does everything to two stores, and asks both."""
+    """Apply random operations to two stores, and compare their answers."""
 
     new_database: Callable[[], str]
     embedder: Embedder
@@ -68,7 +68,7 @@ class SameAnswers(RuleBasedStateMachine):
 
     def made(self, role: str, text: str, talk: str | None, calls: bool) -> Message:
         self.count += 1
-        # Now and then an old message comes late.
+        # Sometimes an old message is stored late.
         late = 1_000 if self.count % 7 == 0 else 0
         return Message(
             role,
@@ -209,7 +209,7 @@ class SameAnswers(RuleBasedStateMachine):
 
 
 def told(message: StoredMessage) -> str:
-    """All of a message but its id."""
+    """Return all fields of a message except its id."""
     row = message.to_row()
     del row["id"]
     return json.dumps(row, sort_keys=True)
@@ -228,7 +228,9 @@ def server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
     own.remove()
 
 
-def test_both_kinds_of_store_say_the_same(server: PostgresServer, fake_embedder: Embedder) -> None:
+def test_both_kinds_of_store_give_the_same_answers(
+    server: PostgresServer, fake_embedder: Embedder
+) -> None:
     borrowed: list[str] = []
 
     def borrow() -> str:

@@ -42,9 +42,7 @@ def test_the_schema_version_is_the_number_of_migrations(store: Store) -> None:
 
 
 @pytest.mark.parametrize("before", range(1, SCHEMA_VERSION))
-def test_an_older_store_is_brought_up_to_date_with_its_messages(
-    tmp_path: Path, before: int
-) -> None:
+def test_an_older_store_is_migrated_with_its_messages(tmp_path: Path, before: int) -> None:
     path = tmp_path / "old.db"
     with closing(sqlite3.connect(path)) as connection:
         database = Database(connection)
@@ -72,7 +70,7 @@ def test_an_older_store_is_brought_up_to_date_with_its_messages(
 
 
 @pytest.mark.sqlite("it is in the header of a file")
-def test_a_store_of_a_newer_schema_is_refused_and_left_alone(store: Store) -> None:
+def test_a_store_of_a_newer_schema_is_refused_and_not_changed(store: Store) -> None:
     store.close()
     with closing(sqlite3.connect(store.location, isolation_level=None)) as file:
         file.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 7}")
@@ -97,7 +95,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("script", FOREIGN.values(), ids=FOREIGN)
-def test_another_programs_file_is_refused_and_left_as_it_is(tmp_path: Path, script: str) -> None:
+def test_a_file_of_another_program_is_refused_and_not_changed(tmp_path: Path, script: str) -> None:
     path = tmp_path / "places.sqlite"
     with closing(sqlite3.connect(path)) as file:
         file.executescript(script)
@@ -112,7 +110,7 @@ def test_another_programs_file_is_refused_and_left_as_it_is(tmp_path: Path, scri
 @pytest.mark.parametrize(
     "data", [b"hello, this is a text file\n" * 50, b"short", b"PK\x03\x04" + bytes(2_000)]
 )
-def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(
+def test_a_file_that_is_not_a_database_is_refused_and_not_changed(
     tmp_path: Path, data: bytes
 ) -> None:
     path = tmp_path / "notes.txt"
@@ -124,7 +122,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(
 
 
 @pytest.mark.sqlite("it damages a file")
-def test_a_corrupt_store_is_an_error_without_a_word_of_it(store: Store, add: Adding) -> None:
+def test_the_error_of_a_corrupt_store_quotes_no_text(store: Store, add: Adding) -> None:
     add(*(Message("user", f"secret {number} " * 50) for number in range(200)))
     store.close()
     path = Path(store.location)
@@ -162,7 +160,7 @@ store.close()
 """
 
 
-def test_files_and_folders_are_private_whatever_the_umask(tmp_path: Path) -> None:
+def test_files_and_folders_are_private_under_any_umask(tmp_path: Path) -> None:
     top = tmp_path / "a"
     lines = run(MODES, str(top / "b" / "store.db"), str(top)).splitlines()
     assert sorted(lines) == sorted(
@@ -170,7 +168,7 @@ def test_files_and_folders_are_private_whatever_the_umask(tmp_path: Path) -> Non
     )
 
 
-def test_a_file_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+def test_an_existing_file_keeps_its_mode(tmp_path: Path) -> None:
     path = tmp_path / "shared.db"
     path.touch()
     path.chmod(0o660)
@@ -191,24 +189,24 @@ print(*sorted({"sqlite_utils", "numpy"} & sys.modules.keys()))
 
 
 @pytest.mark.sqlite("it is about a file")
-def test_a_file_that_is_up_to_date_is_read_without_sqlite_utils_and_numpy(store: Store) -> None:
+def test_a_current_store_is_read_without_importing_sqlite_utils_or_numpy(store: Store) -> None:
     store.close()
     assert run(LOADED, store.location).split() == []
 
 
-def test_a_new_file_is_made_with_sqlite_utils(tmp_path: Path) -> None:
+def test_a_new_store_is_created_with_sqlite_utils(tmp_path: Path) -> None:
     assert "sqlite_utils" in run(LOADED, str(tmp_path / "new.db")).split()
 
 
 @pytest.mark.sqlite("it is about PRAGMAs")
-def test_a_store_is_in_wal_mode_and_deletes_for_good(store: Store) -> None:
+def test_a_store_is_in_wal_mode_with_secure_delete(store: Store) -> None:
     connection = store._connection  # type: ignore[attr-defined]
     settings = ("journal_mode", "foreign_keys", "secure_delete", "synchronous")
     found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in settings]
     assert found == ["wal", 1, 1, 2]
 
 
-def test_a_migration_that_fails_leaves_the_file_as_it_was(
+def test_a_failed_migration_leaves_the_file_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "new.db"
@@ -252,7 +250,7 @@ def test_a_damaged_store_of_an_older_schema_keeps_its_conversations(tmp_path: Pa
 
 
 @pytest.mark.sqlite("a file's index is brought up to date when it is opened")
-def test_an_older_index_gets_other_spellings_and_forgets_whole_words(
+def test_migrating_an_older_index_adds_other_spellings_and_drops_whole_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "old.db"

@@ -1,4 +1,4 @@
-"""A file as a store: transactions, locks, and files that cannot be opened."""
+"""A store in a SQLite file: transactions, locks, and errors when opening."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ from reservoir_cli.storage.factory import open_store
 
 
 def run(script: str, *arguments: str, unprivileged: bool = False) -> subprocess.CompletedProcess:
-    """Run Python in a process of its own; unprivileged, file modes hold even for root."""
+    """Run Python in a new process; if unprivileged, file modes hold for root, too."""
     command = [sys.executable, "-c", script, *arguments]
     if unprivileged and os.geteuid() == 0:
         if not shutil.which("setpriv"):
@@ -32,7 +32,7 @@ def run(script: str, *arguments: str, unprivileged: bool = False) -> subprocess.
 # Transactions
 
 
-def test_a_write_that_fails_leaves_nothing(store: Store, add: Adding) -> None:
+def test_a_failed_write_leaves_nothing(store: Store, add: Adding) -> None:
     def failing() -> None:
         with store.write():
             add(Message("user", "half"))
@@ -47,7 +47,7 @@ def test_a_write_that_fails_leaves_nothing(store: Store, add: Adding) -> None:
     assert contents(add(Message("user", "whole"))) == ["whole"]
 
 
-def test_a_snapshot_is_of_one_moment(store: Store, add: Adding) -> None:
+def test_a_snapshot_is_consistent(store: Store, add: Adding) -> None:
     add(Message("user", "before"))
     with closing(open_store(store.location)) as reader, reader.snapshot():
         assert contents(reader.last(HERE, 0)) == ["before"]
@@ -105,16 +105,14 @@ def test_two_processes_with_two_hundred_inserts_each_lose_nothing(tmp_path: Path
     assert len(stored) == 400
 
 
-def test_twelve_processes_may_open_one_new_file_at_once(tmp_path: Path) -> None:
+def test_twelve_processes_can_create_one_store_at_once(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "new.db"
     assert _together(12, path, 1) == []
     with closing(open_store(str(path))) as store:
         assert len(store.last(HERE, 0)) == 12
 
 
-def test_a_locked_store_is_an_error_of_its_own_and_works_afterwards(
-    store: Store, add: Adding
-) -> None:
+def test_a_locked_store_has_its_own_error_and_works_afterwards(store: Store, add: Adding) -> None:
     add(Message("user", "before"))
     with closing(open_store(store.location, patience=0.01)) as hasty:
         with store.write():
@@ -158,7 +156,7 @@ except ReservoirError as error:
 """
 
 
-def test_a_place_of_no_known_kind_is_refused() -> None:
+def test_an_unknown_kind_of_store_is_refused() -> None:
     with pytest.raises(UsageError, match="mysql://"):
         open_store("mysql://localhost/reservoir")
 
@@ -170,7 +168,7 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
 
 def test_a_path_below_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(StoreError, match="cannot make the store"):
+    with pytest.raises(StoreError, match="cannot create the store"):
         open_store(str(tmp_path / "file" / "new.db"))
 
 
@@ -191,7 +189,7 @@ def test_a_tilde_is_the_users_home(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert (tmp_path / "own.db").is_file()
 
 
-def test_reading_a_store_that_is_not_there_makes_nothing(tmp_path: Path) -> None:
+def test_reading_a_missing_store_creates_nothing(tmp_path: Path) -> None:
     with closing(open_store(str(tmp_path / "sub" / "new.db"), create=False)) as store:
         assert store.last(EVERYWHERE, 0) == []
         assert store.places() == []
@@ -208,9 +206,7 @@ READ_ONLY = [
 
 
 @pytest.mark.parametrize(("file_mode", "folder_mode"), READ_ONLY)
-def test_a_store_that_cannot_be_written_can_be_read(
-    tmp_path: Path, file_mode: int, folder_mode: int
-) -> None:
+def test_a_read_only_store_can_be_read(tmp_path: Path, file_mode: int, folder_mode: int) -> None:
     path = _closed_store(tmp_path / "folder" / "store.db")
     path.chmod(file_mode)
     path.parent.chmod(folder_mode)
@@ -221,7 +217,7 @@ def test_a_store_that_cannot_be_written_can_be_read(
     assert "1" in done.stdout.splitlines()[1]
 
 
-def test_writing_to_a_store_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+def test_writing_to_a_read_only_store_is_an_error(tmp_path: Path) -> None:
     path = _closed_store(tmp_path / "folder" / "store.db")
     path.chmod(0o400)
     path.parent.chmod(0o500)
@@ -234,7 +230,7 @@ def test_writing_to_a_store_that_cannot_be_written_says_so(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("mode", [0o000, 0o500], ids=["closed", "read-only"])
 @pytest.mark.parametrize("create", ["create", "read"])
-def test_a_folder_that_lets_nobody_in_is_no_traceback(
+def test_an_inaccessible_folder_is_an_error_without_a_traceback(
     tmp_path: Path, mode: int, create: str
 ) -> None:
     folder = tmp_path / "folder"
@@ -247,7 +243,7 @@ def test_a_folder_that_lets_nobody_in_is_no_traceback(
         assert done.stderr.startswith("3 cannot ")
 
 
-def test_a_file_that_lets_nobody_in_is_no_traceback(tmp_path: Path) -> None:
+def test_an_inaccessible_file_is_an_error_without_a_traceback(tmp_path: Path) -> None:
     path = _closed_store(tmp_path / "store.db")
     path.chmod(0o000)
     done = run(OPEN, str(path), unprivileged=True)
@@ -255,7 +251,7 @@ def test_a_file_that_lets_nobody_in_is_no_traceback(tmp_path: Path) -> None:
 
 
 def _closed_store(path: Path) -> Path:
-    """A store with one message, in WAL mode, that nobody has open."""
+    """Create a closed store in WAL mode with one message."""
     with closing(open_store(str(path))) as store:
         store.add(HERE, [Message("user", "kept")], counter=COUNTER, now=NOW)
     with closing(sqlite3.connect(path)) as file:

@@ -1,4 +1,4 @@
-"""No store takes a name that could command a terminal."""
+"""Stores refuse or clean names with control characters."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from reservoir_cli.messages import Conversation, Message, Scope
 
 
 @pytest.mark.parametrize("bad", ["a\x1b[31mb", "a\nb", "a\u202eb"])
-def test_places_are_refused_and_ids_are_cleaned(store, add, bad):
+def test_scopes_are_refused_and_ids_are_cleaned(store, add, bad):
     for place in ({"partition": bad}, {"instance": bad}):
         with pytest.raises(UsageError, match="control characters"):
             add(Message("user", "x"), **place)

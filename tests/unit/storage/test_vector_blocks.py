@@ -1,4 +1,4 @@
-"""Chunks hold all that ranking needs, and can be made again."""
+"""Vector blocks hold everything that ranking needs, and can be rebuilt."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -43,14 +43,14 @@ def embed(store: Store, ids: Sequence[int], given: np.ndarray) -> None:
 
 
 def sizes(store: Store) -> list[int]:
-    if "://" in store.location:  # a server has no chunks
+    if "://" in store.location:  # a server has no vector blocks
         return []
     rows = store._connection.execute("SELECT n FROM vector_chunks ORDER BY id")
     return [row[0] for row in rows]
 
 
 def seen(store: Store, question: np.ndarray | None = None, scope: Scope = HERE) -> dict:
-    """Everything a candidate carries, by id."""
+    """Return all fields of candidates by id."""
     found = store.candidates(scope, "i", "note", question)
     names = ("created_at", "tokens", "terms", "asks", "own", "thread", "loose", "cosine")
     columns = [getattr(found, name).tolist() for name in names]
@@ -64,14 +64,14 @@ def seen(store: Store, question: np.ndarray | None = None, scope: Scope = HERE) 
         elements=st.floats(-1, 1, width=32),
     )
 )
-def test_a_code_is_half_a_step_from_its_vector_at_most(given: np.ndarray) -> None:
-    scales, codes = vector_blocks.quantized(given)
+def test_a_quantised_vector_is_off_by_at_most_half_a_step(given: np.ndarray) -> None:
+    scales, codes = vector_blocks.quantize(given)
     error = np.abs(given - scales[:, None] * codes)
     assert (error <= 0.5001 * scales[:, None] + 1e-9).all()
 
 
 @pytest.mark.sqlite("a server has no chunks")
-def test_messages_that_come_one_by_one_fill_chunks(store, add):
+def test_messages_stored_one_by_one_fill_blocks(store, add):
     ids = told(add, 300)
     for number, vector in zip(ids, directions(300), strict=True):
         embed(store, [number], vector[None])
@@ -80,7 +80,7 @@ def test_messages_that_come_one_by_one_fill_chunks(store, add):
 
 
 @pytest.mark.sqlite("a server has no chunks")
-def test_a_batch_fills_up_the_last_chunk_and_begins_new_ones(store, add):
+def test_a_batch_fills_the_last_block_and_starts_new_ones(store, add):
     ids = told(add, 600)
     embed(store, ids[:10], directions(10))
     embed(store, ids[10:], directions(590))
@@ -88,7 +88,7 @@ def test_a_batch_fills_up_the_last_chunk_and_begins_new_ones(store, add):
 
 
 @pytest.mark.sqlite("a server has no chunks")
-def test_each_place_has_chunks_of_its_own(store, add):
+def test_each_instance_has_its_own_blocks(store, add):
     for instance in ("i", "j"):
         embed(store, told(add, 3, instance=instance), directions(3))
     assert sizes(store) == [3, 3]
@@ -96,7 +96,7 @@ def test_each_place_has_chunks_of_its_own(store, add):
     assert len(seen(store, scope=Scope("p"))) == 6
 
 
-def test_what_is_embedded_is_as_it_was_when_it_was_pending(store, add):
+def test_embedding_does_not_change_the_other_fields(store, add):
     conversation = Message("assistant", "in a conversation", created_at=NOW, conversation_id="c")
     ids = [*told(add, 5), *(each.id for each in add(conversation))]
     before = seen(store)
@@ -107,7 +107,7 @@ def test_what_is_embedded_is_as_it_was_when_it_was_pending(store, add):
 
 
 @pytest.mark.sqlite("looks at the rows of that library")
-def test_what_is_pending_is_not_read_row_by_row(store, add):
+def test_pending_messages_are_not_read_row_by_row(store, add):
     talks = [Message("user", "a note", conversation_id=f'"{number}", 7') for number in range(200)]
     ids = [*told(add, 200), *(each.id for each in add(*talks))]
     fetched = []
@@ -116,7 +116,7 @@ def test_what_is_pending_is_not_read_row_by_row(store, add):
     assert len(fetched) < 20
 
 
-def test_the_cosine_of_a_message_is_its_best_passages(store, add):
+def test_the_cosine_of_a_message_is_that_of_its_best_passage(store, add):
     [number] = told(add, 1)
     store.activate_model("m", "model")
     passages = [Passage(number, at, at, at + 1, each) for at, each in enumerate(directions(400))]
@@ -150,7 +150,7 @@ def test_a_message_without_text_is_a_candidate_without_a_vector(store, add):
     assert rows[full][-1] == pytest.approx(1)
 
 
-def test_two_processes_that_embed_the_same_message_count_it_once(store, add):
+def test_a_message_embedded_by_two_processes_is_stored_once(store, add):
     ids = told(add, 4)
     embed(store, ids, directions(4))
     embed(store, ids, directions(4, seed=9))
@@ -159,7 +159,7 @@ def test_two_processes_that_embed_the_same_message_count_it_once(store, add):
 
 
 @pytest.mark.sqlite("a server has no chunks")
-def test_what_is_removed_is_in_no_chunk_and_the_others_stay(store, add):
+def test_removed_messages_are_in_no_block_and_the_others_stay(store, add):
     ids = told(add, 300)
     embed(store, ids, directions(300))
     with store.write():
@@ -172,7 +172,7 @@ def test_what_is_removed_is_in_no_chunk_and_the_others_stay(store, add):
 
 
 @pytest.mark.sqlite("a server has no chunks")
-def test_chunks_made_again_say_the_same(store, add):
+def test_rebuilt_blocks_give_the_same_results(store, add):
     ids = told(add, 300)
     [empty] = add(Message("user", "", created_at=NOW))
     embed(store, [*ids, empty.id][:-1], directions(300))
@@ -192,7 +192,7 @@ def test_chunks_made_again_say_the_same(store, add):
         np.testing.assert_allclose(row, before[number], atol=1e-6)
 
 
-def test_candidates_are_in_order_of_time_however_late_they_come(store, add):
+def test_candidates_are_in_order_of_time_even_if_stored_late(store, add):
     late = told(add, 20)
     early = [
         each.id for each in add(*(Message("user", "x", created_at=NOW - timedelta(days=1)),) * 20)
@@ -203,7 +203,7 @@ def test_candidates_are_in_order_of_time_however_late_they_come(store, add):
 
 
 @pytest.mark.sqlite("a server has no chunks")
-def test_a_chunk_that_changes_gets_an_id_that_none_ever_had(store, add):
+def test_a_changed_block_gets_an_id_that_was_never_used(store, add):
     def numbers() -> set[int]:
         rows = store._connection.execute("SELECT id FROM vector_chunks")
         return {row[0] for row in rows}
@@ -215,7 +215,7 @@ def test_a_chunk_that_changes_gets_an_id_that_none_ever_had(store, add):
     steps = [
         lambda: store.delete([Key("p", ids[0])]),  # of the first
         lambda: store.delete([Key("p", number) for number in ids[512:]]),  # all of the last
-        lambda: embed(store, told(add, 1), directions(1)),  # behind the rest of the first
+        lambda: embed(store, told(add, 1), directions(1)),  # after the rest of the first
     ]
     for step in steps:
         before = numbers()

@@ -1,4 +1,4 @@
-"""The counter that asks the provider, against a server on this machine."""
+"""The counter that asks the provider, with a local server."""
 
 import json
 import threading
@@ -19,7 +19,7 @@ SETTINGS = {
 
 
 class Endpoint:
-    """Answers with a token for each four characters of text, and remembers what it was asked."""
+    """Answers with a token for each four characters of text, and records requests."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -63,7 +63,7 @@ def count(body: dict[str, Any]) -> int:
     return sum(map(len, [body.get("system", ""), *texts])) // 4
 
 
-def test_a_window_takes_what_the_provider_counts(endpoint: Endpoint, tmp_path: Path) -> None:
+def test_a_context_uses_the_counts_of_the_provider(endpoint: Endpoint, tmp_path: Path) -> None:
     with Reservoir.open(tmp_path / "a.db", settings=SETTINGS) as reservoir:
         reservoir.ingest([Message("user", f"word {n} " * 20) for n in range(40)], embed=False)
         window = reservoir.context("word?", budget=600, format="anthropic", system="Be brief.")
@@ -81,7 +81,7 @@ def test_a_window_takes_what_the_provider_counts(endpoint: Endpoint, tmp_path: P
     assert endpoint.headers[-1]["x-api-key"] == "a key"
 
 
-def test_messages_are_stored_without_asking(endpoint: Endpoint, tmp_path: Path) -> None:
+def test_messages_are_stored_without_a_request(endpoint: Endpoint, tmp_path: Path) -> None:
     with Reservoir.open(tmp_path / "a.db", settings=SETTINGS) as reservoir:
         [stored] = reservoir.ingest([Message("user", "only this")], embed=False)
     assert stored.tokens == load_counter("approximate").count("only this")
@@ -140,7 +140,7 @@ def test_three_requests_fill_the_budget_to_within_5_percent(
     assert 0.95 * budget <= window.used <= budget
 
 
-def test_a_provider_that_counts_more_than_the_budget_in_every_case_is_told_of(
+def test_a_provider_whose_counts_always_exceed_the_budget_is_reported(
     endpoint: Endpoint, tmp_path: Path
 ) -> None:
     endpoint.more = 10_000

@@ -1,4 +1,4 @@
-"""Counting without a tokenizer: how near the estimates come."""
+"""The accuracy of token estimates without a tokenizer."""
 
 # ruff: noqa: RUF001 -- these texts are in other scripts on purpose
 
@@ -210,7 +210,7 @@ def test_approximate_is_within_fifteen_percent_of_o200k(real: int, text: str) ->
 
 
 @pytest.mark.parametrize(("low", "high", "real", "text"), OFF)
-def test_approximate_errs_where_it_is_known_to_and_no_further(
+def test_approximate_has_known_errors_within_bounds(
     low: float, high: float, real: int, text: str
 ) -> None:
     assert low <= approximate(text) / real <= high
@@ -258,7 +258,7 @@ def test_approximate_adds_up_nine_weights(unit: str, expected: int) -> None:
 
 @pytest.mark.parametrize("text", [" ", "\n", "\0", "a", "\ud800"])
 @pytest.mark.parametrize("name", ["approximate", "ratio"])
-def test_a_text_that_is_not_empty_costs_at_least_one(name: str, text: str) -> None:
+def test_a_nonempty_text_costs_at_least_one_token(name: str, text: str) -> None:
     assert load_counter(name).count(text) == 1
 
 
@@ -270,7 +270,7 @@ def test_only_the_empty_text_is_free(name: str, text: str) -> None:
 
 
 @given(TEXTS, TEXTS)
-def test_approximate_never_falls_when_text_is_added(first: str, second: str) -> None:
+def test_approximate_never_decreases_when_text_is_added(first: str, second: str) -> None:
     whole = approximate(first + second)
     assert whole >= approximate(first)
     assert whole >= approximate(second)

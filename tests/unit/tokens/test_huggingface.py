@@ -1,4 +1,4 @@
-"""Counting with a tokenizer of Hugging Face."""
+"""Counting with a Hugging Face tokenizer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reservoir_cli.tokens import (
 
 @pytest.fixture
 def tokenizer_file(tmp_path: Path) -> Path:
-    """A tokenizer of whole words that frames, cuts and pads, as published ones do."""
+    """Return a word tokenizer that adds special tokens, truncates and pads, as is usual."""
     vocabulary = {"[CLS]": 0, "[SEP]": 1, "[UNK]": 2, "hello": 3, "world": 4, "[PAD]": 5}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -44,7 +44,7 @@ def tokenizer_file(tmp_path: Path) -> Path:
         pytest.param("hello \ud83d world", 3, id="lone surrogate"),
     ],
 )
-def test_huggingface_counts_the_text_alone(tokenizer_file: Path, text: str, expected: int) -> None:
+def test_huggingface_counts_the_text_only(tokenizer_file: Path, text: str, expected: int) -> None:
     assert load_counter(f"huggingface:{tokenizer_file}").count(text) == expected
 
 
@@ -65,21 +65,21 @@ def test_huggingface_version_follows_the_file(tokenizer_file: Path) -> None:
     assert load_counter(name).version != before
 
 
-def test_huggingface_refuses_what_is_not_there(tmp_path: Path) -> None:
+def test_huggingface_refuses_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(ModelUnavailableError, match="no tokenizer at"):
         load_counter(f"huggingface:{tmp_path}")
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff\xfe", b"not json"])
-def test_huggingface_refuses_what_is_no_tokenizer(tmp_path: Path, content: bytes) -> None:
+def test_huggingface_refuses_anything_but_a_tokenizer(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "tokenizer.json"
     file.write_bytes(content)
     with pytest.raises(ModelUnavailableError, match="not a tokenizer"):
         load_counter(f"huggingface:{file}")
 
 
-def test_huggingface_refuses_a_file_that_ends_the_process(tmp_path: Path) -> None:
-    vocabulary = [["<unk>", 0.0], ["a" * 1_000_000, -1.0]]  # a trie too deep to be taken apart
+def test_huggingface_refuses_a_file_that_crashes_the_process(tmp_path: Path) -> None:
+    vocabulary = [["<unk>", 0.0], ["a" * 1_000_000, -1.0]]  # a trie too deep to be freed
     content = json.dumps({"model": {"type": "Unigram", "unk_id": 0, "vocab": vocabulary}})
     file = tmp_path / "tokenizer.json"
     file.write_text(content, encoding="utf-8")

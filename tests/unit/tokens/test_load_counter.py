@@ -1,4 +1,4 @@
-"""Finding a counter by its name."""
+"""Loading a counter by its name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reservoir_cli.tokens import (
 
 
 @pytest.mark.parametrize("name", ["approximate", "ratio"])
-def test_a_counter_bears_the_name_it_was_asked_by(name: str) -> None:
+def test_a_counter_has_the_requested_name(name: str) -> None:
     counter = load_counter(name)
     assert counter.name == name
     assert counter.version
@@ -45,7 +45,7 @@ def test_an_unknown_counter_is_a_usage_error_that_lists_the_known(name: str) -> 
     assert "one of" in str(caught.value.hint)
 
 
-def test_counting_approximately_loads_no_library() -> None:
+def test_approximate_counting_imports_no_library() -> None:
     program = (
         "import sys; from reservoir_cli.tokens import load_counter; "
         "load_counter('approximate').count('a'); load_counter('ratio').count('a'); "

@@ -1,4 +1,4 @@
-"""Counting with tiktoken, if it is installed and its vocabulary is here."""
+"""Counting with tiktoken, if it is installed with its vocabulary."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reservoir_cli.tokens import (
 
 @pytest.fixture
 def library(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Stand in for tiktoken, installed or not; returns what was asked of it."""
+    """Replace tiktoken by a fake; return a list of the requested encodings."""
     asked: list[str] = []
 
     def get_encoding(name: str) -> SimpleNamespace:
@@ -53,7 +53,7 @@ def test_tiktoken_counts_by_encode_ordinary(library: list[str], cache: Path) -> 
     assert library == ["o200k_base"]
 
 
-def test_tiktoken_missing_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_tiktoken_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiktoken, "find_spec", lambda name: None)
     with pytest.raises(ModelUnavailableError) as caught:
         load_counter("tiktoken:o200k_base")

@@ -131,7 +131,7 @@ def test_a_command_reads_the_conversation_and_writes_the_summary(
 @pytest.mark.parametrize(
     ("script", "reason"),
     {
-        "raise SystemExit(3)": "ended with 3",
+        "raise SystemExit(3)": "ended with code 3",
         "": "printed nothing",
         f"print('x' * {LONGEST + 1})": "more than 2,000 characters",
     }.items(),

@@ -139,7 +139,7 @@ def test_files_vanish_move_and_come_back(machine: Machine) -> None:
     assert (report.imports.imported, report.imports.already) == (0, 2)
     moved.unlink()
     assert machine.sync().files == 0
-    assert Sources(machine.store).seen("work", platform.node(), "claude-code") == {}
+    assert Sources(machine.store).file_states("work", platform.node(), "claude-code") == {}
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     assert machine.sync().imports.already == 2
     assert machine.said(WORK) == ["one?", "one."]
@@ -271,7 +271,7 @@ def test_the_log_of_llm_is_read_on_with_its_write_ahead_log(
 def test_the_newest_of_what_came_in_is_embedded_first(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexing, "GROUP", 4)
+    monkeypatch.setattr(indexing, "BATCH", 4)
     embedder, batches = FakeEmbedder(), []
     encode = embedder.encode_documents
     monkeypatch.setattr(

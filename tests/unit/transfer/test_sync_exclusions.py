@@ -9,7 +9,7 @@ import pytest
 from sessions import WORK, Machine, turn
 
 from reservoir_cli.storage.sources import Sources
-from reservoir_cli.transfer.importers.watched_files import exclusion
+from reservoir_cli.transfer.importers.watched_files import compile_exclusion
 from reservoir_cli.transfer.sync import Source
 
 
@@ -82,10 +82,10 @@ def test_excluded_folders_are_left_out(machine: Machine) -> None:
 
 def test_an_exclusion_is_a_folder_or_a_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
-    excluded = exclusion(["~/diary", "*/scratch*"])
+    excluded = compile_exclusion(["~/diary", "*/scratch*"])
     left_out = ["/home/me/diary", "/home/me/diary/a/b", "/x/scratch-1"]
     assert [path for path in [*left_out, "/home/me/diary2", "/x"] if excluded(path)] == left_out
-    assert not exclusion([])("")
+    assert not compile_exclusion([])("")
 
 
 @pytest.mark.parametrize(

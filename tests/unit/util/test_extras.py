@@ -1,4 +1,4 @@
-"""The package that a hint names is the one that is installed."""
+"""Hints name the installed package."""
 
 import subprocess
 import sys
@@ -25,7 +25,9 @@ print(install_hint("serve"))
         ([], "reservoir-cli"),
     ],
 )
-def test_the_hint_names_what_is_installed(tmp_path: Path, installed: list[str], named: str) -> None:
+def test_the_hint_names_the_installed_package(
+    tmp_path: Path, installed: list[str], named: str
+) -> None:
     for name in installed:
         described = tmp_path / f"{name.replace('-', '_')}-1.dist-info"
         described.mkdir()

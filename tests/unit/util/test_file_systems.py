@@ -31,7 +31,7 @@ me@host: /mnt/ssh fuse.sshfs rw 0 0
         ("/var/x", None),
     ],
 )
-def test_the_nearest_mount_says_if_a_path_is_on_another_machine(
+def test_the_nearest_mount_determines_if_a_path_is_remote(
     tmp_path: Path, path: str, kind: str | None
 ) -> None:
     table = tmp_path / "mounts"
@@ -39,7 +39,7 @@ def test_the_nearest_mount_says_if_a_path_is_on_another_machine(
     assert network_file_system(Path(path), table) == kind
 
 
-def test_a_platform_that_does_not_tell_has_no_network_file_system(tmp_path: Path) -> None:
+def test_a_platform_without_mount_information_has_no_network_file_system(tmp_path: Path) -> None:
     assert network_file_system(tmp_path, tmp_path / "none") is None
 
 
@@ -47,7 +47,7 @@ def test_the_table_of_this_machine_is_read() -> None:
     assert network_file_system(Path("/proc/self")) is None
 
 
-def test_doctor_tells_of_a_store_on_a_network_file_system(
+def test_doctor_notes_a_store_on_a_network_file_system(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")

@@ -1,4 +1,4 @@
-"""The few greatest of many numbers, the same as by sorting all of them."""
+"""Select the few greatest of many numbers, as sorting would."""
 
 import numpy as np
 import pytest
@@ -9,17 +9,17 @@ from reservoir_cli.util.greatest import greatest
 @pytest.mark.parametrize("size", [2, 63, 700, 20_000])
 @pytest.mark.parametrize("different", [1, 3, 50, 10**6])
 @pytest.mark.parametrize("ordered", [False, True])
-def test_the_greatest_are_those_that_sorting_puts_last(size: int, different: int, ordered: bool):
+def test_the_greatest_equal_those_of_sorting(size: int, different: int, ordered: bool):
     values = np.random.default_rng(size).integers(0, different, size).astype(np.float32)
-    if ordered:  # no sample of them is like the whole
+    if ordered:  # no sample is representative
         values.sort()
     for count in {1, size // 100 or 1, size // 2, size - 1}:
         least = np.sort(values)[size - count]
         assert greatest(values, count).tolist() == np.flatnonzero(values >= least).tolist()
 
 
-def test_a_sample_that_misleads_is_not_believed():
+def test_a_misleading_sample_does_not_change_the_result():
     values = np.zeros(10_000)
-    values[::64] = 1  # just those that are looked at
+    values[::64] = 1  # exactly the sampled ones
     assert len(greatest(values, 100)) == 157
     assert len(greatest(values, 200)) == 10_000

@@ -1,4 +1,4 @@
-"""Guessing languages, and whom a question is about."""
+"""Guessing languages, and whether a question is about the speaker."""
 
 import pytest
 
@@ -23,5 +23,5 @@ from reservoir_cli.util.languages import is_about_speaker
         ("", False),
     ],
 )
-def test_a_question_about_the_speaker_is_told_by_its_pronouns(question, about_speaker):
+def test_a_question_about_the_speaker_is_recognised_by_pronouns(question, about_speaker):
     assert is_about_speaker(question) is about_speaker

@@ -111,11 +111,11 @@ def test_a_time_without_a_zone_is_local(text: str, moment: datetime) -> None:
         ("now", NOW),
         ("Monday", datetime(2026, 5, 4, 4, tzinfo=UTC)),
         ("last friday", datetime(2026, 5, 8, 4, tzinfo=UTC)),
-        ("last saturday", datetime(2026, 5, 2, 4, tzinfo=UTC)),  # asked on a Saturday
+        ("last saturday", datetime(2026, 5, 2, 4, tzinfo=UTC)),  # now is a Saturday
         ("sunday", datetime(2026, 5, 3, 4, tzinfo=UTC)),
     ],
 )
-def test_words_mean_the_local_moment_at_which_they_began(text: str, moment: datetime) -> None:
+def test_words_mean_the_local_time_at_which_the_period_began(text: str, moment: datetime) -> None:
     assert parse_time(text, NOW) == moment
 
 

@@ -76,7 +76,7 @@ def test_a_path_below_a_file_is_an_os_error(tmp_path: Path) -> None:
 
 
 def lock_as_windows(descriptor: int, _mode: int, _bytes: int) -> None:
-    """Lock as ``msvcrt.locking`` does: a lock that is taken is an error of permissions."""
+    """Lock as ``msvcrt.locking`` does, which raises PermissionError for a held lock."""
     import fcntl
 
     try:
@@ -87,7 +87,7 @@ def lock_as_windows(descriptor: int, _mode: int, _bytes: int) -> None:
 
 @pytest.fixture(params=["this system", "Windows"])
 def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use the lock of this system, and the way in which Windows is asked for one."""
+    """Run with the locks of this system, and with a simulation of those of Windows."""
     if request.param == "Windows" and os.name == "posix":
         msvcrt = SimpleNamespace(locking=lock_as_windows, LK_NBLCK=2)
         monkeypatch.setitem(sys.modules, "msvcrt", msvcrt)
@@ -95,7 +95,7 @@ def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.usefixtures("system")
-def test_a_lock_is_held_by_one_at_a_time_and_given_back(tmp_path: Path) -> None:
+def test_a_lock_has_one_holder_at_a_time_and_is_released(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with exclusive_lock(path, wait=False) as first, exclusive_lock(path, wait=False) as second:
         assert (first, second) == (True, False)
@@ -104,7 +104,7 @@ def test_a_lock_is_held_by_one_at_a_time_and_given_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("system")
-def test_whoever_waits_for_a_lock_gets_it_when_it_is_free(tmp_path: Path) -> None:
+def test_a_waiter_gets_a_lock_when_it_is_released(tmp_path: Path) -> None:
     path, order = tmp_path / "lock", []
 
     def wait() -> None:

@@ -1,10 +1,10 @@
-// What the page does beyond plain forms and links. Without this file all of it can be read.
+// Enhancements of the page's forms and links. Everything can be read without this file.
 "use strict";
 
 const $ = (selector, root = document) => root.querySelector(selector);
 const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
 
-// A form that answers while one types: one request at a time, the newest question wins.
+// Update results as the user types: one request at a time, the newest input wins.
 function live(form) {
   const target = $(form.dataset.live);
   const delay = "atOnce" in form.dataset ? 0 : 150;
@@ -23,7 +23,7 @@ function live(form) {
       settle(form, target);
       history.replaceState(null, "", address);
     } catch {
-      target.dataset.stale = "";  // the server is gone; what is shown stays
+      target.dataset.stale = "";  // the server is gone; keep the old results
     } finally {
       busy = false;
       if (waiting) { waiting = false; ask(); }
@@ -49,7 +49,7 @@ function live(form) {
   return ask;
 }
 
-// Put an answer in place; what was open stays open.
+// Show a response; details that were open stay open.
 function replace(target, html, failed) {
   const opened = new Set($$("details[open][data-key]", target).map((one) => one.dataset.key));
   const answer = new DOMParser().parseFromString(html, "text/html");
@@ -59,10 +59,10 @@ function replace(target, html, failed) {
   enhance(target);
 }
 
-// Buttons that need this file are hidden without it.
+// Show the buttons that need this script.
 function enhance(root) {
   for (const button of $$("[data-copy], [data-copy-from]", root)) {
-    const said = [...button.childNodes];
+    const label = [...button.childNodes];
     button.hidden = false;
     button.addEventListener("click", async () => {
       try {
@@ -70,7 +70,7 @@ function enhance(root) {
         await navigator.clipboard.write([new ClipboardItem({ "text/plain": textToCopy(button) })]);
         button.textContent = "copied";
       } catch { button.textContent = "copy it by hand"; }
-      setTimeout(() => { button.replaceChildren(...said); }, 1500);
+      setTimeout(() => { button.replaceChildren(...label); }, 1500);
     });
   }
 }
@@ -86,22 +86,22 @@ async function textToCopy(button) {
   return new Blob([text], { type: "text/plain" });
 }
 
-// The budget is one number; its slider is logarithmic.
+// Couple the budget's field with its logarithmic slider.
 function budget(form) {
   const slider = $("[data-budget]", form), field = form.elements.budget;
   if (!slider) return;
   const least = 200, most = 128000, span = Math.log(most / least);
-  const place = () => {
+  const moveSlider = () => {
     const value = Number(field.value.replaceAll(",", ""));
     if (value > 0) slider.value = 1000 * Math.log(Math.max(least, value) / least) / span;
   };
   slider.hidden = false;
-  place();
+  moveSlider();
   slider.addEventListener("input", () => {
     const value = least * Math.exp(span * slider.value / 1000);
     field.value = Math.round(value / 100) * 100;
   });
-  field.addEventListener("input", place);
+  field.addEventListener("input", moveSlider);
 }
 
 function sliders(form, ask) {
@@ -122,7 +122,7 @@ function sliders(form, ask) {
   });
 }
 
-// Settings go by the partition and the model: a slider that nobody moved follows them.
+// Settings depend on the partition and the model: move the sliders that the user left alone.
 function settle(form, answer) {
   for (const usual of $$("[data-usual]", answer)) {
     const range = form.elements[usual.dataset.usual], was = form.elements[`was-${usual.dataset.usual}`];
@@ -132,8 +132,8 @@ function settle(form, answer) {
   }
 }
 
-// Long lists go on when their end comes into sight.
-function goOn(list) {
+// Load the next page of a list when its end comes into view.
+function loadMore(list) {
   const seen = new IntersectionObserver(async ([end]) => {
     const next = end.isIntersecting && $$("nav.pages a[rel=next]").pop();
     if (!next) return;
@@ -183,6 +183,6 @@ for (const form of $$("[data-live]")) {
   budget(form);
   sliders(form, ask);
 }
-for (const list of $$("[data-more]")) goOn(list);
+for (const list of $$("[data-more]")) loadMore(list);
 for (const form of $$("[data-submit]")) form.requestSubmit();
 enhance(document);

@@ -12,7 +12,7 @@ from reservoir_cli.storage.factory import open_store
 
 @pytest.fixture
 def url(postgres: PostgresServer) -> Iterator[str]:
-    """A database with an empty store."""
+    """Return the URL of a database with an empty store."""
     made = postgres.store_database()
     yield made
     postgres.drop(made)
@@ -20,7 +20,7 @@ def url(postgres: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture
 def empty(postgres: PostgresServer) -> Iterator[str]:
-    """A database with nothing in it."""
+    """Return the URL of an empty database."""
     made = postgres.empty_database()
     yield made
     postgres.drop(made)

@@ -1,4 +1,4 @@
-"""What the tests of a store on a server say and look at."""
+"""Helpers for tests of a store on a server."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Users of a server who would stop the others."""
+"""Users of a shared server who try to disrupt others."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -52,7 +52,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("statement", HOSTILE)
-def test_a_member_writes_nothing_that_stops_the_others(
+def test_a_member_cannot_write_rows_that_block_others(
     url: str, member: str, fake_embedder, statement: str
 ) -> None:
     place = Scope("all", "all")
@@ -69,20 +69,20 @@ def test_a_member_writes_nothing_that_stops_the_others(
         assert len(owner.candidates(place, "all", "queue", question).ids) == 3
 
 
-def test_a_first_member_cannot_choose_a_key_that_nobody_can_use(url: str, member: str) -> None:
+def test_the_first_member_cannot_choose_an_invalid_key(url: str, member: str) -> None:
     for key, value in (("forgotten_key", "no hex"), ("embedding_dimensions", "three")):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             behind(member, "INSERT INTO properties VALUES (?, ?)", [key, value])
 
 
-def test_ids_of_a_hostile_member_do_not_push_those_of_the_others(url: str, member: str) -> None:
+def test_ids_of_a_hostile_member_do_not_affect_those_of_others(url: str, member: str) -> None:
     behind(member, MESSAGE.format(id=2**53 - 1, calls="NULL", at=1))
     with closing(open_store(url)) as owner:
         first, second = say(owner, "a", "b", scope=Scope("all", "all"))
         assert first < second < 2**52
 
 
-def test_rows_outside_a_new_range_are_counted_and_left(url: str) -> None:
+def test_rows_outside_a_new_range_are_counted_and_kept(url: str) -> None:
     with closing(open_store(url)) as store:
         say(store, "of before")
     for table in schema.RANGES:
@@ -93,14 +93,14 @@ def test_rows_outside_a_new_range_are_counted_and_left(url: str) -> None:
     behind(url, "INSERT INTO properties VALUES ('last_forgotten_id:p', '9999999999999999')")
     behind(url, "DROP TABLE summaries, sources, tags, pins, ledger, ledger_messages")
     behind(url, "DELETE FROM migrations WHERE number >= 3")
-    with closing(open_store(url)) as store:  # the store of an earlier version, brought up to date
+    with closing(open_store(url)) as store:  # migrate the store of an earlier version
         assert admin.facts(store)["outside_ranges"] == 1
         assert store.get_property("last_forgotten_id:p") is None
         say(store, "after")
         assert store.holdings()["messages"] == 2
 
 
-def test_users_of_before_may_use_the_tables_that_a_migration_adds(
+def test_existing_users_can_use_the_tables_that_a_migration_adds(
     postgres: PostgresServer, url: str
 ) -> None:
     database = url.rsplit("/", 1)[1]

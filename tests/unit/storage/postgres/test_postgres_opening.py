@@ -1,4 +1,4 @@
-"""Opening a store on a server, and what it refuses."""
+"""Opening a store on a server, and its errors."""
 
 import shutil
 import subprocess
@@ -18,7 +18,7 @@ from reservoir_cli.storage.postgres import schema
 from reservoir_cli.storage.postgres.connection import place_of
 
 
-def test_reading_a_database_without_a_store_makes_nothing(empty: str) -> None:
+def test_reading_a_database_without_a_store_creates_nothing(empty: str) -> None:
     with closing(open_store(empty, create=False)) as store:
         assert store.last(EVERYWHERE, 0) == []
         assert store.size() is None
@@ -35,7 +35,7 @@ def test_a_store_on_a_server_is_set_up_at_first_use_and_kept(empty: str) -> None
         assert store.size()
 
 
-def test_twelve_processes_may_set_up_one_store_at_once(empty: str) -> None:
+def test_twelve_processes_can_set_up_one_store_at_once(empty: str) -> None:
     failed: list[BaseException] = []
 
     def open_and_say(number: int) -> None:
@@ -55,7 +55,7 @@ def test_twelve_processes_may_set_up_one_store_at_once(empty: str) -> None:
         assert len(store.last(EVERYWHERE, 0)) == 12
 
 
-def test_a_newer_store_is_refused_and_left_alone(url: str) -> None:
+def test_a_newer_store_is_refused_and_not_changed(url: str) -> None:
     behind(url, "INSERT INTO migrations (number, name) VALUES (99, 'later')")
     with pytest.raises(StoreError, match=r"newer reservoir \(schema 99") as caught:
         open_store(url)
@@ -63,7 +63,7 @@ def test_a_newer_store_is_refused_and_left_alone(url: str) -> None:
     assert behind(url, "SELECT max(number) FROM migrations") == [(99,)]
 
 
-def test_a_migration_that_fails_leaves_nothing(empty: str, monkeypatch) -> None:
+def test_a_failed_migration_leaves_nothing(empty: str, monkeypatch) -> None:
     broken = (*schema.MIGRATIONS, ("broken", "CREATE TABLE half (a int); SELECT nothing_there()"))
     monkeypatch.setattr(schema, "MIGRATIONS", broken)
     with pytest.raises(StoreError):
@@ -98,7 +98,7 @@ def test_a_server_without_pgvector_is_one_clear_error() -> None:
     [
         (140_011, "UTF8", "0.8.0", "is PostgreSQL 14"),
         (160_004, "UTF8", "0.7.4", "has pgvector 0.7.4"),
-        (160_004, "LATIN1", "0.8.0", "keeps text as LATIN1"),
+        (160_004, "LATIN1", "0.8.0", "encoding of the database is LATIN1"),
     ],
 )
 def test_a_server_that_cannot_hold_a_store_is_refused(version, encoding, vector, said) -> None:
@@ -116,11 +116,11 @@ def test_a_server_that_cannot_hold_a_store_is_refused(version, encoding, vector,
         ("postgresql://h/d?sslkey=k&sslpassword=geheim", "postgresql://h/d"),
     ],
 )
-def test_the_place_of_a_store_is_told_without_its_password(url: str, place: str) -> None:
+def test_the_location_of_a_store_is_shown_without_its_password(url: str, place: str) -> None:
     assert place_of(url) == place
 
 
-def test_a_password_with_an_at_sign_of_its_own_is_refused_and_not_told() -> None:
+def test_a_password_with_an_at_sign_is_refused_and_not_shown() -> None:
     with pytest.raises(StoreError) as caught:
         place_of("postgresql://app:hun@ter22@db.example.org/x")
     assert "ter22" not in f"{caught.value} {caught.value.hint}"
@@ -128,13 +128,13 @@ def test_a_password_with_an_at_sign_of_its_own_is_refused_and_not_told() -> None
 
 
 @pytest.mark.parametrize("url", ["postgresql://me:geheim@h:port/d", "postgresql://h/d?geheim=1"])
-def test_a_url_that_is_none_is_not_quoted(url: str) -> None:
+def test_an_invalid_url_is_not_quoted(url: str) -> None:
     with pytest.raises(StoreError, match=r"not valid|no such host") as caught:
         open_store(url)
     assert "geheim" not in f"{caught.value.message} {caught.value.hint}"
 
 
-def test_errors_of_a_server_are_ours_and_quote_no_text(store: Store) -> None:
+def test_errors_of_a_server_become_ours_and_quote_no_text(store: Store) -> None:
     say(store, "quokkas")
     behind(store.location, "ALTER TABLE messages ADD CHECK (content <> 'secretquux')")
     with pytest.raises(StoreError) as caught:
@@ -144,7 +144,7 @@ def test_errors_of_a_server_are_ours_and_quote_no_text(store: Store) -> None:
     assert contents(store.last(EVERYWHERE, 0)) == ["quokkas"]
 
 
-def test_a_server_that_is_not_there_is_said_to_be(unused_port: int) -> None:
+def test_a_missing_server_is_reported(unused_port: int) -> None:
     with pytest.raises(StoreError, match="nothing listens there") as caught:
         open_store(f"postgresql://me:geheim@127.0.0.1:{unused_port}/d?connect_timeout=1")
     assert caught.value.exit_code == 3

@@ -1,4 +1,4 @@
-"""Servers that die, connections that are lost, and many servers."""
+"""Killed servers, lost connections, and several servers."""
 
 import subprocess
 import sys
@@ -24,14 +24,14 @@ from reservoir_cli.storage.postgres import schema, tables
 
 @pytest.fixture
 def mortal(postgres: PostgresServer) -> Iterator[PostgresServer]:
-    """A server of its own, to be killed."""
+    """Start a server that a test may kill."""
     server = PostgresServer("18")
     yield server
     with suppress(Exception):
         server.remove()
 
 
-def test_a_server_killed_while_messages_come_in_keeps_whole_batches(
+def test_a_server_killed_during_an_import_keeps_whole_batches(
     mortal: PostgresServer, tmp_path: Path, fake_embedder
 ) -> None:
     url = mortal.empty_database()
@@ -41,8 +41,8 @@ def test_a_server_killed_while_messages_come_in_keeps_whole_batches(
     process = subprocess.Popen(
         [*command, str(tmp_path / "talk.jsonl")], stderr=subprocess.PIPE, text=True
     )
-    with closing(_opened(url)) as watcher:
-        while watcher.holdings()["messages"] < 1_000:
+    with closing(_opened(url, process)) as watcher:
+        while watcher.holdings()["messages"] < 1_000 and process.poll() is None:
             time.sleep(0.01)
         mortal.kill()
     said = process.communicate(timeout=300)[1]
@@ -61,17 +61,18 @@ def test_a_server_killed_while_messages_come_in_keeps_whole_batches(
         assert store.problems() == []
 
 
-def _opened(url: str) -> Store:
-    """A store that another process makes just now."""
-    while True:
+def _opened(url: str, process: "subprocess.Popen[str]") -> Store:
+    """Open a store as soon as another process has created it."""
+    while process.poll() is None:
         opened = open_store(url, create=False)
         if opened.size() is not None:
             return opened
         opened.close()
         time.sleep(0.02)
+    raise AssertionError("the process ended too early")
 
 
-def test_a_server_killed_in_a_copy_and_in_a_migration_is_found_whole(
+def test_a_server_killed_in_a_copy_or_a_migration_stays_consistent(
     mortal: PostgresServer, tmp_path: Path, monkeypatch
 ) -> None:
     url = mortal.empty_database()
@@ -105,9 +106,7 @@ def test_a_server_killed_in_a_copy_and_in_a_migration_is_found_whole(
             assert target.problems() == []
 
 
-def test_a_connection_that_was_lost_between_two_questions_is_made_anew(
-    url: str, store: Store
-) -> None:
+def test_a_lost_connection_is_reopened_for_the_next_read(url: str, store: Store) -> None:
     say(store, "kept")
     behind(
         url,
@@ -163,14 +162,14 @@ def test_three_servers_with_partitions_routed_by_hash_answer_as_one(
 
 
 def test_the_statements_for_a_cluster_name_every_table_once() -> None:
-    statements = "\n".join(tables.sharding())
+    statements = "\n".join(tables.sharding_statements())
     for table in tables.SPREAD:
         assert statements.count(f"create_distributed_table('reservoir.{table}', 'partition'") == 1
     for table in tables.EVERYWHERE:
         assert statements.count(f"create_reference_table('reservoir.{table}')") == 1
 
 
-def test_keys_begin_with_the_partition_and_nothing_counts_up_on_the_server(url: str) -> None:
+def test_keys_begin_with_the_partition_and_no_sequence_is_used(url: str) -> None:
     keys = behind(
         url,
         """

@@ -1,4 +1,4 @@
-"""Users of a server: who may see, write and change what."""
+"""Users of a server and their rights to read, write and change."""
 
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -21,10 +21,10 @@ from reservoir_cli.storage.sources import SourceFile, Sources
 
 @pytest.fixture
 def users(postgres: PostgresServer, url: str) -> Iterator[dict[str, str]]:
-    """Two users with a partition each and a shared one, a reader, and a stranger."""
+    """Create two users with a partition each and a shared one, a reader, and a stranger."""
     with closing(open_store(url)) as store:
         admin.guard(store)
-        admin.guard(store)  # again does no harm
+        admin.guard(store)  # repeating it does no harm
     for name in ("anna", "ben", "reader", "stranger"):
         behind(url, f"CREATE ROLE {name} LOGIN")
     for name, partitions in (("anna", ["a", "all"]), ("ben", ["b", "all"])):
@@ -64,7 +64,7 @@ def test_a_user_sees_and_writes_their_partitions_only(url: str, users, fake_embe
         assert owner.problems() == []
 
 
-def test_a_user_without_a_right_to_write_reads(url: str, users) -> None:
+def test_a_user_without_write_access_can_read(url: str, users) -> None:
     behind(url, "ALTER TABLE messages DISABLE ROW LEVEL SECURITY")
     with closing(open_store(url)) as owner:
         say(owner, "kept")
@@ -79,15 +79,15 @@ def test_a_member_cannot_change_the_model_and_the_owner_can(url: str, users, fak
     other = type(fake_embedder)("other", "other-8")
     with closing(open_store(users["anna"])) as anna:
         say(anna, "of a", scope=Scope("a", "a"))
-        embed(anna, fake_embedder)  # the first model is whose who comes first
+        embed(anna, fake_embedder)  # the first user chooses the model
         assert anna.active_model() == (fake_embedder.model_id, fake_embedder.name)
         for embedder in (fake_embedder, other):
-            with pytest.raises(StoreError, match="not for a member to change") as caught:
+            with pytest.raises(StoreError, match="only the owner can change") as caught:
                 rebuild(anna, embedder)
-            assert "its owner does" in str(caught.value.hint)
+            assert "the owner runs" in str(caught.value.hint)
         with closing(open_store(url)) as owner:
             kept_as = owner.begin_model(other.model_id, other.name)
-            with pytest.raises(StoreError, match="not for a member to change"):
+            with pytest.raises(StoreError, match="only the owner can change"):
                 anna.give_up_model()
             say(anna, "meanwhile", scope=Scope("a", "a"))
             embed(anna, fake_embedder)
@@ -96,7 +96,7 @@ def test_a_member_cannot_change_the_model_and_the_owner_can(url: str, users, fak
             assert kept_as == owner.active_model()[0] == other.model_id
         assert not anna.clear_former_model()
         assert anna.count_unembedded(EVERYWHERE) == 0
-        anna.give_up_model()  # there is none
+        anna.give_up_model()  # there is no other model
 
 
 def rebuild(store: Store, embedder) -> int:
@@ -104,10 +104,10 @@ def rebuild(store: Store, embedder) -> int:
 
 
 @pytest.mark.parametrize("begun", [False, True], ids=["switched", "begun"])
-def test_the_owner_brings_all_to_one_model_whatever_was_left(
+def test_the_owner_switches_all_messages_to_one_model(
     store: Store, fake_embedder, begun: bool
 ) -> None:
-    """As when a member changed the model, who sees some of the messages only."""
+    """Even after a member, who sees only some messages, changed the model."""
     other = type(fake_embedder)("other", "other-8")
     for partition in "ab":
         say(store, *"12345", scope=Scope(partition, partition))
@@ -137,7 +137,7 @@ def test_the_owner_brings_all_to_one_model_whatever_was_left(
         assert store.problems() == []
 
 
-#: What a member might try on what all share.
+#: Changes of shared data that a member might try.
 TRIED = (
     "UPDATE properties SET value = 'x' WHERE key = 'forgotten_key'",
     "DELETE FROM properties WHERE key = 'forgotten_key'",
@@ -154,9 +154,9 @@ TRIED = (
 )
 
 
-def test_a_member_changes_nothing_of_what_all_share(url: str, users, fake_embedder) -> None:
+def test_a_member_cannot_change_shared_data(url: str, users, fake_embedder) -> None:
     with closing(open_store(url)) as owner:
-        # What an earlier version granted is taken back.
+        # Rights that an earlier version granted are revoked.
         behind(url, "GRANT SELECT, INSERT, UPDATE, DELETE ON properties TO reservoir_member")
         behind(url, "CREATE POLICY own ON properties FOR UPDATE TO reservoir_member USING (true)")
         admin.guard(owner)
@@ -190,7 +190,7 @@ def test_a_member_sees_and_writes_the_sources_of_their_partitions_only(url: str,
         mine.put(file("a"))
         assert mine.get("a", "desk", "/s.jsonl") == file("a")
         assert mine.get("b", "desk", "/s.jsonl") is None
-        assert mine.seen("b", "desk", "codex") == {}
+        assert mine.file_states("b", "desk", "codex") == {}
         mine.drop("b", "desk", ["/s.jsonl"])
         with pytest.raises(StoreError):
             mine.put(file("b", 2))
@@ -202,7 +202,9 @@ def test_a_member_sees_and_writes_the_sources_of_their_partitions_only(url: str,
     assert behind(url, look) == [("a", 1), ("b", 1)]
 
 
-def test_a_reader_of_a_guarded_store_reads_their_partitions(url: str, users, fake_embedder) -> None:
+def test_a_reader_of_a_store_with_row_security_reads_their_partitions(
+    url: str, users, fake_embedder
+) -> None:
     behind(url, "GRANT reservoir_reader TO reader")
     behind(url, "INSERT INTO members VALUES ('reader', 'b')")
     with closing(open_store(url)) as owner:
@@ -220,13 +222,13 @@ def test_a_reader_of_a_guarded_store_reads_their_partitions(url: str, users, fak
         behind(users["reader"], "DELETE FROM messages")
 
 
-def test_a_user_without_any_right_is_told_so(users) -> None:
+def test_a_user_without_any_right_gets_a_clear_error(users) -> None:
     with pytest.raises(StoreError, match="may not do this") as caught:
         open_store(users["stranger"])
     assert caught.value.exit_code == 3
 
 
-def test_a_run_that_a_user_may_not_record_says_why(users) -> None:
+def test_a_run_that_a_user_may_not_record_has_a_note(users) -> None:
     told: list[str] = []
     with Reservoir.open(users["anna"], create=False, notify=told.append) as anna:
         anna.runs.record(anna.context("hello", partition="b", budget=400))
@@ -235,10 +237,10 @@ def test_a_run_that_a_user_may_not_record_says_why(users) -> None:
         ]
 
 
-def test_a_user_who_may_not_add_pgvector_is_told_who_may(
+def test_the_error_for_a_user_who_may_not_add_pgvector_says_who_may(
     postgres: PostgresServer, empty: str, store: Store
 ) -> None:
-    admin.guard(store)  # makes the roles, which such a user may not
+    admin.guard(store)  # creates the roles, which such a user may not
     database = empty.rsplit("/", 1)[1]
     behind(empty, "CREATE ROLE carl LOGIN")
     behind(empty, f"GRANT CREATE ON DATABASE {database} TO carl")

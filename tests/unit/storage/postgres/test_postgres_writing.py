@@ -1,4 +1,4 @@
-"""Reading and writing on a server: ids, several writers, words, and dumps."""
+"""Reading and writing on a server: ids, concurrent writers, full text, and dumps."""
 
 import subprocess
 import sys
@@ -35,7 +35,7 @@ def test_ids_are_ordered_by_time_and_fit_a_double(store: Store) -> None:
     assert say(store, "next")[0] > given[-1]
 
 
-def test_ids_of_one_writer_rise_whatever_its_clock_does(store: Store, monkeypatch) -> None:
+def test_ids_of_a_writer_increase_even_if_its_clock_is_set_back(store: Store, monkeypatch) -> None:
     given = say(store, "a")
     for seconds in (1_600_000_000, 9_300_000_000, 0, 1_700_000_000):
         monkeypatch.setattr(time, "time_ns", lambda now=seconds: now * 1_000_000_000)
@@ -46,21 +46,19 @@ def test_ids_of_one_writer_rise_whatever_its_clock_does(store: Store, monkeypatc
     assert given[-1] < 2**53
 
 
-def test_another_writer_of_the_partition_goes_on_behind_what_is_there(
+def test_another_writer_of_a_partition_continues_after_its_last_id(
     url: str, store: Store, monkeypatch
 ) -> None:
     [first] = say(store, "question")
     at = first // 4096 + 1_577_836_800_000
-    for behind_by, is_later in ((5, True), (40 * 86_400_000, False)):  # one far ahead is left alone
+    for behind_by, is_later in ((5, True), (40 * 86_400_000, False)):  # an id far ahead is ignored
         monkeypatch.setattr(time, "time_ns", lambda late=behind_by: (at - late) * 10**6)
         with closing(open_store(url)) as other:
             assert (say(other, "reply")[0] > first) == is_later
 
 
-def test_an_id_that_is_taken_meanwhile_is_replaced_by_another(
-    url: str, store: Store, monkeypatch
-) -> None:
-    """As where no lock holds, behind two coordinators."""
+def test_an_id_that_is_taken_meanwhile_is_replaced(url: str, store: Store, monkeypatch) -> None:
+    """As without a common lock, on two coordinators."""
     monkeypatch.setattr(time, "time_ns", lambda: 1_900_000_000_000_000_000)
     monkeypatch.setattr(ids, "randbelow", lambda _: 0)
     newest, meddled = ids._newest, 0
@@ -84,7 +82,7 @@ def test_an_id_that_is_taken_meanwhile_is_replaced_by_another(
     assert store.last(HERE, 1)[0].id == meddled + 1
 
 
-def test_two_partitions_may_have_the_same_id_and_each_is_itself(
+def test_two_partitions_may_use_the_same_id_for_different_messages(
     url: str, store: Store, tmp_path: Path, monkeypatch, fake_embedder
 ) -> None:
     monkeypatch.setattr(time, "time_ns", lambda: 1_900_000_000_000_000_000)
@@ -130,8 +128,10 @@ def test_two_partitions_may_have_the_same_id_and_each_is_itself(
     assert store.problems() == []
 
 
-def test_messages_are_in_the_order_of_a_file(store: Store, tmp_path: Path, monkeypatch) -> None:
-    """Also where many have one time, and where the clock is set back between two writes."""
+def test_messages_are_in_the_same_order_as_in_a_file(
+    store: Store, tmp_path: Path, monkeypatch
+) -> None:
+    """Also if many have the same time, and if the clock is set back between writes."""
     pick = np.random.default_rng(4)
     real = time.time_ns()
     with closing(open_store(str(tmp_path / "file.db"))) as file:
@@ -221,7 +221,7 @@ def test_embedding_holds_the_lock_of_one_partition_at_a_time(
     assert waiting == {"a": 0, "b": 2, "c": 1}
 
 
-def test_what_two_deadlocked_writers_wanted_is_done_at_last(url: str, store: Store) -> None:
+def test_two_deadlocked_writers_both_succeed(url: str, store: Store) -> None:
     """The server aborts one of the two transactions, and the store retries it."""
     both_hold = threading.Barrier(2, timeout=120)
     failed: list[BaseException] = []
@@ -233,13 +233,13 @@ def test_what_two_deadlocked_writers_wanted_is_done_at_last(url: str, store: Sto
             def work() -> None:
                 nonlocal tried
                 tried += 1
-                locks.partitions(own._connection, [first])
+                locks.lock_partitions(own._connection, [first])
                 if tried == 1:
                     both_hold.wait()
                 say(own, f"{first}{second}", scope=Scope(second, "i"))
 
             try:
-                own._written(work)
+                own._run_write(work)
             except BaseException as error:
                 failed.append(error)
 
@@ -263,7 +263,9 @@ LONG = [
 
 
 @pytest.mark.parametrize("apart", [False, True], ids=["by rank", "taken apart"])
-def test_counts_of_any_text_are_those_of_a_file(store: Store, tmp_path, monkeypatch, apart) -> None:
+def test_word_counts_of_any_text_equal_those_in_a_file(
+    store: Store, tmp_path, monkeypatch, apart
+) -> None:
     if apart:
         monkeypatch.setattr(keyword_search, "_FEW", 0)
     with closing(open_store(str(tmp_path / "file.db"))) as file:
@@ -286,7 +288,7 @@ def test_counts_of_any_text_are_those_of_a_file(store: Store, tmp_path, monkeypa
             assert hits[0]
 
 
-def test_a_stem_is_what_the_tokenizer_of_a_file_makes_of_a_word() -> None:
+def test_stems_equal_those_of_the_tokenizer_of_a_file() -> None:
     with closing(Stemmer()) as stemmer:
         assert stemmer.stems(["Running queues, naïve!", ""]) == [["run", "queue", "naiv"], []]
 
@@ -306,7 +308,7 @@ def test_forgotten_words_are_in_no_row(store: Store, fake_embedder) -> None:
     assert store.problems() == []
 
 
-def test_a_large_partition_may_have_an_index_that_says_how_good_it_is(store: Store) -> None:
+def test_a_large_partition_may_have_an_index_that_reports_its_recall(store: Store) -> None:
     pick = np.random.default_rng(1)
     vectors = pick.standard_normal((1_500, 16)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""What a cluster and a pool ask of every statement: its partition, and no session behind it."""
+"""SQL statements for clusters and connection pools: they name a partition and use no session."""
 
 import ast
 import os
@@ -29,14 +29,14 @@ from reservoir_cli.storage.summaries import Summaries, Summary
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer import forget
 
-#: The URL of an empty database of a Citus coordinator; what is in its schema reservoir is dropped.
+#: The URL of a database of a Citus coordinator, whose schema ``reservoir`` is dropped.
 CITUS = os.environ.get("RESERVOIR_TEST_CITUS")
 
 
-#: Functions whose statements look at all partitions, and why they may.
+#: Functions whose statements may read all partitions, and why.
 ADMINISTRATIVE = {
     "store._next_partition": "db copy walks through the whole store, a partition at a time",
-    "dump._metadata": "db copy reads the whole store",
+    "dump._read_metadata": "db copy reads the whole store",
     "dump._load_metadata": "db copy replaces what belongs to no message",
     "reads.shared_ids": "db copy to a file, where ids are unique in all partitions",
     "mark_rows._orphans": "doctor checks the whole store",
@@ -49,8 +49,8 @@ ADMINISTRATIVE = {
     "model_switch._delete_vectors": "the owner changes the model of every partition",
     "model_switch._delete_batch": "the owner changes the model of every partition",
     "vectors.note_dimensions": "the owner changes the model of every partition",
-    "vectors.await_missing": "the owner changes the model of every partition",
-    "repair.wrong_full_text": "doctor checks the whole store",
+    "vectors.add_missing": "the owner changes the model of every partition",
+    "repair.count_unindexed": "doctor checks the whole store",
     "repair.rebuild": "doctor --repair makes all of it again",
     "repair._link": "doctor --repair makes all of it again",
     "repair._LACKING": "doctor checks the whole store",
@@ -61,8 +61,8 @@ ADMINISTRATIVE = {
     "admin.facts": "db status of the whole store",
     "store._purge": "VACUUM is of tables",
 }
-#: Conditions made by ``where_scope`` and ``in_partition``, which name the partition of every scope
-#: that has one.
+#: Conditions by ``where_scope`` and ``in_partition``, which name the partition of a scope if it has
+#: one.
 CONDITIONS = r"\{(where|condition|in_partition|in_scope|embedded)\}"
 _TABLE = rf"(?:\{{SCHEMA\}}\.)?({'|'.join(tables.SPREAD)}|\{{table\}}|\{{embeddings\}})(?!\w)"
 _SPREAD = re.compile(rf"\b(FROM|JOIN|INTO|UPDATE|VACUUM \(SKIP_LOCKED\))\s+{_TABLE}")
@@ -71,7 +71,7 @@ _INSERTED = re.compile(r"INSERT INTO \S+( AS \w)?\s*\(([^)]*)\bpartition\b|INTO 
 
 
 def statements() -> Iterator[tuple[str, str]]:
-    """Each piece of SQL in the package about a spread table: (module.function, text)."""
+    """Yield each SQL text about a distributed table in the package: (module.function, text)."""
     folder = Path(schema.__file__).parent
     for path in sorted([*folder.glob("*.py"), *folder.parent.glob("*.py")]):
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -108,7 +108,7 @@ def _text(node: ast.AST) -> str | None:
     return None
 
 
-def test_every_statement_on_a_spread_table_names_its_partition() -> None:
+def test_every_statement_on_a_distributed_table_names_its_partition() -> None:
     found = list(statements())
     assert len(found) > 60
     assert {table for _, text in found for table in tables.SPREAD if table in text} == set(
@@ -119,15 +119,15 @@ def test_every_statement_on_a_spread_table_names_its_partition() -> None:
         for where, text in found
         if not _BOUND.search(text) and not _INSERTED.search(text) and where != "schema.MIGRATIONS"
     }
-    # The columns are those of the run, or those that the caller names: partition among them.
+    # The inserted columns include the partition.
     made = {"conversations.add_run", "connection.insert", "summary_rows.INSERT", "source_rows.PUT"}
     assert without - made <= ADMINISTRATIVE.keys()
     assert ADMINISTRATIVE.keys() - {where for where, _ in found} == set()
 
 
 def test_no_statement_reads_two_partitions() -> None:
-    """A cluster cannot join rows of two; only parts of a UNION are planned one by one."""
-    #: These name one partition twice: of a subquery that is planned for itself, and beside it.
+    """A cluster cannot join rows of two partitions; parts of a UNION are planned separately."""
+    #: Statements that name the same partition twice, inside and outside of a subquery.
     same = {"prepare_rows._open_question"}
     two = {
         where
@@ -137,7 +137,7 @@ def test_no_statement_reads_two_partitions() -> None:
     assert two == same
 
 
-#: What lasts longer than a transaction, or locks rows of more than one machine.
+#: SQL that outlasts a transaction, or locks rows on several machines.
 _OF_A_SESSION = re.compile(
     r"\bpg_(try_)?advisory_lock|\bLISTEN\b|\bUNLISTEN\b|\bPREPARE\b|\bTEMP(ORARY)? TABLE\b|"
     r"\bWITH HOLD\b|\bDISCARD\b|\bFOR (NO KEY )?(UPDATE|SHARE)\b|(?<!UPDATE )\bSET SESSION\b|"
@@ -145,7 +145,7 @@ _OF_A_SESSION = re.compile(
 )
 
 
-def test_no_statement_leaves_something_in_its_session() -> None:
+def test_no_statement_changes_its_session() -> None:
     folder = Path(schema.__file__).parent
     for path in sorted([*folder.glob("*.py"), *folder.parent.glob("*.py")]):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -162,7 +162,7 @@ def test_no_statement_leaves_something_in_its_session() -> None:
         "SELECT 1 FOR UPDATE",
     ],
 )
-def test_a_statement_that_leaves_something_would_be_found(statement: str) -> None:
+def test_a_statement_that_changes_its_session_would_be_found(statement: str) -> None:
     assert _OF_A_SESSION.search(statement)
 
 
@@ -173,10 +173,10 @@ def test_the_condition_of_a_scope_names_its_partition(scope: Scope) -> None:
     assert values[0] == "p"
 
 
-def test_what_is_done_in_a_partition_is_asked_of_that_partition(
+def test_work_in_a_partition_sends_statements_about_that_partition_only(
     url: str, fake_embedder, monkeypatch
 ) -> None:
-    """Nothing but the statements that really run: of a question, a write, and forgetting."""
+    """Checks the executed statements of a question, a write, and forgetting."""
     ran: list[str] = []
     execute = psycopg.Connection.execute
 
@@ -203,7 +203,7 @@ def test_what_is_done_in_a_partition_is_asked_of_that_partition(
 
 
 def test_no_policy_has_a_sub_select() -> None:
-    policies = [each for each in admin.guarding() if "CREATE POLICY" in each]
+    policies = [each for each in admin.guard_statements() if "CREATE POLICY" in each]
     assert len(policies) == len(tables.SPREAD) + 3
     assert not [each for each in policies if re.search(r"\bSELECT\b(?! TO)", each)]
 
@@ -235,7 +235,7 @@ def test_settings_of_a_database_and_of_the_environment_change_nothing(
 def test_a_database_without_an_encoding_is_refused_in_a_line(postgres: PostgresServer) -> None:
     postgres.sql("CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0")
     try:
-        with pytest.raises(StoreError, match="keeps text as SQL_ASCII") as caught:
+        with pytest.raises(StoreError, match="encoding of the database is SQL_ASCII") as caught:
             open_store(postgres.url("ascii"))
         assert caught.value.exit_code == 3
         assert "--encoding UTF8" in str(caught.value.hint)
@@ -245,7 +245,7 @@ def test_a_database_without_an_encoding_is_refused_in_a_line(postgres: PostgresS
 
 @pytest.fixture
 def pool(postgres: PostgresServer) -> Iterator[Pool]:
-    """A pgbouncer in transaction mode before the server."""
+    """Run a pgbouncer in transaction mode in front of the server."""
     if pgbouncer.program() is None:
         pytest.skip("pgbouncer is not installed: apt-get install pgbouncer")
     made = Pool(postgres.port)
@@ -253,13 +253,13 @@ def pool(postgres: PostgresServer) -> Iterator[Pool]:
     made.stop()
 
 
-def test_a_pool_in_transaction_mode_may_stand_in_between(
+def test_a_store_works_through_a_pool_in_transaction_mode(
     postgres: PostgresServer, pool: Pool, fake_embedder
 ) -> None:
     direct = postgres.empty_database()
     url = pool.url(direct)
     with closing(open_store(url)) as one, closing(open_store(url)) as two:
-        with one.write():  # so that the other comes to a connection that nobody used before
+        with one.write():  # so that the other store gets an unused connection
             say(one, "of one", scope=Scope("a", "i"))
             say(two, "of two", scope=Scope("b", "i"))
             assert [each.content for each in two.last(EVERYWHERE, 0)] == ["of two"]
@@ -299,7 +299,7 @@ for number in range(20):
 """
 
 
-# A whole round, on a cluster where there is one
+# All commands, on a cluster if there is one
 
 
 @pytest.fixture(params=["server", "cluster"])
@@ -309,7 +309,7 @@ def round_url(request: pytest.FixtureRequest) -> Iterator[str]:
             pytest.skip("RESERVOIR_TEST_CITUS names no coordinator")
         behind(CITUS, "DROP SCHEMA IF EXISTS reservoir CASCADE")
         open_store(CITUS).close()
-        for statement in tables.sharding():
+        for statement in tables.sharding_statements():
             behind(CITUS, statement)
         yield CITUS
         return
@@ -319,7 +319,7 @@ def round_url(request: pytest.FixtureRequest) -> Iterator[str]:
     server.drop(url)
 
 
-def test_a_whole_round_of_commands(round_url: str, tmp_path: Path, fake_embedder) -> None:
+def test_all_commands_on_a_server_or_cluster(round_url: str, tmp_path: Path, fake_embedder) -> None:
     other = type(fake_embedder)("other", "other-8")
     with Reservoir.open(round_url, embedder=fake_embedder) as reservoir:
         store = reservoir.store

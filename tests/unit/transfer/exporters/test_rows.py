@@ -265,5 +265,5 @@ def test_a_match_is_literal_and_ignores_case(
 def test_an_unknown_format_and_vectors_without_a_place_are_refused(store: Store) -> None:
     with pytest.raises(UsageError, match="unknown format 'csv'"):
         exported(store, "csv")
-    with pytest.raises(UsageError, match="no place for embeddings"):
+    with pytest.raises(UsageError, match="cannot hold embeddings"):
         exported(store, "openai", embeddings=True)

@@ -8,7 +8,7 @@ from reading import lines, read, records
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import File
 from reservoir_cli.transfer.importers.claude_code import ClaudeCode
-from reservoir_cli.transfer.importers.claude_code_notices import without_plumbing, without_reminders
+from reservoir_cli.transfer.importers.claude_code_notices import remove_plumbing, remove_reminders
 from reservoir_cli.transfer.importers.codex import Codex
 
 ABOUT = {"sessionId": "s", "cwd": "/home/mara/taskboard", "gitBranch": "fix-sync"}
@@ -80,18 +80,18 @@ def test_what_was_said_around_plumbing_is_kept(text: str, kept: str) -> None:
     ],
 )
 def test_what_only_looks_like_plumbing_stays_as_it_was(text: str) -> None:
-    assert without_plumbing(text) == text
+    assert remove_plumbing(text) == text
 
 
 def test_tags_without_an_end_take_no_longer_to_read() -> None:
     hostile = "<system-reminder><bash-input>" * 200_000
-    assert without_plumbing(hostile) == hostile
+    assert remove_plumbing(hostile) == hostile
 
 
 def test_a_result_loses_the_reminders_behind_it_alone() -> None:
-    assert without_reminders(f"1: def sync():\n\n{REMINDER}\n{REMINDER}\n") == "1: def sync():"
+    assert remove_reminders(f"1: def sync():\n\n{REMINDER}\n{REMINDER}\n") == "1: def sync():"
     quoted = f"1: {REMINDER}\n2: end"
-    assert without_reminders(quoted) == quoted
+    assert remove_reminders(quoted) == quoted
     result = {"type": "tool_result", "tool_use_id": "t"}
     inner = [{"type": "text", "text": f"two{REMINDER}"}]
     found = contents(

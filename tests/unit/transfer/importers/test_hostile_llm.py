@@ -54,9 +54,9 @@ COMPUTED = {
 @pytest.mark.parametrize("statement", COMPUTED.values(), ids=COMPUTED)
 def test_what_is_computed_while_it_is_read_is_refused(tmp_path: Path, statement: str) -> None:
     path = made(tmp_path / "logs.db", OLDER, statement)
-    with pytest.raises(ReservoirError, match="is no log as llm writes it: the table") as refused:
+    with pytest.raises(ReservoirError, match="is not a log as llm writes it: the table") as refused:
         read_log(path)
-    assert refused.value.hint == "llm logs path tells where llm keeps its own"
+    assert refused.value.hint == "llm logs path prints the path of llm's own log"
 
 
 def fragments(count: int, size: int) -> str:

@@ -14,13 +14,13 @@ from reading import SAMPLES, file_of, found_in, lines, records, skipped
 
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.transfer.importers import File, Found, Record, find, importers
+from reservoir_cli.transfer.importers import DetectedFile, File, Record, find, importers
 
 CHAT = (SAMPLES / "chatgpt.json").read_bytes()
 CODE = (SAMPLES / "claude-code.jsonl").read_bytes()
 
 
-def looked_at(source: Path | File, form: str | None = None) -> tuple[list[Found], int]:
+def looked_at(source: Path | File, form: str | None = None) -> tuple[list[DetectedFile], int]:
     with ExitStack() as open_files:
         return find(source, form, open_files)
 
@@ -117,7 +117,7 @@ def test_a_named_format_takes_its_files_of_a_folder_and_no_others(tmp_path: Path
     folder = laid_out(tmp_path, {**EXPORT, "old/5e55.jsonl": CODE})
     assert list(found_in(folder, "claude-code")) == ["old/5e55.jsonl"]
     assert list(found_in(folder, "text")) == ["readme.txt"]
-    assert "of format codex" in refused(folder, "codex")
+    assert "has the format codex" in refused(folder, "codex")
 
 
 def test_an_unknown_format_is_wrong_usage_whatever_the_file(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_zip_that_unpacks_to_far_more_than_its_size_is_given_up(tmp_path: Path
 
 def test_a_zip_in_a_zip_is_not_opened(tmp_path: Path) -> None:
     inner = zipped(tmp_path / "inner.zip", EXPORT).read_bytes()
-    assert "nothing in" in refused(zipped(tmp_path / "outer.zip", {"inner.zip": inner}))
+    assert "has a known format" in refused(zipped(tmp_path / "outer.zip", {"inner.zip": inner}))
 
 
 def test_a_database_in_a_zip_is_named_and_not_unpacked(tmp_path: Path) -> None:
@@ -222,10 +222,10 @@ def test_a_zip_with_a_password_says_so(tmp_path: Path) -> None:
 def test_what_is_not_there_or_holds_nothing_is_an_error(tmp_path: Path) -> None:
     assert "absent" in refused(tmp_path / "absent")
     assert "not a path" in refused(Path("a\0b"))
-    assert "nothing in" in refused(tmp_path)
-    assert "nothing in" in refused(zipped(tmp_path / "a.zip", {}))
+    assert "has a known format" in refused(tmp_path)
+    assert "has a known format" in refused(zipped(tmp_path / "a.zip", {}))
     laid_out(tmp_path, {"user.json": b"{}", "picture.md": b"\x89PNG" + bytes(999)})
-    assert "nothing in" in refused(tmp_path)
+    assert "has a known format" in refused(tmp_path)
 
 
 def test_another_database_is_an_error(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ BAD = [
     ("7", "not a JSON object"),
     ('"text"', "not a JSON object"),
     ("[1, [2]]", "not a JSON object"),
-    ('{"a": ' + "9" * 5_000 + "}", "a number of too many digits"),
+    ('{"a": ' + "9" * 5_000 + "}", "a number with too many digits"),
     ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deeply"),
     ('{"a":' * 50_000 + "1" + "}" * 50_000, "nested too deeply"),
 ]
@@ -108,7 +108,7 @@ def test_what_follows_an_array_is_named() -> None:
     found = entries('[{"a": 1}]\n[{"b": 2}]')
     assert found == [
         ("entry 1", {"a": 1}),
-        Skipped("the end", "what follows the array is not read"),
+        Skipped("the end", "data after the array is ignored"),
     ]
 
 

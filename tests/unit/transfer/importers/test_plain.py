@@ -8,7 +8,7 @@ from reading import file_of, found_in, read
 
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.transfer.importers import Record, Skipped, choose, decode, importers, read_text
-from reservoir_cli.transfer.importers.plain import Plain, written_at
+from reservoir_cli.transfer.importers.plain import Plain, find_date
 
 
 def only(text: str) -> Record | Skipped:
@@ -113,7 +113,7 @@ def test_a_file_that_cannot_be_read_is_an_error_that_names_it(tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["chat.json", "CHAT.JSONL"])
 @pytest.mark.parametrize("text", ['{"foo": 1}', "{torn", "[1, 2]"])
 def test_a_json_file_of_no_known_format_is_not_taken_for_a_message(name: str, text: str) -> None:
-    with pytest.raises(ReservoirError, match="no format"):
+    with pytest.raises(ReservoirError, match="has an unknown format"):
         choose(file_of(text, name))
     assert choose(file_of(text, name), "text").name == "text"
     assert choose(file_of(text, "notes.md")).name == "markdown"
@@ -147,7 +147,7 @@ OTHER_DAY = datetime(2023, 1, 2).astimezone(UTC)
 def test_a_document_says_when_it_was_written(
     content: str, name: str, expected: datetime | None
 ) -> None:
-    assert written_at(content, name) == expected
+    assert find_date(content, name) == expected
 
 
 def test_a_document_without_a_date_has_that_of_its_file(tmp_path: Path) -> None:

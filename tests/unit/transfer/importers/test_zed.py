@@ -77,9 +77,9 @@ def test_the_database_arrives(tmp_path: Path) -> None:
         ("assistant", "Done.", "12:05:00", NEW),
     ]
     assert skipped(found) == [
-        ("thread 2, message 7", "neither of the user nor of the agent"),
+        ("thread 2, message 7", "neither from the user nor from the agent"),
         ("thread 2, message 8", "content is not a list"),
-        ("thread 3", "damaged, or not packed with zstd"),
+        ("thread 3", "damaged, or not compressed with zstd"),
         ("thread 4", "not valid JSON"),
     ]
     calls = [call.id for each in records(found) for call in each.message.tool_calls]
@@ -120,7 +120,7 @@ def test_without_a_library_the_error_names_the_extra(
     assert said(read(plain)) == [("user", "Why?")]
     with closing(sqlite3.connect(plain)) as connection, connection:
         connection.execute("INSERT INTO threads VALUES ('y', '', '', 'zstd', x'28b52ffd')")
-    with pytest.raises(ReservoirError, match="packed with zstd") as refused:
+    with pytest.raises(ReservoirError, match="compressed with zstd") as refused:
         read(plain)
     assert refused.value.hint == "pip install 'reservoir-cli[zed]'"
     assert refused.value.exit_code == 1
@@ -144,7 +144,7 @@ def test_a_window_that_fills_the_memory_is_refused(tmp_path: Path) -> None:
     made = library.ZstdCompressor(options=options)
     wide = made.compress(thread(asked("Why?"))) + made.flush()
     found = read(threads(tmp_path, ("a", "zstd", wide)))
-    assert skipped(found) == [("thread 1", "damaged, or not packed with zstd")]
+    assert skipped(found) == [("thread 1", "damaged, or not compressed with zstd")]
 
 
 @packed
