@@ -204,7 +204,7 @@ def test_filters_remove_hits_without_changing_scores(cli, mode):
         document = cli(command, "--source", "codex", "--json").document
         assert [row["id"] for row in document["messages"]] == [1]
         told = cli(command, "--source", "nowhere").err
-        assert told == "note: no message in default passes --source\n"
+        assert told == "note: no message in default matches --source\n"
     told = cli("search", "amber", *mode, "--source", "nowhere").err
     assert told.endswith("note: no message in default matches --source\n")
 

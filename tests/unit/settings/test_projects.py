@@ -88,7 +88,7 @@ def test_projects_are_set_and_unset_among_comments(file):
 
 def test_a_slash_at_the_end_of_a_folder_makes_no_difference(file):
     edit_file.edit(file, {"projects.~/code/app/": "work"})
-    assert config.effective(config.load(), "projects.~/code/app") == ("work", "file")
+    assert config.effective_value(config.load(), "projects.~/code/app") == ("work", "file")
     edit_file.edit(file, {"projects.~/code/app": "home"})
     assert config.load().projects == {"~/code/app/": "home"}
     edit_file.edit(file, {"projects.~/code/app": None})
