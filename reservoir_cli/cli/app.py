@@ -156,7 +156,7 @@ def main(*, always_succeed: bool = False) -> None:
     except KeyboardInterrupt:
         code = 130
     except BaseException as failure:  # a panic in Rust is not an Exception
-        code = _failed(_as_failure(failure))
+        code = _report(_to_error(failure))
     _leave(0 if always_succeed or code is None else code if isinstance(code, int) else 1)
 
 
@@ -199,7 +199,7 @@ def _run() -> int:
         )
         return outcome if isinstance(outcome, int) else 0
     except ReservoirError as failure:
-        return _failed(failure)
+        return _report(failure)
     except console.ClosedPipe:
         return 0
     except SystemExit as leaving:
@@ -211,12 +211,12 @@ def _run() -> int:
         return 130
     except Exception as failure:
         if hasattr(failure, "format_message"):  # the command line itself was wrong
-            return _failed(mistyped_commands.as_usage_error(failure, typer.main.get_command(app)))
+            return _report(mistyped_commands.as_usage_error(failure, typer.main.get_command(app)))
         _debug(failure)
-        return _failed(_as_failure(failure))
+        return _report(_to_error(failure))
 
 
-def _as_failure(failure: BaseException) -> ReservoirError:
+def _to_error(failure: BaseException) -> ReservoirError:
     """Convert an unexpected exception to a ReservoirError.
 
     It names the reason of an operating system error, but only the type of any other exception,
@@ -230,7 +230,7 @@ def _as_failure(failure: BaseException) -> ReservoirError:
     return ReservoirError(f"unexpected {type(failure).__name__}", hint=hint)
 
 
-def _failed(failure: ReservoirError) -> int:
+def _report(failure: ReservoirError) -> int:
     words = sys.argv[1 : sys.argv.index("--") if "--" in sys.argv else None]
     if failure.__cause__:
         _debug(failure)

@@ -78,7 +78,9 @@ def message_filter(
     )
 
 
-def whole_id(reservoir: Reservoir, field: IdField, typed: str | None, scope: Scope) -> str | None:
+def complete_id(
+    reservoir: Reservoir, field: IdField, typed: str | None, scope: Scope
+) -> str | None:
     """Return the trace or conversation id with this prefix; the text itself if there is none.
 
     :raises UsageError: several ids of the scope have this prefix, and none equals it.

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
-from reservoir_cli.cli import console
+from reservoir_cli.cli import console, options
 from reservoir_cli.cli.filters import OPTION_NAMES
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope
@@ -26,7 +26,7 @@ def tell(
     say: Callable[[str], object] = console.note,
 ) -> None:
     """Print where messages are, after a command that found none in its scope."""
-    if text := sentence(scope, places, in_partition=in_partition, beyond=beyond):
+    if text := describe_elsewhere(scope, places, in_partition=in_partition, beyond=beyond):
         say(text)
 
 
@@ -37,7 +37,7 @@ def place(scope: Scope) -> str:
     return scope.partition if scope.instance is None else str(scope)
 
 
-def sentence(
+def describe_elsewhere(
     scope: Scope,
     places: Sequence[tuple[str, str, int]],
     *,
@@ -58,14 +58,16 @@ def sentence(
     if own:
         _, instance, count = max(own, key=lambda entry: entry[2])
         ways = ", or ".join(filter(None, (f"-i {instance}", in_partition)))
-        elsewhere = f"{_messages(count)} in {scope.partition}/{instance} ({ways})"
+        elsewhere = f"{options.counted(count, 'message')} in {scope.partition}/{instance} ({ways})"
     elif beyond and not _similar_names(scope, places):
         partition, instance, count = max(places, key=lambda entry: entry[2])
         ways = f"-p {partition} -i {instance}, or {beyond}"
-        elsewhere = f"{_messages(count)} in {partition}/{instance} ({ways})"
+        elsewhere = f"{options.counted(count, 'message')} in {partition}/{instance} ({ways})"
     else:
         totals = _similar_names(scope, places) or _totals(places).most_common(_MOST_NAMED)
-        elsewhere = ", ".join(f"{_messages(count)} in {name} (-p {name})" for name, count in totals)
+        elsewhere = ", ".join(
+            f"{options.counted(count, 'message')} in {name} (-p {name})" for name, count in totals
+        )
     return f"nothing in {place(scope)}; {elsewhere}"
 
 
@@ -89,10 +91,6 @@ def _similar_names(scope: Scope, places: Sequence[tuple[str, str, int]]) -> list
     return [(names[match], totals[names[match]]) for match in matches]
 
 
-def _messages(count: int) -> str:
-    return f"{count:,} {'message' if count == 1 else 'messages'}"
-
-
 def _contains(scope: Scope, place: tuple[str, str, int]) -> bool:
     return scope.partition in (None, place[0]) and scope.instance in (None, place[1])
 
@@ -100,7 +98,7 @@ def _contains(scope: Scope, place: tuple[str, str, int]) -> bool:
 def why_nothing(reservoir: Reservoir, scope: Scope, where: Filter) -> str:
     """Explain an empty read: name the filters that no message matches, or where messages are."""
     if not reservoir.view(scope, 1):
-        return sentence(scope, reservoir.lookup.places())
+        return describe_elsewhere(scope, reservoir.lookup.places())
     defaults = asdict(type(where)())
     filters = [
         f"--{OPTION_NAMES.get(name, name)}"

@@ -15,7 +15,7 @@ from reservoir_cli.settings.config import Config
 from reservoir_cli.util.read_files import LARGEST, decode, read_stream
 
 
-def _name(value: str | None) -> str | None:
+def _check_name(value: str | None) -> str | None:
     """Return a name from the command line, cleaned.
 
     :raises UsageError: the name is empty.
@@ -35,7 +35,7 @@ def _partition(about: str) -> Any:
         metavar="NAME",
         help=f"Workspace, such as a person or a project{about}.",
         autocompletion=completion_values.partitions,
-        callback=_name,
+        callback=_check_name,
     )
 
 
@@ -46,7 +46,7 @@ def _instance(about: str) -> Any:
         metavar="NAME",
         help=f"Channel in the partition, such as a tool or a topic{about}.",
         autocompletion=completion_values.instances,
-        callback=_name,
+        callback=_check_name,
     )
 
 
@@ -74,18 +74,21 @@ AllPartitions = Annotated[bool, typer.Option("--all-partitions", help="Include a
 TraceId = Annotated[
     str | None,
     typer.Option(
-        "--trace-id", metavar="ID", help="Id that a question and its replies share.", callback=_name
+        "--trace-id",
+        metavar="ID",
+        help="Id that a question and its replies share.",
+        callback=_check_name,
     ),
 ]
 TraceFilter = Annotated[
     str | None,
     typer.Option(
-        "--trace-id", metavar="ID", help="Only a question and its replies.", callback=_name
+        "--trace-id", metavar="ID", help="Only a question and its replies.", callback=_check_name
     ),
 ]
 Conversation = Annotated[str | None, typer.Option(metavar="ID", help="Only this conversation.")]
 #: Completes a role.
-a_role = completion_values.among("user", "assistant", "system", "tool")
+role_completer = completion_values.among("user", "assistant", "system", "tool")
 Match = Annotated[
     str | None,
     typer.Option(metavar="TEXT", help="Only messages with this text; case is ignored."),
@@ -108,7 +111,7 @@ RoleFilter = Annotated[
         "--role",
         metavar="ROLE",
         help="Only user, assistant, system or tool.",
-        autocompletion=a_role,
+        autocompletion=role_completer,
     ),
 ]
 Source = Annotated[
@@ -121,12 +124,14 @@ Project = Annotated[
 ]
 Tag = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Only messages with this tag.", callback=_name),
+    typer.Option(metavar="NAME", help="Only messages with this tag.", callback=_check_name),
 ]
 ConversationTag = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help="Only conversations with a message that has this tag.", callback=_name
+        metavar="NAME",
+        help="Only conversations with a message that has this tag.",
+        callback=_check_name,
     ),
 ]
 Timestamps = Annotated[
@@ -199,7 +204,7 @@ def message_number(typed: str, name: str = "--id") -> int:
     return int(digits)
 
 
-def joined(words: Sequence[str]) -> str:
+def join_words(words: Sequence[str]) -> str:
     """Join the words of an unquoted question; ``-`` alone reads stdin."""
     return text_or_stdin(" ".join(words))
 
@@ -237,7 +242,7 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def one_form(**flags: bool) -> None:
+def check_one_form(**flags: bool) -> None:
     """Check that at most one of several options that choose the output is set.
 
     :raises UsageError: more than one is set.

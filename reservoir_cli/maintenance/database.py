@@ -58,7 +58,7 @@ class Database:
         return self._store.engine()
 
     def _guard(self) -> None:
-        raise self._not_on_a_server()
+        raise self._needs_server()
 
     def build_index(self, partition: str) -> float:
         """Build an approximate index over the embeddings of a partition.
@@ -66,14 +66,14 @@ class Database:
         :returns: its recall, the share of the nearest embeddings that it finds.
         :raises UsageError: the store is not on a server.
         """
-        raise self._not_on_a_server()
+        raise self._needs_server()
 
     def drop_index(self, partition: str) -> bool:
         """Remove the index of a partition; return whether there was one.
 
         :raises UsageError: the store is not on a server.
         """
-        raise self._not_on_a_server()
+        raise self._needs_server()
 
     def calibrate(self) -> Calibration:
         """Measure the recall floor of the embedding model on this store, and keep it there.
@@ -84,7 +84,7 @@ class Database:
 
         return calibrate(self._store, self._config, self._indexer.embedder(), self._progress)
 
-    def _not_on_a_server(self) -> UsageError:
+    def _needs_server(self) -> UsageError:
         return UsageError(
             f"{self._store.location} is a file: this needs a store on a server",
             hint="name the server before the command: --db postgresql://USER@HOST/DATABASE",

@@ -76,11 +76,11 @@ class Writes(Embeddings):
 
         def write() -> list[StoredMessage | None]:
             self._connection.lock([str(scope.partition)])
-            numbers = self._connection.new_ids(str(scope.partition))
+            ids = self._connection.new_ids(str(scope.partition))
             added: list[StoredMessage | None] = []
             # One by one: a reply may answer a question of the same call.
             for batch in [[message] for message in messages] if pair else [messages]:
-                added += self._put(scope, batch, counter, to_epoch_ms(now), numbers, pair=pair)
+                added += self._put(scope, batch, counter, to_epoch_ms(now), ids, pair=pair)
             return added
 
         return self._run_write(write)
@@ -91,7 +91,7 @@ class Writes(Embeddings):
         messages: Sequence[Message],
         counter: "TokenCounter",
         now: int,
-        numbers: Iterator[int],
+        ids: Iterator[int],
         *,
         pair: bool = False,
     ) -> list[StoredMessage | None]:
@@ -99,10 +99,12 @@ class Writes(Embeddings):
         from reservoir_cli.storage.prepare_rows import prepare  # it loads the counters
 
         place = str(scope.partition), str(scope.instance)
-        prepared = prepare(self._connection, scope, messages, counter, now, numbers, pair=pair)
+        prepared = prepare(self._connection, scope, messages, counter, now, ids, pair=pair)
         self._insert_messages(prepared.rows)
         self._index(place, prepared.texts)
-        writes.add_waiting(self._connection, place[0], [number for number, _ in prepared.texts])
+        writes.add_waiting(
+            self._connection, place[0], [message_id for message_id, _ in prepared.texts]
+        )
         return [
             mark_rows.add(self._connection, stored, message)
             for stored, message in zip(prepared.added, messages, strict=True)

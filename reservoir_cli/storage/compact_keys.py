@@ -19,12 +19,12 @@ class Keys(Sequence[Key]):
 
     def extend(self, keys: Iterable[tuple[str, int]]) -> None:
         """Append keys."""
-        for partition, number in keys:
+        for partition, message_id in keys:
             at = self._number_of.setdefault(partition, len(self._partitions))
             if at == len(self._partitions):
                 self._partitions.append(partition)
             self._numbers.append(at)
-            self._ids.append(number)
+            self._ids.append(message_id)
 
     @property
     def ids(self) -> list[int]:
@@ -47,6 +47,6 @@ class Keys(Sequence[Key]):
 def by_partition(keys: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
     """Return the ids of each partition, ascending and unique; partitions in order of name."""
     ids: dict[str, set[int]] = {}
-    for partition, number in keys:
-        ids.setdefault(partition, set()).add(number)
+    for partition, message_id in keys:
+        ids.setdefault(partition, set()).add(message_id)
     return {partition: sorted(ids[partition]) for partition in sorted(ids)}

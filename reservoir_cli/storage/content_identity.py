@@ -23,7 +23,7 @@ def plain(text: str) -> str:
 
 
 def session_of(conversation: str) -> str:
-    """Return the session of a conversation: a sub-agent's id is the session's and a suffix."""
+    """Return the session of a conversation; sub-agents append a slash and an id of their own."""
     return conversation.partition("/")[0]
 
 

@@ -138,10 +138,10 @@ def place_summaries(connection: Connection, scope: Scope) -> list[PlaceSummary]:
 def add_run(connection: Connection, run: Mapping[str, Any]) -> None:
     """Record a built context."""
     connection.lock([run["partition"]])
-    number = next(connection.new_ids(run["partition"], "context_runs"))
+    run_id = next(connection.new_ids(run["partition"], "context_runs"))
     connection.execute(
         f"INSERT INTO context_runs (id, {', '.join(run)}) VALUES (?, {placeholders(list(run))})",
-        [number, *run.values()],
+        [run_id, *run.values()],
     )
 
 

@@ -69,10 +69,10 @@ class DumpBatch:
         models = {row[1] for row in self.vectors} | {model for model in model_ids if model}
         embedded: dict[tuple[str, str], Embedded] = {}
         for model_id in sorted(models):
-            for partition, number in self.keys:
-                passages = vectors.get((model_id, number), [])
-                if passages or (model_id in lists and number not in lists[model_id]):
-                    embedded.setdefault((partition, model_id), {})[number] = passages
+            for partition, message_id in self.keys:
+                passages = vectors.get((model_id, message_id), [])
+                if passages or (model_id in lists and message_id not in lists[model_id]):
+                    embedded.setdefault((partition, model_id), {})[message_id] = passages
         return embedded
 
 
@@ -83,8 +83,8 @@ Embedded = dict[int, list[Passage]]
 def _passage(row: tuple[int, str, int, int, int, bytes]) -> Passage:
     import numpy as np
 
-    number, _, passage, start, end, vector = row
-    return Passage(number, passage, start, end, np.frombuffer(vector, "<f4"))
+    message_id, _, passage, start, end, vector = row
+    return Passage(message_id, passage, start, end, np.frombuffer(vector, "<f4"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +131,9 @@ def load(store: Store, batch: DumpBatch) -> None:
         ]
         for (partition, model_id), passages in batch.passages(models).items():
             store._add_vectors(partition, model_id, passages)
-        partitions = {number: partition for partition, number in batch.keys}
+        partitions = {message_id: partition for partition, message_id in batch.keys}
         for table, ids in zip(WAITING, batch.waiting, strict=True):
-            rows = [(partitions[number], number) for number in ids]
+            rows = [(partitions[message_id], message_id) for message_id in ids]
             connection.insert(table, "partition, message_id", rows)
         links.insert(connection, batch.links)
         mark_rows.add_tags(connection, batch.tags)
@@ -157,8 +157,8 @@ def _read_rest(connection: Connection, rows: list[Any]) -> DumpBatch:
     batch = DumpBatch(rows, waiting=([], []))
     for partition, ids in by_partition(batch.keys).items():
         batch.vectors.extend(_vectors(connection, partition, ids))
-        for table, numbers in zip(WAITING, batch.waiting, strict=True):
-            numbers += find_waiting(connection, table, partition, ids)
+        for table, waiting_ids in zip(WAITING, batch.waiting, strict=True):
+            waiting_ids += find_waiting(connection, table, partition, ids)
         batch.links.extend(_links(connection, partition, ids))
         tags, pins = mark_rows.read(connection, partition, ids)
         batch.tags.extend(tags)

@@ -146,7 +146,7 @@ class Embeddings(Session):
             # Meanwhile another process may have deleted or embedded a message.
             due = writes.find_waiting(self._connection, table, partition, ids)
             writes.delete_rows(self._connection, table, partition, due)
-            embedded = {number: passages[Key(partition, number)] for number in due}
+            embedded = {message_id: passages[Key(partition, message_id)] for message_id in due}
             self._add_vectors(partition, model_id, embedded)
             links.add(self._connection, partition, due, model_id, link_threshold)
 

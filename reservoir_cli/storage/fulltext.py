@@ -5,10 +5,13 @@ The user's words never reach ``MATCH`` unquoted, so that nothing they type is sy
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import cache
 
 from reservoir_cli.messages import Scope
 
+#: The offsets of a part's first character and of the one after its last.
+Span = tuple[int, int]
 #: Scripts written without spaces: each character is indexed as a word, and a run of them is
 #: searched as a phrase. FTS5's tokenizer would treat a whole sentence as one word.
 _UNSPACED = (
@@ -55,8 +58,43 @@ def indexed_text(text: str) -> str:
     if text.isascii():
         return text
     folded = _fold(text)
-    words = ((word, word.translate(_UMLAUTS)) for word in _WORD.findall(folded))
-    return " ".join([folded, *(spelling for word, spelling in words if spelling != word)])
+    return " ".join([folded, *(spelling for _, spelling in _second_spellings(folded))])
+
+
+def indexed_spans(text: str) -> list[Span]:
+    """Return the span of the text from which each character of :func:`indexed_text` comes."""
+    if text.isascii():
+        return [(at, at + 1) for at in range(len(text))]
+    spans = [span for span in _clusters(text) for _ in _fold(text[slice(*span)])]
+    for (start, end), spelling in _second_spellings(_fold(text)):
+        word = spans[start][0], spans[end - 1][1]
+        spans += [word] * (1 + len(spelling))  # with the space before it
+    return spans
+
+
+def _second_spellings(folded: str) -> Iterator[tuple[Span, str]]:
+    """Yield the words with umlauts: their spans in a folded text, and their other spellings."""
+    for word in _WORD.finditer(folded):
+        spelling = word[0].translate(_UMLAUTS)
+        if spelling != word[0]:
+            yield word.span(), spelling
+
+
+def _clusters(text: str) -> Iterator[Span]:
+    """Yield the shortest parts of a text that normalisation leaves independent of each other."""
+    start, is_normal = 0, unicodedata.is_normalized("NFC", text)
+    for end in range(1, len(text) + 1):
+        if is_normal or end == len(text) or not _composes(text, start, end):
+            yield start, end
+            start = end
+
+
+def _composes(text: str, start: int, at: int) -> bool:
+    """Return whether NFC composes the character at a position with the cluster before it."""
+    if unicodedata.combining(text[at]):
+        return True
+    apart = (unicodedata.normalize("NFC", part) for part in (text[start:at], text[at]))
+    return unicodedata.normalize("NFC", text[start : at + 1]) != "".join(apart)
 
 
 def searched_text(text: str) -> str:
@@ -98,7 +136,7 @@ def typed_terms(text: str) -> list[str]:
 
 
 def _phrase(text: str) -> str:
-    """Return words as they are searched in sequence; the index has that only of one spelling."""
+    """Return words as they are searched; only single words have a second spelling in the index."""
     folded = _fold(text).strip()
     return folded if len(_WORD.findall(folded)) > 1 else folded.translate(_UMLAUTS)
 

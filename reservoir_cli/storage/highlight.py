@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from reservoir_cli.storage import fulltext
+from reservoir_cli.storage.fulltext import Span
 
-#: The offsets of a word's first character and of the one after its last.
-Span = tuple[int, int]
 #: The marks that FTS5 puts around words: noncharacters, which have no meaning in a text.
 _START, _END = "\ufdd0", "\ufdd1"
 _WORD = re.compile(r"[^\W_]+")
@@ -32,7 +31,7 @@ def find_words(texts: Sequence[str], question: str, *, typed: bool = False) -> l
         connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5(text, {fulltext.TOKENIZE})")
         connection.executemany(
             "INSERT INTO texts (rowid, text) VALUES (?, ?)",
-            [(number, fulltext.indexed_text(text)) for number, text in enumerate(clean)],
+            [(rowid, fulltext.indexed_text(text)) for rowid, text in enumerate(clean)],
         )
         marked = dict(
             connection.execute(
@@ -40,7 +39,7 @@ def find_words(texts: Sequence[str], question: str, *, typed: bool = False) -> l
                 [_START, _END, " OR ".join(terms)],
             )
         )
-    return [_spans(text, marked.get(number, "")) for number, text in enumerate(clean)]
+    return [_spans(text, marked.get(rowid, "")) for rowid, text in enumerate(clean)]
 
 
 def word_with_stem(text: str, stem: str) -> str | None:
@@ -55,7 +54,7 @@ def word_with_stem(text: str, stem: str) -> str | None:
         connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(spellings, instance)")
         connection.executemany(
             "INSERT INTO spellings (rowid, text) VALUES (?, ?)",
-            [(number, fulltext.searched_text(word)) for number, word in enumerate(words)],
+            [(rowid, fulltext.searched_text(word)) for rowid, word in enumerate(words)],
         )
         row = connection.execute("SELECT min(doc) FROM stems WHERE term = ?", [stem]).fetchone()
     return words[row[0]] if row[0] is not None else None
@@ -66,19 +65,20 @@ def _terms(question: str) -> list[str]:
 
 
 def _spans(text: str, marked: str) -> list[Span]:
-    """Map the marks of an indexed text to offsets in the text itself, which has fewer spaces."""
-    spans, at, start = [], 0, 0
+    """Map the marks of an indexed text to spans of the text itself, without overlaps."""
+    origins = fulltext.indexed_spans(text) if marked else []
+    marks, at, start = set[Span](), 0, 0
     for character in marked:
         if character == _START:
             start = at
         elif character == _END:
-            spans.append((start, at))
-        elif at < len(text) and text[at] == character:
+            marks.add((origins[start][0], origins[at - 1][1]))
+        else:
             at += 1
-    # The span may begin or end with a space of the text.
-    return [_trim(text, *span) for span in spans]
-
-
-def _trim(text: str, start: int, end: int) -> Span:
-    word = text[start:end]
-    return end - len(word.lstrip()), start + len(word.rstrip())
+    spans: list[Span] = []
+    for first, end in sorted(marks):
+        if spans and first < spans[-1][1]:
+            spans[-1] = spans[-1][0], max(end, spans[-1][1])
+        else:
+            spans.append((first, end))
+    return spans

@@ -99,16 +99,16 @@ def compute_links(
     """
     import numpy as np
 
-    numbers = list(thread)
-    first = next((at for at, number in enumerate(numbers) if number in fresh), len(numbers))
+    ids = list(thread)
+    first = next((at for at, message_id in enumerate(ids) if message_id in fresh), len(ids))
     matrix = np.stack(list(thread.values())) if thread else np.empty((0, 0), np.float32)
     links = []
-    for at in range(first, len(numbers)):
-        links += _links(numbers, matrix, at, threshold)
-    return numbers[first:], links
+    for at in range(first, len(ids)):
+        links += _links(ids, matrix, at, threshold)
+    return ids[first:], links
 
 
-def _links(numbers: Sequence[int], vectors: "Vector", at: int, threshold: float) -> list[Link]:
+def _links(ids: Sequence[int], vectors: "Vector", at: int, threshold: float) -> list[Link]:
     """Return (source, target, score, kind) from one message of a thread to those before it.
 
     :param vectors: the vectors of the thread, shape (n, dimensions).
@@ -124,7 +124,7 @@ def _links(numbers: Sequence[int], vectors: "Vector", at: int, threshold: float)
     nearest = np.lexsort((-np.arange(len(scores)), -scores))[:_NEAREST]
     chosen = dict.fromkeys([last, *nearest.tolist()])
     return [
-        (numbers[at], numbers[start + i], float(scores[i]), "previous" if i == last else "near")
+        (ids[at], ids[start + i], float(scores[i]), "previous" if i == last else "near")
         for i in chosen
         if scores[i] >= threshold
     ]
@@ -143,8 +143,8 @@ def _threads(
         [partition, *bound],
     )
     threads: dict[_Thread, list[_Moment]] = {}
-    for instance, conversation, created_at, number in rows:
-        threads.setdefault((partition, instance, conversation), []).append((created_at, number))
+    for instance, conversation, created_at, message_id in rows:
+        threads.setdefault((partition, instance, conversation), []).append((created_at, message_id))
     return threads
 
 
@@ -182,8 +182,8 @@ def _vectors(
         [*bound, *first, BEFORE, *bound, *first, *last, *bound, *last, BEFORE, model_id],
     )
     vectors = {
-        number: [vector for _, vector in passages]
-        for number, passages in groupby(rows, key=lambda row: row[0])
+        message_id: [vector for _, vector in passages]
+        for message_id, passages in groupby(rows, key=lambda row: row[0])
     }
     with decoding("vectors"):  # a damaged store may mix lengths
         return dict(zip(vectors, map(mean, vectors.values()), strict=True))

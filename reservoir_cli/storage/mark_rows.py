@@ -54,8 +54,10 @@ def read(connection: Connection, partition: str, ids: Sequence[int]) -> tuple[li
         [*values, *bound, *values, *bound],
     ).fetchall()
     with decoding("tags and pins"):
-        tags = sorted((partition, number, name) for number, name, _ in rows if name is not None)
-        pins = sorted((partition, number, at) for number, _, at in rows if at is not None)
+        tags = sorted(
+            (partition, message_id, name) for message_id, name, _ in rows if name is not None
+        )
+        pins = sorted((partition, message_id, at) for message_id, _, at in rows if at is not None)
     return tags, pins
 
 
@@ -66,9 +68,9 @@ def attach(connection: Connection, messages: Sequence[StoredMessage]) -> list[St
     for partition, ids in by_partition(message.key for message in messages).items():
         for batch in batches(ids):
             tags, pins = read(connection, partition, batch)
-            for _, number, name in tags:
-                names.setdefault((partition, number), []).append(name)
-            moments |= {(partition, number): at for _, number, at in pins}
+            for _, message_id, name in tags:
+                names.setdefault((partition, message_id), []).append(name)
+            moments |= {(partition, message_id): at for _, message_id, at in pins}
     return [
         _with_marks(message, names.get(message.key, []), moments.get(message.key))
         if message.key in names or message.key in moments
@@ -93,10 +95,10 @@ def copy_to_twins(
     """
     for batch in batches(ids):
         tags, pins = read(connection, old[0], batch)
-        marked_ids = sorted({number for _, number, _ in [*tags, *pins]})
+        marked_ids = sorted({message_id for _, message_id, _ in [*tags, *pins]})
         twins = _find_twins(connection, old, new, marked_ids)
-        add_tags(connection, [(new[0], twins[number], name) for _, number, name in tags])
-        add_pins(connection, [(new[0], twins[number], at) for _, number, at in pins])
+        add_tags(connection, [(new[0], twins[message_id], name) for _, message_id, name in tags])
+        add_pins(connection, [(new[0], twins[message_id], at) for _, message_id, at in pins])
 
 
 def _find_twins(
@@ -109,13 +111,13 @@ def _find_twins(
         [old[0], *bound],
     ).fetchall()
     twins = {}
-    for number, *identity in rows:
+    for message_id, *identity in rows:
         row = connection.execute(
             "SELECT id FROM messages "
             "WHERE partition = ? AND instance = ? AND source = ? AND source_id = ?",
             [*new, *identity],
         ).fetchone()
-        twins[number] = row[0]
+        twins[message_id] = row[0]
     return twins
 
 

@@ -49,14 +49,14 @@ def prepare(
     messages: Sequence[Message],
     counter: TokenCounter,
     now_ms: int,
-    numbers: Iterator[int],
+    ids: Iterator[int],
     *,
     pair: bool,
 ) -> Prepared:
     """Build the rows of those messages that are not stored yet.
 
     :param now_ms: the time of messages without one; a reply is placed after its question.
-    :param numbers: the ids of the new messages.
+    :param ids: the ids of the new messages.
     :param pair: whether an assistant message without a trace id answers the newest open question.
     """
     for name in (scope.partition, scope.instance):
@@ -82,11 +82,11 @@ def prepare(
             prepared.added.append(None)
             continue
         known.add(row[-2:])
-        number = next(numbers)
+        message_id = next(ids)
         text = clean_text(plain_text(message))
-        row = (number, *row, counter.count(text), counted_by, join_kinds(message.secrets))
+        row = (message_id, *row, counter.count(text), counted_by, join_kinds(message.secrets))
         prepared.rows.append((*row, fulltext.count_terms(text), int(fulltext.asks(text))))
-        prepared.texts.append((number, text))
+        prepared.texts.append((message_id, text))
         prepared.added.append(to_message(row))
     return prepared
 

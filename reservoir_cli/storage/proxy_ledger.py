@@ -70,7 +70,8 @@ class Ledger:
                 return False
             self._connection.execute(proxy_ledger_rows.PUT, [partition, *key, *values])
             self._connection.executemany(
-                proxy_ledger_rows.PUT_QUOTED, [[partition, number, *key] for number in quoted]
+                proxy_ledger_rows.PUT_QUOTED,
+                [[partition, message_id, *key] for message_id in quoted],
             )
             return True
 

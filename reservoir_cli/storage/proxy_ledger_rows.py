@@ -34,8 +34,8 @@ def version(connection: Connection, partition: str) -> int:
 
 def _change_version(connection: Connection, partition: str) -> None:
     """Store a new version, in a row with an empty conversation."""
-    number, now = int.from_bytes(os.urandom(4)) >> 1, int(time.time() * 1000)
-    connection.execute(PUT, [partition, "", 0, "", "", number, 1, now])
+    version_number, now = int.from_bytes(os.urandom(4)) >> 1, int(time.time() * 1000)
+    connection.execute(PUT, [partition, "", 0, "", "", version_number, 1, now])
 
 
 def forget(connection: Connection, partition: str, ids: Sequence[int]) -> None:

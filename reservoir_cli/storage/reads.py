@@ -75,7 +75,7 @@ def to_message(row: Sequence[Any]) -> StoredMessage:
     except UNDECODABLE as error:
         raise StoreCorruptError(
             f"the store is corrupt: message {row[0]} cannot be read",
-            hint="reservoir doctor lists all damage; the message is in a backup",
+            hint="reservoir doctor lists all damage; look for the message in a backup",
         ) from error
 
 
@@ -159,7 +159,7 @@ def shared_ids(connection: Connection) -> list[Key]:
     same = connection.execute(
         f"SELECT partition, id FROM messages WHERE {listed} ORDER BY id, partition", bound
     ).fetchall()
-    first = {number: partition for partition, number in reversed(same)}
+    first = {message_id: partition for partition, message_id in reversed(same)}
     return [Key(*row) for row in same if first[row[1]] != row[0]]
 
 
@@ -321,15 +321,17 @@ def find(connection: Connection, scope: Scope, where: Filter) -> Keys:
     ids = connection.numbers(
         "t.id", f"FROM (SELECT m.id FROM messages m {hint} WHERE {condition} {order}) t", bound
     )
-    return Keys((scope.partition, number) for number in ids)
+    return Keys((scope.partition, message_id) for message_id in ids)
 
 
 def threads(connection: Connection, scope: Scope, where: Filter) -> "dict[ThreadName, array[int]]":
     """Return the ids of messages by their thread, threads and messages in order of time."""
     by_thread: dict[ThreadName, array[int]] = {}
     columns = "m.id, m.partition, m.instance, m.conversation_id"
-    for number, *name in _stream(connection, columns, scope, where, "ORDER BY m.created_at, m.id"):
-        by_thread.setdefault(tuple(name), array("q")).append(number)
+    for message_id, *name in _stream(
+        connection, columns, scope, where, "ORDER BY m.created_at, m.id"
+    ):
+        by_thread.setdefault(tuple(name), array("q")).append(message_id)
     return by_thread
 
 
@@ -340,11 +342,11 @@ def passages(
     for partition, ids in by_partition(keys).items():
         in_partition, values = connection.in_partition("e", partition)
         listed, bound = connection.in_list("e.message_id", ids)
-        for number, *passage in connection.with_vectors(
+        for message_id, *passage in connection.with_vectors(
             f"""
             SELECT e.message_id, e.passage, e.start, e."end", e.vector FROM embeddings e
             WHERE {in_partition} AND {listed} AND e.model_id = ? ORDER BY 1, 2
             """,
             [*values, *bound, model_id],
         ):
-            yield Key(partition, number), Passage(number, *passage)
+            yield Key(partition, message_id), Passage(message_id, *passage)

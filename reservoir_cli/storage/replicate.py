@@ -167,14 +167,14 @@ def _rename(batch: DumpBatch, new_ids: NewIds) -> DumpBatch:
     if new_ids.keys().isdisjoint(batch.keys):
         return replace(batch, links=links)
     new = {key.id: new_ids.get(key, key.id) for key in batch.keys}
-    first, second = ([new[number] for number in ids] for ids in batch.waiting)
+    first, second = ([new[message_id] for message_id in ids] for ids in batch.waiting)
     return DumpBatch(
         [(new[row[0]], *row[1:]) for row in batch.messages],
         [(new[row[0]], *row[1:]) for row in batch.vectors],
         (first, second),
         links,
-        [(partition, new[number], name) for partition, number, name in batch.tags],
-        [(partition, new[number], at) for partition, number, at in batch.pins],
+        [(partition, new[message_id], name) for partition, message_id, name in batch.tags],
+        [(partition, new[message_id], at) for partition, message_id, at in batch.pins],
     )
 
 
@@ -209,11 +209,11 @@ def _digest(store: Store, new_ids: NewIds | None = None) -> dict[str, tuple[int,
     with store.snapshot():
         for dumped in _batches(store):
             batch = _rename(dumped, new_ids)
-            partitions = {number: partition for partition, number in batch.keys}
+            partitions = {message_id: partition for partition, message_id in batch.keys}
             add("messages", batch.messages)
             add("vectors", ((partitions[row[0]], row) for row in batch.vectors))
             for at, ids in enumerate(batch.waiting):
-                add("waiting", ((at, partitions[number], number) for number in ids))
+                add("waiting", ((at, partitions[message_id], message_id) for message_id in ids))
             add("links", batch.links)
             add("marks", [*batch.tags, *batch.pins])
         metadata = dump.read_metadata(store)

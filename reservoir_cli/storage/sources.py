@@ -97,12 +97,12 @@ class Sources:
                 message.id: message
                 for message in reads.by_id(self._connection, [row[1] for row in rows], scope)
             }
-        return {own: messages[number] for own, number in rows}
+        return {own: messages[message_id] for own, message_id in rows}
 
     def conversations(self, scope: Scope, source: str, beginning: str) -> list[str]:
         """Return the newest eight conversations with a message whose source id has a prefix.
 
-        :param beginning: the prefix, hexadecimal as the whole id.
+        :param beginning: the prefix, hexadecimal like the whole id.
         """
         with self._store.snapshot():
             rows = self._connection.execute(

@@ -53,7 +53,7 @@ def find_present(
 
 def add_waiting(connection: Connection, partition: str, ids: Sequence[int]) -> None:
     """Record that messages have to be embedded."""
-    rows = [(partition, number) for number in ids]
+    rows = [(partition, message_id) for message_id in ids]
     connection.insert("pending", "partition, message_id", rows)
     if properties.get(connection, properties.NEXT_ID):  # another model is being built
         connection.insert("rebuilding", "partition, message_id", rows)

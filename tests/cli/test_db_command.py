@@ -69,7 +69,7 @@ def test_a_store_is_copied_to_a_server_and_back(cli, url, samples_file, tmp_path
     cli("ingest", "--no-embed", str(samples_file))
     done = cli("db", "copy", str(cli.db), url, "--json")
     assert done.document["messages"] == 3
-    assert "the two are equal" in done.err
+    assert "source and target are equal" in done.err
     cli("db", "copy", url, str(tmp_path / "back.db"))
     first, *others = (
         cli("--db", place, "view", "0", "--json").out for place in (str(cli.db), url, "back.db")

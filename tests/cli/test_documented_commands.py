@@ -245,7 +245,7 @@ def test_the_recording_of_the_readme_is_current(reader):
     shown = html.unescape(re.sub(r"<[^>]*>", "\n", drawn)).replace("\xa0", " ")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT / "tools"))
-        screens = runpy.run_path(str(ROOT / "tools" / "readme_recording.py"))["TYPED"]
+        screens = runpy.run_path(str(ROOT / "tools" / "readme_recording.py"))["SCREENS"]
     for command in (command for screen in screens for command in screen):
         assert f"\n$ {command}" in shown
     for row in reader("conversations", "-p", "work", "--match", "redis").out.splitlines():

@@ -137,7 +137,7 @@ def test_messages_of_the_default_partition_are_not_copied_to_another_unasked(mac
         (RUN, "n\n"),
     ]
     done = machine.talk("init", answers=answers)
-    assert "already stored: 2 messages of them" in done.out
+    assert "2 messages are already stored" in done.out
     assert {partition for partition, _ in stored(machine)} == {"default"}
 
 

@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,8 @@ def test_watch_shows_new_messages_and_ends_on_an_interrupt(machine):
     process = machine.start(
         "sync", "--watch", "--no-embed", stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
+    watchdog = threading.Timer(300, process.kill)
+    watchdog.start()
     try:
         lines = []
         while not lines or "codex: imported" not in lines[-1]:
@@ -144,6 +147,7 @@ def test_watch_shows_new_messages_and_ends_on_an_interrupt(machine):
         rest = process.communicate(timeout=120)[1].decode()
         assert process.returncode == 130
     finally:
+        watchdog.cancel()
         process.kill()
         process.wait()
         process.stderr.close()

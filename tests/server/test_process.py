@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,10 +42,15 @@ def started(place: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], A
         text=True,
         encoding="utf-8",
     )
+    watchdog = threading.Timer(PATIENCE, process.kill)
+    watchdog.start()
     try:
         assert process.stdout
-        yield process, json.loads(process.stdout.readline())
+        document = process.stdout.readline()
+        watchdog.cancel()
+        yield process, json.loads(document)
     finally:
+        watchdog.cancel()
         process.kill()
         process.communicate(timeout=PATIENCE)
 

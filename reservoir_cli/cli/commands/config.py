@@ -81,7 +81,7 @@ def config(
     settings together or not at all, `unset` restores the default, and `path` prints the path of
     the settings file.
     """
-    options.one_form(get=get is not None, list=show, path=path, set=bool(changes or unset))
+    options.check_one_form(get=get is not None, list=show, path=path, set=bool(changes or unset))
     if words:
         if changes or unset or show or path or get is not None:
             raise UsageError("choose one action", hint=_USAGE)

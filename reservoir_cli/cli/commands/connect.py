@@ -66,7 +66,7 @@ def connect(
         console.warn(f"reservoir mcp needs the extra mcp: {install_hint('mcp')}")
     show(outcome, as_json, dry_run, done="connected", already="is connected already")
     if not as_json and not dry_run:
-        _say_next_step(outcome, hooks)
+        _print_next_step(outcome, hooks)
 
 
 def _warn_of_variables(config: object, db: object) -> None:
@@ -79,7 +79,7 @@ def _warn_of_variables(config: object, db: object) -> None:
         )
 
 
-def _say_next_step(outcome: Outcome, hooks: bool) -> None:
+def _print_next_step(outcome: Outcome, hooks: bool) -> None:
     if outcome.is_changed:
         for step in (outcome.client.next_step, outcome.client.hooks_step if hooks else ""):
             if step:
@@ -122,10 +122,10 @@ def show(outcome: Outcome, as_json: bool, dry_run: bool, *, done: str, already: 
     elif not dry_run:
         console.aside(f"{done} {outcome.client.title}")
         for change in outcome.changes:
-            _say_change(change)
+            _print_change(change)
 
 
-def _say_change(change: Change) -> None:
+def _print_change(change: Change) -> None:
     if change.kind != "unchanged":
         backup = f"; before: {abbreviate_home(change.backup)}" if change.backup else ""
         console.aside(f"{change.kind} {abbreviate_home(change.file)}{backup}")

@@ -343,7 +343,7 @@ def _copy(window: ContextWindow, explain: bool) -> None:
 def _question(words: list[str] | None) -> str:
     if not words and options.can_ask():
         raise UsageError("no question", hint='reservoir context "…", or pipe it in')
-    return options.joined(words or ["-"])
+    return options.join_words(words or ["-"])
 
 
 def _named_text(text: str, option: str) -> tuple[str, str]:

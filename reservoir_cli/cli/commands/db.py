@@ -129,7 +129,7 @@ def copy(
         console.progress.stop()
     console.aside(
         f"copied {options.counted(copied['messages'], 'message')}, {copied['embedded']:,} embedded;"
-        " the two are equal"
+        " source and target are equal"
     )
     if as_json:
         console.document(copied)

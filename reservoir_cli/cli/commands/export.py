@@ -61,7 +61,7 @@ def export(
     with open_store.open_reservoir(ctx) as reservoir:
         scope = filters.read_scope(reservoir, partition, instance, all_instances, all_partitions)
         where = filters.message_filter(
-            conversation_id=filters.whole_id(reservoir, "conversation_id", conversation, scope),
+            conversation_id=filters.complete_id(reservoir, "conversation_id", conversation, scope),
             text=match,
             since=since,
             until=until,
@@ -92,7 +92,7 @@ def export(
 
 
 def _format(form: str | None, as_json: bool, as_lines: bool) -> str:
-    options.one_form(format=form is not None, json=as_json, jsonl=as_lines)
+    options.check_one_form(format=form is not None, json=as_json, jsonl=as_lines)
     if form == "document":
         raise UsageError("unknown format 'document'", hint="--json prints a document")
     return "document" if as_json else form or "jsonl"

@@ -131,8 +131,8 @@ class _Choice:
 
         :raises UsageError: several ids of the scope have the same prefix.
         """
-        trace_id = filters.whole_id(reservoir, "trace_id", self.trace_id, scope)
-        conversation = filters.whole_id(reservoir, "conversation_id", self.conversation, scope)
+        trace_id = filters.complete_id(reservoir, "trace_id", self.trace_id, scope)
+        conversation = filters.complete_id(reservoir, "conversation_id", self.conversation, scope)
         for typed, whole in ((self.trace_id, trace_id), (self.conversation, conversation)):
             if typed != whole:
                 console.note(f"{typed} is {whole}")

@@ -44,7 +44,7 @@ def ingest(
         typer.Option(
             metavar="ROLE",
             help="user, assistant, system or tool (default: user).",
-            autocompletion=options.a_role,
+            autocompletion=options.role_completer,
         ),
     ] = None,
     trace_id: options.TraceId = None,
@@ -75,7 +75,7 @@ def ingest(
     """
     sources = files or ["-"]
     if sources.count("-") > 1:
-        raise UsageError("- can be read only once", hint="leave all but one - out")
+        raise UsageError("stdin can be read only once", hint="use - only once")
     if dry_run and sources == ["-"] and form is None:
         raise UsageError("--dry-run is for files", hint="reservoir ingest --dry-run FILE")
     _check_exist(sources)

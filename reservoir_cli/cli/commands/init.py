@@ -229,7 +229,8 @@ def _ask_partition(chosen: Sequence[_Read]) -> str | None:
             continue
         if not stored:
             return name
-        console.note(f"already stored: {options.counted(stored, 'message')} of them")
+        noun = "message is" if stored == 1 else "messages are"
+        console.note(f"{stored:,} {noun} already stored")
         if console.ask(f"Keep them in {name} a second time?"):
             return name
 
@@ -284,7 +285,7 @@ def _import(
             # Do this first: if the import is interrupted, the next one uses the same partition.
             edit_file.edit(config.path, {"partition": partition})
             console.note(
-                f"{partition} is the partition from now on: reservoir config get partition"
+                f"{partition} is now the default partition: reservoir config get partition"
             )
         wanted = {entry.history: entry for entry in chosen}
         for entry in [wanted.get(entry.history, entry) for entry in read]:

@@ -79,7 +79,7 @@ def _start(command: Sequence[str]) -> str:
             if address := _address():
                 return address
             time.sleep(_PAUSE)
-        raise _not_started(process, errors)
+        raise _start_error(process, errors)
 
 
 def _command(ctx: typer.Context, port: int) -> list[str]:
@@ -90,7 +90,7 @@ def _command(ctx: typer.Context, port: int) -> list[str]:
     return [*command, *(["--offline"] if flags.offline else []), "serve", "--port", str(port)]
 
 
-def _not_started(process: "subprocess.Popen[bytes]", errors: IO[bytes]) -> ReservoirError:
+def _start_error(process: "subprocess.Popen[bytes]", errors: IO[bytes]) -> ReservoirError:
     """Stop a server that does not answer, and return an error with its last error message."""
     process.terminate()
     errors.seek(0)

@@ -54,7 +54,7 @@ def partitions(
     """
     flags = {"rename": rename, "merge": merge, "delete": (delete,) if delete is not None else None}
     typed = [(flag, *names) for flag, names in flags.items() if names is not None]
-    verb, *names = _one_action([*typed, *([tuple(words)] if words else [])])
+    verb, *names = _parse_action([*typed, *([tuple(words)] if words else [])])
     with open_store.open_reservoir(ctx) as reservoir:
         if verb == "rename":
             _rename(reservoir, names[0], names[1], yes)
@@ -66,7 +66,7 @@ def partitions(
             _list(reservoir, as_json)
 
 
-def _one_action(actions: list[tuple[str, ...]]) -> tuple[str, ...]:
+def _parse_action(actions: list[tuple[str, ...]]) -> tuple[str, ...]:
     """Return the requested action: a verb and its names.
 
     :raises UsageError: there are several, or it is malformed; the hint is the exact command.

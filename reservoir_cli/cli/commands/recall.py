@@ -70,4 +70,4 @@ def _print_notes(outcome: Recall | Skipped, reservoir: Reservoir, partition: str
 def _question(words: list[str] | None) -> str:
     if not words and options.can_ask():
         raise UsageError("no question", hint='reservoir recall "…", or pipe it in')
-    return options.joined(words or ["-"])
+    return options.join_words(words or ["-"])

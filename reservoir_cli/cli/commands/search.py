@@ -100,15 +100,15 @@ def search(
             "choose one of --semantic and --keyword",
             hint="leave both out to search by meaning and words",
         )
-    options.one_form(json=as_json, jsonl=as_lines)
-    options.one_form(full=full, snippets=snippets, oneline=oneline)
+    options.check_one_form(json=as_json, jsonl=as_lines)
+    options.check_one_form(full=full, snippets=snippets, oneline=oneline)
     if sort not in _ORDERS:
         raise UsageError(f"cannot sort by {sort!r}", hint=f"choose {' or '.join(_ORDERS)}")
     where = filters.message_filter(
         since=since, until=until, role=role, source=source, project=project, tag=tag
     )
     form = Form(full, snippets, oneline, timestamps)
-    term = options.joined(words)
+    term = options.join_words(words)
     if not term.strip():
         raise UsageError(
             "the search term is empty",

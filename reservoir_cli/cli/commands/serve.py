@@ -76,7 +76,7 @@ def serve(
         open_store.opener(ctx),
         host=host,
         port=port,
-        typed_upstreams=dict(map(_name_and_url, upstream or ())),
+        typed_upstreams=dict(map(_parse_upstream, upstream or ())),
         open_proxy=open_proxy,
         allowed_hosts=allow_host or (),
         ready=ready,
@@ -102,7 +102,7 @@ def _stop_servers() -> None:
         console.note("no server is running")
 
 
-def _name_and_url(text: str) -> tuple[str, str]:
+def _parse_upstream(text: str) -> tuple[str, str]:
     name, equals, url = text.partition("=")
     if not equals or not name or not url:
         raise UsageError(

@@ -12,7 +12,6 @@ from reservoir_cli.util.parse_times import parse_time
 
 _BARS = "▁▂▃▄▅▆▇█"
 _DAYS = 30
-_NAMES = tables.HELD
 
 
 def stats(
@@ -67,7 +66,9 @@ def stats(
         of = f"{answers['request_tokens']:,} tokens in {answers['count']:,}"
         rows.append(("requests from providers' caches", f"{share} of {of}"))
     held = summary["store"]
-    rows += [(f"stored {_NAMES.get(name, name)}", f"{count:,}") for name, count in held.items()]
+    rows += [
+        (f"stored {tables.HELD.get(name, name)}", f"{count:,}") for name, count in held.items()
+    ]
     if without := held["messages"] - held["embedded"] - held["pending"]:
         rows.append(("stored without text", f"{without:,}"))
     console.table(("", ""), rows)

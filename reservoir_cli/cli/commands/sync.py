@@ -116,7 +116,9 @@ def _sources(reservoir: Reservoir, names: list[str]) -> list[Source]:
         console.note("found no history on this machine, and the settings have no [sources]")
     elif can_ask:
         for source in sources:
-            console.aside(f"{source.name}: {_short(source.path)}, to partition {source.partition}")
+            console.aside(
+                f"{source.name}: {abbreviate_home(source.path)}, to partition {source.partition}"
+            )
         if not console.ask("Import new messages from these now, and on each sync?", usual=True):
             console.note("nothing was imported")
             raise typer.Exit(1)
@@ -129,7 +131,7 @@ def save_sources(reservoir: Reservoir, sources: list[Source]) -> None:
     tables: dict[str, dict[str, Any]] = {
         source.name: {
             "tool": source.tool,
-            "path": _short(source.path),
+            "path": abbreviate_home(source.path),
             "partition": source.partition,
         }
         for source in new_sources(reservoir, sources)
@@ -149,7 +151,8 @@ def new_sources(reservoir: Reservoir, sources: list[Source]) -> list[Source]:
     return [
         source
         for source in sources
-        if source.name not in tables and not {str(source.path), _short(source.path)} & paths
+        if source.name not in tables
+        and not {str(source.path), abbreviate_home(source.path)} & paths
     ]
 
 
@@ -223,17 +226,13 @@ def _fields(report: SyncReport) -> dict[str, Any]:
     }
 
 
-def _short(path: Path) -> str:
-    return abbreviate_home(path)
-
-
 # Timers
 
 
 def _print_units(ctx: typer.Context, as_json: bool) -> None:
     command = _command(ctx)
     systemd = _SYSTEMD.format(command=_for_systemd(command), minutes=_MINUTES)
-    arguments = "\n".join(f"    <string>{_escaped(word)}</string>" for word in command)
+    arguments = "\n".join(f"    <string>{_escape_xml(word)}</string>" for word in command)
     launchd = _LAUNCHD.format(arguments=arguments, seconds=60 * _MINUTES)
     if as_json:
         console.document({"command": command, "systemd": systemd, "launchd": launchd})
@@ -260,5 +259,5 @@ def _for_systemd(command: list[str]) -> str:
     return shlex.join(word.replace("%", "%%") for word in command)
 
 
-def _escaped(text: str) -> str:
+def _escape_xml(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -56,7 +56,7 @@ def view(
     A terminal also shows the number of each message, for use with --id, --around and `forget --id`.
     Trace and conversation ids can be shortened to a unique prefix.
     """
-    options.one_form(json=as_json, jsonl=as_lines)
+    options.check_one_form(json=as_json, jsonl=as_lines)
     numbers = [options.message_number(text) for text in (*(ids or ()), around) if text is not None]
     if numbers and any((trace_id, conversation, role, since, until, source, tag, pinned, secrets)):
         raise UsageError(
@@ -74,8 +74,10 @@ def view(
         else:
             where = filters.message_filter(
                 role=role,
-                trace_id=filters.whole_id(reservoir, "trace_id", trace_id, scope),
-                conversation_id=filters.whole_id(reservoir, "conversation_id", conversation, scope),
+                trace_id=filters.complete_id(reservoir, "trace_id", trace_id, scope),
+                conversation_id=filters.complete_id(
+                    reservoir, "conversation_id", conversation, scope
+                ),
                 since=since,
                 until=until,
                 source=source,

@@ -98,13 +98,13 @@ def _compare(
         "FROM pending p WHERE p.partition = ?",
         [partition],
     )
-    for number, vector in enumerate(queries):
+    for column, vector in enumerate(queries):
         ids, near = ann_index.cosines(connection, partition, index, vector)
         # All other embedded messages are at most as near as the last of these.
-        joined[:, number] = near.min(initial=1)
-        joined[candidates.places(waiting["ids"])[0], number] = np.nan
+        joined[:, column] = near.min(initial=1)
+        joined[candidates.places(waiting["ids"])[0], column] = np.nan
         places, known = candidates.places(ids)
-        np.fmax.at(joined[:, number], places, near[known])
+        np.fmax.at(joined[:, column], places, near[known])
         embedded, counts = vectors.passage_counts(connection, partition, model_id, np.unique(ids))
         places, known = candidates.places(embedded)
         candidates.passages[places] = counts[known]

@@ -33,9 +33,9 @@ def remove(
     connection.lock(ids)
     total = sum(map(len, ids.values()))
     deleted = 0
-    for partition, numbers in ids.items():
-        for start in range(0, len(numbers), _AT_ONCE):
-            batch = numbers[start : start + _AT_ONCE]
+    for partition, message_ids in ids.items():
+        for start in range(0, len(message_ids), _AT_ONCE):
+            batch = message_ids[start : start + _AT_ONCE]
             messages = reads.by_id(connection, batch, Scope(partition))
             summary_rows.forget(connection, messages)
             proxy_ledger_rows.forget(connection, partition, batch)

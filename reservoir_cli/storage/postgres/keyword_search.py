@@ -45,9 +45,9 @@ def index(
     keys = " ".join(map(quote, scope_stems(*place)))
     rows: list[tuple[str, int, int, int, str]] = []
     vectors = stemmer.vectors(text for _, text in texts)
-    for (number, _), parts in zip(texts, vectors, strict=True):
+    for (message_id, _), parts in zip(texts, vectors, strict=True):
         for part, (start, vector) in enumerate(parts):
-            rows.append((place[0], number, part, start, f"{keys} {vector}"))
+            rows.append((place[0], message_id, part, start, f"{keys} {vector}"))
     connection.insert("words", "partition, message_id, part, start, stems", rows)
 
 
@@ -269,7 +269,7 @@ def _count_matches(
     names[-1] += ":*" if is_prefix else ""
     where, values = _where(scope, " | ".join(dict.fromkeys(names)))
     starts: list[set[tuple[int, int]]] = [set() for _ in stems]
-    for number, start, lexeme, positions in connection.rows(
+    for message_id, start, lexeme, positions in connection.rows(
         f"""
         SELECT w.message_id, w.start, u.lexeme, u.positions
         FROM words w CROSS JOIN LATERAL unnest(w.stems) u WHERE {where}
@@ -278,7 +278,7 @@ def _count_matches(
         [*values, stems, is_prefix, stems[-1]],
     ):
         for at in _matching(stems, is_prefix, lexeme):
-            starts[at].update((number, start + position - at) for position in positions)
+            starts[at].update((message_id, start + position - at) for position in positions)
     return Counter(message for message, _ in set.intersection(*starts))
 
 

@@ -69,45 +69,43 @@ def _move_runs(connection: Connection, old: str, new: str) -> None:
         )
     )
     rows = connection.rows("SELECT id FROM context_runs WHERE partition = ? ORDER BY id", [old])
-    numbers = [row[0] for row in rows]
+    ids = [row[0] for row in rows]
     connection.execute(
         f"""
         INSERT INTO context_runs (partition, id, {columns}) SELECT ?, t.new, {columns}
         FROM context_runs r JOIN unnest(?::bigint[], ?::bigint[]) AS t (old, new) ON t.old = r.id
         WHERE r.partition = ?
         """,
-        [new, numbers, _free_ids(connection, "context_runs", numbers, new), old],
+        [new, ids, _free_ids(connection, "context_runs", ids, new), old],
     )
     connection.execute("DELETE FROM context_runs WHERE partition = ?", [old])
 
 
-def _free_ids(
-    connection: Connection, table: str, numbers: Sequence[int], partition: str
-) -> list[int]:
+def _free_ids(connection: Connection, table: str, ids: Sequence[int], partition: str) -> list[int]:
     """Return these ids, with new ones in place of those that a partition already uses."""
     used = {
         row[0]
         for row in connection.rows(
             f"SELECT id FROM {table} WHERE partition = ? AND id = ANY(?::bigint[])",
-            [partition, list(numbers)],
+            [partition, list(ids)],
         )
     }
-    taken = set(numbers)
+    taken = set(ids)
     fresh = (new for new in connection.new_ids(partition, table) if new not in taken)
-    return [next(fresh) if number in used else number for number in numbers]
+    return [next(fresh) if old in used else old for old in ids]
 
 
 def _find_duplicates(connection: Connection, old: _Place, new: _Place) -> list[int]:
     """Return the messages whose source and source id the new place already has."""
     duplicates: list[int] = []
-    numbers = reads.find(connection, Scope(*old), Filter()).ids
-    for start in range(0, len(numbers), _AT_ONCE):
+    ids = reads.find(connection, Scope(*old), Filter()).ids
+    for start in range(0, len(ids), _AT_ONCE):
         rows = connection.rows(
             """
             SELECT id, source, source_id FROM messages
             WHERE partition = ? AND id = ANY(?::bigint[])
             """,
-            [old[0], numbers[start : start + _AT_ONCE]],
+            [old[0], ids[start : start + _AT_ONCE]],
         )
         known = writes.find_present(connection, Scope(*new), [(row[1], row[2]) for row in rows])
         duplicates += [row[0] for row in rows if (row[1], row[2]) in known]
@@ -115,11 +113,11 @@ def _find_duplicates(connection: Connection, old: _Place, new: _Place) -> list[i
 
 
 def _move(connection: Connection, old: _Place, new: _Place) -> int:
-    numbers = reads.find(connection, Scope(*old), Filter()).ids
-    renamed = dict(zip(numbers, _free_ids(connection, "messages", numbers, new[0]), strict=True))
-    for start in range(0, len(numbers), _AT_ONCE):
-        batch = numbers[start : start + _AT_ONCE]
-        _copy_messages(connection, old, new, batch, [renamed[number] for number in batch])
+    ids = reads.find(connection, Scope(*old), Filter()).ids
+    renamed = dict(zip(ids, _free_ids(connection, "messages", ids, new[0]), strict=True))
+    for start in range(0, len(ids), _AT_ONCE):
+        batch = ids[start : start + _AT_ONCE]
+        _copy_messages(connection, old, new, batch, [renamed[message_id] for message_id in batch])
         _move_marks(connection, old[0], new[0], renamed, batch)
     _copy_links(connection, old[0], new[0], renamed)
     connection.execute("DELETE FROM messages WHERE partition = ? AND instance = ?", old)
@@ -133,7 +131,7 @@ def _move(connection: Connection, old: _Place, new: _Place) -> int:
         """,
         [*new, *old],
     )
-    return len(numbers)
+    return len(ids)
 
 
 def _copy_messages(
@@ -196,13 +194,15 @@ def _move_marks(
     old: str,
     new: str,
     renamed: Mapping[int, int],
-    numbers: Sequence[int],
+    ids: Sequence[int],
 ) -> None:
-    tags, pins = mark_rows.read(connection, old, numbers)
-    mark_rows.add_tags(connection, [(new, renamed[number], name) for _, number, name in tags])
-    mark_rows.add_pins(connection, [(new, renamed[number], at) for _, number, at in pins])
+    tags, pins = mark_rows.read(connection, old, ids)
+    mark_rows.add_tags(
+        connection, [(new, renamed[message_id], name) for _, message_id, name in tags]
+    )
+    mark_rows.add_pins(connection, [(new, renamed[message_id], at) for _, message_id, at in pins])
     for table in mark_rows.TABLES:
-        writes.delete_rows(connection, table, old, numbers)
+        writes.delete_rows(connection, table, old, ids)
 
 
 def _copy_links(connection: Connection, old: str, new: str, renamed: Mapping[int, int]) -> None:

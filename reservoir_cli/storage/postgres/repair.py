@@ -49,8 +49,8 @@ def rebuild(
     for table in ("words", "synapses"):
         connection.execute(f"DELETE FROM {table}")
     for partition, instance, _ in conversations.places(connection):
-        numbers = reads.find(connection, Scope(partition, instance), Filter()).ids
-        for batch in batches(numbers, _AT_ONCE):
+        ids = reads.find(connection, Scope(partition, instance), Filter()).ids
+        for batch in batches(ids, _AT_ONCE):
             _index(connection, stemmer, (partition, instance), batch)
     if model_id:
         connection.execute(

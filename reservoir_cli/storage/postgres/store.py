@@ -29,8 +29,8 @@ from reservoir_cli.storage.sqlite.vector_blocks import thread_key
 from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.progress import Progress, no_progress
 
-_PLACE_AT = [COLUMNS.split(", ").index(name) for name in ("partition", "instance")]
-_CONVERSATION_AT = COLUMNS.split(", ").index("conversation_id")
+_PLACE_COLUMNS = [COLUMNS.split(", ").index(name) for name in ("partition", "instance")]
+_CONVERSATION_COLUMN = COLUMNS.split(", ").index("conversation_id")
 
 
 class PostgresStore(Session, Store):
@@ -71,7 +71,7 @@ class PostgresStore(Session, Store):
     # Writing
 
     def _insert_messages(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        places = [[row[at] for at in (*_PLACE_AT, _CONVERSATION_AT)] for row in rows]
+        places = [[row[at] for at in (*_PLACE_COLUMNS, _CONVERSATION_COLUMN)] for row in rows]
         threads = [thread_key(*place) for place in places]
         with_threads = [(*row, thread) for row, thread in zip(rows, threads, strict=True)]
         self._connection.insert("messages", f"{COLUMNS}, thread", with_threads)
@@ -89,7 +89,7 @@ class PostgresStore(Session, Store):
         if self._depth:
             return [dict(passages)]
         return [
-            {Key(partition, number): passages[Key(partition, number)] for number in ids}
+            {Key(partition, message_id): passages[Key(partition, message_id)] for message_id in ids}
             for partition, ids in by_partition(passages).items()
         ]
 
@@ -125,13 +125,13 @@ class PostgresStore(Session, Store):
         :raises ReservoirError: always.
         """
         raise ReservoirError(
-            "a store on a server is not copied to a file",
-            hint="pg_dump DATABASE makes a backup; reservoir db copy makes a store of it",
+            "a store on a server cannot be copied to a file",
+            hint="pg_dump DATABASE makes a backup; reservoir db copy makes a store in a file",
         )
 
     def _messages_after(self, after: Key | None, count: int) -> list[Any]:
-        partition, number = after or (None, 0)
-        rows = self._rows_after(partition, number, count) if partition is not None else []
+        partition, message_id = after or (None, 0)
+        rows = self._rows_after(partition, message_id, count) if partition is not None else []
         while not rows:
             partition = self._next_partition(partition)
             if partition is None:
@@ -139,10 +139,10 @@ class PostgresStore(Session, Store):
             rows = self._rows_after(partition, 0, count)
         return rows
 
-    def _rows_after(self, partition: str, number: int, count: int) -> list[Any]:
+    def _rows_after(self, partition: str, message_id: int, count: int) -> list[Any]:
         return self._connection.rows(
             f"SELECT {COLUMNS} FROM messages WHERE partition = ? AND id > ? ORDER BY id LIMIT ?",
-            [partition, number, count],
+            [partition, message_id, count],
         )
 
     def _next_partition(self, partition: str | None) -> str | None:

@@ -36,7 +36,7 @@ def cosines(
     import numpy as np
 
     where, values = filter_conditions.where_scope(scope, "e")
-    names = [f"cosine{number}" for number in range(len(queries))]
+    names = [f"cosine{index}" for index in range(len(queries))]
     products = ", ".join(f"(-(e.vector <#> ?::vector))::real AS {name}" for name in names)
     columns = connection.arrays(
         {"ids": ("c.message_id", "i8"), **{name: (f"c.{name}", "f4") for name in names}},
@@ -100,7 +100,7 @@ def add(
         [
             model_id,
             _join([passage.vector for passage in passages]),
-            [number for number, of_message in by_message.items() for _ in of_message],
+            [message_id for message_id, of_message in by_message.items() for _ in of_message],
             [passage.number for passage in passages],
             [passage.start for passage in passages],
             [passage.end for passage in passages],

@@ -103,7 +103,7 @@ def _pending(connection: Connection, scope: Scope, own: str | None) -> Columns:
     import numpy as np
 
     where, values = filter_conditions.where_scope(scope)
-    *numbers, partitions, instances, conversations = connection.execute(
+    *joined, partitions, instances, conversations = connection.execute(
         f"""
         SELECT group_concat(m.id), group_concat(m.created_at), group_concat(m.tokens),
         group_concat(m.terms), group_concat(m.asks), group_concat(m.instance IS ?),
@@ -114,7 +114,7 @@ def _pending(connection: Connection, scope: Scope, own: str | None) -> Columns:
         [own, *values],
     ).fetchone()
     with decoding("messages"):
-        arrays = [np.fromstring(column or "", np.int64, sep=",") for column in numbers]
+        arrays = [np.fromstring(column or "", np.int64, sep=",") for column in joined]
         names = list(zip(*map(json.loads, (partitions, instances, conversations)), strict=True))
         keys = {name: vector_blocks.thread_key(*name) for name in dict.fromkeys(names)}
         threads = np.array([keys[name] for name in names], np.int64)

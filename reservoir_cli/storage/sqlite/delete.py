@@ -38,8 +38,8 @@ def remove(
         for place, texts in keyword_search.texts_of(messages).items():
             keyword_search.unindex(connection, place, texts)
         summary_rows.forget(connection, messages)
-        for partition, numbers in by_partition(message.key for message in messages).items():
-            proxy_ledger_rows.forget(connection, partition, numbers)
+        for partition, message_ids in by_partition(message.key for message in messages).items():
+            proxy_ledger_rows.forget(connection, partition, message_ids)
         if mark:
             tombstones.mark(connection, messages)
             source_rows.forget(connection, messages)
@@ -49,8 +49,8 @@ def remove(
         )
         _require_deleted(connection, batch)
         progress("forgetting", deleted := deleted + len(batch), len(ids))
-    for place, numbers in places.items():
-        vector_blocks.remove(connection, place, numbers)
+    for place, message_ids in places.items():
+        vector_blocks.remove(connection, place, message_ids)
         _drop_empty_conversations(connection, place)
 
 

@@ -48,7 +48,7 @@ def _write(
 ) -> None:
     keys = fulltext.scope_keys(*place)
     connection.executemany(
-        sql, ((number, fulltext.indexed_text(text), keys) for number, text in texts)
+        sql, ((message_id, fulltext.indexed_text(text), keys) for message_id, text in texts)
     )
 
 
@@ -161,14 +161,14 @@ def _stems(connection: Connection, terms: list[str]) -> list[tuple[list[str], bo
     connection.execute("DELETE FROM temp.question")
     connection.executemany(
         "INSERT INTO temp.question (rowid, text) VALUES (?, ?)",
-        [(number, term.rstrip("*").strip('"')) for number, term in enumerate(terms)],
+        [(rowid, term.rstrip("*").strip('"')) for rowid, term in enumerate(terms)],
     )
     by_term: dict[int, list[str]] = {}
-    for number, stem in connection.execute(
+    for rowid, stem in connection.execute(
         "SELECT doc, term FROM temp.question_places ORDER BY doc, offset"
     ):
-        by_term.setdefault(number, []).append(stem)
-    return [(stems, terms[number].endswith("*")) for number, stems in by_term.items()]
+        by_term.setdefault(rowid, []).append(stem)
+    return [(stems, terms[rowid].endswith("*")) for rowid, stems in by_term.items()]
 
 
 def _count_matches(connection: Connection, stems: list[str], is_prefix: bool) -> Counter[int]:

@@ -16,7 +16,7 @@ def fold_letters(connection: sqlite3.Connection) -> None:
     The index does not store the texts: to remove a message, FTS5 needs the text that was indexed.
     """
     rows = connection.execute("SELECT id, partition, instance, content, tool_calls FROM messages")
-    for number, partition, instance, content, calls in rows.fetchall():
+    for message_id, partition, instance, content, calls in rows.fetchall():
         tool_calls = tuple(map(call_from_dict, json.loads(calls or "[]")))
         text = clean_text(plain_text(Message("assistant", content, tool_calls=tool_calls)))
         before, after = fulltext.spaced_text(text), fulltext.indexed_text(text)
@@ -25,9 +25,9 @@ def fold_letters(connection: sqlite3.Connection) -> None:
             connection.execute(
                 "INSERT INTO messages_fts (messages_fts, rowid, text, scope) "
                 "VALUES ('delete', ?, ?, ?)",
-                [number, before, keys],
+                [message_id, before, keys],
             )
             connection.execute(
                 "INSERT INTO messages_fts (rowid, text, scope) VALUES (?, ?, ?)",
-                [number, after, keys],
+                [message_id, after, keys],
             )

@@ -65,9 +65,9 @@ def problems(connection: Connection, model_id: str | None) -> Iterator[Problem]:
         yield Problem(f"the ranking data is wrong for {_messages(count)}", repairable=True)
     if count := mark_rows.count_orphans(connection):
         yield Problem(f"{count:,} tags and pins belong to no message", repairable=True)
-    if numbers := find_unreadable(connection):
-        ids = ", ".join(map(str, numbers[:10]))
-        detail = f"{_messages(len(numbers))} cannot be read: {ids}"
+    if unreadable := find_unreadable(connection):
+        ids = ", ".join(map(str, unreadable[:10]))
+        detail = f"{_messages(len(unreadable))} cannot be read: {ids}"
         yield Problem(detail, repairable=False)
 
 
@@ -83,23 +83,25 @@ def rebuild(
     :param active: returns the active model, called after its identity is repaired.
     :returns: ids of messages whose texts were not valid UTF-8.
     """
-    mended = mend_texts(connection)
+    repaired = repair_texts(connection)
     mark_rows.remove_orphans(connection)
-    mend_model(connection)
+    repair_model(connection)
     rebuild_full_text(connection)
     if model_id := active():
         rebuild_vector_blocks(connection, model_id)
         rebuild_links(connection, model_id, threshold)
-    return mended
+    return repaired
 
 
 def find_unreadable(connection: Connection) -> list[int]:
     """Return the ids of messages whose rows cannot be decoded."""
-    numbers: list[int] = []
+    unreadable: list[int] = []
     for batch in _batches(connection, "1"):
         if not _is_readable(connection, batch):
-            numbers += [number for number in batch if not _is_readable(connection, [number])]
-    return numbers
+            unreadable += [
+                message_id for message_id in batch if not _is_readable(connection, [message_id])
+            ]
+    return unreadable
 
 
 def _is_readable(connection: Connection, ids: Sequence[int]) -> bool:
@@ -120,7 +122,7 @@ def count_full_text_problems(connection: Connection) -> int:
     )
 
 
-def mend_texts(connection: Connection) -> list[int]:
+def repair_texts(connection: Connection) -> list[int]:
     """Replace invalid UTF-8 by U+FFFD, so that the messages can be read again.
 
     :returns: ids of the changed messages.
@@ -128,21 +130,23 @@ def mend_texts(connection: Connection) -> list[int]:
     columns = connection.execute("PRAGMA table_info(messages)").fetchall()
     names = [row[1] for row in columns if row[2] == "TEXT"]
     blobs = ", ".join(f"CAST({name} AS BLOB)" for name in names)
-    mended = []
-    for number in find_unreadable(connection):
+    repaired = []
+    for message_id in find_unreadable(connection):
         select = f"SELECT {blobs} FROM messages WHERE id = ?"
-        for name, value in zip(names, connection.execute(select, [number]).fetchone(), strict=True):
+        values = connection.execute(select, [message_id]).fetchone()
+        for name, value in zip(names, values, strict=True):
             if value is not None and value != (text := _decode(value)).encode():
-                connection.execute(f"UPDATE messages SET {name} = ? WHERE id = ?", [text, number])
-                mended.append(number)
-    return list(dict.fromkeys(mended))
+                update = f"UPDATE messages SET {name} = ? WHERE id = ?"
+                connection.execute(update, [text, message_id])
+                repaired.append(message_id)
+    return list(dict.fromkeys(repaired))
 
 
 def _decode(data: bytes) -> str:
     return clean_text(data.decode("utf-8", "replace"))
 
 
-def mend_model(connection: Connection) -> None:
+def repair_model(connection: Connection) -> None:
     """Take the active model's identity from the vectors if none of them has it.
 
     Do nothing during a change of models, when there are two models or pending messages.

@@ -100,7 +100,7 @@ def copy(
     if all_or_nothing and (count := count_missing(old, new)):
         raise StoreCorruptError(
             f"the store is corrupt: {count:,} messages cannot be read",
-            hint="they are in a backup",
+            hint="look for them in a backup",
         )
     with suppress(sqlite3.DatabaseError):  # ids of deleted messages must not be reused
         last = old.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
@@ -138,7 +138,8 @@ def _copy_table(
             return True
         if all_or_nothing and name not in DISPENSABLE:
             raise StoreCorruptError(
-                f"the store is corrupt: not all {name} can be read", hint="they are in a backup"
+                f"the store is corrupt: not all {name} can be read",
+                hint="look for them in a backup",
             ) from error
     new.execute(f"DELETE FROM {name}")
     if not all_or_nothing:

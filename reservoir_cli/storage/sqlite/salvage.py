@@ -48,10 +48,10 @@ def rescue(path: Path, fresh: Path, folder: Path, link_threshold: LinkThreshold)
     try:
         lost = _copy_rows(_copy_files(path, folder), fresh)
         with store.write():
-            mended = repair.mend_texts(store._connection)
+            repaired = repair.repair_texts(store._connection)
             unreadable = repair.find_unreadable(store._connection)
             store._connection.executemany(
-                "DELETE FROM messages WHERE id = ?", [(number,) for number in unreadable]
+                "DELETE FROM messages WHERE id = ?", [(message_id,) for message_id in unreadable]
             )
         store.repair(link_threshold)
         saved = store.holdings()["messages"]
@@ -59,7 +59,7 @@ def rescue(path: Path, fresh: Path, folder: Path, link_threshold: LinkThreshold)
             raise StoreCorruptError(_NOTHING, hint="copy a backup to its place")
     finally:
         store.close()
-    return replace(lost, saved=saved, messages=lost.messages + len(unreadable), texts=len(mended))
+    return replace(lost, saved=saved, messages=lost.messages + len(unreadable), texts=len(repaired))
 
 
 def _copy_rows(path: Path, fresh: Path) -> Lost:

@@ -97,9 +97,9 @@ class SqliteStore(Session, Store):
         vectors.add(self._connection, partition, model_id, passages)
 
     def _delete(self, ids: Mapping[str, Sequence[int]], progress: Progress) -> None:
-        numbers = [number for in_partition in ids.values() for number in in_partition]
-        self._remove_rows(numbers, mark=True, progress=progress)
-        progress("rewriting the full text", 0, 0)
+        message_ids = [message_id for in_partition in ids.values() for message_id in in_partition]
+        self._remove_rows(message_ids, mark=True, progress=progress)
+        progress("rewriting the full-text index", 0, 0)
         self._seal()
 
     def _remove(self, partition: str, ids: Sequence[int]) -> None:
@@ -168,15 +168,15 @@ class SqliteStore(Session, Store):
             with self.write():
                 return repair.rebuild(self._connection, self._model_id, link_threshold)
         with self._temporary_store() as fresh:
-            mended: list[int] = []
+            repaired: list[int] = []
             with self._outside_transaction():
                 rewrite.rewrite(
                     self._file,
                     fresh._file,
-                    lambda: mended.extend(fresh.repair(link_threshold)),
+                    lambda: repaired.extend(fresh.repair(link_threshold)),
                     self._patience,
                 )
-        return mended
+        return repaired
 
     @contextmanager
     def _temporary_store(self) -> "Iterator[SqliteStore]":

@@ -132,13 +132,13 @@ def remove(connection: Connection, place: Place, message_ids: Iterable[int]) -> 
     rows = connection.execute(
         f"SELECT id, {_NAMES} FROM vector_chunks WHERE partition = ? AND instance = ?", place
     ).fetchall()
-    for number, *blobs in rows:
+    for block_id, *blobs in rows:
         entries = _unpack(blobs)
         remains = ~np.isin(entries.ids, removed)
         if not remains.any():
-            connection.execute("DELETE FROM vector_chunks WHERE id = ?", [number])
+            connection.execute("DELETE FROM vector_chunks WHERE id = ?", [block_id])
         elif not remains.all():
-            _replace(connection, number, entries.at(remains))
+            _replace(connection, block_id, entries.at(remains))
 
 
 def read_vectors(
@@ -157,9 +157,9 @@ def read_vectors(
             """,
             [model_id, *batch],
         )
-        for number, passages in groupby(rows, key=lambda row: row[0]):
+        for message_id, passages in groupby(rows, key=lambda row: row[0]):
             with decoding("vectors"):
-                vectors[number] = np.stack([np.frombuffer(row[1], "<f4") for row in passages])
+                vectors[message_id] = np.stack([np.frombuffer(row[1], "<f4") for row in passages])
     return vectors
 
 
@@ -188,7 +188,7 @@ def _read_rows(
 ) -> Iterator[tuple[Place, int, int, int, int, int, int]]:
     """Yield (place, id, time, thread, tokens, terms, flags) of messages, EMBEDDED not set."""
     for batch in batches(message_ids):
-        for number, partition, instance, conversation, *rest in connection.execute(
+        for message_id, partition, instance, conversation, *rest in connection.execute(
             f"""
             SELECT id, partition, instance, conversation_id, created_at, tokens, terms, asks
             FROM messages WHERE id IN ({placeholders(batch)})
@@ -199,7 +199,7 @@ def _read_rows(
             flags = (ASKS if asks else 0) | (LOOSE if conversation is None else 0)
             with decoding("messages"):
                 thread = thread_key(partition, instance, conversation)
-            yield (partition, instance), number, created_at, thread, tokens, terms, flags
+            yield (partition, instance), message_id, created_at, thread, tokens, terms, flags
 
 
 def _entries(
@@ -251,11 +251,11 @@ def _append(connection: Connection, place: Place, model_id: str, fresh: Entries)
         )
 
 
-def _replace(connection: Connection, number: int, entries: Entries) -> None:
+def _replace(connection: Connection, block_id: int, entries: Entries) -> None:
     columns = ", ".join(f"{name} = ?" for name in COLUMNS)
     connection.execute(
         f"UPDATE vector_chunks SET id = ?, n = ?, {columns} WHERE id = ?",
-        [_new_id(connection), len(entries), *_pack(entries), number],
+        [_new_id(connection), len(entries), *_pack(entries), block_id],
     )
 
 

@@ -110,18 +110,18 @@ def _size(codes: dict[int, _Codes]) -> int:
     return sum(integers.nbytes for integers, _ in codes.values())
 
 
-def _unread_size(connection: Connection, numbers: Sequence[int]) -> int:
+def _unread_size(connection: Connection, block_ids: Sequence[int]) -> int:
     """Return the bytes of the codes of blocks, without reading them."""
     return sum(
         connection.execute(
             f"SELECT SUM(LENGTH(codes)) FROM vector_chunks WHERE id IN ({placeholders(ids)})", ids
         ).fetchone()[0]
-        for ids in batches(numbers)
+        for ids in batches(block_ids)
     )
 
 
-def _read_blocks(connection: Connection, numbers: Sequence[int]) -> Iterator[tuple[Any, ...]]:
-    for ids in batches(numbers):
+def _read_blocks(connection: Connection, block_ids: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+    for ids in batches(block_ids):
         yield from connection.execute(
             f"SELECT id, instance, n, {', '.join(vector_blocks.COLUMNS)} FROM vector_chunks "
             f"WHERE id IN ({placeholders(ids)})",

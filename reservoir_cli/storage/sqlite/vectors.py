@@ -36,14 +36,14 @@ def add(
 
     columns = 'message_id, model_id, passage, start, "end", vector'
     rows = [
-        (number, model_id, passage.number, passage.start, passage.end, pack(passage.vector))
-        for number, of_message in passages.items()
+        (message_id, model_id, passage.number, passage.start, passage.end, pack(passage.vector))
+        for message_id, of_message in passages.items()
         for passage in of_message
     ]
     connection.insert("embeddings", columns, rows)
     vectors = {
-        number: np.stack([passage.vector for passage in of_message])
-        for number, of_message in passages.items()
+        message_id: np.stack([passage.vector for passage in of_message])
+        for message_id, of_message in passages.items()
         if of_message
     }
     vector_blocks.append(connection, model_id, sorted(passages), vectors)
@@ -64,7 +64,7 @@ def compare(
     import numpy as np
 
     cosines = np.full((len(ids), len(queries)), -1, np.float32)
-    position_of = {number: position for position, number in enumerate(ids.tolist())}
+    position_of = {message_id: position for position, message_id in enumerate(ids.tolist())}
     for batch in batches(ids.tolist()):
         rows = connection.execute(
             f"""

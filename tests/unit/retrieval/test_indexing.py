@@ -120,7 +120,7 @@ def test_vectors_of_different_models_are_never_mixed(
     embed(store, fake_embedder)
     add(Message("user", "b"))
     other = type(fake_embedder)("other", "other-4", 4)
-    with pytest.raises(ReservoirError, match="of another model than other") as caught:
+    with pytest.raises(ReservoirError, match="from a model other than other") as caught:
         embed(store, other)
     assert "embedding_model=fake" in str(caught.value.hint)
     assert store.count_unembedded(EVERYWHERE) == 1

@@ -9,7 +9,7 @@ from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.sqlite import postings
 
 pytestmark = pytest.mark.sqlite("it reads the index of SQLite")
-#: Looks like the index term of a partition, but is a word in a message of another one.
+#: The index key of another partition, used as a word of a message.
 KEY = fulltext.scope_keys("q", "i").split()[0]
 TEXTS = {"kyoto": 2, "hotel": 30, "garden": 9, "moss": 10, "rain": 11, KEY: 1}
 

@@ -312,3 +312,10 @@ def test_other_spellings_are_indexed_after_the_text_and_not_counted(text: str) -
     indexed = fulltext.indexed_text(text)
     assert set(fulltext.searched_text(text).split()) <= set(indexed.split())
     assert fulltext.count_terms(text) == fulltext.count_terms(fulltext.spaced_text(text))
+
+
+@given(st.text(max_size=60))
+def test_each_character_of_an_indexed_text_comes_from_a_span_of_the_text(text: str) -> None:
+    spans = fulltext.indexed_spans(text)
+    assert len(spans) == len(fulltext.indexed_text(text))
+    assert all(0 <= start < end <= len(text) for start, end in spans)

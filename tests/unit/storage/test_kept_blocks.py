@@ -200,7 +200,7 @@ def test_words_of_another_question_are_not_used(warm: Store, other) -> None:
         assert places_of_words(warm, "599") == places_of_words(fresh, "599")
 
 
-def test_an_error_during_the_lookup_of_words_is_raised_unchanged(warm: Store, other: Store) -> None:
+def test_an_error_while_words_are_looked_up_is_raised_unchanged(warm: Store, other: Store) -> None:
     def fail() -> None:
         raise ValueError("no model")
 

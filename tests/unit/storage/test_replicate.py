@@ -241,7 +241,9 @@ def test_an_unfinished_copy_can_be_read_but_not_written(
 
 
 @pytest.mark.sqlite("only a file is found from a folder")
-def test_a_copy_is_resumed_after_moving_the_source(filled: Store, tmp_path, monkeypatch) -> None:
+def test_a_copy_is_resumed_from_another_working_directory(
+    filled: Store, tmp_path, monkeypatch
+) -> None:
     def stop(*_: object) -> None:
         raise OSError("in between")
 

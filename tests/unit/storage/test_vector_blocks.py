@@ -150,7 +150,7 @@ def test_a_message_without_text_is_a_candidate_without_a_vector(store, add):
     assert rows[full][-1] == pytest.approx(1)
 
 
-def test_a_message_embedded_by_two_processes_is_stored_once(store, add):
+def test_messages_embedded_twice_are_counted_once(store, add):
     ids = told(add, 4)
     embed(store, ids, directions(4))
     embed(store, ids, directions(4, seed=9))

@@ -1,4 +1,4 @@
-"""A machine whose sessions are read."""
+"""Fixtures for syncing sessions."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,5 +16,5 @@ def machine(store: Store, tmp_path: Path) -> Machine:
 
 @pytest.fixture
 def now() -> datetime:
-    """A time at which what was just written is not old."""
+    """Return a time at which new files are not old yet."""
     return datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""A folder of sessions of Claude Code, and a store that is kept current with it."""
+"""Sessions of Claude Code, and a store that is synced with them."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -12,13 +12,13 @@ from reservoir_cli.storage.base import Store
 from reservoir_cli.transfer import sync as syncing
 from reservoir_cli.transfer.sync import Source, SourceReport
 
-#: Long after all files were written.
+#: A time long after all files were written.
 LATER = datetime.now(UTC) + timedelta(days=1)
 WORK = Scope("work", "claude-code")
 
 
 def line(kind: str, number: int, content: Any, **more: Any) -> dict[str, Any]:
-    """A line of a session of Claude Code."""
+    """Return a line of a session of Claude Code."""
     message: dict[str, Any] = {"role": kind, "content": content}
     if kind == "assistant":
         message |= {"id": f"m{number}", "model": "claude", "stop_reason": more.pop("stop", None)}
@@ -35,7 +35,7 @@ def line(kind: str, number: int, content: Any, **more: Any) -> dict[str, Any]:
 
 
 def turn(number: int, asked: str, said: str, **more: Any) -> list[dict[str, Any]]:
-    """A question and its reply."""
+    """Return the lines of a question and its reply."""
     return [
         line("user", number, asked, **more),
         line("assistant", number + 1, [{"type": "text", "text": said}], stop="end_turn", **more),
@@ -47,7 +47,7 @@ def text(*lines: dict[str, Any]) -> str:
 
 
 class Machine:
-    """A folder of sessions, and a store that is kept current with it."""
+    """A folder of sessions, and a store that is synced with it."""
 
     def __init__(self, store: Store, root: Path) -> None:
         self.store, self.root = store, root
@@ -56,7 +56,7 @@ class Machine:
         self.embedder: FakeEmbedder | None = None
 
     def write(self, name: str, *lines: dict[str, Any], torn: str = "") -> Path:
-        """Append to a file."""
+        """Append lines to a file."""
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""A conversation that comes through the proxy and in the client's own log is known as one."""
+"""A conversation from the proxy and from the client's log is stored once."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,7 @@ SESSION = "11111111-2222-4333-8444-555555555555"
 QUESTION, ANSWER = "why did we drop Redis?", "It lost jobs.\n\nSee the log."
 NEXT, LAST = "and then?", "We took Postgres."
 KEY = "AKIA" + "Q7XN2VD4KLP3ZWTM"
-#: When it was said, by the client's log.
+#: The time of the conversation in the client's log.
 SAID = datetime.now(UTC) - timedelta(hours=1)
 
 
@@ -56,12 +56,12 @@ def codex_turns() -> list[Any]:
 
 TURNS = {"claude-code": claude_turns, "codex": codex_turns}
 PATHS = {"claude-code": MESSAGES, "codex": RESPONSES}
-#: Beginnings of requests of each client, as far as the second question.
+#: Messages of each client's requests up to the second question.
 STEPS = {"claude-code": (1, 3, 5), "codex": (1, 4, 6)}
 
 
 def exchanged(reservoir: Reservoir, client: str, turns: list[Any], reply: Any = None) -> int:
-    """Let a request and its answer pass the proxy."""
+    """Send a request and its answer through the proxy."""
     path, key = PATHS.get(client, CHAT), "input" if client == "codex" else "messages"
     headers = {"codex": "session-id", "claude-code": "x-claude-code-session-id"}
     named = {headers[client]: SESSION} if client in headers else {}
@@ -82,7 +82,7 @@ def exchanged(reservoir: Reservoir, client: str, turns: list[Any], reply: Any = 
 
 
 def session(reservoir: Reservoir, client: str, turns: list[Any]) -> None:
-    """Let all requests of a session pass the proxy, step by step."""
+    """Send all requests of a session through the proxy, step by step."""
     steps = [*STEPS[client], len(turns)]
     for start, end in pairwise(steps):
         exchanged(reservoir, client, turns[:start], turns[start:end] if start < end else None)
@@ -90,7 +90,7 @@ def session(reservoir: Reservoir, client: str, turns: list[Any]) -> None:
 
 
 def log(folder: Path, client: str, turns: list[Any], since: datetime = SAID) -> Path:
-    """Write the log that a client keeps of a session."""
+    """Write the client's log of a session."""
     moments = [since + timedelta(seconds=number) for number in range(len(turns))]
     lines: list[Any] = [
         {
@@ -126,7 +126,7 @@ def forget(reservoir: Reservoir, *said: str) -> None:
 
 
 @pytest.mark.parametrize("client", TURNS)
-def test_a_log_of_what_the_proxy_stored_adds_nothing(reservoir, tmp_path, client):
+def test_a_log_of_messages_that_the_proxy_stored_adds_nothing(reservoir, tmp_path, client):
     turns = TURNS[client]()
     session(reservoir, client, turns)
     stored = texts(reservoir)
@@ -137,7 +137,7 @@ def test_a_log_of_what_the_proxy_stored_adds_nothing(reservoir, tmp_path, client
 
 
 @pytest.mark.parametrize("client", TURNS)
-def test_what_the_proxy_stored_and_was_forgotten_stays_so(reservoir, tmp_path, client):
+def test_forgotten_messages_of_the_proxy_stay_forgotten(reservoir, tmp_path, client):
     turns = TURNS[client]()
     session(reservoir, client, turns)
     forget(reservoir, QUESTION, ANSWER)
@@ -148,7 +148,7 @@ def test_what_the_proxy_stored_and_was_forgotten_stays_so(reservoir, tmp_path, c
 
 
 @pytest.mark.parametrize("client", TURNS)
-def test_what_was_imported_and_forgotten_does_not_pass_the_proxy(reservoir, tmp_path, client):
+def test_forgotten_imported_messages_are_not_stored_by_the_proxy(reservoir, tmp_path, client):
     turns = TURNS[client]()
     reservoir.import_files(log(tmp_path, client, turns[:-1]), form=client, partition="p")
     forget(reservoir, QUESTION, "42")
@@ -159,14 +159,14 @@ def test_what_was_imported_and_forgotten_does_not_pass_the_proxy(reservoir, tmp_
 
 
 @pytest.mark.parametrize("client", TURNS)
-def test_what_is_said_again_after_that_is_new(reservoir, tmp_path, client):
+def test_a_forgotten_text_that_is_said_again_is_stored(reservoir, tmp_path, client):
     turns = TURNS[client]()
     session(reservoir, client, turns)
     forget(reservoir, QUESTION)
     later = datetime.now(UTC) + timedelta(minutes=5)
     file = log(tmp_path, client, [turns[0]], since=later)
     assert reservoir.import_files(file, form=client, partition="p").imported == 1
-    # Through the proxy, it is the newest message of a list.
+    # For the proxy, it is the newest message of a list.
     forget(reservoir, NEXT)
     again = [*turns, {"role": "assistant", "content": "So it was."}, turns[-1]]
     exchanged(reservoir, client, again)
@@ -184,7 +184,7 @@ def test_the_old_text_of_an_edited_message_stays_out(reservoir, tmp_path):
 
 
 @pytest.mark.parametrize("gone", [False, True])
-def test_secrets_that_were_removed_do_not_tell_two_apart(location, tmp_path, monkeypatch, gone):
+def test_removed_secrets_do_not_cause_duplicates(location, tmp_path, monkeypatch, gone):
     monkeypatch.setenv("RESERVOIR_REDACT", "remove")
     monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
     turns = claude_turns(f"the key is {KEY}", f"I see {KEY} there")
@@ -198,7 +198,7 @@ def test_secrets_that_were_removed_do_not_tell_two_apart(location, tmp_path, mon
         assert texts(reservoir) == before
 
 
-def test_helpers_of_a_session_are_known_by_it(reservoir, tmp_path):
+def test_subagents_belong_to_their_session(reservoir, tmp_path):
     turns = claude_turns()
     session(reservoir, "claude-code", turns)
     file = log(tmp_path, "claude-code", turns)
@@ -208,12 +208,12 @@ def test_helpers_of_a_session_are_known_by_it(reservoir, tmp_path):
     assert reservoir.import_files(file, form="claude-code", partition="p").imported == 0
 
 
-def test_a_client_that_drops_its_oldest_messages_stays_in_its_conversation(reservoir):
+def test_a_conversation_continues_when_the_client_drops_its_oldest_messages(reservoir):
     history: list[Any] = []
     for number in range(8):
         history += [{"role": "user", "content": f"what about step {number}?"}]
         window = history[-5:]
-        if number == 6:  # a summary takes the place of what was dropped
+        if number == 6:  # a summary replaces the dropped messages
             window = [
                 {"role": "user", "content": "Summary."},
                 {"role": "assistant", "content": "ok"},
@@ -228,14 +228,14 @@ def test_a_client_that_drops_its_oldest_messages_stays_in_its_conversation(reser
     assert said == [turn["content"] for turn in history]
 
 
-def test_another_conversation_that_begins_in_between_is_one_of_its_own(reservoir):
+def test_a_conversation_that_begins_in_between_is_separate(reservoir):
     reply = {"role": "assistant", "content": "Fine."}
     shared = {"role": "user", "content": "go on"}
     for first in ("one", "two"):
         exchanged(reservoir, "proxy", [{"role": "user", "content": first}], [reply])
         turns = [{"role": "user", "content": first}, reply, shared]
         exchanged(reservoir, "proxy", turns, [{"role": "assistant", "content": f"{first}!"}])
-    # It begins with words that both have, and gets another answer.
+    # It begins with the same text but gets another answer.
     turns = [shared, {"role": "assistant", "content": "No."}, {"role": "user", "content": "why?"}]
     exchanged(reservoir, "proxy", turns, [reply])
     rows = reservoir.view(Scope("p"), 0)

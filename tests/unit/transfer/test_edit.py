@@ -1,4 +1,4 @@
-"""An edited message has nothing of its old text, in no file, and keeps all else."""
+"""Editing a message removes the old text from every file and keeps all other fields."""
 
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,7 @@ def said(reservoir, *texts, embed=True):
     return reservoir.ingest(messages, partition="p", embed=embed)
 
 
-def test_an_edit_renews_what_is_derived_and_keeps_the_rest(reservoir):
+def test_an_edit_rebuilds_derived_data_and_keeps_the_rest(reservoir):
     first, second = said(reservoir, f"the {SECRET} sleeps", "another one")
     reservoir.tag(first.key, "a")
     reservoir.pin(first.key)
@@ -66,8 +66,8 @@ def test_no_word_of_the_old_text_is_in_any_file(reservoir, location):
 
 @pytest.mark.parametrize("new", ["something else", "the walrus"])
 @pytest.mark.parametrize("renew", [False, True])
-def test_an_import_does_not_bring_the_old_text_back(reservoir, new, renew):
-    """Not even where the new text is how the old one begins, as of a message that has grown."""
+def test_an_import_does_not_restore_the_old_text(reservoir, new, renew):
+    """Not even if the new text is the beginning of the old one, as in a message that has grown."""
     row = {"role": "user", "content": "the walrus sleeps", "source": "s", "source_id": "1"}
     place = Destination("p", "p", "p")
     load = partial(reservoir._ingestor.load, destination=place, where="x", now=NOW, renew=renew)
@@ -92,7 +92,7 @@ def test_secrets_of_the_new_text_are_treated_as_those_of_a_new_message(
     assert key not in reservoir.store.by_key([message.key])[0].content
 
 
-def test_what_is_empty_or_not_there_is_refused(reservoir):
+def test_empty_texts_and_unknown_messages_are_refused(reservoir):
     [message] = said(reservoir, "one")
     with pytest.raises(UsageError, match="empty"):
         reservoir.edit(message.key, " \n")
@@ -101,7 +101,7 @@ def test_what_is_empty_or_not_there_is_refused(reservoir):
     assert reservoir.view(Scope("p"))[0].content == "one"
 
 
-def test_a_message_that_was_written_anew_keeps_its_tags_and_its_pin(reservoir):
+def test_an_edited_message_keeps_its_tags_and_pin(reservoir):
     [message] = said(reservoir, "it begins")
     reservoir.tag(message.key, "a")
     reservoir.pin(message.key)

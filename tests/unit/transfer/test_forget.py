@@ -1,4 +1,4 @@
-"""No word of what was forgotten stays in any file of the store."""
+"""No word of a forgotten message is left in any file of the store."""
 
 import random
 import sqlite3
@@ -37,7 +37,7 @@ SECRET = Message(
     source="sourcequux",
     source_id="idquux",
 )
-#: What only the secret has: as it was written, as it is indexed, stemmed, and in pieces.
+#: Unique traces of the secret: as written, as indexed, stemmed, and in pieces.
 TRACES = [
     *("Quokkas", "quokka", "embarrassingly", "embarrassingli", "embarrass", "zyxwvutting"),
     *("zyxwvut", "Übersee", "übersee", "ubersee", "ubers", "機密", "機", "密"),
@@ -52,7 +52,7 @@ def files(store: Store) -> dict[str, bytes]:
 
 
 def traces(store: Store) -> set[tuple[str, str]]:
-    """Which traces of the secret are in which file."""
+    """Return the traces of the secret in each file."""
     return {
         (name, trace)
         for name, data in files(store).items()
@@ -92,10 +92,10 @@ def test_no_word_is_left_in_any_file(
 
 @pytest.mark.sqlite("when a server empties its files is its own business")
 @pytest.mark.parametrize("seed", [1, 3])
-def test_no_word_is_left_of_what_is_forgotten_bit_by_bit(
+def test_no_word_is_left_after_forgetting_step_by_step(
     store: Store, add: Adding, fake_embedder: Embedder, seed: int
 ) -> None:
-    """Rows that stood beside forgotten ones have been moved, and leave remains where they were."""
+    """Rows next to forgotten ones are moved, which leaves remains in their old place."""
     pick = random.Random(seed)
     words = [f"zyxw{pick.getrandbits(64):016x}" for _ in range(600)]
     messages = [
@@ -127,7 +127,7 @@ def test_no_word_is_left_of_what_is_forgotten_bit_by_bit(
 
 
 @pytest.mark.sqlite("when a server empties its files is its own business")
-def test_of_many_messages_forgotten_at_once_no_word_is_left(
+def test_no_word_is_left_after_forgetting_many_at_once(
     store: Store, add: Adding, fake_embedder: Embedder
 ) -> None:
     pick = random.Random(5)
@@ -147,7 +147,7 @@ def test_of_many_messages_forgotten_at_once_no_word_is_left(
     assert store.holdings()["messages"] == 480
 
 
-def test_everything_that_was_made_of_a_message_goes_with_it(
+def test_everything_derived_from_a_message_is_deleted_with_it(
     store: Store, add: Adding, fake_embedder: Embedder
 ) -> None:
     pending, secret, kept = (
@@ -193,9 +193,7 @@ def imported(store: Store, *messages: Message) -> ImportReport:
     )
 
 
-def test_an_import_does_not_bring_it_back_and_saying_it_again_does(
-    store: Store, add: Adding
-) -> None:
+def test_an_import_does_not_restore_it_but_saying_it_again_does(store: Store, add: Adding) -> None:
     other = Message("user", "other", source="s", source_id="2", conversation_id="d")
     secret = Message("user", "quokkas", source="s", source_id="1", conversation_id="c")
     imported(store, secret)
@@ -216,7 +214,7 @@ def test_the_title_of_what_was_forgotten_is_not_imported_again(store: Store) -> 
     assert traces(store) == set()
 
 
-def test_a_mark_says_nothing_without_the_store_s_own_key(store: Store, tmp_path: Path) -> None:
+def test_a_tombstone_reveals_nothing_without_the_stores_key(store: Store, tmp_path: Path) -> None:
     marks = set()
     for name in ("one", "two"):
         with closing(open_store(str(tmp_path / name))) as opened:
@@ -230,10 +228,10 @@ def test_a_mark_says_nothing_without_the_store_s_own_key(store: Store, tmp_path:
 
 
 @pytest.mark.sqlite("the log of a server is not emptied by us")
-def test_a_reader_in_the_way_is_reported_and_the_next_command_finishes(
+def test_a_long_reader_is_reported_and_the_next_command_finishes(
     store: Store, add: Adding, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reservoir_cli.storage.sqlite.store._FOR_READERS", 0.05)
+    monkeypatch.setattr("reservoir_cli.storage.sqlite.store._CHECKPOINT_PATIENCE", 0.05)
     add(*small_talk(20))
     [secret] = add(SECRET)
     assert secret
@@ -245,7 +243,7 @@ def test_a_reader_in_the_way_is_reported_and_the_next_command_finishes(
     assert store.by_id([secret.id], EVERYWHERE) == []
     assert traces(store)
     with closing(open_store(store.location)):
-        pass  # the reader is still there: nobody waits, and nothing fails
+        pass  # the reader is still active: no command waits or fails
     assert traces(store)
     reader.close()
     with closing(open_store(store.location)):
@@ -263,7 +261,7 @@ DAYS = [
 
 
 @pytest.mark.parametrize(("top", "tables", "expected"), DAYS)
-def test_what_expires_is_for_each_partition_to_say(
+def test_each_partition_has_its_own_expiry(
     store: Store,
     add: Adding,
     tmp_path: Path,
@@ -289,7 +287,7 @@ def test_what_expires_is_for_each_partition_to_say(
     assert inside == {"p"} & {each.removeprefix("old in ") for each in expected}
 
 
-def test_what_expires_is_found_whatever_time_was_given_to_it(
+def test_expired_messages_are_found_by_the_time_of_storing(
     store: Store, add: Adding, tmp_path: Path
 ) -> None:
     (tmp_path / "reservoir.toml").write_text("retention_days = 30")

@@ -56,7 +56,7 @@ def said(store: Store, scope: Scope = HERE) -> list[str]:
 # Loading
 
 
-def test_what_is_new_is_imported_and_what_is_there_is_left(store: Store) -> None:
+def test_new_messages_are_imported_and_known_ones_skipped(store: Store) -> None:
     records = [record("a"), Skipped("line 2", "torn"), record("b")]
     first = load(store, records)
     assert (first.imported, first.already, first.skipped) == (2, 0, 1)
@@ -71,11 +71,11 @@ def test_nothing_is_imported_from_nothing(store: Store) -> None:
     assert store.places() == []
 
 
-def test_the_line_a_person_reads() -> None:
+def test_the_summary_line() -> None:
     assert ImportReport(1_812, 40, 3).line() == "imported 1,812, already there 40, skipped 3"
 
 
-def test_of_a_file_in_which_everything_is_wrong_a_thousand_reasons_are_kept(store: Store) -> None:
+def test_at_most_a_thousand_reasons_are_kept(store: Store) -> None:
     totals = load(store, (Skipped(f"line {number}", "torn") for number in range(2_500)))
     assert (totals.skipped, len(totals.reasons)) == (2_500, 1_000)
     both = ImportReport(reasons=["first"])
@@ -86,7 +86,7 @@ def test_of_a_file_in_which_everything_is_wrong_a_thousand_reasons_are_kept(stor
 # A dry run
 
 
-def test_a_dry_run_counts_what_would_be_done_and_leaves_the_store_as_it_was(store: Store) -> None:
+def test_a_dry_run_counts_the_import_without_changing_the_store(store: Store) -> None:
     load(store, [record("a"), record("b")])
     before = store.last(EVERYWHERE, 0)
     about = Conversation("c", "Redis", "chatgpt", "gpt-4")
@@ -99,19 +99,19 @@ def test_a_dry_run_counts_what_would_be_done_and_leaves_the_store_as_it_was(stor
     assert (done.imported, done.already, done.skipped) == (2, 1, 1)
 
 
-def test_a_dry_run_counts_a_message_once_however_far_apart_it_stands(store: Store) -> None:
+def test_a_dry_run_counts_duplicates_once_at_any_distance(store: Store) -> None:
     records = [record(str(number % 1_700)) for number in range(2_500)]
     would = load(store, records, dry_run=True)
     assert (would.imported, would.already) == (1_700, 800)
     assert load(store, records) == would
 
 
-def test_the_line_of_a_dry_run_says_would() -> None:
+def test_the_summary_of_a_dry_run_says_would() -> None:
     assert ImportReport(3).line(dry_run=True) == "would import 3, already there 0, skipped 0"
 
 
 HOMES = [
-    # -p, -i, the record's own, where it goes: the format's instance is "chatgpt"
+    # -p, -i, the record's own scope, the result; the format's instance is "chatgpt"
     (None, None, (None, None), ("usual", "chatgpt")),
     ("p", None, (None, None), ("p", "chatgpt")),
     (None, "i", (None, None), ("usual", "i")),
@@ -120,7 +120,7 @@ HOMES = [
 
 
 @pytest.mark.parametrize(("partition", "instance", "own", "place"), HOMES)
-def test_a_format_has_an_instance_of_its_own(
+def test_a_format_has_its_own_instance(
     store: Store,
     partition: str | None,
     instance: str | None,
@@ -133,7 +133,7 @@ def test_a_format_has_an_instance_of_its_own(
 
 
 PLACES = [
-    # -p, -i, the record's own, where it goes
+    # -p, -i, the record's own scope, the result
     (None, None, (None, None), ("usual", "usual")),
     (None, None, ("q", "j"), ("q", "j")),
     (None, None, ("q", None), ("q", "q")),
@@ -147,7 +147,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("partition", "instance", "own", "place"), PLACES)
-def test_a_record_goes_where_it_is_told_else_where_it_was(
+def test_a_record_goes_to_the_given_scope_or_else_to_its_own(
     store: Store,
     partition: str | None,
     instance: str | None,
@@ -171,7 +171,7 @@ def test_more_records_than_a_batch_keep_their_order(store: Store) -> None:
     assert said(store) == [str(number) for number in range(2_500)]
 
 
-def test_a_reading_that_breaks_off_keeps_what_was_saved_before(store: Store) -> None:
+def test_an_error_while_reading_keeps_saved_batches(store: Store) -> None:
     def breaking() -> Iterator[Record]:
         yield from (record(str(number)) for number in range(1_500))
         raise OSError("the disk is gone")
@@ -189,7 +189,7 @@ def test_titles_come_with_their_messages(store: Store) -> None:
     assert rows == [("p", "i", "c", "Redis")]
 
 
-def test_what_is_learned_of_a_conversation_later_is_kept(store: Store) -> None:
+def test_later_details_of_a_conversation_are_stored(store: Store) -> None:
     talk = [Conversation("c", "Redis"), Conversation("d"), Conversation("c", None, None, "gpt-4")]
     load(store, [record(str(at), conversation=about) for at, about in enumerate(talk)])
     rows = behind(store.location, "SELECT id, title, model FROM conversations ORDER BY id")
@@ -224,7 +224,7 @@ def test_the_time_of_a_message(
     assert said(store) == [str(number) for number in range(len(times))]
 
 
-def test_a_file_without_times_is_of_now_whatever_is_there(store: Store, add: Adding) -> None:
+def test_a_file_without_times_gets_the_current_time(store: Store, add: Adding) -> None:
     add(Message("user", "from the future", created_at=NOW + HOUR))
     load(store, [record("a"), record("b")])
     found = [(each.content, each.created_at) for each in store.last(HERE, 0)]
@@ -232,9 +232,7 @@ def test_a_file_without_times_is_of_now_whatever_is_there(store: Store, add: Add
 
 
 @pytest.mark.parametrize("at", [0, 1])
-def test_a_time_far_ahead_is_kept_counted_and_given_to_no_other_record(
-    store: Store, at: int
-) -> None:
+def test_a_future_time_is_kept_and_counted_but_not_passed_on(store: Store, at: int) -> None:
     records = [record("x"), record("y"), record("z", NOW - HOUR), record("w")]
     records.insert(at, record("ahead", NOW + 25 * HOUR))
     records.append(record("soon", NOW + 23 * HOUR))
@@ -246,7 +244,7 @@ def test_a_time_far_ahead_is_kept_counted_and_given_to_no_other_record(
     assert set(times.values()) == {NOW - HOUR}
 
 
-def test_records_of_several_places_keep_the_time_of_the_one_before(store: Store) -> None:
+def test_records_of_several_scopes_get_the_time_of_the_previous_one(store: Store) -> None:
     load(
         store,
         [
@@ -282,7 +280,7 @@ def test_importing_a_longer_file_adds_only_its_tail(store: Store, count: int) ->
     assert said(store) == [each["content"] for each in TALK]
 
 
-def test_an_export_goes_in_as_it_came_out(
+def test_an_export_is_imported_unchanged(
     store: Store, add: Adding, new_location: Callable[[], str]
 ) -> None:
     add(Message("user", "q", trace_id="t", conversation_id="k", name="mara"))
@@ -311,7 +309,7 @@ def test_a_file_with_a_field_that_cannot_be_stored_is_imported(store: Store, fie
     assert said(store)[-1] == "after"
 
 
-def test_text_that_cannot_be_stored_is_mended_and_counted(store: Store) -> None:
+def test_text_that_cannot_be_stored_is_cleaned_and_counted(store: Store) -> None:
     totals = load_text(
         store,
         {"role": "user", "content": "a\0b\ud800"},

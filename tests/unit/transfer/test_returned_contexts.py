@@ -1,4 +1,4 @@
-"""Contexts of our own that come back with a log: the question is stored, and they are not."""
+"""Our own contexts in imported logs: only the question is stored."""
 
 import json
 import sqlite3
@@ -34,12 +34,12 @@ def contents(reservoir: Reservoir) -> list[str]:
 
 
 def everything(reservoir: Reservoir, question: str) -> str:
-    """The largest context that a store could print."""
+    """Return the largest context that a store can print."""
     return wrap("\n\n".join(contents(reservoir)), question)
 
 
 def llm_log(path: Path, talks: list[tuple[str, str]]) -> Path:
-    """What llm keeps: each prompt begins a conversation that is named after it."""
+    """Write a log of llm, in which each prompt begins a conversation named after it."""
     path.unlink(missing_ok=True)
     with closing(sqlite3.connect(path)) as log, log:
         log.execute("CREATE TABLE conversations (id TEXT, name TEXT, model TEXT)")
@@ -76,7 +76,7 @@ def claude_code_session(path: Path, talks: list[tuple[str, str]]) -> Path:
 
 
 @pytest.mark.parametrize("write", [llm_log, claude_code_session], ids=["llm", "claude-code"])
-def test_a_store_does_not_grow_by_its_own_contexts(reservoir, tmp_path, write) -> None:
+def test_importing_its_own_contexts_adds_nothing_to_a_store(reservoir, tmp_path, write) -> None:
     talks: list[tuple[str, str]] = []
     for day in range(DAYS):
         question = f"Why does sync drop rows on day {day}?"
@@ -114,7 +114,7 @@ def test_a_single_message_is_stored_without_its_context(reservoir, told, label) 
     ],
     ids=["checksum", "beginning", "end", "cut"],
 )
-def test_a_frame_that_does_not_agree_is_stored_whole(reservoir, tmp_path, change) -> None:
+def test_a_frame_with_a_wrong_checksum_is_stored_whole(reservoir, tmp_path, change) -> None:
     text = change(wrap("user: the old words of yesterday", "Why Redis?"))
     reservoir.ingest([Message("user", text)], embed=False)
     (tmp_path / "note.txt").write_text(text, encoding="utf-8")
@@ -123,7 +123,7 @@ def test_a_frame_that_does_not_agree_is_stored_whole(reservoir, tmp_path, change
     assert contents(reservoir) == [text, text]
 
 
-def test_every_format_goes_this_way(reservoir, tmp_path) -> None:
+def test_every_format_removes_contexts(reservoir, tmp_path) -> None:
     framed = wrap("user: old words", "Why Redis?")
     message = {"role": "user", "content": framed}
     files = {
@@ -146,14 +146,14 @@ def test_every_format_goes_this_way(reservoir, tmp_path) -> None:
     assert set(contents(reservoir)) == {"Why Redis?", "Be brief."}
 
 
-def test_a_context_without_a_question_leaves_a_tool_result_and_nothing_else(reservoir) -> None:
+def test_of_a_context_without_a_question_only_a_tool_result_is_stored(reservoir) -> None:
     framed = wrap("user: old words")
     answer = Message("tool", framed, tool_call_id="t")
     stored = reservoir.ingest([Message("user", framed), answer], embed=False)
     assert [(each.role.value, each.content) for each in stored] == [("tool", "")]
 
 
-def test_vectors_of_a_context_are_not_taken_for_those_of_its_question(
+def test_vectors_of_a_context_are_not_used_for_its_question(
     reservoir, tmp_path, fake_embedder
 ) -> None:
     model = {"id": fake_embedder.model_id, "name": fake_embedder.name}
@@ -167,7 +167,7 @@ def test_vectors_of_a_context_are_not_taken_for_those_of_its_question(
     assert reservoir.store.count_unembedded(EVERYTHING) == 1
 
 
-def test_an_exchange_that_came_by_tee_and_by_a_log_is_recalled_once(reservoir, tmp_path) -> None:
+def test_an_exchange_stored_by_tee_and_by_a_log_is_recalled_once(reservoir, tmp_path) -> None:
     question, reply = "Which port does the staging database use?", "It uses port 5432."
     moment = datetime(2026, 5, 1, 12, tzinfo=UTC)
     typed = [

@@ -1,4 +1,4 @@
-"""Summaries: made, made again, forgotten, and shown in contexts."""
+"""Summaries: creation, renewal, deletion, and use in contexts."""
 
 import shlex
 import sys
@@ -70,7 +70,7 @@ def run(reservoir: Reservoir, command: str | None = None) -> list[Outcome]:
     return list(reservoir.summarize("p", command=command))
 
 
-def test_a_summary_is_sentences_of_the_conversation_in_their_order(reservoir: Reservoir) -> None:
+def test_a_summary_has_sentences_of_the_conversation_in_order(reservoir: Reservoir) -> None:
     assert len(run(reservoir)) == 2
     for name, text in texts(reservoir).items():
         places = [text.find(said_in(name, sentence)) for sentence in TALK]
@@ -80,7 +80,7 @@ def test_a_summary_is_sentences_of_the_conversation_in_their_order(reservoir: Re
         assert "connect" not in text
 
 
-def test_it_is_made_again_only_when_the_conversation_grew(reservoir: Reservoir) -> None:
+def test_it_is_renewed_only_when_the_conversation_has_grown(reservoir: Reservoir) -> None:
     assert len(list(reservoir.summarize("p", dry_run=True))) == 2
     assert texts(reservoir) == {}
     run(reservoir)
@@ -96,9 +96,7 @@ def test_it_is_forgotten_with_any_of_its_messages(reservoir: Reservoir) -> None:
     assert list(texts(reservoir)) == ["two"]
 
 
-def test_it_moves_with_its_partition_and_goes_with_a_copy(
-    reservoir: Reservoir, tmp_path: Path
-) -> None:
+def test_it_moves_with_its_partition_and_is_copied(reservoir: Reservoir, tmp_path: Path) -> None:
     run(reservoir)
     before = texts(reservoir)
     with closing(open_store(str(tmp_path / "copy.db"))) as target:
@@ -136,7 +134,7 @@ def test_a_command_reads_the_conversation_and_writes_the_summary(
         f"print('x' * {LONGEST + 1})": "more than 2,000 characters",
     }.items(),
 )
-def test_what_a_command_cannot_do_skips_the_conversation(
+def test_a_failing_command_skips_the_conversation(
     reservoir: Reservoir, tmp_path: Path, script: str, reason: str
 ) -> None:
     outcomes = run(reservoir, program(tmp_path, script))
@@ -154,7 +152,7 @@ def test_a_command_that_cannot_be_started_ends_the_run(
     assert texts(reservoir) == {}
 
 
-def test_no_shell_reads_the_command(reservoir: Reservoir, tmp_path: Path) -> None:
+def test_the_command_is_run_without_a_shell(reservoir: Reservoir, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     outcomes = run(reservoir, f"echo hello; touch {shlex.quote(str(mark))}")
     assert not mark.exists()
@@ -165,7 +163,7 @@ def test_no_shell_reads_the_command(reservoir: Reservoir, tmp_path: Path) -> Non
         run(reservoir, " ")
 
 
-def test_a_context_shows_summaries_of_what_it_does_not_print(
+def test_a_context_shows_summaries_of_conversations_that_it_does_not_print(
     location: str, fake_embedder: Embedder, reservoir: Reservoir
 ) -> None:
     more = ("three", "four", "five", "six", "seven", "eight")

@@ -1,4 +1,4 @@
-"""Keeping a store current with files that grow, vanish, come back, and are read by others."""
+"""Syncing a store with files that grow, disappear, reappear, and are replaced."""
 
 import json
 import os
@@ -31,7 +31,7 @@ from reservoir_cli.transfer.importers.watched_files import walk
 from reservoir_cli.transfer.sync import Source
 
 
-def test_what_was_added_is_read_and_nothing_else(machine: Machine) -> None:
+def test_only_added_lines_are_read(machine: Machine) -> None:
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     assert machine.sync().imports.imported == 2
     unchanged = machine.sync()
@@ -46,7 +46,7 @@ def test_what_was_added_is_read_and_nothing_else(machine: Machine) -> None:
 
 
 @pytest.mark.sqlite("how a file is read does not depend on the store")
-def test_reading_on_gives_what_reading_at_once_gives(machine: Machine, tmp_path: Path) -> None:
+def test_reading_in_steps_gives_the_same_messages(machine: Machine, tmp_path: Path) -> None:
     samples = Path(__file__).parent / "importers" / "samples"
     for tool in ("claude-code", "codex"):
         at_once = machine.root / tool / "whole.jsonl"
@@ -118,7 +118,7 @@ def machine_name(machine: Machine) -> str:
         return str(rows.fetchall()[0][0])
 
 
-def test_a_file_that_was_replaced_is_read_from_its_beginning(machine: Machine) -> None:
+def test_a_replaced_file_is_read_from_its_beginning(machine: Machine) -> None:
     path = machine.write("a/s1.jsonl", *turn(1, "one?", "one."), *turn(3, "two?", "two."))
     machine.sync()
     longer = [*turn(5, "three?", "three."), *turn(7, "four?", "four."), *turn(9, "five?", "five.")]
@@ -129,7 +129,7 @@ def test_a_file_that_was_replaced_is_read_from_its_beginning(machine: Machine) -
     assert len(machine.said(WORK)) == 12
 
 
-def test_files_vanish_move_and_come_back(machine: Machine) -> None:
+def test_files_may_disappear_move_and_reappear(machine: Machine) -> None:
     path = machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.sync()
     moved = machine.root / "b" / "s1.jsonl"
@@ -145,7 +145,7 @@ def test_files_vanish_move_and_come_back(machine: Machine) -> None:
     assert machine.said(WORK) == ["one?", "one."]
 
 
-def test_a_file_that_vanishes_between_the_look_and_the_reading(
+def test_a_file_may_disappear_between_listing_and_reading(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
@@ -160,7 +160,7 @@ def test_a_file_that_vanishes_between_the_look_and_the_reading(
     assert machine.sync().imports.imported == 2
 
 
-def test_a_file_that_grows_while_it_is_read(
+def test_a_file_may_grow_while_it_is_read(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
@@ -183,7 +183,7 @@ def test_a_file_that_grows_while_it_is_read(
 # Partitions
 
 
-def test_a_renamed_partition_takes_its_sources_along(machine: Machine) -> None:
+def test_sources_follow_a_renamed_partition(machine: Machine) -> None:
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.sync()
     machine.store.move_partition("work", "job")
@@ -204,7 +204,7 @@ def test_merged_partitions_keep_the_sources_of_both(machine: Machine) -> None:
     assert machine.sync(source=both).read == 0
 
 
-def test_what_another_partition_has_is_not_stored_again(machine: Machine) -> None:
+def test_messages_of_another_partition_are_not_stored_again(machine: Machine) -> None:
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.sync()
     machine.write("a/s1.jsonl", *turn(3, "two?", "two."))
@@ -214,7 +214,7 @@ def test_what_another_partition_has_is_not_stored_again(machine: Machine) -> Non
     assert machine.said(Scope("play")) == ["two?", "two."]
 
 
-def test_a_copy_of_the_store_takes_its_sources_along(
+def test_a_copy_of_the_store_has_its_sources(
     machine: Machine, new_location: Callable[[], str]
 ) -> None:
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
@@ -234,14 +234,14 @@ def test_sources_come_from_the_settings(tmp_path: Path) -> None:
         'partition = "work"\nexclude = ["/b/x"]\n',
         encoding="utf-8",
     )
-    first, second = syncing.configured(config.load(path))
+    first, second = syncing.configured_sources(config.load(path))
     assert first == Source("claude-code", "claude-code", Path("/a"), "default")
     assert second == Source("mine", "codex", Path("/b"), "work", ("/b/x",))
-    assert syncing.named([first, second], ["codex"]) == [second]
+    assert syncing.select_sources([first, second], ["codex"]) == [second]
 
 
 @pytest.mark.sqlite("the log of llm is a file of its own")
-def test_the_log_of_llm_is_read_on_with_its_write_ahead_log(
+def test_new_entries_of_the_log_of_llm_are_read_from_its_write_ahead_log(
     machine: Machine, tmp_path: Path
 ) -> None:
     path = tmp_path / "logs.db"
@@ -268,7 +268,7 @@ def test_the_log_of_llm_is_read_on_with_its_write_ahead_log(
 
 
 @pytest.mark.sqlite("the order does not depend on the store")
-def test_the_newest_of_what_came_in_is_embedded_first(
+def test_the_newest_synced_messages_are_embedded_first(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(indexing, "BATCH", 4)
@@ -301,7 +301,7 @@ def test_of_two_syncs_the_second_does_nothing(
     assert [(other.busy, other.sources) for other in others] == [(True, ())]
 
 
-def test_files_of_another_kind_are_passed_over(machine: Machine) -> None:
+def test_other_files_are_skipped(machine: Machine) -> None:
     (machine.root / "a").mkdir(parents=True)
     (machine.root / "a" / "notes.json").write_text('{"type": "index"}', encoding="utf-8")
     (machine.root / "a" / "broken.jsonl").write_bytes(b"\0\xff" * 400)
@@ -312,12 +312,12 @@ def test_files_of_another_kind_are_passed_over(machine: Machine) -> None:
     assert machine.sync().read == 0
 
 
-def test_the_importers_that_read_on_are_known_by_their_method() -> None:
+def test_importers_that_can_resume_are_recognised() -> None:
     assert isinstance(ClaudeCode(), Resumable)
     assert not isinstance(syncing.importers.importers()["openai"], Resumable)
 
 
-def test_a_message_from_elsewhere_with_the_same_words_stays(machine: Machine) -> None:
+def test_an_equal_message_from_another_source_stays(machine: Machine) -> None:
     now = datetime.now(UTC)
     ingestor(machine.store).ingest(Scope("work", "work"), [Message("user", "one?")], embed=False)
     machine.write("a/s1.jsonl", *turn(1, "one?", "one.", timestamp=now.isoformat()))
@@ -325,7 +325,7 @@ def test_a_message_from_elsewhere_with_the_same_words_stays(machine: Machine) ->
     assert sorted(machine.said()) == ["one.", "one?", "one?"]
 
 
-def test_a_checkpoint_is_small_however_long_a_session_is(tmp_path: Path) -> None:
+def test_a_checkpoint_is_small_for_any_length_of_session(tmp_path: Path) -> None:
     path = tmp_path / "s1.jsonl"
     lines = (each for n in range(2_000) for each in turn(2 * n, f"q{n}", f"a{n}"))
     path.write_text(text(*lines), encoding="utf-8")

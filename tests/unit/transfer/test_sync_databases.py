@@ -1,4 +1,4 @@
-"""Databases of other tools in which conversations go on: read again, nothing is stored twice."""
+"""Databases of other tools with growing conversations: syncing again stores nothing twice."""
 
 import importlib.util
 import json
@@ -19,7 +19,7 @@ from reservoir_cli.transfer.sync import Source, SourceReport
 sys.path.append(str(Path(__file__).parent / "importers"))
 from databases import made_database
 
-#: Long after all files were written.
+#: A time long after all files were written.
 LATER = datetime.now(UTC) + timedelta(days=1)
 SAID = datetime(2026, 6, 1, 9, tzinfo=UTC)
 SESSION = "ses_dfe7f67a9ffedzrzV3r9JZ9NqQ"
@@ -71,7 +71,7 @@ def tell_goose(database: sqlite3.Connection, number: int, role: str, text: str) 
 
 
 def tell_zed(database: sqlite3.Connection, number: int, role: str, text: str) -> None:
-    """Zed writes a thread as a whole, here without packing it."""
+    """Write a thread as Zed does, but uncompressed."""
     select = "SELECT data FROM threads WHERE id = 'z-more'"
     [row] = [*database.execute(select), None][:1]
     messages = json.loads(row[0])["messages"] if row else []
@@ -155,7 +155,7 @@ def reservoir(tmp_path: Path) -> Iterator[Reservoir]:
 
 
 @pytest.mark.parametrize("tool", TELL)
-def test_a_conversation_goes_on_and_nothing_is_stored_twice(
+def test_a_growing_conversation_is_stored_once(
     reservoir: Reservoir, tmp_path: Path, tool: str
 ) -> None:
     if tool == "zed" and not (importlib.util.find_spec("backports") or sys.version_info >= (3, 14)):
@@ -180,7 +180,7 @@ def test_a_conversation_goes_on_and_nothing_is_stored_twice(
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute("PRAGMA journal_mode=WAL")
         TELL[tool](database, 0, "user", "Do they dive?")
-        if tool != "goose":  # it writes a message when that is complete
+        if tool != "goose":  # Goose writes complete messages only
             TELL[tool](database, 1, "assistant", "They")
         assert sync().imports.imported == 2 - (tool == "goose")  # while the tool has it open
         TELL[tool](database, 1, "assistant", "They do, from ten metres.")
@@ -201,7 +201,7 @@ def test_a_conversation_goes_on_and_nothing_is_stored_twice(
 
 
 @pytest.mark.parametrize("tool", TELL)
-def test_of_many_conversations_only_those_that_changed_are_read(
+def test_only_changed_conversations_are_read(
     reservoir: Reservoir, tmp_path: Path, tool: str
 ) -> None:
     if tool == "zed" and not (importlib.util.find_spec("backports") or sys.version_info >= (3, 14)):

@@ -1,4 +1,4 @@
-"""What keeping a store current leaves out."""
+"""Files and messages that syncing leaves out."""
 
 import json
 import platform
@@ -24,7 +24,7 @@ def test_a_resumed_session_that_copies_all_lines_adds_only_what_is_new(machine: 
     assert machine.said(WORK) == ["one?", "one.", "two?", "two."]
 
 
-def test_files_of_helpers_are_conversations_of_their_own(machine: Machine) -> None:
+def test_files_of_subagents_are_separate_conversations(machine: Machine) -> None:
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     helper = {"isSidechain": True, "agentId": "h1"}
     machine.write("a/s1/subagents/agent-h1.jsonl", *turn(3, "look", "found", **helper))
@@ -91,9 +91,7 @@ def test_an_exclusion_is_a_folder_or_a_pattern(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     "mark", ["DO NOT INDEX", "<note>DO NOT INDEX THIS CHAT</note>", "hello\nDO NOT INDEX please"]
 )
-def test_a_conversation_that_is_marked_is_left_out_with_its_helpers(
-    machine: Machine, mark: str
-) -> None:
+def test_a_marked_conversation_is_left_out_with_its_subagents(machine: Machine, mark: str) -> None:
     machine.write("a/s1.jsonl", *turn(1, "private?", "yes."), *turn(3, mark, "all right"))
     machine.write("a/s2.jsonl", *turn(5, "why DO NOT INDEX?", "so.", sessionId="s2"))
     helper = {"isSidechain": True, "agentId": "h1"}
@@ -108,7 +106,7 @@ def test_a_conversation_that_is_marked_is_left_out_with_its_helpers(
     assert machine.said() == ["why DO NOT INDEX?", "so."]
 
 
-def test_what_was_forgotten_does_not_come_back(machine: Machine, monkeypatch: Any) -> None:
+def test_forgotten_messages_are_not_restored(machine: Machine, monkeypatch: Any) -> None:
     path = machine.write("a/s1.jsonl", *turn(1, "walrus?", "walrus."), *turn(3, "two?", "two."))
     machine.sync()
     state = Sources(machine.store).get("work", platform.node(), str(path))
@@ -137,7 +135,7 @@ def test_the_table_holds_no_text_of_a_message(machine: Machine) -> None:
     assert "aardvark" not in str(rows)
 
 
-def test_what_would_expire_is_not_imported(machine: Machine) -> None:
+def test_expired_messages_are_not_imported(machine: Machine) -> None:
     machine.write("a/s1.jsonl", *turn(1, "old?", "old."))
     today = datetime.now(UTC).isoformat()
     machine.write("a/s1.jsonl", *turn(3, "new?", "new.", timestamp=today))
@@ -147,7 +145,7 @@ def test_what_would_expire_is_not_imported(machine: Machine) -> None:
     assert machine.said() == ["new?", "new."]
 
 
-def test_secrets_are_removed_on_the_way_in(machine: Machine) -> None:
+def test_secrets_are_removed_at_import(machine: Machine) -> None:
     key = f"AKIA{'ABCDEFGH23456777'}"
     machine.write("a/s1.jsonl", *turn(1, f"the key is {key}", "I see."))
     machine.settings = {"redact": "remove"}

@@ -1,4 +1,4 @@
-"""Turns that are not complete when a file is read."""
+"""Turns that are incomplete when a file is read."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def test_an_unfinished_last_turn_is_held_back_until_it_is_complete(
     assert len({message.trace_id for message in messages[2:]}) == 1
 
 
-def test_an_unfinished_turn_is_stored_when_it_is_old_and_its_rest_later(
+def test_an_old_unfinished_turn_is_stored_and_its_rest_added_later(
     machine: Machine, now: datetime
 ) -> None:
     machine.write("a/s1.jsonl", line("user", 1, "one?"))
@@ -41,7 +41,9 @@ def test_an_unfinished_turn_is_stored_when_it_is_old_and_its_rest_later(
     assert machine.said(WORK) == ["one?", "one."]
 
 
-def test_a_torn_last_line_is_left_until_it_is_whole(machine: Machine, now: datetime) -> None:
+def test_an_incomplete_last_line_is_left_until_it_is_complete(
+    machine: Machine, now: datetime
+) -> None:
     whole = json.dumps(line("user", 3, "two?"))
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."), torn=whole[:40])
     report = machine.sync(now=now)
@@ -51,7 +53,7 @@ def test_a_torn_last_line_is_left_until_it_is_whole(machine: Machine, now: datet
     assert machine.sync(now=now).imports.imported == 2
 
 
-def test_a_reply_that_was_stored_half_is_replaced_by_the_whole_one(machine: Machine) -> None:
+def test_a_partially_stored_reply_is_replaced_by_the_complete_one(machine: Machine) -> None:
     machine.embedder = FakeEmbedder()
     reply = line("assistant", 2, [{"type": "text", "text": "zebra first"}])
     machine.write("a/s1.jsonl", line("user", 1, "one?"), reply)
@@ -78,7 +80,7 @@ def test_a_reply_that_was_stored_half_is_replaced_by_the_whole_one(machine: Mach
     assert machine.store.problems() == []
 
 
-def test_a_shorter_or_other_text_of_a_known_id_changes_nothing(machine: Machine) -> None:
+def test_a_shorter_or_different_text_of_a_known_id_changes_nothing(machine: Machine) -> None:
     path = machine.write("a/s1.jsonl", *turn(1, "one?", "what was said"))
     machine.sync()
     for said in ("what", "something else that is longer"):

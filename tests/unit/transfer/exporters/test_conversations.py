@@ -1,4 +1,4 @@
-"""OpenAI, Anthropic, ShareGPT, Markdown: conversations for other programs."""
+"""Exports for other programs: OpenAI, Anthropic, ShareGPT, Markdown."""
 
 import json
 from collections.abc import Callable
@@ -105,7 +105,7 @@ BROKEN: dict[str, tuple[Message, ...]] = {
 
 @pytest.mark.parametrize("form", ["openai", "anthropic"])
 @pytest.mark.parametrize("talk", BROKEN.values(), ids=BROKEN)
-def test_a_conversation_could_be_sent_as_it_is(
+def test_an_exported_conversation_is_a_valid_request(
     store: Store, add: Adding, form: str, talk: tuple[Message, ...]
 ) -> None:
     add(*talk, said("user", "go on"))
@@ -115,14 +115,14 @@ def test_a_conversation_could_be_sent_as_it_is(
 
 
 @pytest.mark.parametrize("form", ["openai", "anthropic"])
-def test_a_result_that_is_there_twice_is_said_once(store: Store, add: Adding, form: str) -> None:
+def test_a_duplicate_result_is_exported_once(store: Store, add: Adding, form: str) -> None:
     add(*BROKEN["a result that is there twice"][:2], result("one", "the result"), said("user", "?"))
     add(result("one", "the result"))
     assert exported(store, form)[0].count("the result") == 1
 
 
 @pytest.mark.parametrize("form", ["openai", "anthropic"])
-def test_no_reply_comes_first(store: Store, add: Adding, form: str) -> None:
+def test_no_conversation_begins_with_a_reply(store: Store, add: Adding, form: str) -> None:
     add(*BROKEN["a reply first"])
     [body] = lines(store, form)
     roles = [each["role"] for each in body["messages"] if each["role"] != "system"]
@@ -131,7 +131,7 @@ def test_no_reply_comes_first(store: Store, add: Adding, form: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["openai", "anthropic"])
-def test_what_a_tool_said_has_never_the_systems_rank(store: Store, add: Adding, form: str) -> None:
+def test_tool_results_never_get_the_role_system(store: Store, add: Adding, form: str) -> None:
     add(*BROKEN["a result without its call"])
     [body] = lines(store, form)
     assert [each["role"] for each in body["messages"]] == ["user"] * len(body["messages"])
@@ -139,16 +139,14 @@ def test_what_a_tool_said_has_never_the_systems_rank(store: Store, add: Adding, 
 
 
 @pytest.mark.parametrize("form", ["openai", "anthropic"])
-def test_a_conversation_in_which_nobody_says_anything_is_no_line(
-    store: Store, add: Adding, form: str
-) -> None:
+def test_a_conversation_without_text_is_left_out(store: Store, add: Adding, form: str) -> None:
     add(said("user", " "))
     assert exported(store, form)[0] == ""
 
 
 @pytest.mark.parametrize("form", [*FORMS, "markdown"])
 @pytest.mark.parametrize("talk", BROKEN.values(), ids=BROKEN)
-def test_nothing_that_was_said_is_lost(
+def test_no_message_is_lost(
     store: Store, add: Adding, form: str, talk: tuple[Message, ...]
 ) -> None:
     add(*talk)
@@ -159,7 +157,7 @@ def test_nothing_that_was_said_is_lost(
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_is_exported_can_be_imported(store: Store, add: Adding, form: str) -> None:
+def test_an_export_can_be_imported(store: Store, add: Adding, form: str) -> None:
     add(*TALK)
     text = exported(store, form)[0]
     read = list(importers()[form].read(File.of_bytes("f", text.encode())))
@@ -176,7 +174,7 @@ def test_what_is_exported_can_be_imported(store: Store, add: Adding, form: str) 
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_each_conversation_is_a_line_and_so_is_what_lies_outside_of_them(
+def test_each_conversation_is_a_line_and_so_are_messages_outside_of_conversations(
     store: Store, add: Adding, form: str
 ) -> None:
     add(said("user", "a", conversation_id="c"), said("user", "x", conversation_id=None))
@@ -203,7 +201,7 @@ def test_thinking_is_left_out_and_counted(store: Store, add: Adding, form: str) 
     assert (totals.messages, totals.left_out) == (len(TALK) + 1, 0)
 
 
-def test_sharegpt_keeps_what_is_known_of_a_conversation(store: Store, add: Adding) -> None:
+def test_sharegpt_keeps_details_of_a_conversation(store: Store, add: Adding) -> None:
     add(*TALK)
     store.add_conversations(Scope("p", "i"), [Conversation("c", "Files", "chatgpt", "gpt-4")])
     [line] = lines(store, "sharegpt")

@@ -1,4 +1,4 @@
-"""Reservoir's own rows: what is exported comes back as it was."""
+"""Reservoir's own rows: an export can be imported without changes."""
 
 import io
 import json
@@ -72,7 +72,7 @@ MESSAGES = st.builds(
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(MESSAGES, min_size=1, max_size=8), st.sampled_from(["jsonl", "json", "document"]))
-def test_a_store_comes_back_whatever_it_holds(
+def test_any_store_survives_export_and_import(
     tmp_path: Path, messages: list[Message], form: str
 ) -> None:
     for name in ("one", "two"):
@@ -97,7 +97,7 @@ def test_a_store_comes_back_whatever_it_holds(
             assert fingerprint(one.location) == fingerprint(two.location)
 
 
-def test_vectors_come_back_and_nothing_is_embedded_again(
+def test_vectors_are_imported_and_nothing_is_embedded_again(
     store: Store, other: Store, add: Adding, fake_embedder: Embedder
 ) -> None:
     add(*(Message("user", f"message {number}", source_id=f"{number}") for number in range(30)))
@@ -109,7 +109,7 @@ def test_vectors_come_back_and_nothing_is_embedded_again(
     assert other.problems() == []
 
 
-def test_a_message_of_several_passages_comes_back_with_all_of_them(
+def test_all_passages_of_a_message_are_imported(
     store: Store, other: Store, add: Adding, embedder: Embedder
 ) -> None:
     add(Message("user", "The queue lost jobs. " * 400, source_id="long"))
@@ -145,7 +145,7 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize("changed", UNUSABLE.values(), ids=UNUSABLE)
-def test_vectors_that_are_of_no_use_are_made_anew(
+def test_unusable_vectors_are_ignored_and_rebuilt(
     store: Store, other: Store, add: Adding, fake_embedder: Embedder, changed: dict[str, Any]
 ) -> None:
     done = imported(row_with(add, store, fake_embedder, **changed), other, fake_embedder)
@@ -163,14 +163,14 @@ def test_without_a_model_vectors_are_left_out(
     assert other.active_model() is None
 
 
-def test_without_being_asked_for_no_vector_is_exported(
+def test_vectors_are_exported_only_on_request(
     store: Store, add: Adding, fake_embedder: Embedder
 ) -> None:
     assert "embedding" in row_with(add, store, fake_embedder)
     assert "embedding" not in exported(store)
 
 
-def test_a_conversation_is_told_of_once_and_by_its_first_row(store: Store, add: Adding) -> None:
+def test_a_conversation_is_described_once_by_its_first_row(store: Store, add: Adding) -> None:
     for place in ("i", "j"):
         add(
             *(Message("user", "x", conversation_id="c") for _ in range(3)),
@@ -197,7 +197,7 @@ def test_a_conversation_of_a_masked_id_is_still_found(store: Store, add: Adding)
     assert known["title"].startswith("Is ")
 
 
-def test_a_first_question_is_the_title_where_there_is_none(
+def test_the_first_question_is_the_title_of_an_untitled_conversation(
     store: Store, other: Store, add: Adding
 ) -> None:
     add(Message("user", "\n Why  Redis?\nIt is slow.", conversation_id="c"))

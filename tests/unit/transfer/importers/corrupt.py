@@ -1,8 +1,8 @@
-"""Damage each sample at random, thousands of times, and import what is left of it.
+"""Damage each sample at random, thousands of times, and import it.
 
     python tests/unit/transfer/importers/corrupt.py [COUNT] [NAME…]
 
-Each time the store must be whole, nothing may crash, and importing again must add nothing.
+Each time the store must be sound, nothing may crash, and importing again must add nothing.
 """
 
 import sys
@@ -18,7 +18,7 @@ from reading import SAMPLES
 
 
 def samples(folder: Path) -> dict[str, bytes]:
-    """Every sample by its name."""
+    """Return every sample by its name."""
     made = {each.name: each.read_bytes() for each in sorted(SAMPLES.iterdir())}
     made["older-logs.db"] = older_log(folder / "older.db").read_bytes()
     made["newer-logs.db"] = newer_log(folder / "newer.db").read_bytes()
@@ -29,7 +29,7 @@ def samples(folder: Path) -> dict[str, bytes]:
 
 
 def main() -> None:
-    """Damage, import, count."""
+    """Damage and import samples; print the outcomes."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     with tempfile.TemporaryDirectory() as made, tempfile.TemporaryDirectory() as folder:
         for name, sample in samples(Path(made)).items():

@@ -1,4 +1,4 @@
-"""Samples that are damaged at random, and what must hold of them all the same."""
+"""Damage samples at random, and check the store after importing them."""
 
 import json
 import random
@@ -14,7 +14,7 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
 
-#: What a value may be swapped for.
+#: Replacements of JSON values.
 _ODD: tuple[Any, ...] = (
     None,
     True,
@@ -42,7 +42,7 @@ Damage = Callable[[bytes, random.Random], bytes]
 
 
 def flipped(data: bytes, rng: random.Random) -> bytes:
-    """Some bytes are others."""
+    """Change some bytes."""
     damaged = bytearray(data)
     for _ in range(rng.choice((1, 1, 3, 30))):
         damaged[rng.randrange(len(damaged))] = rng.randrange(256)
@@ -50,13 +50,13 @@ def flipped(data: bytes, rng: random.Random) -> bytes:
 
 
 def cut(data: bytes, rng: random.Random) -> bytes:
-    """Something is missing: the end, the beginning, or a piece."""
+    """Remove the end, the beginning, or a piece."""
     one, other = sorted((rng.randrange(len(data)), rng.randrange(len(data))))
     return rng.choice((data[:other], data[one:], data[:one] + data[other:]))
 
 
 def swapped(data: bytes, rng: random.Random) -> bytes:
-    """Values are of other types; the file is JSON as before."""
+    """Replace values by others of other types; the file stays valid JSON."""
     try:
         text = data.decode()
         if data.lstrip().startswith(b"["):
@@ -89,7 +89,7 @@ def _swapped(value: Any, rng: random.Random) -> Any:
 
 
 def import_damaged(sample: bytes, name: str, seed: int, folder: Path) -> str:
-    """Damage a sample, import it twice, and hold the store to what was promised.
+    """Damage a sample, import it twice, and check the store.
 
     :returns: ``imported``, or why nothing was.
     """
@@ -115,7 +115,7 @@ def import_damaged(sample: bytes, name: str, seed: int, folder: Path) -> str:
     assert (again.imported, again.already) == (0, first.imported + first.already)
     assert first.skipped == again.skipped >= len(first.reasons)
     for each in stored:
-        # What a store gave away comes back, even a message that says nothing.
+        # An export of the store can be imported, even with empty messages.
         own = name == "reservoir.jsonl"
         assert own or each.content.strip() or each.tool_calls or each.role == "tool"
         assert datetime(1970, 1, 1, tzinfo=UTC) <= each.created_at
@@ -126,7 +126,7 @@ def import_damaged(sample: bytes, name: str, seed: int, folder: Path) -> str:
 
 
 def _new_store(folder: Path) -> Path:
-    """An empty store; it is made once, and copied."""
+    """Return a copy of an empty store."""
     empty, store = folder / "empty.db", folder / "store.db"
     for each in folder.glob("store.db*"):
         each.unlink()
@@ -137,7 +137,7 @@ def _new_store(folder: Path) -> Path:
 
 
 def assert_whole(store: Path) -> None:
-    """The store is sound, and each message has its full text and waits for its vector."""
+    """Check that the store is sound, and each message is complete and pending."""
     with closing(sqlite3.connect(store)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         [count] = connection.execute("SELECT count(*) FROM messages").fetchone()

@@ -1,4 +1,4 @@
-"""Databases of other tools, made from their dumps."""
+"""Create databases of other tools from their dumps."""
 
 import sqlite3
 from contextlib import closing
@@ -15,7 +15,7 @@ NAMES = {
 
 
 def made_database(folder: Path, tool: str) -> Path:
-    """Write a tool's database into a folder, under the name the tool gives it."""
+    """Write a tool's database into a folder, under the tool's name for it."""
     path = folder / NAMES[tool]
     with closing(sqlite3.connect(path)) as database, database:
         database.executescript((DUMPS / f"{tool}.sql").read_text(encoding="utf-8"))

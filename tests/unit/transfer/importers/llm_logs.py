@@ -1,4 +1,4 @@
-"""Logs of the ``llm`` command line, as its two generations write them."""
+"""Logs of the ``llm`` command line in both formats."""
 
 import json
 import sqlite3
@@ -44,7 +44,7 @@ CREATE TABLE parts (id INTEGER PRIMARY KEY, message_hash TEXT, position INTEGER,
 
 
 def older_log(path: Path) -> Path:
-    """A log from before 0.32."""
+    """Write a log of a version before 0.32."""
     with closing(sqlite3.connect(path)) as log, log:
         log.executescript(OLDER)
         log.execute("INSERT INTO conversations VALUES ('c1', 'Birds', 'gpt-4o-mini')")
@@ -72,9 +72,9 @@ def older_log(path: Path) -> Path:
 
 
 def newer_log(path: Path, also_older: str | None = None) -> Path:
-    """A log from 0.32 on.
+    """Write a log of a version from 0.32 on.
 
-    :param also_older: a turn that stands in the older tables, too.
+    :param also_older: a turn that is in the older tables, too.
     """
     text: dict[str, Any] = {"type": "text"}
     messages: list[tuple[str, str | None, str, list[dict[str, Any]]]] = [

@@ -1,4 +1,4 @@
-"""Run by the Python of an environment that has ``llm``: its own commands, with a scripted model.
+"""Run commands of ``llm`` with a scripted model, by the Python of an environment that has it.
 
 Each line of stdin has the arguments of one ``llm`` command, as a JSON array. Nothing of
 Reservoir is imported here, and nothing touches the network.
@@ -14,12 +14,12 @@ from llm.plugins import pm
 
 try:
     from llm.parts import StreamEvent
-except ImportError:  # before 0.32 a model has no way to tell what it thinks
+except ImportError:  # before 0.32 a model could not return its thinking
     StreamEvent = None
 
 
 class Scripted(llm.Model):
-    """Calls the tools it is given once, then answers."""
+    """A model that calls each of its tools once, then answers."""
 
     model_id = "scripted"
     can_stream = False
@@ -45,18 +45,18 @@ class Scripted(llm.Model):
 
 
 class Plugin:
-    """What an installed plugin would bring."""
+    """The hooks of a plugin."""
 
     @staticmethod
     @llm.hookimpl
     def register_models(register):
-        """The model."""
+        """Register the model."""
         register(Scripted())
 
     @staticmethod
     @llm.hookimpl
     def register_tools(register):
-        """A tool that answers in words, and one that shows a picture."""
+        """Register a tool that returns text, and one that returns a picture."""
 
         def measure(what: str) -> str:
             return f"{what}: 1.5 m"
@@ -71,6 +71,6 @@ class Plugin:
 
 pm.register(Plugin(), name="scripted")
 commands = [json.loads(line) for line in sys.stdin]
-sys.stdin = open(os.devnull, encoding="utf-8")  # llm would add to a prompt what it finds there
+sys.stdin = open(os.devnull, encoding="utf-8")  # llm would add stdin to the prompt
 for each in commands:
     cli.main(args=each, standalone_mode=False)

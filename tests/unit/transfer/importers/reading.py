@@ -1,4 +1,4 @@
-"""What tests of the importers share: the samples, and short ways to read."""
+"""Helpers for tests of importers: samples, and short functions to read them."""
 
 import json
 from collections.abc import Iterable
@@ -23,13 +23,13 @@ def lines(*values: object) -> str:
 
 
 def read(data: str | bytes, importer: Importer | None = None) -> list[Record | Skipped]:
-    """What a text holds, as the format that it is found to be."""
+    """Return the records of a text in its detected format."""
     file = file_of(data)
     return list((importer or choose(file)).read(file))
 
 
 def found_in(path: Path, form: str | None = None) -> dict[str, list[Record | Skipped]]:
-    """What the files of a path hold, by their names below it."""
+    """Return the records of the files below a path, by their names."""
     with ExitStack() as open_files:
         found, _ = find(path, form, open_files)
         return {
@@ -47,7 +47,7 @@ def skipped(found: Iterable[Record | Skipped]) -> list[tuple[str, str]]:
 
 
 def told(record: Record) -> tuple[Any, ...]:
-    """A message as a row of a table: role, words or calls, time of day, conversation."""
+    """Return a message as (role, text or calls, time of day, conversation)."""
     message = record.message
     said = message.content or " ".join(f"{c.name}({c.arguments})" for c in message.tool_calls)
     clock = f"{message.created_at:%H:%M:%S}" if message.created_at else None
@@ -55,12 +55,12 @@ def told(record: Record) -> tuple[Any, ...]:
 
 
 def said(found: Iterable[Record | Skipped]) -> list[tuple[str, str]]:
-    """Roles and words."""
+    """Return roles and texts."""
     return [(each.message.role, each.message.content) for each in records(found)]
 
 
 def about(found: Iterable[Record | Skipped]) -> Conversation:
-    """The conversation as the last message has it."""
+    """Return the conversation of the last message."""
     conversation = records(found)[-1].conversation
     assert conversation is not None
     return conversation

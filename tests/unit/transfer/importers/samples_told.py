@@ -1,4 +1,4 @@
-"""What the samples say: their messages, what is skipped, titles and models."""
+"""The contents of the samples: messages, skipped records, titles and models."""
 
 from typing import Any
 

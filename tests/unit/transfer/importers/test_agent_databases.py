@@ -46,7 +46,7 @@ def opencode_rows() -> list[tuple[Any, ...]]:
     ]
 
 
-def test_the_database_of_opencode_arrives(tmp_path: Path) -> None:
+def test_the_database_of_opencode_is_imported(tmp_path: Path) -> None:
     [found] = found_in(made_database(tmp_path, "opencode")).values()
     assert [told(each) for each in records(found)] == opencode_rows()
     assert skipped(found) == []
@@ -60,7 +60,7 @@ def test_the_database_of_opencode_arrives(tmp_path: Path) -> None:
 
 
 def opencode_tree(folder: Path) -> Path:
-    """The session as versions before 1.2 kept it: a file for each session, message and part."""
+    """Write the session as versions before 1.2 did: a file for each session, message and part."""
     storage = folder / "storage"
     database = made_database(folder, "opencode")
     with closing(sqlite3.connect(database)) as connection:
@@ -80,7 +80,7 @@ def write_json(path: Path, value: Any) -> None:
     path.with_name(f"{path.name}.json").write_text(json.dumps(value), encoding="utf-8")
 
 
-def test_files_of_older_versions_of_opencode_are_the_same_messages(tmp_path: Path) -> None:
+def test_files_of_older_versions_of_opencode_give_the_same_messages(tmp_path: Path) -> None:
     storage = opencode_tree(tmp_path)
     for place in (storage, storage / "session"):
         [found] = found_in(place).values()
@@ -90,7 +90,7 @@ def test_files_of_older_versions_of_opencode_are_the_same_messages(tmp_path: Pat
     assert records(found) == records(database)
 
 
-def test_a_damaged_part_and_a_damaged_message_cost_no_more_than_themselves(tmp_path: Path) -> None:
+def test_only_damaged_parts_and_messages_are_skipped(tmp_path: Path) -> None:
     storage = opencode_tree(tmp_path)
     message, *_ = sorted((storage / "message" / SESSION).iterdir())
     message.write_text("{")
@@ -101,7 +101,7 @@ def test_a_damaged_part_and_a_damaged_message_cost_no_more_than_themselves(tmp_p
     assert len(records(found)) == len(opencode_rows()) - 1
 
 
-def test_a_session_of_opencode_reads_no_files_elsewhere(tmp_path: Path) -> None:
+def test_a_session_of_opencode_reads_no_other_files(tmp_path: Path) -> None:
     storage = opencode_tree(tmp_path)
     [session] = (storage / "session/p1").iterdir()
     shutil.move(storage / "message" / SESSION, tmp_path / "elsewhere")
@@ -114,7 +114,7 @@ def test_a_session_of_opencode_reads_no_files_elsewhere(tmp_path: Path) -> None:
     assert found_in(session)[""] == []
 
 
-def test_what_opencode_puts_into_a_session_is_left_out(tmp_path: Path) -> None:
+def test_text_that_opencode_adds_to_a_session_is_left_out(tmp_path: Path) -> None:
     path = made_database(tmp_path, "opencode")
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("DELETE FROM part")
@@ -155,7 +155,7 @@ CURSOR = [
 ]
 
 
-def test_the_database_of_cursor_arrives(tmp_path: Path) -> None:
+def test_the_database_of_cursor_is_imported(tmp_path: Path) -> None:
     [found] = found_in(made_database(tmp_path, "cursor")).values()
     assert [told(each) for each in records(found)] == CURSOR
     assert skipped(found) == [
@@ -193,7 +193,9 @@ def test_a_conversation_that_cursor_did_not_name_has_no_title(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("tool", ["opencode", "cursor"])
-def test_a_database_is_known_by_its_tables_and_imported_once(tool: str, tmp_path: Path) -> None:
+def test_a_database_is_recognised_by_its_tables_and_imported_once(
+    tool: str, tmp_path: Path
+) -> None:
     path = made_database(tmp_path, tool).rename(tmp_path / "anything.db")
     before = path.read_bytes()
     (tmp_path / "note.md").write_text("# Birds")
@@ -223,7 +225,7 @@ def test_a_database_of_another_tool_is_refused(tool: str, other: str, tmp_path: 
         ("cursor", "ALTER TABLE cursorDiskKV ADD COLUMN x TEXT AS (hex(zeroblob(20000000)))"),
     ],
 )
-def test_what_is_computed_while_it_is_read_is_refused(
+def test_a_database_with_computed_content_is_refused(
     tool: str, statement: str, tmp_path: Path
 ) -> None:
     path = made_database(tmp_path, tool)
@@ -248,7 +250,7 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize(("tool", "statement"), ENDLESS.items(), ids=ENDLESS)
-def test_reading_that_takes_too_long_for_the_size_ends(
+def test_reading_ends_if_it_takes_too_long_for_the_size(
     tool: str, statement: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = made_database(tmp_path, tool)

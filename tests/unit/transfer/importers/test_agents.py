@@ -1,4 +1,4 @@
-"""What is particular to the histories of Gemini CLI and Copilot; and sessions that go on."""
+"""Special cases of the histories of Gemini CLI and Copilot, and resumed sessions."""
 
 import json
 import shutil
@@ -20,9 +20,9 @@ from reservoir_cli.transfer.importers.copilot_chat import CopilotChat
 
 
 def sample_until(name: str, mark: str, count: int) -> Callable[[Path, int], Path]:
-    """A way to write a sample as it was before some of its resumptions.
+    """Return a function that writes a sample as it was before some of its resumptions.
 
-    :param mark: what a line that resumes the session, or begins it, has in it.
+    :param mark: a text in each line that begins or resumes the session.
     """
 
     def write(folder: Path, resumed: int) -> Path:
@@ -38,7 +38,7 @@ def sample_until(name: str, mark: str, count: int) -> Callable[[Path, int], Path
 
 
 def opencode_until(folder: Path, resumed: int) -> Path:
-    """opencode's database as it was before some of its resumptions."""
+    """Write opencode's database as it was before some of its resumptions."""
     path = folder / "opencode.db"
     path.unlink(missing_ok=True)
     made_database(folder, "opencode")
@@ -95,18 +95,18 @@ def test_a_rewound_turn_is_left_out() -> None:
     assert [content for _, content in said(found)] == ["How long?", "1.2 m.", "How heavy?"]
 
 
-def test_a_rewind_to_an_unknown_message_takes_nothing_back() -> None:
+def test_a_rewind_to_an_unknown_message_removes_nothing() -> None:
     found = read(lines(HEADER, turn("1", "user", "How long?"), {"$rewindTo": "9"}))
     assert said(found) == [("user", "How long?")]
 
 
-def test_ids_are_those_of_all_sessions_only_where_they_are_unique() -> None:
+def test_message_ids_get_the_session_as_a_prefix_unless_unique() -> None:
     unique = "4b31fad5-5045-47c0-85e0-9eecd8c0e6c2"
     found = read(lines(HEADER, turn("1", "user", "How long?"), turn(unique, "user", "Why?")))
     assert [each.message.source_id for each in records(found)] == ["s1:1", unique]
 
 
-def test_what_the_program_writes_in_a_chat_is_left_out() -> None:
+def test_text_of_the_program_in_a_chat_is_left_out() -> None:
     found = read(
         lines(
             HEADER,
@@ -126,13 +126,13 @@ def test_what_the_program_writes_in_a_chat_is_left_out() -> None:
     assert skipped(found) == []
 
 
-def test_messages_that_a_compressed_list_leaves_out_were_said_all_the_same() -> None:
+def test_messages_missing_from_a_compressed_list_are_kept() -> None:
     first, second = turn("1", "user", "How long?"), turn("2", "user", "How heavy?")
     found = read(lines(HEADER, first, second, {"$set": {"messages": [second]}}))
     assert [content for _, content in said(found)] == ["How long?", "How heavy?"]
 
 
-def test_calls_of_a_list_and_their_results_are_those_of_the_lines() -> None:
+def test_calls_and_results_of_a_list_equal_those_of_the_lines() -> None:
     call = {"id": "c1", "name": "look", "args": {"at": "sea"}}
     answer = {"functionResponse": {"id": "c1", "name": "look", "response": {"output": "fish"}}}
     asked = turn("1", "user", "What is in the sea?")
@@ -152,12 +152,12 @@ def test_calls_of_a_list_and_their_results_are_those_of_the_lines() -> None:
 
 
 @pytest.mark.parametrize(("folder", "project"), [("birds", "birds"), ("0" * 64, None)])
-def test_the_folder_of_a_session_names_its_project(folder: str, project: str | None) -> None:
+def test_the_folder_of_a_session_is_its_project(folder: str, project: str | None) -> None:
     file = file_of(lines(HEADER, turn("1", "user", "How long?")), f"tmp/{folder}/chats/a.jsonl")
     assert about(list(choose(file).read(file))).project == project
 
 
-def test_the_list_of_typed_questions_beside_the_sessions_is_passed_over() -> None:
+def test_the_list_of_typed_questions_next_to_sessions_is_skipped() -> None:
     log = [{"sessionId": "s1", "messageId": 0, "type": "user", "message": "How long?"}]
     file = file_of(json.dumps(log), "logs.json")
     assert choose(file).name == "gemini-cli"
@@ -167,7 +167,7 @@ def test_the_list_of_typed_questions_beside_the_sessions_is_passed_over() -> Non
 # Copilot
 
 
-def test_a_project_is_the_folder_that_vs_code_had_open(tmp_path: Path) -> None:
+def test_the_project_is_the_folder_open_in_vs_code(tmp_path: Path) -> None:
     sessions = tmp_path / "workspaceStorage/0f1e/chatSessions"
     sessions.mkdir(parents=True)
     shutil.copy(SAMPLES / "copilot-chat.jsonl", sessions)
@@ -186,7 +186,7 @@ def test_a_project_is_the_folder_that_vs_code_had_open(tmp_path: Path) -> None:
     assert about(found).project is None
 
 
-def test_a_log_and_the_document_it_leads_to_hold_the_same_messages() -> None:
+def test_a_log_and_its_resulting_document_give_the_same_messages() -> None:
     first = {"requestId": "r1", "message": {"text": "How long?"}, "response": [{"value": "1.2 m"}]}
     second = {"requestId": "r2", "message": {"text": "How heavy?"}, "response": []}
     session = {"version": 3, "sessionId": "c1", "creationDate": 1, "requests": [first]}
@@ -210,12 +210,12 @@ def test_a_response_of_many_parts_is_one_text() -> None:
     assert said(found)[1:] == [("assistant", "x" * 100_000)]
 
 
-def test_a_log_without_its_beginning_is_given_up() -> None:
+def test_a_log_without_its_beginning_is_skipped() -> None:
     log = lines(*[{"kind": 1, "k": ["customTitle"], "v": "x"}] * 3)
     assert skipped(read(log)) == [("line 1", "no session that this changes")]
 
 
-def test_a_log_that_is_too_large_is_read_up_to_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_that_is_too_large_is_read_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reservoir_cli.transfer.importers.copilot_chat._MOST", 1 << 20)
     session = {"sessionId": "c1", "requests": [{"requestId": "r1", "message": {"text": "Why?"}}]}
     more = [{"kind": 1, "k": ["inputState"], "v": "x" * 400_000}] * 10
@@ -232,7 +232,7 @@ def event(identity: str, kind: str, data: dict[str, Any], **more: Any) -> dict[s
 START = event("e0", "session.start", {"sessionId": "s1", "context": {"cwd": "C:\\src\\birds"}})
 
 
-def test_a_rewound_event_and_what_copilot_itself_asks_are_left_out() -> None:
+def test_rewound_events_and_questions_of_copilot_itself_are_left_out() -> None:
     found = read(
         lines(
             START,
@@ -252,7 +252,7 @@ def test_a_rewound_event_and_what_copilot_itself_asks_are_left_out() -> None:
     assert (about(found).id, about(found).project) == ("s1", "birds")
 
 
-def test_an_agent_of_copilot_has_a_conversation_of_its_own() -> None:
+def test_a_subagent_of_copilot_has_its_own_conversation() -> None:
     task, failed = {"content": "Look it up", "source": "agent-s1"}, {"message": "no"}
     reply = {"content": "A map.", "parentToolCallId": "c1"}
     found = read(
@@ -285,7 +285,7 @@ def test_a_session_without_its_beginning_is_named_by_its_folder(tmp_path: Path) 
     assert about(found_in(path)[""]).id == "s9"
 
 
-def test_ids_of_a_message_that_grows_stay() -> None:
+def test_the_id_of_a_growing_message_does_not_change() -> None:
     def ids(*response: dict[str, Any]) -> dict[str, str]:
         request = {"requestId": "r1", "message": {"text": "Why?"}, "response": list(response)}
         document = {"sessionId": "c", "creationDate": 1, "requests": [request]}

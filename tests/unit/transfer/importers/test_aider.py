@@ -13,7 +13,7 @@ HISTORY = (SAMPLES / "aider.md").read_text(encoding="utf-8")
 STARTED = "# aider chat started at 2026-05-09 12:00:00\n\n"
 
 
-def test_a_history_belongs_to_the_project_it_lies_in(tmp_path: Path) -> None:
+def test_the_project_of_a_history_is_its_folder(tmp_path: Path) -> None:
     (tmp_path / "taskboard").mkdir()
     path = tmp_path / "taskboard" / ".aider.chat.history.md"
     path.write_text(HISTORY, encoding="utf-8")
@@ -41,13 +41,13 @@ def test_a_history_belongs_to_the_project_it_lies_in(tmp_path: Path) -> None:
         ("#### Why?  \n> a quote  \n", False),
     ],
 )
-def test_a_history_is_told_from_a_document(name: str, text: str, is_history: bool) -> None:
+def test_a_history_is_distinguished_from_a_document(name: str, text: str, is_history: bool) -> None:
     form = choose(file_of(text, name)).name
     assert (form == "aider") == is_history
     assert form in ("aider", "markdown", "text")
 
 
-def test_a_session_has_the_local_time_at_which_it_began() -> None:
+def test_a_session_has_its_local_start_time() -> None:
     [message] = [each.message for each in records(read(STARTED + "#### Why?  \n"))]
     assert message.created_at == datetime(2026, 5, 9, 12).astimezone()
 
@@ -65,14 +65,12 @@ def test_a_session_has_the_local_time_at_which_it_began() -> None:
         ("Why /add?", "Why /add?"),
     ],
 )
-def test_commands_are_no_questions_and_their_output_is_no_reply(
-    typed: str, asked: str | None
-) -> None:
+def test_commands_and_their_output_are_left_out(typed: str, asked: str | None) -> None:
     found = read(f"{STARTED}#### {typed}  \n\nSome words.\n\n")
     assert said(found) == ([("user", asked), ("assistant", "Some words.")] if asked else [])
 
 
-def test_a_history_that_grows_keeps_its_identities() -> None:
+def test_message_ids_of_a_growing_history_do_not_change() -> None:
     whole = records(read(HISTORY))
     ids = [each.message.source_id for each in whole]
     lines = HISTORY.splitlines(keepends=True)
@@ -83,7 +81,7 @@ def test_a_history_that_grows_keeps_its_identities() -> None:
 
 
 @pytest.mark.parametrize("note", ["", "> Model: gpt-4o with diff edit format\n\n"])
-def test_a_session_is_read_whose_trailing_blanks_an_editor_stripped(note: str) -> None:
+def test_a_session_without_trailing_blanks_is_read(note: str) -> None:
     asked = "#### Why?\n####\n#### It fails.\n\nA race.\n\n> Tokens: 3k sent\n\n#### /run ls\n> a\n"
     later = STARTED + "#### And?  \n\n#### A heading\n> a quote\n"
     assert said(read(STARTED + note + asked + later)) == [
@@ -94,7 +92,7 @@ def test_a_session_is_read_whose_trailing_blanks_an_editor_stripped(note: str) -
     ]
 
 
-def test_the_same_question_in_two_sessions_is_asked_twice() -> None:
+def test_the_same_question_in_two_sessions_is_stored_twice() -> None:
     later = STARTED.replace("12:00", "13:00")
     found = read(f"{STARTED}#### Why?  \n{later}#### Why?  \n{STARTED}#### Why?  \n")
     ids = [each.message.source_id for each in records(found)]
@@ -102,7 +100,7 @@ def test_the_same_question_in_two_sessions_is_asked_twice() -> None:
     assert len({each.message.conversation_id for each in records(found)}) == 3
 
 
-def test_the_model_of_older_versions_is_known() -> None:
+def test_the_model_in_the_format_of_older_versions_is_read() -> None:
     models = "> Models: claude-3-5-sonnet-20240620 with diff edit format, weak model x  \n"
     assert about(read(f"{STARTED}{models}#### Why?  \n")).model == "claude-3-5-sonnet-20240620"
 

@@ -39,7 +39,7 @@ FORK = (
 )
 
 
-def test_the_branch_that_was_seen_last_is_read_and_no_other() -> None:
+def test_only_the_branch_seen_last_is_read() -> None:
     assert said(talk(*FORK)) == ["q", "new", "end"]
     assert said(talk(*FORK, current_node="old")) == ["q", "old"]
 
@@ -54,7 +54,7 @@ def test_messages_in_a_circle_are_read_once() -> None:
     assert said(talk(node("a", "a"))) == ["a"]
 
 
-def test_a_branch_whose_beginning_is_missing_is_read_from_where_it_begins() -> None:
+def test_a_branch_without_its_beginning_is_read_from_its_first_message() -> None:
     assert said(talk(node("a", "gone"), node("b", "a"))) == ["a", "b"]
 
 
@@ -68,7 +68,7 @@ TIMES = [
 
 
 @pytest.mark.parametrize(("times", "start", "expected"), TIMES)
-def test_a_message_without_a_time_takes_its_neighbours(
+def test_a_message_without_a_time_gets_that_of_its_neighbour(
     times: list[Any], start: float | None, expected: list[float | None]
 ) -> None:
     nodes = [node(str(at), str(at - 1), create_time=each) for at, each in enumerate(times)]
@@ -91,7 +91,7 @@ HIDDEN = [
 
 
 @pytest.mark.parametrize("more", HIDDEN)
-def test_what_nobody_was_shown_is_passed_over(more: dict[str, Any]) -> None:
+def test_hidden_messages_are_skipped(more: dict[str, Any]) -> None:
     assert said(talk(node("a", None), node("b", "a", **more), node("c", "b"))) == ["a", "c"]
 
 
@@ -119,7 +119,7 @@ def test_content_of_each_kind_becomes_text(content: Any, text: str) -> None:
     assert said(talk(node("a", None, content=content))) == [text]
 
 
-def test_a_call_is_tied_to_the_result_of_its_tool_and_to_one_only() -> None:
+def test_a_call_is_linked_to_exactly_one_result_of_its_tool() -> None:
     call = {"recipient": "web.search"}
     found = messages(
         talk(
@@ -172,7 +172,7 @@ def test_what_is_written_into_a_canvas_is_text() -> None:
     ]
 
 
-def test_messages_without_ids_get_their_own_and_conversations_stay_apart() -> None:
+def test_messages_without_ids_get_unique_ones_for_each_conversation() -> None:
     def nameless(identity: str | None) -> dict[str, Any]:
         return talk(
             node("a", None, id=None, said="hi"), node("b", "a", id=None), conversation_id=identity
@@ -185,7 +185,7 @@ def test_messages_without_ids_get_their_own_and_conversations_stay_apart() -> No
     assert messages(nameless("one"))[1].source_id == found[1].source_id
 
 
-def test_what_is_skipped_is_told_in_the_order_of_the_file() -> None:
+def test_skipped_records_are_reported_in_the_order_of_the_file() -> None:
     broken = talk(
         node("a", None, author={"role": "robot"}),
         {"id": "b", "parent": "a", "message": 5},
@@ -201,7 +201,7 @@ def test_what_is_skipped_is_told_in_the_order_of_the_file() -> None:
     ]
 
 
-def test_a_newer_export_has_the_identities_of_the_older() -> None:
+def test_a_newer_export_has_the_same_message_ids() -> None:
     older = messages(talk(*FORK[:1], FORK[2]))
     newer = messages(talk(*FORK))
     assert [(each.source_id, each.trace_id) for each in newer][:2] == [
@@ -210,7 +210,7 @@ def test_a_newer_export_has_the_identities_of_the_older() -> None:
 
 
 def marked(*fields: str) -> str:
-    """What the application renders, as it stands in a text."""
+    """Return a marker that the application renders, as it is in the text."""
     return "\ue200" + "\ue202".join(fields) + "\ue201"
 
 
@@ -236,7 +236,7 @@ MARKS = [
 
 
 @pytest.mark.parametrize(("written", "shown"), MARKS)
-def test_citations_of_an_answer_are_left_out_and_its_words_stay(written: str, shown: str) -> None:
+def test_citations_of_an_answer_are_removed_and_its_text_stays(written: str, shown: str) -> None:
     thoughts = {"content_type": "thoughts", "thoughts": [{"content": written}]}
     thinking = node("thinking", "q", "assistant")
     thinking["message"]["content"] = thoughts
@@ -244,5 +244,5 @@ def test_citations_of_an_answer_are_left_out_and_its_words_stay(written: str, sh
     assert said(talk(node("q", None, said=written), thinking, answer)) == [written, shown, shown]
 
 
-def test_an_answer_of_citations_alone_says_nothing() -> None:
+def test_an_answer_of_citations_only_is_empty() -> None:
     assert said(talk(node("q", None), node("a", "q", "assistant", marked("cite", "x")))) == ["q"]

@@ -1,4 +1,4 @@
-"""What coding agents write in the user's name is left out, and nothing that the user said."""
+"""Text that coding agents write in the user's name is left out, but nothing by the user."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ REMINDER = "<system-reminder>\nThe file was changed.\n</system-reminder>"
 
 
 def said(content: Any, number: int = 1, **more: Any) -> dict[str, Any]:
-    """A user's line of a session."""
+    """Return a user's line of a session."""
     message = {"role": "user", "content": content}
     return {"type": "user", "uuid": f"u{number}", "message": message, **ABOUT, **more}
 
@@ -44,7 +44,7 @@ def contents(*session: dict[str, Any]) -> list[str]:
         "(no content)",
     ],
 )
-def test_plumbing_is_no_message(text: str) -> None:
+def test_generated_text_is_not_a_message(text: str) -> None:
     question = said("Why is sync slow?", 2)
     assert contents(said(text), question) == ["Why is sync slow?"]
     assert contents(said([{"type": "text", "text": text}]), question) == ["Why is sync slow?"]
@@ -64,7 +64,7 @@ def test_plumbing_is_no_message(text: str) -> None:
         ),
     ],
 )
-def test_what_was_said_around_plumbing_is_kept(text: str, kept: str) -> None:
+def test_text_around_generated_text_is_kept(text: str, kept: str) -> None:
     assert contents(said(text)) == [kept]
 
 
@@ -79,16 +79,16 @@ def test_what_was_said_around_plumbing_is_kept(text: str, kept: str) -> None:
         "<system-reminder>" * 3,
     ],
 )
-def test_what_only_looks_like_plumbing_stays_as_it_was(text: str) -> None:
+def test_text_that_resembles_generated_text_is_kept(text: str) -> None:
     assert remove_plumbing(text) == text
 
 
-def test_tags_without_an_end_take_no_longer_to_read() -> None:
+def test_unclosed_tags_are_read_in_linear_time() -> None:
     hostile = "<system-reminder><bash-input>" * 200_000
     assert remove_plumbing(hostile) == hostile
 
 
-def test_a_result_loses_the_reminders_behind_it_alone() -> None:
+def test_only_reminders_after_a_result_are_removed() -> None:
     assert remove_reminders(f"1: def sync():\n\n{REMINDER}\n{REMINDER}\n") == "1: def sync():"
     quoted = f"1: {REMINDER}\n2: end"
     assert remove_reminders(quoted) == quoted
@@ -101,7 +101,7 @@ def test_a_result_loses_the_reminders_behind_it_alone() -> None:
     assert found == ["one", "two"]
 
 
-def test_replies_that_the_program_wrote_itself_are_left_out() -> None:
+def test_replies_by_the_program_itself_are_left_out() -> None:
     def reply(text: str, number: int, model: str, **more: Any) -> dict[str, Any]:
         message = {"role": "assistant", "model": model, "content": [{"type": "text", "text": text}]}
         return {"type": "assistant", "uuid": f"a{number}", "message": message, **ABOUT, **more}
@@ -125,7 +125,7 @@ def about(*session: dict[str, Any]) -> Conversation | None:
 SUMMARY = {"type": "summary", "summary": "Sync repaired", "leafUuid": "u1"}
 
 
-def test_a_session_knows_its_summary_its_folder_and_its_branch() -> None:
+def test_a_session_has_its_summary_folder_and_branch() -> None:
     known = Conversation("s", "Sync repaired", "claude-code", None, "taskboard", "fix-sync")
     assert about(SUMMARY, said("Why?")) == known
     assert about(said("Why?"), SUMMARY) == known
@@ -172,7 +172,7 @@ def test_a_project_is_the_name_of_its_folder(folder: Any, project: str | None) -
     assert (found.project, found.branch) == (project, None)
 
 
-def test_a_session_that_goes_elsewhere_stays_with_its_project() -> None:
+def test_a_session_that_changes_its_folder_keeps_its_project() -> None:
     found = about(said("Why?"), said("And?", 2, cwd="/tmp", gitBranch="main"))
     assert found is not None
     assert (found.project, found.branch) == ("taskboard", "main")
@@ -193,7 +193,7 @@ META = {
 }
 
 
-def test_codex_knows_the_folder_and_the_branch_too() -> None:
+def test_sessions_of_codex_have_folder_and_branch_too() -> None:
     turn = {"type": "turn_context", "payload": {"cwd": "/tmp", "model": "gpt-5-codex"}}
     [found] = records(read(lines(META, turn, item("Why?")), Codex()))
     assert found.conversation == Conversation(
@@ -201,7 +201,7 @@ def test_codex_knows_the_folder_and_the_branch_too() -> None:
     )
 
 
-def test_notices_of_codex_are_left_out_and_change_no_identity() -> None:
+def test_notices_of_codex_are_left_out_without_changing_ids() -> None:
     setup = "# Context from my IDE setup:\n\n## Active file: a.py\n\n## My request for Codex:\nWhy?"
     notice = "<turn_aborted>\ninterrupted\n</turn_aborted>"
     found = records(read(lines(META, item(notice), item(setup), item("And?")), Codex()))
@@ -210,7 +210,7 @@ def test_notices_of_codex_are_left_out_and_change_no_identity() -> None:
     assert [each.message.source_id for each in found] == before[1:]
 
 
-def test_citation_marks_of_codex_are_left_out_and_change_no_identity() -> None:
+def test_citation_marks_of_codex_are_removed_without_changing_ids() -> None:
     mark = "\ue200cite\ue202turn0search3\ue201"
     texts = (f"It is fast {mark}.", mark, "Yes.")
     answers = [item(text, "assistant") for text in texts]
@@ -231,7 +231,7 @@ def _identities(*texts: str, role: str = "user") -> list[str]:
     return [identities.new("c1", Message(role, text)) for text in texts]
 
 
-def test_a_broken_end_takes_nothing_from_what_stands_before_it() -> None:
+def test_a_damaged_end_does_not_affect_earlier_lines() -> None:
     text = lines(SUMMARY, said("Why?")) + '{"type": "user", "uuid'
     found = records(ClaudeCode().read(File.of_bytes("s.jsonl", text.encode())))
     assert [each.message.content for each in found] == ["Why?"]

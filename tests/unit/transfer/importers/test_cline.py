@@ -35,7 +35,7 @@ def laid_out(folder: Path, name: str = "1778328000000", **beside: Any) -> Path:
     return folder / "tasks"
 
 
-def test_a_task_is_named_by_its_folder_and_has_what_lies_beside_it(tmp_path: Path) -> None:
+def test_a_task_has_the_name_of_its_folder_and_the_files_next_to_it(tmp_path: Path) -> None:
     usage = {"model_usage": [{"model_id": "old"}, {"model_id": "gpt-5"}], "files_in_context": []}
     item = {"id": "x", "workspace": "C:\\Users\\ann\\board"}
     folder = laid_out(tmp_path, task_metadata=usage, history_item=item)
@@ -43,20 +43,20 @@ def test_a_task_is_named_by_its_folder_and_has_what_lies_beside_it(tmp_path: Pat
     first = records(found)[0].conversation
     assert first is not None
     assert (first.id, first.model, first.project) == ("1778328000000", "gpt-5", "board")
-    # What the messages themselves tell is newer.
+    # The messages themselves are newer.
     assert about(found).model == "claude-sonnet-4-5"
     assert {each.message.conversation_id for each in records(found)} == {"1778328000000"}
 
 
 @pytest.mark.parametrize("damage", ["", "{torn", "[1]", '{"model_usage": 7}', "[" * 100_000])
-def test_damage_beside_a_task_does_no_harm(tmp_path: Path, damage: str) -> None:
+def test_damaged_files_next_to_a_task_do_no_harm(tmp_path: Path, damage: str) -> None:
     folder = laid_out(tmp_path, "not-a-number", task_metadata=damage, history_item=damage)
     [found] = found_in(folder).values()
     assert len(records(found)) == 12
     assert about(found).id == "not-a-number"
 
 
-def test_links_beside_a_task_are_not_followed(tmp_path: Path) -> None:
+def test_links_next_to_a_task_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "outside.json").write_text('{"workspace": "/srv/secret"}')
     folder = laid_out(tmp_path)
     (folder / "1778328000000/history_item.json").symlink_to(tmp_path / "outside.json")
@@ -64,7 +64,7 @@ def test_links_beside_a_task_are_not_followed(tmp_path: Path) -> None:
     assert about(found).project == "taskboard"
 
 
-def test_a_task_begins_when_its_name_says(tmp_path: Path) -> None:
+def test_the_start_of_a_task_comes_from_its_name(tmp_path: Path) -> None:
     tasks = laid_out(tmp_path)
     path = tasks / "1778328000000" / "api_conversation_history.json"
     path.write_text(json.dumps([user("<task>\nWhy?\n</task>"), reply("So.")]))
@@ -84,7 +84,9 @@ def test_a_task_begins_when_its_name_says(tmp_path: Path) -> None:
         ([user("Hello", type="tool_use")], "anthropic"),
     ],
 )
-def test_a_task_is_told_from_other_lists_of_messages(messages: list[Any], form: str) -> None:
+def test_a_task_is_distinguished_from_other_lists_of_messages(
+    messages: list[Any], form: str
+) -> None:
     text = json.dumps(messages)
     for laid in (text, json.dumps(messages, indent=1)):
         assert choose(file_of(laid)).name == form
@@ -111,7 +113,7 @@ def test_a_task_that_is_resumed_adds_only_what_is_new() -> None:
     assert said(after)[3:] == [("user", "With a test."), ("assistant", "Done.")]
 
 
-def test_calls_in_the_text_of_a_reply_become_calls_and_find_their_results() -> None:
+def test_calls_in_the_text_of_a_reply_become_tool_calls_with_results() -> None:
     write = (
         "<write_to_file>\n<path>a.html</path>\n<content>\n<p>a</p>\n<content>b</content>\n"
         "</content>\n</write_to_file>"
@@ -145,12 +147,12 @@ def test_calls_in_the_text_of_a_reply_become_calls_and_find_their_results() -> N
         "<div><p>x</p></div>",
     ],
 )
-def test_tags_that_call_nothing_are_text(text: str) -> None:
+def test_tags_of_unknown_tools_are_text(text: str) -> None:
     found = task(user("<task>\nx\n</task>"), reply(text))
     assert said(found)[1] == ("assistant", text)
 
 
-def test_a_denied_call_is_answered_and_the_words_are_those_of_the_user() -> None:
+def test_a_denied_call_gets_a_result_and_the_feedback_is_the_users() -> None:
     denied = (
         "The user denied this operation and provided the following feedback:\n"
         "<feedback>\nAsk first.\n</feedback>"
@@ -181,7 +183,7 @@ FORGED = (
         [{"type": "text", "text": f"[read_file for 'a.py'] Result:\n{FORGED}"}],
     ],
 )
-def test_the_result_of_a_tool_cannot_speak_for_the_user(result: list[Any]) -> None:
+def test_a_tool_result_cannot_pose_as_the_user(result: list[Any]) -> None:
     surroundings = {"type": "text", "text": "<environment_details>\nx\n</environment_details>"}
     words = {"type": "text", "text": "<user_message>\nGo on.\n</user_message>"}
     found = task({"role": "user", "content": [*result, words, surroundings]})
@@ -190,7 +192,7 @@ def test_the_result_of_a_tool_cannot_speak_for_the_user(result: list[Any]) -> No
     assert about(found).project is None
 
 
-def test_what_the_program_says_alone_is_no_message() -> None:
+def test_text_of_the_program_only_is_not_a_message() -> None:
     notices = (
         "[TASK RESUMPTION] Resuming task...",
         "[ERROR] You did not use a tool in your previous response!",
@@ -200,7 +202,7 @@ def test_what_the_program_says_alone_is_no_message() -> None:
     assert task(user(*notices), user(notices[2])) == []
 
 
-def test_many_open_tags_are_read_soon() -> None:
+def test_many_open_tags_are_read_quickly() -> None:
     text = "<read_file>" + "<x>" * 300_000 + "</read_file>" + "<task>" * 300_000
     found = task(user(text), reply(text), user(f"[{'x' * 100_000}"))
     assert len(records(found)) == 3

@@ -1,4 +1,4 @@
-"""What Claude, Claude Code and Anthropic's API have in common: messages of blocks."""
+"""Content blocks, which Claude, Claude Code and Anthropic's API share."""
 
 from typing import Any
 
@@ -76,14 +76,14 @@ CONTENTS = [
 @pytest.mark.parametrize(
     ("content", "expected"), [row[1:] for row in CONTENTS], ids=[row[0] for row in CONTENTS]
 )
-def test_blocks_become_the_messages_they_stand_for(content: Any, expected: list[Any]) -> None:
+def test_blocks_become_messages(content: Any, expected: list[Any]) -> None:
     assert rows(content) == expected
 
 
 @pytest.mark.parametrize(
     "content", [5, {"a": 1}, [use("c", None)], [use("c", [])], [result("c", 5)]]
 )
-def test_what_cannot_be_read_says_why(content: Any) -> None:
+def test_unreadable_blocks_have_a_reason(content: Any) -> None:
     with pytest.raises(ValueError, match=r"neither a text nor a list|without a name"):
         content_blocks.messages("assistant", content, None)
 
@@ -102,7 +102,7 @@ def code(*values: dict[str, Any]) -> list[Message]:
     return [each.message for each in records(found)]
 
 
-def test_neighbouring_lines_of_one_reply_are_one_message() -> None:
+def test_adjacent_lines_of_a_reply_are_one_message() -> None:
     same = {"id": "m1", "requestId": "r1"}
     other = {"type": "progress", "sessionId": "s"}
     found = code(line("a", **same), line("b", **same), other, line("c", **same))
@@ -119,33 +119,33 @@ APART = [
 
 
 @pytest.mark.parametrize(("one", "other"), APART)
-def test_lines_that_do_not_share_both_ids_are_messages_of_their_own(
+def test_lines_that_do_not_share_both_ids_are_separate_messages(
     one: dict[str, Any], other: dict[str, Any]
 ) -> None:
     assert [each.content for each in code(line("a", **one), line("b", **other))] == ["a", "b"]
 
 
-def test_lines_that_stand_apart_are_not_merged() -> None:
+def test_lines_that_are_not_adjacent_are_not_merged() -> None:
     same = {"id": "m1", "requestId": "r1"}
     found = code(line("a", **same), line("b", "user"), line("c", **same))
     assert [each.content for each in found] == ["a", "b", "c"]
 
 
-def test_a_session_that_was_taken_up_again_has_the_identities_of_the_first() -> None:
+def test_a_resumed_session_has_the_same_message_ids() -> None:
     first = code(line("a", "user"), line("b"))
     again = code(line("a", "user"), line("b"), line("a", "user"), line("b"), line("c", "user"))
     assert [each.source_id for each in first] == ["a", "b"]
     assert [each.source_id for each in again] == ["a", "b", "c"]
 
 
-def test_what_the_program_itself_says_is_passed_over() -> None:
+def test_lines_of_the_program_itself_are_skipped() -> None:
     found = code(
         line("a", "user", isMeta=True), line("b", "user", isCompactSummary=True), line("c")
     )
     assert [each.content for each in found] == ["c"]
 
 
-def test_a_helper_of_a_session_is_a_conversation_of_its_own() -> None:
+def test_a_subagent_of_a_session_has_its_own_conversation() -> None:
     found = code(
         line("a", "user"),
         line("b", "user", isSidechain=True, agentId="x"),

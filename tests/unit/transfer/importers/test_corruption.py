@@ -1,4 +1,4 @@
-"""Damaged files end in messages and reasons, never in a crash or half a record.
+"""Damaged files give messages and reasons, never a crash or half a record.
 
 The long form is ``python tests/unit/transfer/importers/corrupt.py``.
 """

@@ -1,4 +1,4 @@
-"""Histories are found where their tools keep them, on each platform."""
+"""Discovery of histories in the folders of their tools, on each platform."""
 
 import sys
 from pathlib import Path
@@ -52,7 +52,7 @@ def test_opencode_is_found_by_its_database_and_by_older_sessions(home: Path) -> 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="these folders are those of Linux")
-def test_sessions_of_all_editors_are_found(home: Path) -> None:
+def test_sessions_in_all_editors_are_found(home: Path) -> None:
     usual = home / ".config/Code/User/workspaceStorage"
     assert found("copilot-chat") == [(usual, 0, 0)]
     write(usual / "0f1e/chatSessions/a.jsonl")
@@ -66,7 +66,7 @@ def test_sessions_of_all_editors_are_found(home: Path) -> None:
     assert found("cursor") == [(state, 1, 10)]
 
 
-def test_editors_are_looked_for_where_macos_has_them(
+def test_editors_are_searched_in_the_folders_of_macos(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
@@ -75,7 +75,7 @@ def test_editors_are_looked_for_where_macos_has_them(
     assert paths.editor_user_dir("Cursor") == library / "Cursor/User"
 
 
-def test_variables_of_the_tools_say_where_their_histories_are(
+def test_variables_of_the_tools_locate_their_histories(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in VARIABLES:

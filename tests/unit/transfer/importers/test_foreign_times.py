@@ -1,4 +1,4 @@
-"""Times and conversations of lists of messages, whatever their names and units."""
+"""Times and conversations in lists of messages, with various names and units."""
 
 import json
 from datetime import UTC, datetime
@@ -61,12 +61,12 @@ NO_TIMES = ["soon", -5, 0, True, None, {"of": 1}, 1e300, "9" * 40, ""]
 
 
 @pytest.mark.parametrize("value", NO_TIMES)
-def test_what_is_no_time_costs_no_message(value: Any) -> None:
+def test_an_invalid_time_does_not_lose_the_message(value: Any) -> None:
     [record] = records(lines({**ASKED, "created_at": value}))
     assert record.message.created_at is None
 
 
-def test_a_message_without_a_time_gets_the_one_before_and_the_first_that_of_the_body() -> None:
+def test_a_message_without_a_time_gets_the_previous_one_or_that_of_the_body() -> None:
     reply = {"role": "assistant", "content": "Redis."}
     body = {"created": SECONDS, "messages": [ASKED, {**reply, "timestamp": SECONDS + 9}, ASKED]}
     times = [each.message.created_at for each in records(json.dumps(body))]
@@ -105,5 +105,5 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("rows", FOREIGN.values(), ids=FOREIGN)
-def test_nothing_else_is_taken_for_our_rows(rows: list[Any]) -> None:
+def test_other_rows_are_not_taken_for_ours(rows: list[Any]) -> None:
     assert choose(file_of(json.dumps(rows))).name != "reservoir"

@@ -1,4 +1,4 @@
-"""Sessions of Goose: its database, and the files that it moves into it."""
+"""Sessions of Goose: its database, and older files that are moved into it."""
 
 import json
 import sqlite3
@@ -20,7 +20,7 @@ def database(folder: Path) -> list[Any]:
     return found
 
 
-def test_the_database_arrives(tmp_path: Path) -> None:
+def test_the_database_is_imported(tmp_path: Path) -> None:
     found = database(tmp_path)
     assert [told(each) for each in records(found)][9:] == [
         ("user", "Write a test.", "13:00:01", "20260509_2"),
@@ -45,7 +45,7 @@ def test_a_file_that_was_moved_into_the_database_adds_nothing(tmp_path: Path) ->
     assert [each.message for each in records(database(tmp_path))][:9] == older
 
 
-def test_a_session_that_grows_keeps_its_identities() -> None:
+def test_message_ids_of_a_growing_session_do_not_change() -> None:
     whole = (SAMPLES / "goose.jsonl").read_text(encoding="utf-8").splitlines()[:9]
     ids = [each.message.source_id for each in records(read("\n".join(whole)))]
     for count in range(3, 9):
@@ -61,7 +61,7 @@ def test_a_session_that_grows_keeps_its_identities() -> None:
         ({"description": "my working_dir", "role": "user", "content": "x"}, "openai"),
     ],
 )
-def test_a_session_is_known_by_its_first_line(first: dict[str, Any], form: str) -> None:
+def test_a_session_is_recognised_by_its_first_line(first: dict[str, Any], form: str) -> None:
     assert choose(file_of(lines(first, {"role": "user", "content": []}))).name == form
 
 
@@ -74,7 +74,7 @@ def test_an_exported_session_is_read_too() -> None:
     assert (about(found).id, about(found).title, about(found).project) == ("s1", "T", "b")
 
 
-def test_tables_that_lack_columns_are_read_as_far_as_they_go(tmp_path: Path) -> None:
+def test_tables_without_some_columns_are_read(tmp_path: Path) -> None:
     path = made_database(tmp_path, "goose")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("ALTER TABLE messages DROP COLUMN metadata_json")
@@ -91,7 +91,7 @@ def test_tables_that_lack_columns_are_read_as_far_as_they_go(tmp_path: Path) -> 
         "DROP TABLE messages; CREATE VIRTUAL TABLE messages USING fts5 (content_json)",
     ],
 )
-def test_what_is_computed_while_it_is_read_is_refused(tmp_path: Path, statement: str) -> None:
+def test_a_database_with_computed_content_is_refused(tmp_path: Path, statement: str) -> None:
     path = made_database(tmp_path, "goose")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.executescript(statement)
@@ -99,7 +99,7 @@ def test_what_is_computed_while_it_is_read_is_refused(tmp_path: Path, statement:
         found_in(path)
 
 
-def test_a_database_of_another_program_is_no_session(tmp_path: Path) -> None:
+def test_a_database_of_another_program_is_not_a_session(tmp_path: Path) -> None:
     path = made_database(tmp_path, "zed")
     [found] = found_in(path, "goose").values()
     assert found == [Skipped("what follows", "the database cannot be read: SQLITE_ERROR")]

@@ -1,4 +1,4 @@
-"""Logs of llm that a stranger made: memory and time are bounded by the size of the file."""
+"""Hostile logs of llm: memory and time are bounded by the size of the file."""
 
 import resource
 import sqlite3
@@ -16,7 +16,7 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.transfer.importers import Record, Skipped, foreign_databases
 from reservoir_cli.util.read_files import LARGEST
 
-#: What a process may take, with all that Python needs.
+#: The memory limit of a process, including that of Python.
 MOST = 1 << 30
 
 
@@ -52,7 +52,7 @@ COMPUTED = {
 
 
 @pytest.mark.parametrize("statement", COMPUTED.values(), ids=COMPUTED)
-def test_what_is_computed_while_it_is_read_is_refused(tmp_path: Path, statement: str) -> None:
+def test_a_database_with_computed_content_is_refused(tmp_path: Path, statement: str) -> None:
     path = made(tmp_path / "logs.db", OLDER, statement)
     with pytest.raises(ReservoirError, match="is not a log as llm writes it: the table") as refused:
         read_log(path)
@@ -60,7 +60,7 @@ def test_what_is_computed_while_it_is_read_is_refused(tmp_path: Path, statement:
 
 
 def fragments(count: int, size: int) -> str:
-    """A prompt that borrows a text again and again."""
+    """Write a prompt that refers to the same text many times."""
     return f"""
         INSERT INTO responses (id, prompt) VALUES ('r', 'why?'), ('s', 'how?');
         UPDATE fragments SET content = '{"x" * size}';
@@ -69,7 +69,7 @@ def fragments(count: int, size: int) -> str:
 
 
 def chains(threads: int, messages: int) -> str:
-    """Threads that each walk the same messages, none of which asks anything."""
+    """Write many threads that share the same messages without a question."""
     return f"""
         {counted(messages)} INSERT INTO messages SELECT i, i - 1, 'assistant', NULL FROM n;
         {counted(messages)} INSERT INTO parts SELECT i, i, 0, 'text', NULL, 'x', NULL FROM n;
@@ -88,7 +88,7 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("statements", ENDLESS.values(), ids=ENDLESS)
-def test_a_log_that_takes_too_long_for_its_size_is_given_up(
+def test_reading_a_log_stops_if_it_takes_too_long_for_its_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statements: tuple[str, str]
 ) -> None:
     path = made(tmp_path / "logs.db", *statements)
@@ -111,9 +111,7 @@ LIMITED: dict[str, Callable[[], str]] = {
 
 
 @pytest.mark.parametrize("statements", LIMITED.values(), ids=LIMITED)
-def test_a_small_log_is_read_in_little_memory(
-    tmp_path: Path, statements: Callable[[], str]
-) -> None:
+def test_a_small_log_needs_little_memory(tmp_path: Path, statements: Callable[[], str]) -> None:
     path = made(tmp_path / "logs.db", OLDER, NEWER, statements())
     assert path.stat().st_size < 200_000
     read = f"""

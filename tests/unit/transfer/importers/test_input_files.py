@@ -56,7 +56,7 @@ EXPORT = {
     "readme.txt": b"Your export",
     "file-abc/picture.png": b"\x89PNG\r\n" + bytes(99),
 }
-#: What a folder or zip holds, what is read of it, and how many files are passed over.
+#: Files of a folder or zip, those that are read, and the number of skipped ones.
 LAYOUTS = [
     ("an export", EXPORT, ["conversations.json"], 6),
     (
@@ -81,7 +81,7 @@ LAYOUTS = [
 
 
 def untimed(path: Path) -> dict[str, list[Any]]:
-    """What a path holds, without times: a zip rounds those of files."""
+    """Return the records of a path without times, since a zip rounds those of files."""
     return {
         name: [
             replace(each, message=replace(each.message, created_at=None))
@@ -113,21 +113,21 @@ def test_a_folder_and_a_zip_of_it_are_read_alike(
     assert any(records(each) for each in in_zip.values())
 
 
-def test_a_named_format_takes_its_files_of_a_folder_and_no_others(tmp_path: Path) -> None:
+def test_a_named_format_selects_its_files_in_a_folder(tmp_path: Path) -> None:
     folder = laid_out(tmp_path, {**EXPORT, "old/5e55.jsonl": CODE})
     assert list(found_in(folder, "claude-code")) == ["old/5e55.jsonl"]
     assert list(found_in(folder, "text")) == ["readme.txt"]
     assert "has the format codex" in refused(folder, "codex")
 
 
-def test_an_unknown_format_is_wrong_usage_whatever_the_file(tmp_path: Path) -> None:
+def test_an_unknown_format_is_wrong_usage_for_any_file(tmp_path: Path) -> None:
     for source in (tmp_path, tmp_path / "absent", file_of("x")):
         with pytest.raises(UsageError) as caught:
             looked_at(source, "morse")
         assert all(name in str(caught.value.hint) for name in importers())
 
 
-def test_a_zip_is_known_by_its_content_and_may_come_in_memory(tmp_path: Path) -> None:
+def test_a_zip_is_recognised_by_its_content_and_can_be_read_from_memory(tmp_path: Path) -> None:
     data = zipped(tmp_path / "a.zip", EXPORT).read_bytes()
     found, _ = looked_at(File.of_bytes("stdin", data))
     assert [each.file.name for each in found] == ["stdin/conversations.json"]
@@ -145,20 +145,20 @@ def test_links_in_a_folder_are_not_followed(tmp_path: Path) -> None:
     assert list(found_in(folder)) == ["own.md"]
 
 
-def test_a_link_that_is_named_is_followed(tmp_path: Path) -> None:
+def test_an_explicitly_named_link_is_followed(tmp_path: Path) -> None:
     laid_out(tmp_path, {"own.md": b"own"})
     (tmp_path / "link.md").symlink_to(tmp_path / "own.md")
     assert len(records(found_in(tmp_path / "link.md")[""])) == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_in_a_folder_is_skipped(tmp_path: Path) -> None:
     laid_out(tmp_path, {"own.md": b"own"})
     os.mkfifo(tmp_path / "pipe.md")
     assert list(found_in(tmp_path)) == ["own.md"]
 
 
-def test_names_that_lead_out_of_a_zip_are_only_names(tmp_path: Path) -> None:
+def test_paths_that_lead_out_of_a_zip_are_only_names(tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     inner.mkdir()
     members = {"../../evil.md": b"up", "/etc/evil.md": b"root", "C:\\evil.md": b"drive"}
@@ -168,7 +168,7 @@ def test_names_that_lead_out_of_a_zip_are_only_names(tmp_path: Path) -> None:
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_zip_that_unpacks_to_far_more_than_its_size_is_given_up(tmp_path: Path) -> None:
+def test_a_zip_bomb_is_refused(tmp_path: Path) -> None:
     line = lines({"role": "user", "content": "a"})
     archive = zipped(tmp_path / "bomb.zip", {"a.jsonl": (line * 3 + " " * 200_000_000).encode()})
     assert archive.stat().st_size < 1_000_000
@@ -219,7 +219,7 @@ def test_a_zip_with_a_password_says_so(tmp_path: Path) -> None:
     assert "password" in refused(archive)
 
 
-def test_what_is_not_there_or_holds_nothing_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_or_empty_input_is_an_error(tmp_path: Path) -> None:
     assert "absent" in refused(tmp_path / "absent")
     assert "not a path" in refused(Path("a\0b"))
     assert "has a known format" in refused(tmp_path)
@@ -239,7 +239,7 @@ def test_another_database_is_an_error(tmp_path: Path) -> None:
         found_in(path)
 
 
-def test_another_database_beside_notes_is_passed_over(tmp_path: Path) -> None:
+def test_another_database_next_to_notes_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "note.md").write_text("# Redis\n")
     with closing(sqlite3.connect(tmp_path / "other.db")) as other, other:
         other.execute("CREATE TABLE messages (id)")
@@ -248,7 +248,7 @@ def test_another_database_beside_notes_is_passed_over(tmp_path: Path) -> None:
         assert ([Path(each.file.name).name for each in found], passed_over) == (["note.md"], 1)
 
 
-def test_a_store_of_reservoir_is_an_error_that_names_the_way(tmp_path: Path) -> None:
+def test_a_reservoir_store_is_an_error_with_the_right_command(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     open_store(str(path)).close()
     with pytest.raises(ReservoirError, match="is a store of Reservoir") as caught:
@@ -256,7 +256,7 @@ def test_a_store_of_reservoir_is_an_error_that_names_the_way(tmp_path: Path) -> 
     assert "export --all-partitions" in str(caught.value.hint)
 
 
-def test_a_turn_whose_messages_are_lost_is_passed_by(tmp_path: Path) -> None:
+def test_a_turn_without_its_messages_is_skipped(tmp_path: Path) -> None:
     path = newer_log(tmp_path / "logs.db")
     whole = len(records(found_in(path)[""]))
     with closing(sqlite3.connect(path)) as log, log:
@@ -264,7 +264,7 @@ def test_a_turn_whose_messages_are_lost_is_passed_by(tmp_path: Path) -> None:
     assert 0 < len(records(found_in(path)[""])) <= whole
 
 
-def test_a_log_gets_no_files_beside_it(tmp_path: Path) -> None:
+def test_reading_a_log_creates_no_files_next_to_it(tmp_path: Path) -> None:
     path = older_log(tmp_path / "logs.db")
     with closing(sqlite3.connect(path)) as log:
         log.execute("PRAGMA journal_mode = WAL")
@@ -282,7 +282,7 @@ def test_a_file_that_may_not_be_read_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-def test_a_pipe_that_is_named_is_read_to_its_end(tmp_path: Path) -> None:
+def test_an_explicitly_named_pipe_is_read_to_its_end(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.jsonl"
     os.mkfifo(pipe)
     data = lines(*({"role": "user", "content": f"m{number}"} for number in range(5_000)))
@@ -293,7 +293,7 @@ def test_a_pipe_that_is_named_is_read_to_its_end(tmp_path: Path) -> None:
     assert len(records(found)) == 5_000
 
 
-def test_how_much_was_read_is_known(tmp_path: Path) -> None:
+def test_the_number_of_read_bytes_is_known(tmp_path: Path) -> None:
     archive = zipped(tmp_path / "a.zip", EXPORT)
     with ExitStack() as open_files:
         [found] = find(archive, None, open_files)[0]

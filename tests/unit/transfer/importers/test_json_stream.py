@@ -25,14 +25,14 @@ OBJECTS = st.dictionaries(
 
 
 @given(st.lists(OBJECTS), st.sampled_from([None, 1]), st.booleans(), st.integers(1, 40))
-def test_an_array_gives_its_objects_however_it_is_laid_out_and_read(
+def test_an_array_gives_its_objects_in_any_layout_and_chunk_size(
     values: list[dict[str, Any]], indent: int | None, ascii_only: bool, at_once: int
 ) -> None:
     text = json.dumps(values, indent=indent, ensure_ascii=ascii_only)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(json_stream, "_AT_ONCE", at_once)
         found = entries(text)
-    # NaN is no equal of itself, so it goes by how values are written.
+    # NaN does not equal itself, so compare the written values.
     assert repr(found) == repr([(f"entry {at}", value) for at, value in enumerate(values, 1)])
 
 
@@ -48,12 +48,12 @@ def test_a_single_object_is_the_document(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n \n", "[]", " [ ] ", "\ufeff[]"])
-def test_where_nothing_is_nothing_is_found(text: str) -> None:
+def test_an_empty_text_gives_nothing(text: str) -> None:
     assert entries(text) == []
 
 
 BAD = [
-    # what stands between two good entries, and why it is skipped
+    # text between two valid entries, and the reason why it is skipped
     ("{torn", "not valid JSON"),
     ('{"a": nul}', "not valid JSON"),
     ('{"a": 1 "b": 2}', "not valid JSON"),
@@ -95,7 +95,7 @@ TORN = [
 
 
 @pytest.mark.parametrize(("text", "places"), TORN)
-def test_what_is_torn_is_skipped_once_and_what_stands_before_it_is_read(
+def test_a_truncated_end_is_skipped_once_and_earlier_entries_are_read(
     text: str, places: list[str]
 ) -> None:
     found = entries(text)
@@ -104,7 +104,7 @@ def test_what_is_torn_is_skipped_once_and_what_stands_before_it_is_read(
     assert not any(isinstance(each, Skipped) for each in found[:-1])
 
 
-def test_what_follows_an_array_is_named() -> None:
+def test_text_after_an_array_is_reported() -> None:
     found = entries('[{"a": 1}]\n[{"b": 2}]')
     assert found == [
         ("entry 1", {"a": 1}),
@@ -113,7 +113,7 @@ def test_what_follows_an_array_is_named() -> None:
 
 
 @pytest.mark.parametrize("text", ["[}", "[{}}{]]}", "[:{}", "[]]", '["', '[{"a": "\\', "[,,,,"])
-def test_brackets_that_do_not_match_come_to_an_end(text: str) -> None:
+def test_reading_unmatched_brackets_terminates(text: str) -> None:
     assert all(isinstance(each, Skipped) or each[1] == {} for each in entries(text))
 
 
@@ -147,7 +147,7 @@ def test_an_entry_that_is_too_large_is_skipped_and_the_next_is_read(
     assert "larger than" in second.reason
 
 
-def test_a_text_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_string_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_stream, "LARGEST", 100)
     monkeypatch.setattr(json_stream, "_AT_ONCE", 50)
     first, second, *more = entries('[{"a": 1}, {"a": "' + "x" * 10_000)
@@ -156,7 +156,7 @@ def test_a_text_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> 
     assert all(isinstance(each, Skipped) for each in more)
 
 
-def test_bytes_that_are_no_text_do_not_end_the_reading() -> None:
+def test_invalid_utf8_does_not_stop_reading() -> None:
     for data in (b'[{"a": "caf\xe9"}, {"b": 2}]', b'{"a": "caf\xe9"}\n{"b": 2}\n'):
         first, second = entries(data)
         assert first[1]["a"].startswith("caf")
@@ -165,7 +165,7 @@ def test_bytes_that_are_no_text_do_not_end_the_reading() -> None:
 
 
 @given(st.binary(max_size=80))
-def test_no_bytes_end_the_reading(data: bytes) -> None:
+def test_no_bytes_stop_reading(data: bytes) -> None:
     for given_bytes in (data, b"[" + data, b'{"a": 1}\n' + data, b'[{"a": 1},' + data):
         for each in entries(given_bytes):
             assert isinstance(each, Skipped) or isinstance(each[1], dict)

@@ -1,4 +1,4 @@
-"""Logs that ``llm`` itself writes: the last version with the older tables, and the newest."""
+"""Logs written by ``llm`` itself: by the last version with the older tables, and the newest."""
 
 import fcntl
 import json
@@ -21,7 +21,7 @@ from reservoir_cli.transfer.importers import Record
 
 ROOT = Path(__file__).parents[4]
 OLDER, NEWEST = "0.31.1", "0.36"
-#: What a version needs and no longer gets by what it depends on.
+#: Packages that a version needs but its dependencies no longer install.
 BESIDES = {OLDER: ["httpx==0.28.1"], NEWEST: []}
 
 Talk = Callable[..., Path]
@@ -29,9 +29,9 @@ Talk = Callable[..., Path]
 
 @pytest.fixture(scope="session")
 def llm(pytestconfig: pytest.Config) -> Callable[[str], Path]:
-    """The Python of an environment that has a version of llm; it is kept for later runs.
+    """Return the Python of an environment with a version of llm, which later runs reuse.
 
-    llm has an environment of its own, so that what it needs never decides what Reservoir gets.
+    llm has its own environment, so that its dependencies never affect those of Reservoir.
     """
     made: dict[str, Path] = {}
 
@@ -40,7 +40,7 @@ def llm(pytestconfig: pytest.Config) -> Callable[[str], Path]:
             assert pytestconfig.cache is not None
             folder = pytestconfig.cache.mkdir(f"llm-{version}")
             with (folder / "lock").open("w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)  # other workers wait here until one has made it
+                fcntl.flock(lock, fcntl.LOCK_EX)  # other workers wait here until one has created it
                 made[version] = _environment(version, folder / "venv")
         return made[version]
 
@@ -67,7 +67,7 @@ def _environment(version: str, folder: Path) -> Path:
 
 @pytest.fixture
 def talk(llm: Callable[[str], Path], tmp_path: Path) -> Talk:
-    """Let a version of llm run some of its commands; the log they are kept in."""
+    """Run commands of a version of llm; return its log."""
     (tmp_path / "bird.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     (tmp_path / "notes.txt").write_text("Pelicans fish.\n")
     (tmp_path / "rules.txt").write_text("Answer in English.\n")
@@ -91,7 +91,7 @@ PLACES = [{}, {"XDG_CONFIG_HOME": "elsewhere"}, {"LLM_USER_PATH": "own"}]
 
 
 @pytest.mark.parametrize("places", PLACES, ids=["usual", "XDG", "its own"])
-def test_the_log_is_looked_for_where_llm_keeps_it(
+def test_the_log_is_searched_in_the_folder_of_llm(
     llm: Callable[[str], Path],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -146,7 +146,7 @@ MEASURED = [
 
 
 def told(version: str) -> list[list[tuple[str, str]]]:
-    """What was said, conversation by conversation."""
+    """Return messages by conversation."""
     return [
         [
             ("system", "Answer in English.\n\nBe brief."),
@@ -184,7 +184,7 @@ def conversations(found: list[Record]) -> list[list[tuple[str, str]]]:
 
 
 @pytest.mark.parametrize("version", [OLDER, NEWEST])
-def test_what_was_said_to_llm_arrives(talk: Talk, version: str) -> None:
+def test_conversations_with_llm_are_imported(talk: Talk, version: str) -> None:
     start = datetime.now(UTC)
     found = read(talk(version, *BIRD, *REST))
     end = datetime.now(UTC)
@@ -215,7 +215,7 @@ def assert_answers_share_the_trace_of_their_question(found: list[Message]) -> No
     [(OLDER, OLDER), (NEWEST, NEWEST), (OLDER, NEWEST)],
     ids=["older", "newest", "older log continued by the newest"],
 )
-def test_what_llm_adds_to_its_log_is_all_that_a_second_import_adds(
+def test_a_second_import_adds_only_new_entries_of_the_log(
     talk: Talk, tmp_path: Path, before: str, after: str
 ) -> None:
     with Reservoir.open(tmp_path / "store.db") as reservoir:

@@ -1,4 +1,4 @@
-"""The log of llm is a database, which the tests write themselves."""
+"""Logs of llm, as databases that the tests write themselves."""
 
 import sqlite3
 from contextlib import closing
@@ -26,7 +26,7 @@ LOG = [
 ]
 
 
-def test_the_older_log_of_llm_arrives(tmp_path: Any) -> None:
+def test_the_older_log_of_llm_is_imported(tmp_path: Any) -> None:
     [found] = found_in(older_log(tmp_path / "logs.db")).values()
     assert log_rows(found) == LOG
     first = records(found)[0]
@@ -34,7 +34,7 @@ def test_the_older_log_of_llm_arrives(tmp_path: Any) -> None:
     assert (first.conversation.title, first.conversation.model) == ("Birds", "gpt-4o-mini")
 
 
-def test_the_newer_log_of_llm_arrives(tmp_path: Any) -> None:
+def test_the_newer_log_of_llm_is_imported(tmp_path: Any) -> None:
     [found] = found_in(newer_log(tmp_path / "logs.db")).values()
     assert log_rows(found) == [
         ("system", "Be brief.", "10:00:00", "t1"),
@@ -45,13 +45,13 @@ def test_the_newer_log_of_llm_arrives(tmp_path: Any) -> None:
         ("assistant", 'measure({"what": "pelican"})', "10:01:00", "t1"),
         ("tool", "1.5 m", "10:02:00", "t1"),
         ("assistant", "A metre and a half.", "10:02:00", "t1"),
-        # A fork shares the beginning of the first, and only its own messages are new.
+        # A fork shares the beginning of the first conversation, and only its own messages are new.
         ("user", "How heavy?", "11:00:00", "t2"),
         ("assistant", "Ten kilos.", "11:00:00", "t2"),
     ]
 
 
-def test_a_log_of_both_generations_gives_each_message_once(tmp_path: Any) -> None:
+def test_a_log_in_both_formats_gives_each_message_once(tmp_path: Any) -> None:
     path = newer_log(older_log(tmp_path / "logs.db"), also_older="turn-1")
     [found] = found_in(path).values()
     assert len(log_rows(found)) == len(LOG) + 10
@@ -67,7 +67,7 @@ def test_rows_without_ids_do_not_hide_the_others(tmp_path: Any) -> None:
     assert skipped(found) == [("response 6", "no id"), ("turn 1", "no id")]
 
 
-def test_a_log_that_has_lost_a_column_is_read_up_to_there(tmp_path: Any) -> None:
+def test_a_log_without_a_column_is_read_as_far_as_possible(tmp_path: Any) -> None:
     path = newer_log(older_log(tmp_path / "logs.db"))
     with closing(sqlite3.connect(path)) as log, log:
         log.execute("ALTER TABLE messages RENAME COLUMN hash TO digest")
@@ -76,7 +76,7 @@ def test_a_log_that_has_lost_a_column_is_read_up_to_there(tmp_path: Any) -> None
     assert [place for place, _ in skipped(found)] == ["what follows"]
 
 
-def test_a_log_that_cannot_be_written_to_is_read_and_nothing_lies_beside_it(tmp_path: Any) -> None:
+def test_a_read_only_log_is_read_without_creating_files(tmp_path: Any) -> None:
     path = older_log(tmp_path / "logs.db")
     before = path.read_bytes()
     path.chmod(0o400)

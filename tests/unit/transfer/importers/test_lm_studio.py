@@ -38,7 +38,7 @@ def ids(found: list[Any]) -> list[str | None]:
     return [each.message.source_id for each in records(found)]
 
 
-def test_a_reply_keeps_its_identity_while_it_grows() -> None:
+def test_the_id_of_a_growing_reply_does_not_change() -> None:
     begun = chat(question("Why?"), reply(step("Be")))
     done = chat(question("Why?"), reply(step("Because."), step("So.", "2-1")), question("And?"))
     assert ids(done)[:2] == ids(begun)
@@ -48,22 +48,22 @@ def test_a_reply_keeps_its_identity_while_it_grows() -> None:
 @pytest.mark.parametrize(
     ("selected", "text"), [(0, "a"), (1, "b"), (7, "b"), (-1, "b"), (None, "b"), ("0", "b")]
 )
-def test_the_version_that_is_selected_is_read(selected: Any, text: str) -> None:
+def test_the_selected_version_is_read(selected: Any, text: str) -> None:
     assert said(chat(question("a", "b", selected=selected))) == [("user", text)]
 
 
-def test_a_question_that_was_written_anew_is_another_message() -> None:
+def test_a_rewritten_question_is_another_message() -> None:
     assert ids(chat(question("a"))) != ids(chat(question("a", "b", selected=1)))
 
 
-def test_a_conversation_is_named_by_the_time_it_began_else_by_its_file() -> None:
+def test_a_conversation_is_named_by_its_start_time_or_else_by_its_file() -> None:
     assert about(chat(question("a"))).id == "1778328000000"
     text = json.dumps({"messages": [question("a")]})
     file = file_of(text, "chats/1778328000123.conversation.json")
     assert about(list(LmStudio().read(file))).id == "1778328000123"
 
 
-def test_steps_without_ids_are_known_by_what_they_follow() -> None:
+def test_steps_without_ids_are_identified_by_their_predecessors() -> None:
     found = chat(question("a"), reply(step("b", None)), question("a"), reply(step("b", None)))
     assert len(set(ids(found))) == 4
 
@@ -85,5 +85,5 @@ def test_a_call_without_an_id_is_named_by_its_number() -> None:
         ({"messages": [{"role": "user", "content": "x", "versions": []}]}, "openai"),
     ],
 )
-def test_a_conversation_is_told_from_other_documents(document: Any, form: str) -> None:
+def test_a_conversation_is_distinguished_from_other_documents(document: Any, form: str) -> None:
     assert choose(file_of(json.dumps(document))).name == form

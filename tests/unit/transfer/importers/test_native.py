@@ -68,7 +68,7 @@ STORED = st.builds(
 
 
 @given(STORED)
-def test_a_row_comes_back_with_every_field(stored: StoredMessage) -> None:
+def test_a_row_is_imported_with_every_field(stored: StoredMessage) -> None:
     found = record(stored.to_row())
     for each in dataclasses.fields(Message):
         assert getattr(found.message, each.name) == getattr(stored, each.name), each.name
@@ -83,7 +83,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
-def test_each_form_is_known_and_read(text: str) -> None:
+def test_each_form_is_recognised_and_read(text: str) -> None:
     assert choose(file_of(text)).name == "reservoir"
     found = read_as(text, Native())
     assert len(found) == 2
@@ -103,7 +103,7 @@ def test_the_conversation_of_a_row_is_read() -> None:
     assert record(ROW).conversation is None
 
 
-def test_what_a_row_leaves_out_is_open() -> None:
+def test_missing_fields_of_a_row_stay_unset() -> None:
     found = record({"role": "user", "content": "hello"})
     assert (found.partition, found.instance, found.conversation) == (None, None, None)
     assert found.message.created_at is None
@@ -133,12 +133,12 @@ def test_an_export_of_the_original_reservoir_is_read() -> None:
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\t\u3000"])
-def test_a_blank_name_is_that_of_no_place(blank: str) -> None:
+def test_a_blank_partition_or_instance_is_ignored(blank: str) -> None:
     found = record(ORIGINAL | {"partition": blank, "instance": blank})
     assert (found.partition, found.instance) == (None, None)
 
 
-def test_equal_rows_without_identities_stay_apart() -> None:
+def test_equal_rows_without_ids_stay_separate() -> None:
     later = {**ORIGINAL, "trace_id": "u", "timestamp": ORIGINAL["timestamp"] + 60_000}
     found = [each for each in read(ORIGINAL, later) if isinstance(each, Record)]
     assert len({each.message.source_id for each in found}) == 2
@@ -204,7 +204,7 @@ SKIPPED = [
 
 
 @pytest.mark.parametrize("value", [row[1] for row in SKIPPED], ids=[row[0] for row in SKIPPED])
-def test_a_bad_row_is_skipped_with_its_place_and_the_others_are_read(value: Any) -> None:
+def test_a_bad_row_is_skipped_with_its_position_and_the_others_are_read(value: Any) -> None:
     before, bad, after = read(ROW, value, ROW)
     assert isinstance(before, Record)
     assert isinstance(bad, Skipped)
@@ -213,7 +213,7 @@ def test_a_bad_row_is_skipped_with_its_place_and_the_others_are_read(value: Any)
     assert after == before
 
 
-def test_a_bad_row_of_a_document_is_named_by_its_place() -> None:
+def test_a_bad_row_of_a_document_is_reported_by_its_position() -> None:
     [_, bad] = read_as(json.dumps({"messages": [ROW, {**ROW, "role": "x"}]}), Native())
     assert bad == Skipped("the document, message 2", "unknown role")
 
@@ -231,7 +231,7 @@ JSON = st.recursive(
 
 
 @given(st.sampled_from(sorted(ROW)), JSON)
-def test_no_value_of_a_field_ends_the_reading(key: str, value: Any) -> None:
+def test_no_value_of_a_field_stops_reading(key: str, value: Any) -> None:
     first, second = read({**ROW, key: value}, ROW)
     assert isinstance(first, Record | Skipped)
     assert isinstance(second, Record)

@@ -31,7 +31,7 @@ def chat(*messages: dict[str, Any], current: Any = None, **more: Any) -> list[An
 
 
 def answer(content: str) -> list[tuple[str, str]]:
-    """What the text of a reply stands for, its calls in words."""
+    """Return the messages of a reply's text, with its calls as text."""
     found = records(chat(message("a", None, content)))
     return [
         (
@@ -42,7 +42,7 @@ def answer(content: str) -> list[tuple[str, str]]:
     ]
 
 
-def test_the_database_holds_what_its_export_holds(tmp_path: Path) -> None:
+def test_the_database_and_its_export_give_the_same_messages(tmp_path: Path) -> None:
     [exported] = found_in(SAMPLES / "open-webui.json").values()
     [found] = found_in(made_database(tmp_path, "open-webui")).values()
     assert records(found) == records(exported)
@@ -54,7 +54,7 @@ def test_the_database_holds_what_its_export_holds(tmp_path: Path) -> None:
     ]
 
 
-def test_the_branch_last_seen_is_read() -> None:
+def test_the_branch_seen_last_is_read() -> None:
     tree = (
         message("u1", None, "Why?"),
         message("a1", "u1", "One"),
@@ -69,7 +69,7 @@ def test_the_branch_last_seen_is_read() -> None:
     assert len(records(chat(*ring, current="a1"))) == 2
 
 
-def test_a_chat_that_was_copied_shares_its_messages() -> None:
+def test_a_copied_chat_shares_its_messages() -> None:
     tree = (message("u1", None, "Why?"), message("a1", "u1", "So."))
     ids = [each.message.source_id for each in records(chat(*tree, current="a1"))]
     copy = records(chat(*tree, current="a1", id="c2"))
@@ -97,26 +97,26 @@ def test_a_chat_that_was_copied_shares_its_messages() -> None:
         ),
     ],
 )
-def test_what_is_written_into_the_text_of_a_reply(
+def test_details_in_the_text_of_a_reply_are_parsed(
     content: str, rows: list[tuple[str, str]] | None
 ) -> None:
     assert answer(content) == (rows or [("assistant", content)])
 
 
-def test_a_call_without_a_name_costs_its_message_only() -> None:
+def test_a_call_without_a_name_skips_only_its_message() -> None:
     nameless = '<details type="tool_calls" id="c"></details>'
     found = chat(message("u1", None, "Why?"), message("a1", "u1", nameless), current="a1")
     assert said(found) == [("user", "Why?")]
     assert skipped(found) == [("entry 1, message 2", "a tool call without a name")]
 
 
-def test_many_open_details_are_read_soon() -> None:
+def test_many_open_details_are_read_quickly() -> None:
     content = '<details type="reasoning">' * 200_000
     assert answer(content) == [("assistant", content)]
 
 
 @pytest.mark.parametrize("title", ["New Chat", "", None, 7])
-def test_a_chat_without_a_title_has_none(title: Any) -> None:
+def test_a_chat_may_lack_a_title(title: Any) -> None:
     [found] = records(chat(message("u1", None, "Why?"), title=title))
     assert found.conversation is not None
     assert found.conversation.title is None
@@ -132,5 +132,5 @@ def test_a_chat_without_a_title_has_none(title: Any) -> None:
         ([{"role": "user", "content": "x", "currentId": 1}], "openai"),
     ],
 )
-def test_an_export_is_told_from_other_documents(document: Any, form: str) -> None:
+def test_an_export_is_distinguished_from_other_documents(document: Any, form: str) -> None:
     assert choose(file_of(json.dumps(document))).name == form

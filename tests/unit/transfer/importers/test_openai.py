@@ -17,7 +17,7 @@ def read(text: str) -> list[Record | Skipped]:
 
 
 def messages(text: str) -> list[Message]:
-    """The messages of a text in which nothing is skipped."""
+    """Return the messages of a text of which nothing is skipped."""
     found = read(text)
     assert [each for each in found if isinstance(each, Skipped)] == []
     return [each.message for each in found if isinstance(each, Record)]
@@ -44,7 +44,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
-def test_each_form_is_known_and_gives_the_same_messages(text: str) -> None:
+def test_each_form_is_recognised_and_gives_the_same_messages(text: str) -> None:
     assert choose(file_of(text)).name == "openai"
     assert [(each.role, each.content) for each in messages(text)] == [
         ("user", "q1"),
@@ -100,7 +100,7 @@ def test_a_role_becomes_one_of_the_four(written: str, role: str) -> None:
     assert first.role == role
 
 
-def test_a_call_and_its_result_keep_all_they_have() -> None:
+def test_a_call_and_its_result_keep_all_fields() -> None:
     call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
     asked, result = messages(
         lines(
@@ -140,7 +140,7 @@ SKIPPED = [
 @pytest.mark.parametrize(
     ("value", "reason"), [row[1:] for row in SKIPPED], ids=[row[0] for row in SKIPPED]
 )
-def test_a_bad_record_is_skipped_with_its_place_and_the_others_are_read(
+def test_a_bad_record_is_skipped_with_its_position_and_the_others_are_read(
     value: Any, reason: str
 ) -> None:
     before, bad, after = read(lines(user("before"), value, user("after")))
@@ -152,14 +152,14 @@ def test_a_bad_record_is_skipped_with_its_place_and_the_others_are_read(
     assert after.message.content == "after"
 
 
-def test_a_bad_message_of_a_list_is_named_by_both_places() -> None:
+def test_a_bad_message_of_a_list_is_reported_by_both_positions() -> None:
     found = read(lines({"messages": TALK}, {"messages": [user("x"), 7]}))
     assert [each for each in found if isinstance(each, Skipped)] == [
         Skipped("line 2, message 2", "not a message")
     ]
 
 
-def test_a_torn_last_line_is_skipped_and_read_when_it_is_whole() -> None:
+def test_an_incomplete_last_line_is_skipped_and_read_when_it_is_complete() -> None:
     text = lines(*TALK)
     torn = read(text[:-9])
     assert isinstance(torn[-1], Skipped)
@@ -167,12 +167,12 @@ def test_a_torn_last_line_is_skipped_and_read_when_it_is_whole() -> None:
     assert torn[:3] == read(text)[:3]
 
 
-def test_a_file_of_one_torn_line_is_skipped() -> None:
+def test_a_file_of_one_incomplete_line_is_skipped() -> None:
     [only] = read('{"role": "user", "content": "he')
     assert isinstance(only, Skipped)
 
 
-def test_what_is_nested_too_deeply_is_skipped() -> None:
+def test_deeply_nested_records_are_skipped() -> None:
     deep = '{"role": ' + "[" * 100_000 + "]" * 100_000 + "}"
     first, second = read(deep + "\n" + lines(user("x")))
     assert first == Skipped("line 1", "nested too deeply")
@@ -186,12 +186,12 @@ def ids(text: str) -> list[str | None]:
     return [each.source_id for each in messages(text)]
 
 
-def test_reading_a_file_again_gives_the_same_identities() -> None:
+def test_reading_a_file_again_gives_the_same_ids() -> None:
     assert read(lines(*TALK)) == read(lines(*TALK))
     assert {each.source for each in messages(lines(*TALK))} == {"openai"}
 
 
-def test_a_longer_file_begins_with_the_identities_of_the_shorter() -> None:
+def test_a_longer_file_begins_with_the_ids_of_the_shorter() -> None:
     again = [*TALK, user("q1"), assistant("r1"), user("q1")]
     whole = ids(lines(*again))
     for count in range(1, len(again)):
@@ -199,13 +199,13 @@ def test_a_longer_file_begins_with_the_identities_of_the_shorter() -> None:
 
 
 @given(st.lists(st.sampled_from(["yes", "no"]), min_size=1, max_size=12), st.booleans())
-def test_equal_messages_stay_apart(said: list[str], bare: bool) -> None:
+def test_equal_messages_have_different_ids(said: list[str], bare: bool) -> None:
     listed = [user(each) for each in said]
     text = lines(*listed) if bare else lines(*({"messages": [each]} for each in listed))
     assert len(set(ids(text))) == len(said)
 
 
-def test_the_same_conversation_twice_in_a_file_is_two() -> None:
+def test_the_same_conversation_twice_in_a_file_is_imported_twice() -> None:
     found = read(lines({"messages": TALK}, {"messages": TALK}))
     records = [each for each in found if isinstance(each, Record)]
     assert len({each.message.source_id for each in records}) == 8
@@ -213,7 +213,7 @@ def test_the_same_conversation_twice_in_a_file_is_two() -> None:
     assert len({each.message.trace_id for each in records}) == 4
 
 
-def test_a_conversation_has_the_identities_it_would_have_alone() -> None:
+def test_the_ids_of_a_conversation_do_not_depend_on_others() -> None:
     bodies = [{"messages": [user(f"q{each}"), assistant(f"r{each}")]} for each in range(20)]
     alone = [each for body in bodies for each in ids(lines(body))]
     assert ids(lines(*bodies)) == alone
@@ -224,12 +224,12 @@ def test_a_conversation_has_the_identities_it_would_have_alone() -> None:
     [user("q1 "), assistant("q1"), {**user("q1"), "name": "mara"}],
     ids=["content", "role", "name"],
 )
-def test_what_differs_has_another_identity_and_so_has_all_after_it(other: dict) -> None:
+def test_a_changed_message_changes_its_id_and_all_later_ones(other: dict) -> None:
     one, two = ids(lines(*TALK)), ids(lines(other, *TALK[1:]))
     assert not set(one) & set(two)
 
 
-def test_the_order_of_keys_and_the_time_of_reading_do_not_count() -> None:
+def test_ids_do_not_depend_on_the_order_of_keys_or_the_time_of_reading() -> None:
     turned = [dict(reversed(each.items())) for each in TALK]
     assert ids(lines(*turned)) == ids(lines(*TALK))
 
@@ -254,7 +254,7 @@ def test_a_question_its_tool_calls_and_its_reply_share_a_trace() -> None:
     assert len(set(traces)) == 3
 
 
-def test_each_list_is_a_conversation_and_bare_lines_are_one() -> None:
+def test_each_list_is_a_conversation_and_bare_lines_are_one_together() -> None:
     text = lines(user("bare"), {"messages": TALK}, {"messages": [user("x")]}, assistant("bare"))
     found = [each for each in read(text) if isinstance(each, Record)]
     conversations = [each.message.conversation_id for each in found]
@@ -268,7 +268,7 @@ def test_each_list_is_a_conversation_and_bare_lines_are_one() -> None:
         assert each.conversation.source == "openai"
 
 
-def test_a_message_says_nothing_of_its_place_and_time() -> None:
+def test_a_message_has_no_scope_and_time() -> None:
     [record] = [each for each in read(lines(user("x"))) if isinstance(each, Record)]
     assert (record.partition, record.instance) == (None, None)
     assert record.message.created_at is None
@@ -290,12 +290,12 @@ NEARLY = st.recursive(
 
 
 @given(st.lists(NEARLY, max_size=4))
-def test_no_json_ends_the_reading(values: list[Any]) -> None:
+def test_no_json_stops_reading(values: list[Any]) -> None:
     for each in read(lines(*values)):
         assert isinstance(each, Record | Skipped)
 
 
 @given(st.text(max_size=60))
-def test_no_text_ends_the_reading(text: str) -> None:
+def test_no_text_stops_reading(text: str) -> None:
     for each in read(text):
         assert isinstance(each, Record | Skipped)

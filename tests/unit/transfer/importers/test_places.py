@@ -1,4 +1,4 @@
-"""Histories of Cline, Goose, LM Studio, aider, Zed and Open WebUI are found where they are."""
+"""Discovery of histories of Cline, Goose, LM Studio, aider, Zed and Open WebUI."""
 
 import sys
 from pathlib import Path
@@ -60,7 +60,7 @@ def test_tasks_are_found_in_all_editors_and_extensions(home: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has another folder")
-def test_goose_is_found_by_its_database_else_by_its_files(
+def test_goose_is_found_by_its_database_or_else_by_its_files(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sessions = home / ".local/share/goose/sessions"
@@ -77,7 +77,7 @@ def test_goose_is_found_by_its_database_else_by_its_files(
     assert paths.goose_sessions() == home / "root/data/sessions"
 
 
-def test_lm_studio_may_be_elsewhere(home: Path) -> None:
+def test_lm_studio_may_be_in_another_folder(home: Path) -> None:
     write(home / ".lmstudio/conversations/work/1.conversation.json")
     write(home / ".lmstudio/conversations/work/settings.json")
     assert found("lm-studio") == [("LM Studio", home / ".lmstudio/conversations", 1, 10)]
@@ -101,7 +101,7 @@ def test_aider_is_found_in_the_project(home: Path, monkeypatch: pytest.MonkeyPat
     assert found("aider") == [("aider", named, 1, 3)]
 
 
-def test_zed_is_looked_for_where_each_platform_has_it(
+def test_zed_is_searched_in_the_folder_of_each_platform(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
@@ -117,9 +117,7 @@ def test_zed_is_looked_for_where_each_platform_has_it(
     assert paths.zed_threads() == home / "local/Zed/threads/threads.db"
 
 
-def test_variables_say_where_cline_and_open_webui_are(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_variables_locate_cline_and_open_webui(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert paths.open_webui_data() == home / ".open-webui/webui.db"
     monkeypatch.setenv("DATA_DIR", str(home / "web"))
     assert paths.open_webui_data() == home / "web/webui.db"

@@ -33,11 +33,11 @@ def test_a_file_is_one_message_without_its_outer_blank_lines(text: str, content:
 
 
 @pytest.mark.parametrize("text", ["", "\n", " \t\n"])
-def test_an_empty_file_is_no_message(text: str) -> None:
+def test_an_empty_file_is_not_a_message(text: str) -> None:
     assert read(text, Plain()) == []
 
 
-def test_the_same_text_is_the_same_message_and_another_is_another() -> None:
+def test_the_id_depends_on_the_text() -> None:
     one, same, other = only("hello"), only("hello\n"), only("hullo")
     assert isinstance(one, Record)
     assert isinstance(other, Record)
@@ -61,16 +61,16 @@ CHOSEN = [
 
 
 @pytest.mark.parametrize(("text", "name"), CHOSEN)
-def test_the_format_goes_by_what_the_file_holds(text: str, name: str) -> None:
+def test_the_format_is_detected_by_the_content(text: str, name: str) -> None:
     assert choose(file_of(text, "anything")).name == name
 
 
 @pytest.mark.parametrize("name", importers())
-def test_a_format_that_is_named_is_taken_whatever_the_file_holds(name: str) -> None:
+def test_an_explicit_format_is_used_for_any_content(name: str) -> None:
     assert choose(file_of("hello"), name).name == name
 
 
-def test_an_unknown_format_names_those_there_are() -> None:
+def test_an_unknown_format_lists_the_known_ones() -> None:
     with pytest.raises(UsageError, match="unknown format 'word'") as caught:
         choose(file_of("hello"), "word")
     assert all(name in str(caught.value.hint) for name in importers())
@@ -112,7 +112,7 @@ def test_a_file_that_cannot_be_read_is_an_error_that_names_it(tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", ["chat.json", "CHAT.JSONL"])
 @pytest.mark.parametrize("text", ['{"foo": 1}', "{torn", "[1, 2]"])
-def test_a_json_file_of_no_known_format_is_not_taken_for_a_message(name: str, text: str) -> None:
+def test_json_of_an_unknown_format_is_not_taken_for_a_message(name: str, text: str) -> None:
     with pytest.raises(ReservoirError, match="has an unknown format"):
         choose(file_of(text, name))
     assert choose(file_of(text, name), "text").name == "text"
@@ -144,13 +144,13 @@ OTHER_DAY = datetime(2023, 1, 2).astimezone(UTC)
         ("---\ndate: 9999-12-31T23:59:59-23:00\n---", "n.md", None),
     ],
 )
-def test_a_document_says_when_it_was_written(
+def test_the_date_in_a_document_is_its_time(
     content: str, name: str, expected: datetime | None
 ) -> None:
     assert find_date(content, name) == expected
 
 
-def test_a_document_without_a_date_has_that_of_its_file(tmp_path: Path) -> None:
+def test_a_document_without_a_date_gets_that_of_its_file(tmp_path: Path) -> None:
     seconds = 1_700_000_000
     (tmp_path / "notes").mkdir()
     for name in ("a.md", "2023-01-02.md"):

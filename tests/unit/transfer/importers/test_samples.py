@@ -1,4 +1,4 @@
-"""Every message of a sample arrives: its role, its words, its time, its conversation, in order."""
+"""Every message of a sample is imported with role, text, time and conversation, in order."""
 
 import json
 from contextlib import ExitStack
@@ -12,7 +12,7 @@ from samples_told import ABOUT, SKIPPED, TOLD
 from reservoir_cli.messages import DOCUMENT_SOURCES
 from reservoir_cli.transfer.importers import find
 
-#: Conversations that are named by their first message.
+#: Samples whose conversations are named by their first message.
 LISTS = ("sharegpt.jsonl", "openai.jsonl", "anthropic.json", "cline.json", "aider.md")
 
 
@@ -26,28 +26,28 @@ def local(time: Any) -> Any:
 
 
 def by_first(name: str) -> list[tuple[Any, ...]]:
-    """The messages as rows; a conversation that is named by its first message is ``first``."""
+    """Return messages as rows; a conversation named by its first message becomes ``first``."""
     rows, firsts = [], set()
     for each in records(read(name)):
         message = each.message
         if message.source_id == message.conversation_id:
             firsts.add(message.conversation_id)
-        if message.source == "aider":  # writes local times
+        if message.source == "aider":  # this format has local times
             each = replace(each, message=replace(message, created_at=local(message.created_at)))
         row = told(each)
-        if message.source in DOCUMENT_SOURCES:  # they have the time of their file
+        if message.source in DOCUMENT_SOURCES:  # these messages have the time of their file
             row = (*row[:2], None, row[3])
         rows.append((*row[:3], "first") if row[3] in firsts else row)
     return rows
 
 
 @pytest.mark.parametrize("name", TOLD)
-def test_every_message_arrives_as_it_was_said(name: str) -> None:
+def test_every_message_is_imported(name: str) -> None:
     assert by_first(name) == TOLD[name]
 
 
 @pytest.mark.parametrize("name", SKIPPED)
-def test_what_is_no_message_is_skipped_with_its_place(name: str) -> None:
+def test_other_records_are_skipped_with_their_position(name: str) -> None:
     def place(row: tuple[str, str]) -> list[int]:
         return [int(word) for word in row[0].replace(",", "").split() if word.isdigit()]
 
@@ -55,7 +55,7 @@ def test_what_is_no_message_is_skipped_with_its_place(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ABOUT)
-def test_titles_and_models_arrive(name: str) -> None:
+def test_titles_and_models_are_imported(name: str) -> None:
     last = {
         each.conversation.id: each.conversation for each in records(read(name)) if each.conversation
     }
@@ -63,7 +63,7 @@ def test_titles_and_models_arrive(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TOLD)
-def test_every_message_has_an_identity_of_its_own_that_stays(name: str) -> None:
+def test_every_message_has_a_stable_unique_id(name: str) -> None:
     def ids() -> list[tuple[Any, ...]]:
         found = records(read(name))
         return [
@@ -79,7 +79,7 @@ def test_every_message_has_an_identity_of_its_own_that_stays(name: str) -> None:
 @pytest.mark.parametrize(
     "name", [each for each in TOLD if each in (*ABOUT, *LISTS) and each != "reservoir.jsonl"]
 )
-def test_a_question_and_all_that_follows_up_to_the_next_share_a_trace(name: str) -> None:
+def test_a_question_and_all_messages_up_to_the_next_share_a_trace(name: str) -> None:
     questions: dict[str | None, str | None] = {}
     for each in records(read(name)):
         message = each.message
@@ -100,7 +100,7 @@ def test_each_result_names_the_call_it_answers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TOLD)
-def test_thinking_is_no_part_of_what_anybody_said(name: str) -> None:
+def test_thinking_is_not_part_of_a_message(name: str) -> None:
     thoughts = ("Warm kitchens", "They want FOR", "Look at the", "I need the tool")
     thoughts += ("Answering\n", "Reading\n", "They mean", "I should think")
     thoughts += ("Run them", "Look it up", "A search")
@@ -134,7 +134,7 @@ INSTANCES = {
 
 
 @pytest.mark.parametrize(("name", "instance"), INSTANCES.items())
-def test_a_format_is_known_by_its_content_and_has_its_instance(
+def test_a_format_is_detected_by_content_and_has_its_instance(
     name: str, instance: str | None, tmp_path: Any
 ) -> None:
     renamed = tmp_path / f"anything{(SAMPLES / name).suffix}"
@@ -146,7 +146,7 @@ def test_a_format_is_known_by_its_content_and_has_its_instance(
 
 
 @pytest.mark.parametrize("name", [each for each in TOLD if each.endswith(".json")])
-def test_how_a_document_is_laid_out_changes_nothing(name: str, tmp_path: Any) -> None:
+def test_the_layout_of_a_document_does_not_matter(name: str, tmp_path: Any) -> None:
     document = json.loads((SAMPLES / name).read_text(encoding="utf-8"))
     dense = tmp_path / name
     dense.write_text("\ufeff" + json.dumps(document, separators=(",", ":")), encoding="utf-8")

@@ -24,7 +24,7 @@ packed = pytest.mark.skipif(
 
 
 def threads(folder: Path, *rows: tuple[str, str, bytes]) -> Path:
-    """A database with a thread for each id, type and content."""
+    """Create a database with a thread for each id, type and content."""
     path = folder / "threads.db"
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE threads (id, summary, updated_at, data_type, data)")
@@ -59,7 +59,7 @@ OLD, NEW = "z-old", "z-new"
 
 
 @packed
-def test_the_database_arrives(tmp_path: Path) -> None:
+def test_the_database_is_imported(tmp_path: Path) -> None:
     found = read(made_database(tmp_path, "zed"))
     assert [told(each) for each in records(found)] == [
         ("user", "What is this?", "12:05:00", OLD),
@@ -94,7 +94,7 @@ def test_the_database_arrives(tmp_path: Path) -> None:
     }
 
 
-def test_a_thread_that_grows_keeps_its_identities(tmp_path: Path) -> None:
+def test_message_ids_of_a_growing_thread_do_not_change(tmp_path: Path) -> None:
     tool = {"id": "t1", "name": "f", "input": {}}
     result = {"tool_use_id": "t1", "content": "x"}
     begun = [asked("Why?"), answered({"Text": "I lo"})]
@@ -127,7 +127,7 @@ def test_without_a_library_the_error_names_the_extra(
 
 
 @packed
-def test_what_unpacks_to_far_more_than_its_size_is_skipped(tmp_path: Path) -> None:
+def test_a_decompression_bomb_is_skipped(tmp_path: Path) -> None:
     bomb = compress(b" " * (100 << 20))
     assert len(bomb) < 20_000
     whole = thread(asked("Why?"), answered({"Text": "x" * (4 << 20)}))
@@ -138,7 +138,7 @@ def test_what_unpacks_to_far_more_than_its_size_is_skipped(tmp_path: Path) -> No
 
 @packed
 def test_a_window_that_fills_the_memory_is_refused(tmp_path: Path) -> None:
-    # The size is left out of the frame, so that its window counts.
+    # The frame has no content size, so that the size of its window matters.
     library = importlib.import_module(LIBRARY)
     options = {library.CompressionParameter.window_log: 27}
     made = library.ZstdCompressor(options=options)
@@ -148,7 +148,7 @@ def test_a_window_that_fills_the_memory_is_refused(tmp_path: Path) -> None:
 
 
 @packed
-def test_many_bombs_are_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_stops_after_many_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(zed, "_HARMLESS", 1 << 20)
     monkeypatch.setattr(foreign_databases, "STEPS", 5 << 20)
@@ -161,19 +161,19 @@ def test_many_bombs_are_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @packed
 @pytest.mark.parametrize("cut", [0, 1, 4, 5, 20, -1])
-def test_a_torn_thread_is_skipped(tmp_path: Path, cut: int) -> None:
+def test_a_truncated_thread_is_skipped(tmp_path: Path, cut: int) -> None:
     data = compress(thread(asked("Why does it end in the middle?")))[:cut]
     [(place, _)] = skipped(read(threads(tmp_path, ("a", "zstd", data))))
     assert place == "thread 1"
 
 
 @pytest.mark.parametrize("data", [b"[" * 100_000, b"7", b"{}", b'{"messages": {}}', b"\xff\xfe"])
-def test_json_that_is_no_thread_is_skipped(tmp_path: Path, data: bytes) -> None:
+def test_json_that_is_not_a_thread_is_skipped(tmp_path: Path, data: bytes) -> None:
     [(place, _)] = skipped(read(threads(tmp_path, ("a", "json", data))))
     assert place == "thread 1"
 
 
-def test_a_table_of_that_name_makes_no_thread(tmp_path: Path) -> None:
+def test_a_table_of_that_name_is_not_enough(tmp_path: Path) -> None:
     path = tmp_path / "forum.db"
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.executescript(
