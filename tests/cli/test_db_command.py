@@ -85,7 +85,7 @@ def test_a_dry_run_of_a_copy_checks_both_and_writes_nothing(cli, url, samples_fi
         done = cli("db", "copy", "--dry-run", str(cli.db), target, "--json")
         assert done.err == f"would copy 3 messages, 0 embedded; {target} can take them\n"
         assert (done.document["messages"], done.document["dry_run"]) == (3, True)
-        assert "not there yet" in cli("--db", target, "db", "status").out
+        assert "none yet" in cli("--db", target, "db", "status").out
         cli("db", "copy", str(cli.db), target)
         refused = cli("db", "copy", "--dry-run", str(cli.db), target, code=2)
         assert "is not empty" in refused.err

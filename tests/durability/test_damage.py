@@ -311,7 +311,7 @@ def test_lost_marks_are_named_and_the_others_salvaged(sound: Home, tmp_path: Pat
             zero_page(path, page)
     done = sound("--db", str(path), "doctor", "--salvage", str(target), "--json")
     assert (done.code, json.loads(done.out)["incomplete"]) == (0, ["tags"])
-    assert "warning: not all tags can be read" in done.err
+    assert "warning: some tags cannot be read" in done.err
     with closing(sqlite3.connect(target)) as connection:
         assert connection.execute("SELECT message_id FROM pins").fetchall() == [(2,)]
 
