@@ -8,6 +8,7 @@ import typer
 
 from reservoir_cli.cli import console, nothing_found, open_store, options
 from reservoir_cli.cli.global_options import globals_of
+from reservoir_cli.embedding.resolve import absolute
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.maintenance.availability import check_changes
 from reservoir_cli.messages import Scope
@@ -17,6 +18,8 @@ from reservoir_cli.settings.keys import split_assignment, split_key, split_writt
 from reservoir_cli.settings.schema import from_alias, setting_of
 from reservoir_cli.settings.setting_values import parse_value
 
+_MODEL = "embedding_model"
+
 
 def change(ctx: typer.Context, file: Path, edits: Mapping[str, str | None]) -> None:
     """Change settings together or not at all, and print notes for the user.
@@ -24,6 +27,8 @@ def change(ctx: typer.Context, file: Path, edits: Mapping[str, str | None]) -> N
     :param edits: the text of each key's new value; ``None`` unsets it.
     :raises UsageError: a wrong key or value.
     """
+    if model := edits.get(_MODEL):  # a relative path would lead elsewhere from another folder
+        edits = {**edits, _MODEL: absolute(model)}
     _edit(globals_of(ctx).config, file, edits)
     _note_empty_partition(ctx, edits.get("partition"))
     for key in edits:

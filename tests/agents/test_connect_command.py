@@ -75,13 +75,14 @@ def test_without_an_argument_installed_clients_are_listed(
     assert alone.err.startswith(
         "note: found none of these clients on this machine: claude, codex, "
     )
-    for name in ("zed", "gemini", "codex"):
+    for name in ("zed", "gemini", "codex", "claude"):
         write_settings(CLIENTS[name])
     run("connect", "gemini", "--hooks")
     CLIENTS["codex"].settings().write_text("= broken")
     assert run("connect").out.decode().splitlines() == [
-        "codex\tsettings are invalid\t-\t~/.codex/config.toml",
-        "gemini\tconnected\thooks\t~/.gemini/settings.json",
+        "claude\tnot connected\tno\t~/.claude.json",
+        "codex\tsettings are invalid\t\t~/.codex/config.toml",
+        "gemini\tconnected\tyes\t~/.gemini/settings.json",
         "zed\tnot connected\t-\t~/.config/zed/settings.json",
     ]
 

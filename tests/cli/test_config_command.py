@@ -27,6 +27,13 @@ def test_get_prints_the_value_that_was_set(cli, file):
     assert file.stat().st_mode & 0o777 == 0o600
 
 
+def test_the_folder_of_a_model_is_kept_by_its_whole_path(cli, file, tmp_path):
+    (tmp_path / "models").mkdir()
+    for typed, kept in (("./models", str(tmp_path / "models")), ("./nowhere", "./nowhere")):
+        cli("config", "set", f"embedding_model={typed}")
+        assert tomllib.loads(file.read_text())["embedding_model"] == kept
+
+
 def test_get_prints_the_default_of_an_unset_setting(cli):
     assert cli("config", "--get", "similarity_weight").out == "0.7\n"
     assert cli("config", "--get", "partition").out == "default\n"

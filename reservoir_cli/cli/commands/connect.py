@@ -20,7 +20,7 @@ from reservoir_cli.util.extras import install_hint
 
 ClientName = typer.Argument(
     metavar="CLIENT",
-    help="claude, codex, gemini, opencode, cursor, vscode, zed or claude-desktop.",
+    help="claude, codex, gemini, opencode, cursor, windsurf, vscode, zed or claude-desktop.",
     autocompletion=completion_values.among(*CLIENTS),
 )
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the change; write nothing.")]
@@ -140,7 +140,7 @@ def _list(statuses: list[Status], program: list[str], as_json: bool) -> None:
         (
             status.client.name,
             _connection(status, program),
-            {True: "hooks", False: "no hooks", None: "-"}[status.hooks],
+            {True: "yes", False: "no", None: "" if status.error else "-"}[status.hooks],
             abbreviate_home(status.client.settings()),
         )
         for status in present

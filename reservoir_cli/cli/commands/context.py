@@ -105,7 +105,7 @@ def context(
             metavar="X",
             min=0,
             max=1,
-            help="Messages above this (1 + cosine)/2 count as similar; 0 to 1.",
+            help="Messages above this (1 + cosine)/2 count as similar; 0.5 is unrelated, try 0.65.",
         ),
     ] = None,
     since: options.Since = None,
