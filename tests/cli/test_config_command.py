@@ -280,3 +280,9 @@ def test_a_partition_with_messages_in_any_instance_is_not_called_empty(cli):
     assert cli("config", "set", "partition=work").err == ""
     assert "deploy" in cli("view").out
     assert "nothing in empty" in cli("config", "set", "partition=empty").err
+
+
+def test_an_embedding_model_that_is_not_here_is_noted(cli):
+    done = cli("config", "set", "embedding_model=nobody/absent-model")
+    assert done.err.startswith("note: the embedding model nobody/absent-model is not on this mach")
+    assert cli("config", "get", "embedding_model").out == "nobody/absent-model\n"
