@@ -1,7 +1,7 @@
 """Options shared by several commands, and helpers that read and check what the user types."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import Annotated, Any
 
 import typer
@@ -240,6 +240,11 @@ def confirm(question: str, yes: bool) -> None:
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun, such as ``1 message`` or ``1,200 messages``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def describe_marked(conversations: Sized) -> str:
+    """Describe conversations that were left out because the user marked them."""
+    return f"marked DO NOT INDEX, and not imported: {counted(len(conversations), 'conversation')}"
 
 
 def check_one_form(**flags: bool) -> None:

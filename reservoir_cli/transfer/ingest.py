@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.redaction import Mode
 from reservoir_cli.transfer import importers
+from reservoir_cli.transfer.do_not_index import find_marked, skip_marked
 from reservoir_cli.transfer.erase import text_remains_error
 from reservoir_cli.transfer.file_import import Destination, FileImport
 from reservoir_cli.transfer.importers import DetectedFile, File, Record, Skipped
@@ -71,19 +72,21 @@ class Ingestor(Intake):
         """Store the messages of files, folders and zips.
 
         All files are opened before the first is stored: if one cannot be read, nothing is stored.
+        Conversations in which the user wrote ``DO NOT INDEX`` are left out.
 
         :param copies: also store messages that other partitions and instances already have.
         """
         report, elsewhere = ImportReport(), None if copies else ElsewhereFilter(self.store)
         with ExitStack() as open_files:
             detected = [importers.find(source, form, open_files) for source in sources]
+            marked = find_marked(chain.from_iterable(files for files, _ in detected))
             if not dry_run:
                 open_files.enter_context(explain_interrupt(self.notify, INTERRUPTED))
             for source, (files, passed_over) in zip(sources, detected, strict=True):
                 source_report = ImportReport(passed_over=passed_over)
                 for file in files:
                     source_report.add(
-                        self._import_file(file, partition, instance, dry_run, elsewhere)
+                        self._import_file(file, marked, partition, instance, dry_run, elsewhere)
                     )
                 if source_report.skipped and not source_report.total - source_report.skipped:
                     source_report.unreadable.append(_name(source))
@@ -96,14 +99,16 @@ class Ingestor(Intake):
     def _import_file(
         self,
         detected: DetectedFile,
+        marked: set[str],
         partition: str | None,
         instance: str | None,
         dry_run: bool,
         elsewhere: ElsewhereFilter | None,
     ) -> ImportReport:
         file, default = detected.file, self._config.settings().partition
-        return self.load(
-            detected.records(),
+        left_out: set[str] = set()
+        report = self.load(
+            skip_marked(detected.records(), marked, left_out),
             Destination(partition, instance, default, detected.importer.instance),
             where=file.name,
             now=datetime.now(UTC),
@@ -111,6 +116,8 @@ class Ingestor(Intake):
             elsewhere=elsewhere,
             after_batch=lambda: self._progress("MB read", file.done >> 20, file.size >> 20),
         )
+        report.marked = left_out
+        return report
 
     def load(
         self,

@@ -26,6 +26,7 @@ class ImportReport:
     :param modes: how secrets are handled in the partitions imported to.
     :param passed_over: files of a folder or zip that contain no messages.
     :param conversations: ids of the conversations that were read, new or not.
+    :param marked: ids of conversations marked ``DO NOT INDEX``, and not imported.
     :param reasons: positions and reasons of skipped records, up to a thousand.
     :param unreadable: sources with skipped records only.
     """
@@ -43,13 +44,14 @@ class ImportReport:
     secrets: Counter[str] = field(default_factory=Counter)
     modes: set[Mode] = field(default_factory=set)
     conversations: set[str] = field(default_factory=set)
+    marked: set[str] = field(default_factory=set)
     reasons: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
 
     @property
     def total(self) -> int:
-        """Count everything that was read, stored or not."""
-        stored = self.imported + self.already + self.renewed
+        """Count everything that was read, stored or not; a marked conversation counts as one."""
+        stored = self.imported + self.already + self.renewed + len(self.marked)
         return stored + self.skipped + self.forgotten + self.expired + self.contexts
 
     def add(self, other: "ImportReport") -> None:
@@ -67,6 +69,7 @@ class ImportReport:
         self.secrets += other.secrets
         self.modes |= other.modes
         self.conversations |= other.conversations
+        self.marked |= other.marked
         self.reasons += other.reasons[: _REASONS - len(self.reasons)]
         self.unreadable += other.unreadable
 

@@ -7,7 +7,6 @@ of a longer file is read. Messages and the position are written in one transacti
 import json
 import os
 import platform
-import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -20,6 +19,7 @@ from reservoir_cli.settings import paths
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.sources import MARKED, SourceFile, Sources
 from reservoir_cli.transfer import importers
+from reservoir_cli.transfer.do_not_index import is_marked, marked_by, may_contain_mark
 from reservoir_cli.transfer.file_import import Destination
 from reservoir_cli.transfer.importers import (
     File,
@@ -45,9 +45,6 @@ from reservoir_cli.util.read_files import open_regular
 _IDLE = timedelta(minutes=10)
 #: Messages stored in one transaction. An unfinished turn of as many is stored except its end.
 _BATCH = 1_000
-#: Excludes a conversation if it begins a line of a user's message.
-_MARK = "DO NOT INDEX"
-_MARKED_LINE = re.compile(r"^\s*(?:<[^>\n]*>\s*)*DO NOT INDEX\b", re.MULTILINE)
 
 Item = Record | Skipped
 
@@ -330,12 +327,6 @@ class _SourceSync:
             }
         return self._marked
 
-    def is_marked(self, conversation: str | None) -> bool:
-        """Return whether a conversation, or the one its sub-agent works for, is marked."""
-        return bool(conversation) and not self.marked.isdisjoint(
-            (str(conversation), str(conversation).partition("/")[0])
-        )
-
     def store(self, items: Sequence[Item], row: SourceFile) -> None:
         """Store messages and the position in their file in one transaction."""
         with self._store.write(durable=False):
@@ -360,7 +351,7 @@ class _SourceSync:
         if item.folder and self._excluded(item.folder):
             self.report.excluded += 1
             return False
-        if self.is_marked(item.message.conversation_id):
+        if is_marked(item.message.conversation_id, self.marked):
             self.report.marked.add(str(item.message.conversation_id))
             return False
         return True
@@ -388,9 +379,7 @@ class _FileSync:
         :param old: the file has not changed for a while: also store an unfinished turn.
         """
         file = self._open_part(old=old)
-        if not file.name.endswith(watched_files.DATABASES) and watched_files.contains(
-            file, _MARK.encode()
-        ):
+        if not file.name.endswith(watched_files.DATABASES) and may_contain_mark(file):
             for item in self._items(file):
                 self._record_mark(item)
         ready: list[Item] = []
@@ -442,11 +431,9 @@ class _FileSync:
 
     def _record_mark(self, item: Item | Checkpoint) -> None:
         """Record a conversation that the user marked as not to be stored."""
-        if isinstance(item, Record) and item.message.role == "user":
-            conversation_id, content = item.message.conversation_id, item.message.content
-            if conversation_id and _MARK in content and _MARKED_LINE.search(content):
-                self._own_marks.add(conversation_id)
-                self._sync.marked.add(conversation_id)
+        if conversation_id := marked_by(item):
+            self._own_marks.add(conversation_id)
+            self._sync.marked.add(conversation_id)
 
     def _set_time(self, item: Item) -> Item:
         """Return a message with a time; without one, that of the previous message."""

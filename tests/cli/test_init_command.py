@@ -1,5 +1,6 @@
 """``reservoir init`` for a user with histories of other tools, at a terminal."""
 
+import json
 import re
 import shutil
 import sqlite3
@@ -197,6 +198,22 @@ def test_folders_that_the_settings_exclude_are_left_out(machine):
     machine("config", "set", *(f"sources.claude-code.{key}={keys[key]}" for key in keys))
     machine("init", "--yes", "--no-embed")
     assert {instance for _, instance in stored(machine)} == {"codex", "llm"}
+
+
+def test_a_marked_session_is_neither_announced_as_new_nor_imported(machine):
+    session = Path(machine.env["HOME"], ".claude/projects/-src/private.jsonl")
+    said = {"role": "user", "content": "DO NOT INDEX this: my salary is 9."}
+    line = {"type": "user", "sessionId": "6f66", "uuid": "m1", "cwd": "/src", "message": said}
+    session.write_text(json.dumps(line | {"timestamp": "2026-06-01T09:00:00.000Z"}) + "\n", "utf-8")
+    for new in (11, 0):
+        done = machine("init", "--yes", "--no-embed", "--json")
+        [claude] = [row for row in done.document["histories"] if row["format"] == "claude-code"]
+        counts = [claude[key] for key in ("messages", "new", "imported", "marked")]
+        assert counts == [11, new, new, 1]
+        note = "claude-code: marked DO NOT INDEX, and not imported: 1 conversation\n"
+        assert done.err.count(note) == 1
+    done = machine("ingest", "--dry-run", str(session.parent))
+    assert "note: marked DO NOT INDEX, and not imported: 1 conversation\n" in done.err
 
 
 REFUSED = {

@@ -175,6 +175,8 @@ def _print_summary(report: ImportReport, dry_run: bool) -> None:
     if report.forgotten:
         messages = options.counted(report.forgotten, "message")
         console.note(f"forgotten earlier, and not imported: {messages}")
+    if report.marked:
+        console.note(options.describe_marked(report.marked))
     if report.mended:
         messages = options.counted(report.mended, "message")
         console.note(f"invalid characters were replaced by U+FFFD in {messages}")
@@ -190,6 +192,7 @@ def _print_json(report: ImportReport, dry_run: bool) -> None:
             "already_there": report.already,
             "skipped": report.skipped,
             "forgotten": report.forgotten,
+            "marked": len(report.marked),
             "contexts": report.contexts,
             "passed_over": report.passed_over,
             "unreadable": report.unreadable,

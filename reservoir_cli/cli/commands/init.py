@@ -200,6 +200,8 @@ def _print_contents(read: Sequence[_Read]) -> None:
     for entry in read:
         if entry.failure:
             console.warn(entry.failure.message)
+        if marked := entry.report.marked:
+            console.note(f"{entry.source.name}: {options.describe_marked(marked)}")
 
 
 # Ask the user
@@ -453,5 +455,6 @@ def _row(read: _Read) -> dict[str, object]:
         "new": report.imported,
         "imported": read.imported,
         "skipped": report.skipped,
+        "marked": len(report.marked),
         "error": read.failure.message if read.failure else None,
     }

@@ -190,8 +190,7 @@ def _print_source(report: SourceReport, prefix: str) -> None:
         count = options.counted(report.excluded, "message")
         console.note(f"{name}: in excluded folders, and not imported: {count}")
     if report.marked:
-        count = options.counted(len(report.marked), "conversation")
-        console.note(f"{name}: marked DO NOT INDEX, and not imported: {count}")
+        console.note(f"{name}: {options.describe_marked(report.marked)}")
 
 
 def _fields(report: SyncReport) -> dict[str, Any]:

@@ -1,15 +1,20 @@
-"""Files and messages that syncing leaves out."""
+"""Files and messages that syncing and importing leave out."""
 
 import json
 import platform
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import ingestor
 from sessions import WORK, Machine, turn
 
 from reservoir_cli.storage.sources import Sources
 from reservoir_cli.transfer.importers.watched_files import compile_exclusion
+from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.sync import Source
 
 
@@ -152,3 +157,46 @@ def test_secrets_are_removed_at_import(machine: Machine) -> None:
     machine.sync()
     assert key not in str(machine.said())
     assert machine.said()[0].startswith("the key is [")
+
+
+def ingest(machine: Machine, *paths: Path, dry_run: bool = False) -> ImportReport:
+    return ingestor(machine.store).import_files(paths, partition="work", dry_run=dry_run)
+
+
+def test_ingest_leaves_out_marked_conversations_with_their_subagents(machine: Machine) -> None:
+    turns = [*turn(1, "private?", "yes."), *turn(3, "DO NOT INDEX this", "all right")]
+    session = machine.write("a/s1.jsonl", *turns)
+    helper = {"isSidechain": True, "agentId": "h1"}
+    agent = machine.write("a/s1/subagents/agent-h1.jsonl", *turn(7, "look", "found", **helper))
+    machine.write("a/s2.jsonl", *turn(5, "why DO NOT INDEX?", "so.", sessionId="s2"))
+    assert ingest(machine, agent, session).marked == {"s1", "s1/h1"}
+    assert machine.said() == []
+    for dry_run in (True, False):
+        report = ingest(machine, machine.root, dry_run=dry_run)
+        assert (report.imported, report.marked) == (2, {"s1", "s1/h1"})
+    assert machine.said() == ["why DO NOT INDEX?", "so."]
+
+
+def test_ingest_finds_a_mark_in_a_database_and_behind_the_first_batch(
+    machine: Machine, tmp_path: Path
+) -> None:
+    log = tmp_path / "logs.db"
+    with closing(sqlite3.connect(log)) as connection, connection:
+        connection.execute(
+            "CREATE TABLE responses (id TEXT PRIMARY KEY, model TEXT, prompt TEXT, system TEXT, "
+            "response TEXT, conversation_id TEXT, datetime_utc TEXT)"
+        )
+        rows = [(f"r{number:04}", f"private {number}") for number in range(600)]
+        connection.executemany(
+            "INSERT INTO responses VALUES (?, 'gpt', ?, NULL, 'Yes.', 'c1', '2026-03-01T08:00:00')",
+            [*rows, ("r9999", "DO NOT INDEX")],
+        )
+    report = ingest(machine, log)
+    assert (report.imported, report.marked) == (0, {"c1"})
+
+
+def test_an_export_of_reservoir_is_imported_as_it_is(machine: Machine, tmp_path: Path) -> None:
+    row = {"role": "user", "content": "DO NOT INDEX", "conversation_id": "c1"}
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps(row), encoding="utf-8")
+    assert ingest(machine, rows).imported == 1

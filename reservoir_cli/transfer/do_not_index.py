@@ -1,0 +1,69 @@
+"""Leave out conversations in which the user wrote ``DO NOT INDEX``."""
+
+import re
+from collections.abc import Container, Iterable, Iterator
+
+from reservoir_cli.transfer.importers import DetectedFile, Record, Skipped, Unreadable
+from reservoir_cli.transfer.importers.base import SQLITE
+from reservoir_cli.transfer.importers.input_files import File
+from reservoir_cli.transfer.importers.watched_files import contains
+
+#: Excludes a conversation if it begins a line of a user's message.
+_MARK = "DO NOT INDEX"
+_MARKED_LINE = re.compile(r"^\s*(?:<[^>\n]*>\s*)*DO NOT INDEX\b", re.MULTILINE)
+#: The format of Reservoir's own exports: messages that were already accepted once.
+_OWN_FORMAT = "reservoir"
+
+
+def may_contain_mark(file: File) -> bool:
+    """Return whether a file contains the mark anywhere, without parsing it."""
+    return contains(file, _MARK.encode())
+
+
+def marked_by(item: object) -> str | None:
+    """Return the id of the conversation that a record marks as not to be stored, if it does."""
+    if not isinstance(item, Record) or item.message.role != "user":
+        return None
+    content = item.message.content
+    is_mark = _MARK in content and _MARKED_LINE.search(content)
+    return item.message.conversation_id if is_mark else None
+
+
+def is_marked(conversation_id: str | None, marked: Container[str]) -> bool:
+    """Return whether a conversation, or the one its subagent works for, is marked."""
+    if not conversation_id:
+        return False
+    return conversation_id in marked or conversation_id.partition("/")[0] in marked
+
+
+def find_marked(files: Iterable[DetectedFile]) -> set[str]:
+    """Return the ids of the conversations that are marked anywhere in some files."""
+    return {
+        conversation_id
+        for detected in files
+        if detected.importer.name != _OWN_FORMAT and _may_mark(detected.file)
+        for record in detected.records()
+        if (conversation_id := marked_by(record))
+    }
+
+
+def _may_mark(file: File) -> bool:
+    """Return whether a file has to be parsed to find marks; a database may split a text."""
+    try:
+        return file.head().startswith(SQLITE) or may_contain_mark(file)
+    except (Unreadable, OSError):
+        return True  # what can be read is imported
+
+
+def skip_marked(
+    records: Iterable[Record | Skipped], marked: Container[str], left_out: set[str]
+) -> Iterator[Record | Skipped]:
+    """Yield the records that are not of marked conversations.
+
+    :param left_out: receives the ids of the conversations that are left out.
+    """
+    for record in records:
+        if isinstance(record, Record) and is_marked(record.message.conversation_id, marked):
+            left_out.add(str(record.message.conversation_id))
+        else:
+            yield record
