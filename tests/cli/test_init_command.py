@@ -111,6 +111,15 @@ def test_selected_sources_go_to_the_typed_partition_which_becomes_the_default(ma
     assert " -p " not in re.findall(r"now try: (.*)\n", done.out)[0]
 
 
+def test_an_answer_that_is_not_a_list_of_numbers_is_asked_for_again(machine):
+    wrong = ["1,x", "2x", "1-2", "1,,x", "9" * 500, "-1", "1.2"]
+    answers = [(READ, "\n"), *((WHICH, f"{answer}\n") for answer in wrong)]
+    done = machine.talk("init", answers=[*answers, (WHICH, "none\n")])
+    assert done.code == 1
+    assert done.out.count("type numbers from 1 to 3, such as 1,2,3, or none") == len(wrong)
+    assert not machine.home.exists()
+
+
 def test_a_second_run_reports_known_messages_and_adds_only_new_ones(machine):
     machine("init", "--yes", "--no-embed")
     log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
@@ -219,6 +228,7 @@ def test_a_marked_session_is_neither_announced_as_new_nor_imported(machine):
 REFUSED = {
     "no to reading": ([(READ, "n\n")], 1),
     "none of them": ([(READ, "y\n"), (WHICH, "none\n")], 1),
+    "to no partition": ([(READ, "y\n"), (WHICH, "\n"), (WHERE, "none\n")], 1),
     "end of input at the first question": ([(READ, "\x04")], 1),
     "end of input at the second question": ([(READ, "\n"), (WHICH, "\x04")], 1),
     "end of input at the third question": ([(READ, "\n"), (WHICH, "\n"), (WHERE, "\x04")], 1),

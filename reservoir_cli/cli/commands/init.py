@@ -23,6 +23,10 @@ from reservoir_cli.transfer.importers.discover import History
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.sync import Source, choose_name, configured_sources
 
+#: Answers that import nothing.
+_NONE = ("n", "no", "none")
+#: Numbers of histories, with commas or blanks between them.
+_NUMBERS = re.compile(r"[0-9]{1,9}(?:[,\s]+[0-9]{1,9})*")
 _READ = "Read them to see what they contain?"
 #: Conversations searched for an example question.
 _MOST_SEARCHED = 100
@@ -221,12 +225,14 @@ def _choose(read: Sequence[_Read], partition: str | None) -> tuple[list[_Read], 
 
 
 def _ask_partition(chosen: Sequence[_Read]) -> str | None:
-    """Ask for a partition; return ``None`` if each history keeps that of its source."""
+    """Ask for a partition, or none; return ``None`` if each history keeps that of its source."""
     default, stored = _partitions(chosen), sum(entry.report.already for entry in chosen)
     while True:
         name = _answer(f"Partition to keep them in [{default}]:")
         if name in ("", default):
             return None
+        if name.lower() in _NONE:
+            _stop()
         if name != clean_name(name):
             continue
         if not stored:
@@ -243,12 +249,12 @@ def _pick(read: Sequence[_Read]) -> list[_Read]:
     default = ",".join(map(str, new))
     while True:
         answer = _answer(f"Import which, by number, or none? [{default}]")
-        if answer.lower() in ("n", "no", "none", "0"):
+        if answer.lower() in (*_NONE, "0"):
             _stop()
-        if answer.lower() in ("", "y", "yes", "all"):
-            numbers = new
-        else:
-            numbers = list(map(int, re.findall(r"\d+", answer)))
+        numbers = new
+        if answer.lower() not in ("", "y", "yes", "all"):
+            listed = _NUMBERS.fullmatch(answer) is not None
+            numbers = [int(number) for number in re.split(r"[,\s]+", answer)] if listed else []
         if numbers and set(numbers) <= set(range(1, len(read) + 1)):
             return [read[number - 1] for number in sorted(set(numbers))]
         console.note(f"type numbers from 1 to {len(read)}, such as {default}, or none")
