@@ -187,6 +187,15 @@ def test_a_named_partition_gets_a_copy_and_later_messages(machine):
     assert stored(machine)["work", "llm"] == 4
 
 
+def test_a_named_partition_that_has_everything_becomes_the_default_for_later_messages(machine):
+    machine("init", "--yes", "--no-embed", "-p", "work")
+    machine("init", "--yes", "--no-embed", "-p", "agents")
+    done = machine("init", "--yes", "--no-embed", "-p", "work")
+    assert "note: nothing new for work\n" in done.err
+    assert machine("config", "get", "partition").out == "work\n"
+    assert machine("config", "get", "sources.llm.partition").out == "work\n"
+
+
 def test_each_of_several_histories_of_a_tool_is_a_source(machine):
     home, user = Path(machine.env["HOME"]), ".config/Code/User/globalStorage"
     for folder in (".cline/data/tasks", f"{user}/rooveterinaryinc.roo-cline/tasks"):

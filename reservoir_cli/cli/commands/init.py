@@ -288,13 +288,8 @@ def _import(
     """
     results = []
     with open_store.open_reservoir(ctx, create=True) as reservoir:
-        config = reservoir.config
-        if partition and partition != config.lookup("partition")[0]:
-            # Do this first: if the import is interrupted, the next one uses the same partition.
-            edit_file.edit(config.path, {"partition": partition})
-            console.note(
-                f"{partition} is now the default partition: reservoir config get partition"
-            )
+        # Do this first: if the import is interrupted, the next one uses the same partition.
+        _make_default(reservoir, partition)
         wanted = {entry.history: entry for entry in chosen}
         for entry in [wanted.get(entry.history, entry) for entry in read]:
             if entry.history not in wanted:
@@ -306,18 +301,27 @@ def _import(
                 path = shlex.quote(str(entry.history.path))
                 console.note(f"why some were skipped: reservoir ingest --dry-run {path}")
             results.append(replace(entry, imported=report.imported))
-        _save_sources(reservoir, [entry.source for entry in chosen])
+        sources = [entry.source for entry in chosen]
+        save_sources(reservoir, sources)
+        _move_sources(reservoir, sources)
         if embed and (new := [entry for entry in results if entry.imported]):
             homes = {entry.source.partition for entry in new}
             _embed(reservoir, Scope(homes.pop() if len(homes) == 1 else None))
     return results
 
 
-def _save_sources(reservoir: Reservoir, sources: list[Source]) -> None:
-    """Write sources to the settings, and update the partitions of those that are there."""
+def _make_default(reservoir: Reservoir, partition: str | None) -> None:
+    """Make the partition that the user named, if any, the default."""
+    config = reservoir.config
+    if partition and partition != config.lookup("partition")[0]:
+        edit_file.edit(config.path, {"partition": partition})
+        console.note(f"{partition} is now the default partition: reservoir config get partition")
+
+
+def _move_sources(reservoir: Reservoir, sources: list[Source]) -> None:
+    """Update the partitions of sources in the settings."""
     known = configured_sources(reservoir.config)
     before = {(source.name, source.path): source.partition for source in known}
-    save_sources(reservoir, sources)
     for source in sources:
         former = before.get((source.name, source.path), source.partition)
         if former != source.partition:
@@ -352,18 +356,24 @@ def _add_sources(
     can_ask: bool,
     dry_run: bool,
 ) -> None:
-    """Say that nothing is new, and let ``reservoir sync`` read the histories in future."""
+    """Say that nothing is new, and let ``reservoir sync`` read the histories in future.
+
+    :param partition: the partition the user named, if any; it becomes the default here, too.
+    """
     console.note(f"nothing new for {_partitions(read)}")
     if not partition and any(entry.messages for entry in read):
         console.note("to store them in another partition as well: reservoir init -p NAME")
     if dry_run:
         return
     with open_store.open_reservoir(ctx) as reservoir:
-        sources = new_sources(reservoir, [entry.source for entry in read if entry.messages])
-        names = ", ".join(source.name for source in sources)
-        question = f"Let reservoir sync read {names}?"
-        if sources and (not can_ask or console.ask(question, usual=True)):
-            save_sources(reservoir, sources)
+        sources = [entry.source for entry in read if entry.messages]
+        if sources:
+            _make_default(reservoir, partition)
+        new = new_sources(reservoir, sources)
+        question = f"Let reservoir sync read {', '.join(source.name for source in new)}?"
+        if new and (not can_ask or console.ask(question, usual=True)):
+            save_sources(reservoir, new)
+        _move_sources(reservoir, sources)
 
 
 def _sync(reservoir: Reservoir, source: Source, *, copies: bool) -> ImportReport:
