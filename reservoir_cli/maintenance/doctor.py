@@ -23,6 +23,7 @@ from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.config import Config, load
+from reservoir_cli.settings.missing_sources import find_missing
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
@@ -293,6 +294,7 @@ def _settings_checks(config: Config) -> Iterator[Check]:
     yield Check("settings", Status.OK, f"{config.path}{suffix}")
     for warning in config.warnings:
         yield Check("settings", Status.NOTE, warning)
+    yield from _sources_checks(config)
     wrong = dict(unusable(config))
     for key, error in wrong.items():
         yield Check(key, Status.FAULT, error.message, error.hint)
@@ -304,6 +306,15 @@ def _settings_checks(config: Config) -> Iterator[Check]:
     else:
         detail = "not installed; it counts tokens of OpenAI models exactly"
         yield Check("tiktoken", Status.NOTE, detail, "pip install tiktoken")
+
+
+def _sources_checks(config: Config) -> Iterator[Check]:
+    """Report sources that do not exist."""
+    try:
+        for missing in find_missing(config):
+            yield Check("sources", Status.NOTE, missing.detail, missing.fix)
+    except ReservoirError as error:
+        yield _fault("sources", error)
 
 
 def _speed(store: Store, embedder: Embedder | None, config: Config) -> Check:

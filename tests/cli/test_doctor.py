@@ -68,6 +68,17 @@ def test_settings_that_cannot_be_read_are_a_fault_and_the_rest_is_checked(cli):
     assert found["store"] == ("ok", None)
 
 
+def test_a_source_that_does_not_exist_is_a_note(cli, tmp_path):
+    gone = tmp_path / "gone"
+    cli("config", "set", f"sources.codex.path={gone}")
+    fix = "reservoir config set sources.codex.path=FOLDER, or reservoir config unset sources.codex"
+    assert checks(cli("doctor", "--json"))["sources"] == ("note", fix)
+    gone.mkdir()
+    assert "sources" not in checks(cli("doctor", "--json"))
+    (cli.home / "reservoir.toml").write_text('[sources.codex]\npath = "~nobody-is-called-so/a"\n')
+    assert checks(cli("doctor", "--json", code=1))["sources"][0] == "fault"
+
+
 def test_readable_files_are_noted_and_repair_makes_them_private(cli):
     cli.say("hello")
     cli.db.chmod(0o644)

@@ -121,6 +121,18 @@ def test_a_file_that_cannot_be_read_is_named(cli, tmp_path):
     assert "damaged" in done.err
 
 
+def test_a_source_that_does_not_exist_is_a_warning(machine):
+    gone, claude = Path(machine.env["HOME"], "gone"), session(machine).parents[1]
+    machine("config", "set", f"sources.codex.path={gone}", f"sources.claude-code.path={claude}")
+    fix = "reservoir config set sources.codex.path=FOLDER, or reservoir config unset sources.codex"
+    warning = f"warning: the source codex does not exist: {gone}; {fix}\n"
+    for words in (["sync"], ["sync", "codex", "--quiet"]):
+        assert machine(*words, "--no-embed").err.count(warning) == 1
+    assert "warning" not in machine("sync", "claude-code", "--no-embed").err
+    machine("config", "unset", "sources.codex")
+    assert "warning" not in machine("sync", "--no-embed").err
+
+
 def test_a_concurrent_sync_ends_immediately_with_a_note(machine):
     fcntl = pytest.importorskip("fcntl")
     machine("sync", "--no-embed")

@@ -1,6 +1,7 @@
 """``reservoir sync``: import new messages from the chat histories on this machine."""
 
 import shlex
+from collections.abc import Container
 from datetime import datetime
 from time import sleep
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.cli.global_options import globals_of, warn_of_variables
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_file
+from reservoir_cli.settings.missing_sources import find_missing
 from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.transfer import sync as syncing
 from reservoir_cli.transfer.sync import Source, SourceReport, SyncReport
@@ -102,7 +104,9 @@ def sync(
 def _sources(reservoir: Reservoir, names: list[str]) -> list[Source]:
     """Return the sources of the settings; if there are none, those found, after confirmation."""
     if configured := syncing.configured_sources(reservoir.config):
-        return syncing.select_sources(configured, names)
+        selected = syncing.select_sources(configured, names)
+        _warn_of_missing(reservoir, {source.name for source in selected})
+        return selected
     can_ask = options.can_ask()
     if console.is_quiet() and not can_ask:
         return []
@@ -120,6 +124,13 @@ def _sources(reservoir: Reservoir, names: list[str]) -> list[Source]:
             raise typer.Exit(1)
         save_sources(reservoir, sources)
     return sources
+
+
+def _warn_of_missing(reservoir: Reservoir, names: Container[str]) -> None:
+    """Warn of selected sources that do not exist, as nothing is imported from them."""
+    for missing in find_missing(reservoir.config):
+        if missing.name in names:
+            console.warn(f"{missing.detail}; {missing.fix}")
 
 
 def save_sources(reservoir: Reservoir, sources: list[Source]) -> None:
