@@ -83,6 +83,24 @@ def test_enter_at_every_prompt_imports_everything_and_asks_a_first_question(mach
     assert "imported 0, already there 0" in machine("sync", "llm", "--no-embed").err
 
 
+def test_the_first_question_is_an_answered_one_if_there_is_one(machine):
+    home = Path(machine.env["HOME"])
+    shutil.rmtree(home / ".claude")
+    shutil.rmtree(home / ".codex")
+    log = home / ".config/io.datasette.llm/logs.db"
+    open_question = ("r2", "Is this one left open?", "", "c2", "2026-01-01T08:00:00")
+    with closing(sqlite3.connect(log)) as connection, connection:
+        connection.execute(
+            "INSERT INTO responses VALUES (?, 'gpt', ?, NULL, ?, ?, ?)", open_question
+        )
+    done = machine("init", "--yes", "--no-embed", "--json")
+    assert "Which bird has a pouch?" in done.document["try"]
+    with closing(sqlite3.connect(log)) as connection, connection:
+        connection.execute("UPDATE responses SET response = ''")
+    done = machine("init", "--yes", "--no-embed", "--json", "-p", "other")
+    assert "Is this one left open?" in done.document["try"]
+
+
 def test_it_estimates_the_time_of_embedding_and_says_that_it_can_be_interrupted(
     machine, compiled_models
 ):

@@ -11,11 +11,11 @@ import typer
 
 from reservoir_cli.cli import command_list, console, open_store, options
 from reservoir_cli.cli.commands.sync import new_sources, save_sources
+from reservoir_cli.cli.example_question import choose_question
 from reservoir_cli.cli.progress import in_words
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, clean_name
-from reservoir_cli.redaction import find
-from reservoir_cli.reservoir import Filter, Reservoir
+from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_file
 from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.transfer.importers import discover
@@ -28,10 +28,6 @@ _NONE = ("n", "no", "none")
 #: Numbers of histories, with commas or blanks between them.
 _NUMBERS = re.compile(r"[0-9]{1,9}(?:[,\s]+[0-9]{1,9})*")
 _READ = "Read them to see what they contain?"
-#: Conversations searched for an example question.
-_MOST_SEARCHED = 100
-#: A question that can be typed at a prompt: one line, neither a command nor markup.
-_TYPEABLE = re.compile(r"[^\x00-\x1f\x7f-\x9f`\"$\\!/<][^\x00-\x1f\x7f-\x9f`\"$\\!]{10,88}")
 #: Budget of the example, in tokens: short enough to read.
 _SHORT = 1_000
 #: The agents that ``connect`` knows, by the format of their histories.
@@ -409,7 +405,7 @@ def _suggest_question(
     :returns: the command.
     """
     with open_store.open_reservoir(ctx) as reservoir:
-        question = _question(reservoir, home, [entry.history.form for entry in read])
+        question = choose_question(reservoir, home, [entry.history.form for entry in read])
         if question is None:
             return None
         is_default = reservoir.config.lookup("partition")[0] == home
@@ -422,22 +418,6 @@ def _suggest_question(
             console.aside(window.summary())
             reservoir.runs.record(window)
     return command
-
-
-def _question(reservoir: Reservoir, home: str, forms: Sequence[str]) -> str | None:
-    """Return a question without secrets from an early conversation, else a short text or title."""
-    fallback = None
-    summaries = reservoir.conversations(Scope(home))
-    imported = [summary for summary in summaries if summary.conversation.source in forms]
-    for summary in imported[:_MOST_SEARCHED]:
-        where = Filter(role="user", conversation_id=summary.conversation.id)
-        prompts = reservoir.view(Scope(home, summary.instance), 0, where)
-        for text in [*(prompt.content.strip() for prompt in prompts), summary.conversation.title]:
-            if text and _TYPEABLE.fullmatch(text) and "[redacted:" not in text and not find(text):
-                if text.endswith("?"):
-                    return text
-                fallback = fallback or text
-    return fallback
 
 
 def _print_json(
