@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -17,6 +18,7 @@ from reservoir_cli.cli.command_list import CommandGroup
 from reservoir_cli.cli.global_options import Globals
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings.store_location import check_location
+from reservoir_cli.util.interrupts import explain_now
 from reservoir_cli.util.private_files import remove_temporary
 
 #: Names after ``RESERVOIR_`` that are not settings.
@@ -266,22 +268,24 @@ terminated_by: list[int] = []
 
 
 def _interrupted(_number: int, frame: FrameType | None) -> None:
-    _end_if_importing(frame, 130)
+    _end_if_importing(frame, 130, explain_now)
     raise KeyboardInterrupt
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:
     terminated_by.append(number)
-    _end_if_importing(frame, 143)
+    _end_if_importing(frame, 143, lambda: None)
     sys.exit(143)
 
 
-def _end_if_importing(frame: FrameType | None, code: int) -> None:
+def _end_if_importing(frame: FrameType | None, code: int, explain: Callable[[], None]) -> None:
     """Exit immediately during an import: numpy would turn the exception into one of its own."""
     while frame:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
             if sys.stderr.isatty():
                 os.write(sys.stderr.fileno(), b"\x1b[?25h")  # a progress bar hides the cursor
+            with suppress(Exception):  # the module being imported may be needed to print
+                explain()
             remove_temporary()
             os._exit(code)
         frame = frame.f_back

@@ -18,6 +18,7 @@ from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.records import Passage
+from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.private_files import exclusive_lock
 from reservoir_cli.util.progress import Progress
 
@@ -28,6 +29,9 @@ BATCH, _BATCH_CHARACTERS = 512, 200_000
 LONGEST = 1_000_000
 #: How many other pending messages are embedded when a message is added or a question is asked.
 _CATCH_UP_COUNT = 64
+
+#: Printed when Ctrl-C ends embedding after messages were stored.
+_INTERRUPTED = "interrupted; stored messages are kept, and reservoir embed embeds the rest"
 
 _EVERYTHING = Scope(None)
 
@@ -177,20 +181,16 @@ class Indexer:
         :param most: embed at most this many, newest first by date, without reporting the rest.
         """
         try:
-            pending = self._store.count_unembedded(scope)
-            if backlog is None:
-                # A fixed number, as other processes may keep adding messages.
-                self.embed(scope, most=pending if most is None else most)
-            elif pending <= backlog:
-                self.embed(scope, most=pending, wait=False)
-            else:
-                self.embed(scope, newest=backlog, wait=False)
-                self._notify(_describe_backlog(pending - backlog))
-        except KeyboardInterrupt:
-            self._notify(
-                "interrupted; stored messages are kept, and reservoir embed embeds the rest"
-            )
-            raise
+            with explain_interrupt(self._notify, _INTERRUPTED):
+                pending = self._store.count_unembedded(scope)
+                if backlog is None:
+                    # A fixed number, as other processes may keep adding messages.
+                    self.embed(scope, most=pending if most is None else most)
+                elif pending <= backlog:
+                    self.embed(scope, most=pending, wait=False)
+                else:
+                    self.embed(scope, newest=backlog, wait=False)
+                    self._notify(_describe_backlog(pending - backlog))
         except ReservoirError as error:
             # The messages are safe; they can be embedded later.
             self._notify(f"stored, but not embedded: {error.message}")

@@ -75,6 +75,17 @@ def test_interrupting_the_import_of_a_library_ends_the_command(cli_with_model, m
     assert done.out == done.err == ""
 
 
+def test_interrupting_the_start_of_embedding_says_that_messages_are_not_embedded(
+    cli_with_model, tmp_path
+):
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"role": "user", "content": "hello"}\n', encoding="utf-8")
+    words = ("-c", INTERRUPTED, "ingest", str(file), "-p", "onnxruntime")
+    done = cli_with_model(*words, command=(sys.executable,), code=130)
+    told = "interrupted; stored messages are kept, and reservoir embed embeds the rest"
+    assert done.err == f"imported 1, already there 0, skipped 0\nwarning: {told}\n"
+
+
 #: Interrupts the process when a command first reports progress.
 INTERRUPTED_AT_WORK = """
 import signal
