@@ -1,5 +1,6 @@
 """``reservoir context``: the best context a token budget can buy."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -290,7 +291,7 @@ def _save_question(reservoir: Reservoir, window: ContextWindow) -> None:
     if request.instance is None and source not in (None, partition):
         console.note(
             f"the question is saved in {partition}/{partition}; the newest messages are in "
-            f"{partition}/{source} (-i {source} saves it there)"
+            f"{partition}/{source} (-i {shlex.quote(source)} saves it there)"
         )
 
 

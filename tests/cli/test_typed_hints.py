@@ -1,0 +1,44 @@
+"""Commands and options in notes and hints can be pasted into a shell, whatever the names are."""
+
+import re
+import shlex
+
+import pytest
+
+from reservoir_cli.cli.nothing_found import describe_elsewhere
+from reservoir_cli.messages import Scope
+
+PLACES = [("my notes", "big one", 3)]
+
+
+def options_in(text: str) -> list[str]:
+    """Split the options that a note offers in parentheses as a shell does."""
+    (offered,) = re.findall(r"\(([^()]*)\)$", text)
+    return shlex.split(offered.split(", or ")[0])
+
+
+@pytest.mark.parametrize(
+    ("scope", "beyond", "options"),
+    [
+        (Scope("my notes", "else"), "", ["-i", "big one"]),
+        (Scope("elsewhere", None), "", ["-p", "my notes"]),
+        (Scope("elsewhere", "x"), "--all-partitions", ["-p", "my notes", "-i", "big one"]),
+    ],
+)
+def test_a_note_quotes_names_with_spaces(scope, beyond, options):
+    assert options_in(describe_elsewhere(scope, PLACES, beyond=beyond)) == options
+
+
+def test_a_missing_message_is_found_by_the_option_of_the_hint(cli):
+    number = cli.say("hello", "-p", "my notes")
+    hint = cli("view", "--id", str(number), code=1).err.splitlines()[-1]
+    option = shlex.split(hint.rpartition(": ")[2])
+    assert cli("view", "--id", str(number), *option).out == "user: hello\n"
+
+
+def test_the_note_after_a_merge_sets_the_default_partition(cli):
+    cli.say("hello")
+    told = cli("partitions", "--rename", "default", "my notes", "--yes").err
+    command = shlex.split(told.rpartition("partition: reservoir ")[2].splitlines()[0])
+    assert cli(*command).code == 0
+    assert cli("view").out == "user: hello\n"
