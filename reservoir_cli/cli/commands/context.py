@@ -264,10 +264,7 @@ def context(
                 _save_question(reservoir, window)
             reservoir.runs.record(window)
     if strict and (window.truncated or window.excerpts):
-        loss = f"{window.truncations:,} recent, similar or linked left out or cut for lack of room"
-        if window.excerpts:
-            loss += f", {options.counted(window.excerpts, 'excerpt')}"
-        console.note(f"--strict: {loss}")
+        console.note(f"--strict: {_describe_loss(window)}")
         raise typer.Exit(_TRUNCATED)
 
 
@@ -279,6 +276,15 @@ def _check(values: dict[str, Value]) -> None:
     for option, value in values.items():
         if value is not None:
             check_value(_SETTINGS.get(option) or option[2:].replace("-", "_"), value, option)
+
+
+def _describe_loss(window: ContextWindow) -> str:
+    """Say how many messages and pieces are missing or shortened."""
+    losses = {
+        "left out or cut for lack of room": window.truncations,
+        "printed as excerpts": window.excerpts,
+    }
+    return ", ".join(f"{count:,} {loss}" for loss, count in losses.items() if count)
 
 
 def _save_question(reservoir: Reservoir, window: ContextWindow) -> None:
