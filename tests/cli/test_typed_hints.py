@@ -42,3 +42,16 @@ def test_the_note_after_a_merge_sets_the_default_partition(cli):
     command = shlex.split(told.rpartition("partition: reservoir ")[2].splitlines()[0])
     assert cli(*command).code == 0
     assert cli("view").out == "user: hello\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        (["db", "copy"], "reservoir db copy SOURCE TARGET"),
+        (["db", "copy", "a.db"], "reservoir db copy a.db TARGET"),
+        (["tag"], "reservoir tag ID NAME..."),
+        (["trim", "a.json"], "reservoir trim a.json --iteration K"),
+    ],
+)
+def test_the_hint_of_an_incomplete_command_names_all_that_is_missing(cli, typed, hint):
+    assert cli(*typed, code=2).err.splitlines()[-1] == f"hint: {hint}"
