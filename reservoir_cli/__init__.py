@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 #: The module of each public name, below this package.
 _MODULES = {
     "ContextOptions": "context.request",
-    "ContextWindow": "context.render.window",
+    "ContextWindow": "context.render.formats",
     "ExportReport": "transfer.reports",
     "Filter": "storage.records",
     "Hit": "retrieval.search_hits",

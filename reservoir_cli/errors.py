@@ -14,12 +14,14 @@ printed once, in ``cli.app``. No error contains the text of a message.
 #: The exit codes of the command line and their meanings, as the man page and the docs list them.
 EXIT_CODES = {
     0: "Success, also if a read finds nothing.",
-    1: "The operation failed, or doctor found a problem.",
-    2: "Wrong usage: an unknown option, name or value.",
-    3: "The store cannot be opened, read or written: damaged, newer or unreachable.",
-    4: "The store stayed locked by another process.",
-    5: "The model or token counter is not available.",
-    6: "context --strict left out or truncated something; the context is printed.",
+    1: "The operation failed, or doctor found a problem. Follow the hint before trying again.",
+    2: "Wrong usage: an unknown option, name or value. Trying again does not help.",
+    3: "The store cannot be opened, read or written: damaged, newer or unreachable. Trying again "
+    "helps only if its server was unreachable.",
+    4: "The store stayed locked by another process. Try again.",
+    5: "The model or token counter is not available. Trying again helps only if a download failed.",
+    6: "context --strict left out or truncated something; the context is printed. Trying again "
+    "does not help.",
     130: "Interrupted.",
     143: "Terminated.",
 }

@@ -18,7 +18,7 @@ from reservoir_cli.storage.records import (
     LedgerEntry,
     PlaceSummary,
 )
-from reservoir_cli.transfer.forget import forget
+from reservoir_cli.transfer.erase import forget
 from reservoir_cli.util.progress import Progress
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class Reservoir(Reader):
     # Delete and move
 
     def forget(self, ids: Sequence[int] | Sequence[Key], scope: Scope = _EVERYTHING) -> None:
-        """Delete messages for good; see :func:`reservoir_cli.transfer.forget.forget`.
+        """Delete messages for good; see :func:`reservoir_cli.transfer.erase.forget`.
 
         :param ids: ids of messages in the scope, or keys.
         :raises UsageError: on a server, several partitions of the scope have one of the ids.

@@ -8,7 +8,8 @@ import typer
 
 from reservoir_cli.cli import console, nothing_found, open_store, options
 from reservoir_cli.cli.global_options import globals_of
-from reservoir_cli.errors import ReservoirError
+from reservoir_cli.embedding.resolve import absolute, locate
+from reservoir_cli.errors import ModelUnavailableError, ReservoirError
 from reservoir_cli.maintenance.availability import check_changes
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Filter
@@ -16,6 +17,9 @@ from reservoir_cli.settings import config, edit_file
 from reservoir_cli.settings.keys import split_assignment, split_key, split_written_key
 from reservoir_cli.settings.schema import from_alias, setting_of
 from reservoir_cli.settings.setting_values import parse_value
+from reservoir_cli.util.progress import no_progress
+
+_MODEL = "embedding_model"
 
 
 def change(ctx: typer.Context, file: Path, edits: Mapping[str, str | None]) -> None:
@@ -24,7 +28,10 @@ def change(ctx: typer.Context, file: Path, edits: Mapping[str, str | None]) -> N
     :param edits: the text of each key's new value; ``None`` unsets it.
     :raises UsageError: a wrong key or value.
     """
+    if model := edits.get(_MODEL):  # a relative path would lead elsewhere from another folder
+        edits = {**edits, _MODEL: absolute(model)}
     _edit(globals_of(ctx).config, file, edits)
+    _note_absent_model(edits.get(_MODEL))
     _note_empty_partition(ctx, edits.get("partition"))
     for key in edits:
         if key.rpartition(".")[2] == "redact":
@@ -49,6 +56,15 @@ def _describe_alias(key: str, text: str) -> str:
     value = from_alias(name, typed := parse_value(name, text, key))
     scale = f", a plain cosine: {value} for {typed}" if value != typed else ""
     return f"{name} is now called {setting}{scale}"
+
+
+def _note_absent_model(name: str | None) -> None:
+    """Note that the new embedding model is not on this machine yet."""
+    if name:
+        try:
+            locate(name, offline=True, progress=no_progress)
+        except ModelUnavailableError as error:
+            console.note(f"{error.message}: {error.hint}")
 
 
 def _note_empty_partition(ctx: typer.Context, partition: str | None) -> None:

@@ -285,7 +285,11 @@ def install() -> str:
             f"cannot write {error.filename}: {error.strerror}",
             hint="reservoir --show-completion prints what belongs there",
         ) from None
-    return f"{shell} completion installed in {path}; open a new terminal to use it"
+    loaded = f", which {profile} loads" if profile else ""
+    return (
+        f"{shell} completion installed in {path}{loaded}; open a new terminal to use it, "
+        f"or run: exec {shell}"
+    )
 
 
 def _append_line(profile: Path, line: str) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 from reservoir_cli.cli import console, options
 from reservoir_cli.context.reasons import describe_reason
+from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.render.json import explain_candidates
-from reservoir_cli.context.render.window import ContextWindow
 from reservoir_cli.context.types import Candidate
 from reservoir_cli.messages import plain_text
 

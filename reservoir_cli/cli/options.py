@@ -94,10 +94,16 @@ Match = Annotated[
     typer.Option(metavar="TEXT", help="Only messages with this text; case is ignored."),
 ]
 Since = Annotated[
-    str | None, typer.Option(metavar="T", help="Only from this time on: 2026-05-09, 7d, yesterday.")
+    str | None,
+    typer.Option(
+        metavar="T", help="Only from this time on: 2026-05-09 (with that day), 7d, yesterday."
+    ),
 ]
 Until = Annotated[
-    str | None, typer.Option(metavar="T", help="Only up to this time: 2026-05-09, 7d, yesterday.")
+    str | None,
+    typer.Option(
+        metavar="T", help="Only up to this time: 2026-05-09 (without that day), 7d, yesterday."
+    ),
 ]
 RoleFilter = Annotated[
     str | None,

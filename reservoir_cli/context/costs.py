@@ -4,11 +4,11 @@ import math
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from reservoir_cli.context import turns
+from reservoir_cli.context import window_turns
 from reservoir_cli.context.budget import PER_MESSAGE, Meter
 from reservoir_cli.context.layout import Costs
 from reservoir_cli.context.render import recalled as quoted
-from reservoir_cli.context.render.window import count_framed, count_turns
+from reservoir_cli.context.render.formats import count_framed, count_turns
 from reservoir_cli.context.types import PROVIDERS, Candidate, ContextRequest, Span, TokenBudget
 from reservoir_cli.messages import StoredMessage, plain_text
 
@@ -80,10 +80,14 @@ def count_printed(
 
     :param limit: a count above it may be too low, but never falls below the limit.
     """
-    printed_turns = turns.history_turns(request, recalled, history, quote)
+    printed_turns = window_turns.history_turns(request, recalled, history, quote)
     tokens = count_turns(printed_turns, request.format, meter)
     if request.format in PROVIDERS or tokens > limit:
         return tokens
-    all_turns = [*turns.fixed_turns(request), *printed_turns, *turns.current_turn(request)]
+    all_turns = [
+        *window_turns.fixed_turns(request),
+        *printed_turns,
+        *window_turns.current_turn(request),
+    ]
     framed_tokens = count_framed(all_turns, request.format, meter)
     return max(tokens, framed_tokens - sum(budget.sections.values()))

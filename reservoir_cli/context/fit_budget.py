@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reservoir_cli.context import turns
+from reservoir_cli.context import window_turns
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.costs import build_costs, count_printed
-from reservoir_cli.context.render.window import render
+from reservoir_cli.context.render.formats import render
 from reservoir_cli.context.selection import NEWEST_SHARE, Rules, select
 from reservoir_cli.context.types import (
     Candidate,
@@ -122,8 +122,12 @@ class Chooser:
 
     def _request_body(self, selection: Selection) -> dict[str, Any]:
         """Return the whole request, since the provider cannot count anything smaller."""
-        history = turns.history_turns(self.request, selection.recalled, selection.history)
-        all_turns = [*turns.fixed_turns(self.request), *history, *turns.current_turn(self.request)]
+        history = window_turns.history_turns(self.request, selection.recalled, selection.history)
+        all_turns = [
+            *window_turns.fixed_turns(self.request),
+            *history,
+            *window_turns.current_turn(self.request),
+        ]
         body = render(all_turns, "anthropic", None, 1)
         assert isinstance(body, dict)
         return body

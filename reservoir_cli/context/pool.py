@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.context import excerpts, passages, turns
+from reservoir_cli.context import excerpts, passages, window_turns
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.tiers import compute_ages
 from reservoir_cli.context.types import Candidate, Scores, Span, Tier
@@ -125,7 +125,7 @@ def build_pool(
         is_cut = max_result_tokens > 0 and row.role is Role.TOOL and row.tokens > limit
         pool.append(
             Candidate(
-                turns.shorten_result(row, limit, meter.counter) if is_cut else row,
+                window_turns.shorten_result(row, limit, meter.counter) if is_cut else row,
                 tiers.get(position, Tier.OLDER),
                 position not in tiers and position not in pins,
                 scores,

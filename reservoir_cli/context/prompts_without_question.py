@@ -33,6 +33,11 @@ _SAYS_NOTHING = frozenset(
     "точно привет так ні дякую далі продовжуй добре 네 아니요 감사합니다 고마워 고마워요 계속 "
     "계속해줘 좋아 좋아요 알겠습니다".split()
 )
+#: Words that say nothing beside others; one of them alone may be a name.
+_BESIDE_OTHERS = frozenset(
+    "dir euch ihnen alles sehr schön sieht aus jetzt es funktioniert klappt läuft "
+    "très me tout marche fonctionne".split()
+)
 #: The same in scripts without spaces, where several words form one run of letters.
 _WORD_RUN = re.compile(
     "(?:好的?|是的?|对的?|對的?|嗯|不是?|没有|谢谢你?|謝謝|多谢|感谢|继续吧?|繼續|请|請|可以|行|没问题|你好|"
@@ -56,4 +61,5 @@ def asks_nothing(text: str) -> bool:
         return True
     if asks(text) or len(words) == 1:
         return False
+    left = [word for word in left if word not in _BESIDE_OTHERS]
     return STOP_WORDS.issuperset(left) or are_function_words(left)

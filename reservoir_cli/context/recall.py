@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from reservoir_cli.context.prompts_without_question import asks_nothing
-from reservoir_cli.context.render.window import ContextWindow
+from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.request import Prepared, prepare, storing_meter
 from reservoir_cli.context.window_message import WindowMessage
 from reservoir_cli.embedding import Embedder

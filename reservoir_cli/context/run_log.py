@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from reservoir_cli.context.render.window import ContextWindow
+from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.run_statistics import ANSWER, CACHED, RECALL, summarize
 from reservoir_cli.context.types import ContextRequest
 from reservoir_cli.errors import ReservoirError

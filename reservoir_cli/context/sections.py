@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from reservoir_cli.chat.turn import Section, Turn
-from reservoir_cli.context import turns
+from reservoir_cli.context import window_turns
 from reservoir_cli.context.budget import Meter
-from reservoir_cli.context.render.window import count_frame, count_turns
+from reservoir_cli.context.render.formats import count_frame, count_turns
 from reservoir_cli.context.types import ContextRequest
 from reservoir_cli.settings.schema import Settings
 
 
 def count_sections(request: ContextRequest, meter: Meter) -> dict[Section, int]:
     """Count the tokens of each section that is not pruned; the question's include the frame."""
-    fixed = [*turns.fixed_turns(request), *turns.current_turn(request)]
+    fixed = [*window_turns.fixed_turns(request), *window_turns.current_turn(request)]
     sections = {
         section: count_turns(
             [turn for turn in fixed if turn.section is section], request.format, meter
@@ -33,9 +33,9 @@ def cap_sections(request: ContextRequest, settings: Settings, meter: Meter) -> C
 
     knowledge, episodes = request.knowledge, request.episodes
     cap = settings.max_knowledge_tokens
-    while len(knowledge) > 1 and count(turns.knowledge_turn(knowledge)) > cap:
+    while len(knowledge) > 1 and count(window_turns.knowledge_turn(knowledge)) > cap:
         knowledge = knowledge[:-1]
-    while episodes and count(turns.episodes_turn(episodes)) > settings.max_episode_tokens:
+    while episodes and count(window_turns.episodes_turn(episodes)) > settings.max_episode_tokens:
         episodes = episodes[1:]
     return replace(request, knowledge=knowledge, episodes=episodes)
 
@@ -51,7 +51,7 @@ def cap_notes(
     if left_out:
         noun = "piece" if left_out == 1 else "pieces"
         notes.append(f"{left_out} {noun} of knowledge and episodes left out: beyond the caps")
-    first = count_turns(turns.knowledge_turn(request.knowledge), request.format, meter)
+    first = count_turns(window_turns.knowledge_turn(request.knowledge), request.format, meter)
     if first > settings.max_knowledge_tokens:
         notes.append(
             f"the first piece of knowledge alone takes {first:,} tokens, more than "

@@ -5,9 +5,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from reservoir_cli.context import turns
+from reservoir_cli.context import window_turns
 from reservoir_cli.context.fit_budget import Chooser
-from reservoir_cli.context.render.window import count_turns
+from reservoir_cli.context.render.formats import count_turns
 from reservoir_cli.context.types import Candidate, ContextRequest, Piece, Selection
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope
@@ -67,7 +67,9 @@ def _choose(
     for summary in best:
         key = (summary.instance, summary.conversation_id)
         extended = {**chosen, key: Piece(_line(summary, redactor))}
-        summary_turns = turns.history_turns(replace(request, summaries=_in_order(extended)), (), ())
+        summary_turns = window_turns.history_turns(
+            replace(request, summaries=_in_order(extended)), (), ()
+        )
         if count_turns(summary_turns, request.format, chooser.meter) <= room:
             chosen = extended
     return chosen

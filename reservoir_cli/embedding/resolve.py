@@ -95,6 +95,12 @@ def folder(name: str) -> Path | None:
         return None
 
 
+def absolute(name: str) -> str:
+    """Return a model's name, or the absolute path if it is a folder."""
+    path = folder(name)
+    return str(path.resolve()) if path else name
+
+
 def _find_bundled() -> Path | None:
     """Return the model's folder in the bundled package, without importing the package."""
     spec = importlib.util.find_spec(_BUNDLE)

@@ -1,5 +1,6 @@
 """Back up a store to a file, and salvage a damaged store."""
 
+from datetime import datetime
 from pathlib import Path
 
 from reservoir_cli.errors import ReservoirError
@@ -7,7 +8,7 @@ from reservoir_cli.settings import paths
 from reservoir_cli.settings.store_location import is_on_a_server
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.links import LinkThreshold
-from reservoir_cli.storage.sqlite.replace_file import publish
+from reservoir_cli.storage.sqlite.replace_file import count_messages, publish
 from reservoir_cli.storage.sqlite.salvage import Lost, rescue
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, refuse
 from reservoir_cli.util.private_files import resolve_path, temporary_folder
@@ -35,6 +36,19 @@ def back_up(store: Store, target: Path, progress: Progress) -> None:
         raise ReservoirError(
             f"cannot write {target}: {error.strerror}", hint=suggest_fix(error, target)
         ) from None
+
+
+def describe(path: Path) -> str:
+    """Return the size of a file, when it was changed, and how many messages it holds, if any."""
+    try:
+        state = path.stat()
+    except OSError:
+        return ""
+    size = f"{state.st_size / 1e6:,.1f} MB" if state.st_size >= 1e5 else f"{state.st_size:,} bytes"
+    described = f", {size}, changed {datetime.fromtimestamp(state.st_mtime):%Y-%m-%d %H:%M}"
+    if path.is_file() and (count := count_messages(path.absolute())) is not None:
+        described += f", {count:,} message{'' if count == 1 else 's'}"
+    return described
 
 
 def salvage(location: str, target: Path, synapse_threshold: LinkThreshold) -> Lost:

@@ -97,16 +97,36 @@ def copy(source: str, target: str, progress: Progress) -> dict[str, int]:
     :returns: the numbers of copied rows by kind.
     :raises ReservoirError: there is no source, the target is not empty, or the two differ.
     """
-    with closing(open_store(source, create=False)) as old:
-        if old.size() is None:
-            raise StoreError(
-                f"there is no store at {old.location}",
-                hint="reservoir db status prints the location of yours",
-            )
+    with closing(_opened(source)) as old:
         with closing(open_store(target)) as new:
             copied = replicate.copy(old, new, progress)
     check_count(target, copied["messages"])
     return copied
+
+
+def check_copy(source: str, target: str) -> dict[str, int]:
+    """Check that a whole store can be copied into another, and write nothing.
+
+    :returns: what would be copied, by its kind.
+    :raises ReservoirError: there is no source, or the target cannot take it.
+    """
+    with closing(_opened(source)) as old, closing(open_store(target, create=False)) as new:
+        return replicate.check(old, new)
+
+
+def _opened(source: str) -> Store:
+    """Open the source of a copy.
+
+    :raises StoreError: there is no store.
+    """
+    store = open_store(source, create=False)
+    if store.size() is None:
+        store.close()
+        raise StoreError(
+            f"there is no store at {store.location}",
+            hint="reservoir db status says where yours is",
+        )
+    return store
 
 
 def shard_statements() -> list[str]:

@@ -152,7 +152,7 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
     yield Check(
         "store",
         Status.OK,
-        f"{store.location}, {counts['messages']:,} messages, {size / 1e6:,.1f} MB"
+        f"{store.location}, {_count_messages(counts['messages'])}, {size / 1e6:,.1f} MB"
         + (", read only" if store.read_only else ""),
     )
     yield Check("database", Status.OK, store.engine())
@@ -171,22 +171,21 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
         detail = f"other users can read {names}"
         yield Check("privacy", Status.NOTE, detail, "reservoir doctor --repair")
     if counts["pending"]:
-        yield Check(
-            "vectors",
-            Status.NOTE,
-            f"{counts['pending']:,} messages not embedded yet",
-            "reservoir embed",
-        )
+        detail = f"{_count_messages(counts['pending'])} not embedded yet"
+        yield Check("vectors", Status.NOTE, detail, "reservoir embed")
     else:
-        yield Check("vectors", Status.OK, f"{counts['embedded']:,} messages embedded")
+        yield Check("vectors", Status.OK, f"{_count_messages(counts['embedded'])} embedded")
     if secret := len(store.find(Scope(None), Filter(secrets=True))):
-        noun = "message" if secret == 1 else "messages"
         yield Check(
             "secrets",
             Status.NOTE,
-            f"found in {secret:,} {noun}",
+            f"found in {_count_messages(secret)}",
             "reservoir view 0 --secrets --all-partitions; reservoir forget --id N deletes one",
         )
+
+
+def _count_messages(count: int) -> str:
+    return f"{count:,} {'message' if count == 1 else 'messages'}"
 
 
 def _mark_secrets(store: Store, config: Config, progress: Progress) -> None:

@@ -43,7 +43,15 @@ def edit(path: Path, changes: Mapping[str, str | None]) -> None:
             _remove_keys(path, list(changes), error)
             return
     parsed = _parse_changes(changes)
-    _change(path, lambda _: parsed)
+    _change(path, lambda contents: [_as_in_file(contents, change) for change in parsed])
+
+
+def _as_in_file(contents: Contents, change: _Change) -> _Change:
+    """Return a change of a folder's partition for the entry that the file has of that folder."""
+    table, name, key, value = change
+    if table == projects.TABLE:
+        key = projects.written_as(contents.projects, key)
+    return table, name, key, value
 
 
 def _parse_changes(changes: Mapping[str, str | None]) -> list[_Change]:

@@ -8,7 +8,7 @@ A folder belongs to the partition of the innermost listed folder that contains i
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,14 @@ def partition_of(projects: Mapping[str, str], folder: str | Path) -> str | None:
         if path[: len(parts := _resolved_parts(project))] == parts
     }
     return containing[max(containing, key=len)] if containing else None
+
+
+def written_as(projects: Collection[str], folder: str) -> str:
+    """Return a folder as a table writes it: ``~/code/app`` and ``~/code/app/`` are the same."""
+    if folder in projects:
+        return folder
+    same = _resolved_parts(folder)
+    return next((project for project in projects if _resolved_parts(project) == same), folder)
 
 
 def _resolved_parts(folder: str | Path) -> tuple[str, ...]:

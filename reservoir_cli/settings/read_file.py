@@ -120,16 +120,21 @@ def _entries(document: Mapping[str, Any]) -> Iterator[tuple[str | None, str, str
                 yield key, name, written, entry
 
 
+def missing_file_error(path: Path) -> UsageError:
+    """Return the error for a settings file that was named but does not exist."""
+    return UsageError(
+        f"there is no settings file {path}",
+        hint=f"omit --config to use {paths.config_file()}, which need not exist",
+    )
+
+
 def read_text(path: Path, *, required: bool) -> str:
     """Return the text of a file with LF line endings; see :func:`read`."""
     try:
         return read_bounded(path, _MAX_SIZE).decode("utf-8-sig").replace("\r\n", "\n")
     except FileNotFoundError:
         if required:
-            raise UsageError(
-                f"there is no settings file {path}",
-                hint=f"omit --config to use {paths.config_file()}, which need not exist",
-            ) from None
+            raise missing_file_error(path) from None
         return ""
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"

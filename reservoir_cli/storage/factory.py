@@ -28,5 +28,5 @@ def open_store(location: str, *, create: bool = True, patience: float = 30.0) ->
         raise
     store.close()
     empty = SqliteStore(":memory:", create=False, patience=patience)
-    empty.location = store.location
+    empty.location, empty.read_only = store.location, store.read_only
     return empty

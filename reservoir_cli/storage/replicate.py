@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.errors import ReservoirError, StoreError, UsageError
 from reservoir_cli.messages import Key
 from reservoir_cli.storage import dump
 from reservoir_cli.storage.base import Store
@@ -37,14 +37,37 @@ def copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
     :raises StoreError: the source is itself an unfinished copy.
     :raises ReservoirError: the two stores differ at the end.
     """
-    if _place(source) == _place(target):
-        raise UsageError("a store cannot be copied into itself", hint="name another target")
-    refuse(source.get_property(UNFINISHED_COPY), source.location)
+    _refuse_itself(source, target)
     target.receiving = True
     try:
         return _copy(source, target, progress)
     finally:
         target.receiving = False
+
+
+def check(source: Store, target: Store) -> dict[str, int]:
+    """Check that a store can be copied into another, and write nothing.
+
+    :returns: what would be copied in all, by its kind.
+    :raises UsageError: the target is the source, or holds something else.
+    :raises StoreError: the source is itself an unfinished copy, or the target is read-only.
+    """
+    _refuse_itself(source, target)
+    if target.read_only:
+        raise StoreError(f"{target.location} cannot be written to", hint="name another target")
+    _find_mark(source, target)
+    return _counts(source)
+
+
+def _refuse_itself(source: Store, target: Store) -> None:
+    if _place(source) == _place(target):
+        raise UsageError("a store cannot be copied into itself", hint="name another target")
+    refuse(source.get_property(UNFINISHED_COPY), source.location)
+
+
+def _counts(store: Store) -> dict[str, int]:
+    held = store.holdings()
+    return {name: held[name] for name in ("messages", "conversations", "embedded", "synapses")}
 
 
 def _copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
@@ -68,8 +91,7 @@ def _copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
                 hint=f"{_describe_removal(target)}, then copy again",
             )
     target.set_property(UNFINISHED_COPY, None)
-    held = target.holdings()
-    return {name: held[name] for name in ("messages", "conversations", "embedded", "synapses")}
+    return _counts(target)
 
 
 def _assign_new_ids(source: Store) -> NewIds:
@@ -82,6 +104,15 @@ def _assign_new_ids(source: Store) -> NewIds:
 
 def _begin(source: Store, target: Store) -> Key | None:
     """Mark the target as a copy, and return the last key already copied, if any."""
+    mark = _find_mark(source, target)
+    if mark is None:
+        _set_mark(source, target, None)
+        return None
+    return Key(*mark["after"]) if mark["after"] else None
+
+
+def _find_mark(source: Store, target: Store) -> Any:
+    """Return the mark of an interrupted copy of the source; ``None`` if the target is empty."""
     mark = json.loads(target.get_property(UNFINISHED_COPY) or "null")
     if mark is None:
         held = target.holdings()
@@ -91,7 +122,6 @@ def _begin(source: Store, target: Store) -> Key | None:
                 f"{target.location} is not empty",
                 hint="to merge two stores, use reservoir export and ingest",
             )
-        _set_mark(source, target, None)
         return None
     if mark["source"] not in (_place(source), source.location):
         raise UsageError(
@@ -103,7 +133,7 @@ def _begin(source: Store, target: Store) -> Key | None:
             f"{target.location} is an unfinished copy by an older version of reservoir",
             hint=f"{_describe_removal(target)}, then copy again",
         )
-    return Key(*mark["after"]) if mark["after"] else None
+    return mark
 
 
 def _place(store: Store) -> str:

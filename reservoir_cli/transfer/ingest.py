@@ -14,8 +14,8 @@ from pathlib import Path
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.redaction import Mode
 from reservoir_cli.transfer import importers
+from reservoir_cli.transfer.erase import text_remains_error
 from reservoir_cli.transfer.file_import import Destination, FileImport
-from reservoir_cli.transfer.forget import text_remains_error
 from reservoir_cli.transfer.importers import DetectedFile, File, Record, Skipped
 from reservoir_cli.transfer.redact_and_store import Intake
 from reservoir_cli.transfer.reports import ImportReport, report_secrets

@@ -1,5 +1,6 @@
 """The reports of imports and exports."""
 
+import shlex
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -119,4 +120,8 @@ def report_secrets(
         handling = _HANDLING[min(modes)]
     elif modes:
         handling = "found; reservoir config shows how each partition handles them"
-    return f"{describe_secrets(secrets)} {handling}"
+    note = f"{describe_secrets(secrets)} {handling}"
+    if not modes & {Mode.MARK, Mode.MASK}:  # nothing of them is stored
+        return note
+    where = f"-p {shlex.quote(partition)}" if partition else "--all-partitions"
+    return f"{note}; see them with: reservoir view 0 --secrets {where}"

@@ -22,6 +22,7 @@ SETTINGS = {
     "gemini": '{\n\t// mine\n\t"ui": {"theme": "GitHub"} /* dark */\n}\n',
     "opencode": '{\n  // mine\n  "theme": "x",\n}\n',
     "cursor": '{\r\n  "mcpServers": {\r\n    "other": {"command": "x"}\r\n  }\r\n}\r\n',
+    "windsurf": '{\n  "mcpServers": {\n    "other": {"serverUrl": "https://mcp.example"}\n  }\n}',
     "vscode": '{\n    "inputs": [],\n    "servers": {}\n}\n',
     "zed": (
         '// Zed settings\n//\n{\n  "context_servers": {\n    // notes\n'

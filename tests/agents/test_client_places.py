@@ -15,12 +15,14 @@ PLACES = {
         "gemini": ".gemini/settings.json",
         "opencode": ".config/opencode/opencode.json",
         "cursor": ".cursor/mcp.json",
+        "windsurf": ".codeium/windsurf/mcp_config.json",
         "vscode": ".config/Code/User/mcp.json",
         "zed": ".config/zed/settings.json",
         "claude-desktop": ".config/Claude/claude_desktop_config.json",
     },
     "darwin": {
         "opencode": ".config/opencode/opencode.json",
+        "windsurf": ".codeium/windsurf/mcp_config.json",
         "vscode": "Library/Application Support/Code/User/mcp.json",
         "zed": ".config/zed/settings.json",
         "claude-desktop": "Library/Application Support/Claude/claude_desktop_config.json",
@@ -28,6 +30,7 @@ PLACES = {
     "win32": {
         "claude": ".claude.json",
         "opencode": ".config/opencode/opencode.json",
+        "windsurf": ".codeium/windsurf/mcp_config.json",
         "vscode": "AppData/Roaming/Code/User/mcp.json",
         "zed": "AppData/Roaming/Zed/settings.json",
         "claude-desktop": "AppData/Roaming/Claude/claude_desktop_config.json",

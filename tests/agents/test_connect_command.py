@@ -75,13 +75,14 @@ def test_without_an_argument_installed_clients_are_listed(
     assert alone.err.startswith(
         "note: found none of these clients on this machine: claude, codex, "
     )
-    for name in ("zed", "gemini", "codex"):
+    for name in ("zed", "gemini", "codex", "claude"):
         write_settings(CLIENTS[name])
     run("connect", "gemini", "--hooks")
     CLIENTS["codex"].settings().write_text("= broken")
     assert run("connect").out.decode().splitlines() == [
-        "codex\tsettings are invalid\t-\t~/.codex/config.toml",
-        "gemini\tconnected\thooks\t~/.gemini/settings.json",
+        "claude\tnot connected\tno\t~/.claude.json",
+        "codex\tsettings are invalid\t\t~/.codex/config.toml",
+        "gemini\tconnected\tyes\t~/.gemini/settings.json",
         "zed\tnot connected\t-\t~/.config/zed/settings.json",
     ]
 
@@ -178,6 +179,7 @@ def test_a_client_that_is_not_installed_is_exit_1_and_its_dry_run_exit_0(run: Ru
 
 def test_global_options_are_written_to_the_settings_of_the_client(run: Run, tmp_path: Path) -> None:
     ZED.settings().parent.mkdir(parents=True)
+    (tmp_path / "mine.toml").touch()
     done = run("--db", "mine.db", "--config", "mine.toml", "connect", "zed", RESERVOIR_HOME="/x")
     assert "warning" not in done.err
     entry = json.loads(ZED.settings().read_bytes())["context_servers"]["reservoir"]
@@ -191,7 +193,25 @@ def test_variables_that_the_client_may_lack_are_warned_about(run: Run, tmp_path:
     home = str(tmp_path / "elsewhere")
     warned = run("connect", "zed", RESERVOIR_HOME=home).err
     assert "warning: RESERVOIR_HOME may not be set where the client starts reservoir" in warned
-    assert "warning" not in run("connect", "zed", RESERVOIR_HOME=home).err
+    repeated = warned.partition("too: reservoir ")[2].splitlines()[0]
+    assert repeated == f"--db {home}/reservoir.db connect zed"
+    assert "warning" not in run(*repeated.split(), RESERVOIR_HOME=home).err
+
+
+def test_the_warning_names_the_settings_file_only_if_it_exists(run: Run, tmp_path: Path) -> None:
+    ZED.settings().parent.mkdir(parents=True)
+    home = tmp_path / "elsewhere"
+    home.mkdir()
+    (home / "reservoir.toml").touch()
+    warned = run("connect", "zed", RESERVOIR_HOME=str(home)).err
+    assert f"--config {home}/reservoir.toml --db {home}/reservoir.db connect zed" in warned
+
+
+def test_a_settings_file_that_does_not_exist_is_not_written_to_a_client(run: Run) -> None:
+    ZED.settings().parent.mkdir(parents=True)
+    refused = run("--config", "nowhere.toml", "connect", "zed", code=2)
+    assert "error: there is no settings file nowhere.toml" in refused.err
+    assert not ZED.settings().exists()
 
 
 def test_a_missing_extra_is_warned_about(user: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """``reservoir backup``: consistent copies while other processes write."""
 
+import re
 import signal
 import sqlite3
 import subprocess
@@ -11,6 +12,8 @@ import pytest
 
 #: Ten megabytes.
 BULK = "AS SELECT randomblob(4000) FROM messages a, messages b"
+
+CHANGED = r"\d{4}-\d\d-\d\d \d\d:\d\d"
 
 
 def dump(path):
@@ -51,10 +54,27 @@ def test_an_existing_file_is_replaced_only_after_confirmation(copied):
     cli, target = copied
     target.write_text("precious")
     refused = cli("backup", str(target), code=2).err
-    assert f"without a terminal: {target} exists; replace it?\nhint: add --yes\n" in refused
+    path = re.escape(str(target))
+    asked = rf"without a terminal: {path} exists, 8 bytes, changed {CHANGED}; replace it\?\n"
+    assert re.search(f"{asked}hint: add --yes\n", refused)
     assert target.read_text() == "precious"
     cli("backup", str(target), "--yes")
     assert dump(target) == dump(cli.db)
+
+
+def test_the_question_says_what_a_store_holds_that_is_to_be_replaced(copied):
+    cli, target = copied
+    cli("backup", str(target))
+    refused = cli("backup", str(target), code=2).err
+    assert re.search(rf"exists, 0\.\d MB, changed {CHANGED}, 50 messages; replace it\?\n", refused)
+    assert [each.name for each in target.parent.iterdir()] == ["one.db"]
+    with closing(sqlite3.connect(target)) as connection, connection:
+        connection.execute("ALTER TABLE messages RENAME TO others")
+        connection.execute(
+            "CREATE VIEW messages AS WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i FROM n) "
+            "SELECT i FROM n"
+        )
+    assert re.search(rf"changed {CHANGED}; replace", cli("backup", str(target), code=2).err)
 
 
 @pytest.mark.parametrize(

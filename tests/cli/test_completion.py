@@ -2,11 +2,13 @@
 
 import os
 import pty
+import re
 import shutil
 import sqlite3
 import subprocess
 import termios
 import threading
+from pathlib import Path
 
 import pytest
 from terminals import has_ended, read_to_end
@@ -102,6 +104,20 @@ def typed_into(shell, cli, text):
     shown = read_to_end(master, slave, has_ended(process))
     watchdog.cancel()
     return shown.decode(errors="replace")
+
+
+@pytest.mark.parametrize(("shell", "profile"), [("bash", ".bashrc"), ("zsh", ".zshrc")])
+def test_installing_names_each_file_and_when_it_works(cli, shell, profile):
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    done = cli("-c", "reservoir --install-completion; true", command=(shell,))
+    script, loaded = re.fullmatch(
+        rf"{shell} completion installed in (.+), which (.+) loads; open a new terminal to use it, "
+        rf"or run: exec {shell}\n",
+        done.err,
+    ).groups()
+    assert "reservoir" in Path(script).read_text(encoding="utf-8")
+    assert loaded.endswith(profile)
 
 
 needs_terminal = pytest.mark.skipif(

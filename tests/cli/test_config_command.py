@@ -27,6 +27,13 @@ def test_get_prints_the_value_that_was_set(cli, file):
     assert file.stat().st_mode & 0o777 == 0o600
 
 
+def test_the_folder_of_a_model_is_kept_by_its_whole_path(cli, file, tmp_path):
+    (tmp_path / "models").mkdir()
+    for typed, kept in (("./models", str(tmp_path / "models")), ("./nowhere", "./nowhere")):
+        cli("config", "set", f"embedding_model={typed}")
+        assert tomllib.loads(file.read_text())["embedding_model"] == kept
+
+
 def test_get_prints_the_default_of_an_unset_setting(cli):
     assert cli("config", "--get", "similarity_weight").out == "0.7\n"
     assert cli("config", "--get", "partition").out == "default\n"
@@ -273,3 +280,9 @@ def test_a_partition_with_messages_in_any_instance_is_not_called_empty(cli):
     assert cli("config", "set", "partition=work").err == ""
     assert "deploy" in cli("view").out
     assert "nothing in empty" in cli("config", "set", "partition=empty").err
+
+
+def test_an_embedding_model_that_is_not_here_is_noted(cli):
+    done = cli("config", "set", "embedding_model=nobody/absent-model")
+    assert done.err.startswith("note: the embedding model nobody/absent-model is not on this mach")
+    assert cli("config", "get", "embedding_model").out == "nobody/absent-model\n"

@@ -79,6 +79,21 @@ def test_a_store_is_copied_to_a_server_and_back(cli, url, samples_file, tmp_path
     assert "is not empty" in refused.err
 
 
+def test_a_dry_run_of_a_copy_checks_both_and_writes_nothing(cli, url, samples_file, tmp_path):
+    cli("ingest", "--no-embed", str(samples_file))
+    for target in (url, str(tmp_path / "new.db")):
+        done = cli("db", "copy", "--dry-run", str(cli.db), target, "--json")
+        assert done.err == f"would copy 3 messages, 0 embedded; {target} can take them\n"
+        assert (done.document["messages"], done.document["dry_run"]) == (3, True)
+        assert "none yet" in cli("--db", target, "db", "status").out
+        cli("db", "copy", str(cli.db), target)
+        refused = cli("db", "copy", "--dry-run", str(cli.db), target, code=2)
+        assert "is not empty" in refused.err
+    assert "itself" in cli("db", "copy", "--dry-run", str(cli.db), str(cli.db), code=2).err
+    nowhere = cli("db", "copy", "--dry-run", str(tmp_path / "no.db"), url, code=3)
+    assert "there is no store at" in nowhere.err
+
+
 @pytest.mark.parametrize("kind", ["file", "server"])
 def test_an_interrupted_copy_is_reported(cli, url, samples_file, tmp_path, kind):
     target = url if kind == "server" else str(tmp_path / "copy.db")

@@ -36,7 +36,7 @@ def test_in_a_pipe_each_check_is_one_line(cli):
     cli.say("hello")
     lines = cli("doctor").out.splitlines()
     assert all(line.split("\t")[0] in ("ok", "note") for line in lines)
-    assert f"store\t{cli.db}, 1 messages" in "\n".join(lines)
+    assert f"store\t{cli.db}, 1 message," in "\n".join(lines)
 
 
 def test_wrong_derived_tables_are_a_fault_that_repair_fixes(cli):

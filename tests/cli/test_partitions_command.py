@@ -220,6 +220,20 @@ def test_a_deleted_partition_is_forgotten(spread):
     assert places(spread) == {("work", "work"): 1}
 
 
+def test_folders_and_sources_of_a_deleted_partition_are_named(spread):
+    file = spread.home / "reservoir.toml"
+    file.write_text(
+        '[projects]\n"~/my app" = "default"\n"/src/b" = "default"\n"/src/c" = "work"\n'
+        '[sources.codex]\npartition = "default"\n'
+    )
+    told = spread("partitions", "delete", "default", "--yes").err
+    way = """reservoir config unset 'projects."~/my app"' 'projects."/src/b"'"""
+    assert f"note: sessions in ~/my app, /src/b still go to default: {way}\n" in told
+    assert "note: reservoir sync still brings codex to default: [sources] in " in told
+    spread.shell(way)
+    assert '[projects]\n"/src/c" = "work"\n' in file.read_text()
+
+
 def test_conversations_are_listed_with_their_details(spread):
     document = spread("conversations", "-p", "work", "--json").document
     assert document["conversations"] == [

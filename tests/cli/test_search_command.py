@@ -200,8 +200,29 @@ def test_filters_remove_hits_without_changing_scores(cli, mode):
     ):
         hits = cli("search", "amber", *mode, option, value, "--json").document["hits"]
         assert [(hit["id"], hit["score"]) for hit in hits] == [(n, scores[n]) for n in expected]
+    for command in ("view", "export"):
+        document = cli(command, "--source", "codex", "--json").document
+        assert [row["id"] for row in document["messages"]] == [1]
+        told = cli(command, "--source", "nowhere").err
+        assert told == "note: no message in default matches --source\n"
     told = cli("search", "amber", *mode, "--source", "nowhere").err
     assert told.endswith("note: no message in default matches --source\n")
+
+
+def test_the_best_hits_are_printed_by_time_the_newest_first(cli):
+    cli.store(
+        {"content": "amber, amber, amber"},
+        {"content": "a long walk along the fjord with a piece of amber in it"},
+        {"content": "amber and amber"},
+    )
+    best = cli("search", "amber", "--keyword", "-n", "2", "--json").document["hits"]
+    hits = cli("search", "amber", "--keyword", "-n", "2", "--sort", "time", "--json").document
+    assert [hit["id"] for hit in best] == [1, 3]
+    assert hits["hits"] == sorted(best, key=lambda hit: -hit["id"])
+    shown = cli("search", "amber", "--keyword", "--sort", "time").out
+    assert [line[:2] for line in shown.splitlines()] == ["2.", "3.", "1."]
+    told = cli("search", "amber", "--sort", "age", code=2).err
+    assert told == "error: cannot sort by 'age'\nhint: choose score or time\n"
 
 
 def test_filters_of_a_context_restrict_its_history_too(cli):

@@ -246,6 +246,23 @@ def doctor(cli):
     return cli("doctor", "--json").document["checks"]
 
 
+def test_the_way_to_see_messages_with_secrets_is_told(cli):
+    file = cli.home.parent / "note.txt"
+    file.write_text(SAYS, encoding="utf-8")
+    for options, where in (
+        (["-p", "my work"], "-p 'my work'"),
+        ([str(file)], "--all-partitions"),
+        ([str(file), "-p", "notes"], "-p notes"),
+    ):
+        told = cli("ingest", "--no-embed", *options, stdin=SAYS).err
+        way = f"reservoir view 0 --secrets {where}"
+        assert f"; see them with: {way}\n" in told
+        assert PASSWORD in cli.shell(way).out
+    assert "see them" not in cli("ingest", "--dry-run", str(file), "-p", "other").err
+    removed = cli("ingest", "--no-embed", stdin=SAYS, env={"RESERVOIR_REDACT": "remove"})
+    assert "see them" not in removed.err
+
+
 def test_an_invalid_redact_setting_is_refused(cli):
     done = cli("config", "--set", "redact=hide", code=2)
     assert "must be one of off, mark, mask, remove" in done.err

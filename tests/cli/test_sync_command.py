@@ -167,6 +167,12 @@ def test_timers_are_printed_with_absolute_paths(machine):
     assert not machine.home.exists() or not machine.db.exists()
 
 
+def test_a_timer_that_may_use_another_store_is_warned_about(machine):
+    warned = machine("sync", "--timer").err
+    assert "warning: RESERVOIR_HOME may not be set where the timer starts reservoir" in warned
+    assert "warning" not in machine("--db", str(machine.db), "sync", "--timer").err
+
+
 def test_sources_in_the_settings_follow_a_renamed_partition(machine):
     machine("init", "--yes", "--no-embed", "-p", "work")
     done = machine("partitions", "--rename", "work", "job", "--yes")

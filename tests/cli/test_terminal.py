@@ -33,6 +33,12 @@ def test_a_terminal_gets_colour(said, command):
     assert COLOUR.search(shown.out)
 
 
+def test_the_room_of_a_model_is_not_headed_as_if_it_were_installed(cli):
+    head = COLOUR.sub("", cli.on_terminal("models").out).splitlines()[0]
+    assert " for context " in head
+    assert "available" not in head
+
+
 @pytest.mark.parametrize("command", READS, ids=lambda each: each[0])
 def test_no_color_leaves_no_escape_sequence(said, command):
     by_variable = said.on_terminal(*command, env={"NO_COLOR": "1"})

@@ -183,6 +183,13 @@ def test_filters_by_trace_role_and_time_narrow_what_is_shown(two):
     assert [row["id"] for row in two.rows("--until", "2026-05-09T14:23:01Z")] == [1]
 
 
+def test_a_day_is_part_of_since_and_not_of_until(cli):
+    cli.say("on the day before", "--at", "2026-05-08T12:00:00")
+    cli.say("on the day", "--at", "2026-05-09T12:00:00")
+    assert cli("view", "--since", "2026-05-09").out == "user: on the day\n"
+    assert cli("view", "--until", "2026-05-09").out == "user: on the day before\n"
+
+
 def test_since_and_until_accept_ages(cli):
     cli.say("long ago", "--at", "400d")
     cli.say("this morning", "--at", "3h")

@@ -299,6 +299,23 @@ def test_readable_messages_of_a_damaged_store_are_salvaged(bad_page: Home, sound
     assert len(saved) == document["saved"]
 
 
+def test_lost_marks_are_named_and_the_others_salvaged(sound: Home, tmp_path: Path) -> None:
+    path, target = tmp_path / "marked.db", tmp_path / "saved.db"
+    copied(sound.db, path)
+    sound.must("--db", str(path), "tag", "1", "decision")
+    sound.must("--db", str(path), "pin", "2")
+    settle(path)
+    with closing(sqlite3.connect(path)) as connection:
+        pages = connection.execute("SELECT rootpage FROM sqlite_schema WHERE tbl_name = 'tags'")
+        for (page,) in pages.fetchall():
+            zero_page(path, page)
+    done = sound("--db", str(path), "doctor", "--salvage", str(target), "--json")
+    assert (done.code, json.loads(done.out)["incomplete"]) == (0, ["tags"])
+    assert "warning: some tags cannot be read" in done.err
+    with closing(sqlite3.connect(target)) as connection:
+        assert connection.execute("SELECT message_id FROM pins").fetchall() == [(2,)]
+
+
 def test_a_truncated_store_is_salvaged_as_far_as_possible(sound: Home, tmp_path: Path) -> None:
     path, target = tmp_path / "short.db", tmp_path / "saved.db"
     data = sound.db.read_bytes()

@@ -90,6 +90,7 @@ def test_paths_that_lead_elsewhere_are_404(served: Served, provider: Upstream) -
     with plain_http.client(timeout=60) as client:
         for path in ("/", "/v1", "/v2/models", "/work/v1/models", "/mcp/x", "/v1/%2e%2e/admin"):
             assert client.get(served.root + path).status_code == 404, path
+            assert "/PARTITION/INSTANCE/v1/" in client.get(served.root + "/home/v1/models").text
     assert provider.asked == []
 
 

@@ -116,6 +116,34 @@ def test_tab_reaches_every_control(page: WebDriver, server: PageServer, address:
     assert page.execute_script(missing) == 0
 
 
+def test_the_text_of_a_message_is_copied_as_it_is_stored(
+    page: WebDriver, server: PageServer
+) -> None:
+    grant = {
+        "origin": server.origin,
+        "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"],
+    }
+    page.execute_cdp_cmd("Browser.grantPermissions", grant)
+    page.get(f"{server.origin}/ui/conversation?p=work&i=chat&c=queue&page=1")
+    button = "document.querySelector('article.assistant [data-copy-from]')"
+    page.execute_script(f"{button}.focus()")
+    page.execute_script(
+        f"""
+        window.labels = [];
+        new MutationObserver(() => window.labels.push({button}.textContent))
+            .observe({button}, {{ childList: true }});
+        """
+    )
+    press(page, Keys.ENTER)
+    until(page, lambda: page.execute_script("return window.labels.length == 2"))
+    assert page.execute_script("return window.labels") == ["copied", "copy the text of message 2"]
+    copied = page.execute_async_script(
+        "const done = arguments[0]; navigator.clipboard.readText().then(done, done)"
+    )
+    assert copied == "It lost jobs in the failover:\n\n```py\nx = 1\n```"
+    assert server.violations == 0
+
+
 def test_moving_a_slider_updates_the_selection(page: WebDriver, server: PageServer) -> None:
     page.get(f"{server.origin}/ui/window?q=redis&p=work&budget=300")
     before = text(page, ".legend")
@@ -171,6 +199,8 @@ def test_ten_thousand_messages_scroll(page: WebDriver, server: PageServer, memor
     ids = "return [...document.querySelectorAll('article')].map((one) => one.id)"
     shown = page.execute_script(ids)
     assert len(shown) == len(set(shown))
+    hidden = "return document.querySelectorAll('[data-copy-from][hidden]').length"
+    assert page.execute_script(hidden) == 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -31,6 +31,18 @@ def test_the_list_has_every_conversation_newest_first(client) -> None:
     assert "work/chat · chatgpt · 5 messages" in html
 
 
+def test_the_text_of_a_message_is_as_it_is_stored(client, memory) -> None:
+    stored = memory.ingest([Message("user", "<b>**a**</b>\u200d\r\nb")], partition="work")
+    for number, expected in (
+        (stored[0].id, stored[0].content),
+        (1, "why did we drop **Redis** for the queue?"),
+    ):
+        answer = client.get("/ui/message", params={"p": "work", "id": number, "text": 1})
+        assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.content.decode() == expected
+
+
 def test_the_list_is_filtered(client) -> None:
     def listed(query: str) -> str:
         return client.get(f"/ui/?{query}").text
@@ -122,8 +134,9 @@ def test_secrets_are_masked(memory, monkeypatch, request, mode) -> None:
     monkeypatch.setenv("RESERVOIR_REDACT", mode)
     client = request.getfixturevalue("client")  # the server reads the settings when it starts
     key = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
-    memory.ingest([Message("user", f"the key is {key}")], partition="home", embed=False)
-    for address in ("/ui/?q=key", "/ui/conversation?p=home&i=home", "/ui/window?q=key&p=home"):
+    [stored] = memory.ingest([Message("user", f"the key is {key}")], partition="home", embed=False)
+    pages = ("/ui/?q=key", "/ui/conversation?p=home&i=home", "/ui/window?q=key&p=home")
+    for address in (*pages, f"/ui/message?p=home&id={stored.id}&text=1"):
         html = client.get(address).text
         assert "the key is" in html.replace("<mark>", "").replace("</mark>", "")
         assert (key in html) == (mode == "mark"), address

@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from reservoir_cli.errors import UsageError
+from reservoir_cli.settings.read_file import missing_file_error
 from reservoir_cli.settings.store_location import is_on_a_server
 from reservoir_cli.util import this_program
 
@@ -32,11 +33,13 @@ def program() -> list[str]:
 def with_options(config: Path | None, db: str | None) -> list[str]:
     """Return the program with the options that were typed before the command.
 
-    :raises UsageError: the store's URL has a password, which another program's settings would
-        reveal.
+    :raises UsageError: there is no such settings file, or the store's URL has a password, which
+        another program's settings would reveal.
     """
     options = []
     if config is not None:
+        if not config.is_file():
+            raise missing_file_error(config)
         options += ["--config", os.path.abspath(config)]
     if db is not None:
         if is_on_a_server(db) and urlsplit(db).password:

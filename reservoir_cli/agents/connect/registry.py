@@ -10,11 +10,12 @@ from reservoir_cli.agents.connect.cursor import Cursor
 from reservoir_cli.agents.connect.gemini import GeminiCli
 from reservoir_cli.agents.connect.opencode import OpenCode
 from reservoir_cli.agents.connect.vscode import VSCode
+from reservoir_cli.agents.connect.windsurf import Windsurf
 from reservoir_cli.agents.connect.zed import Zed
 from reservoir_cli.errors import UsageError
 
 _CLASSES: tuple[type[Client], ...] = (
-    *(ClaudeCode, Codex, GeminiCli, OpenCode, Cursor, VSCode, Zed, ClaudeDesktop),
+    *(ClaudeCode, Codex, GeminiCli, OpenCode, Cursor, Windsurf, VSCode, Zed, ClaudeDesktop),
 )
 CLIENTS: dict[str, Client] = {client.name: client() for client in _CLASSES}
 

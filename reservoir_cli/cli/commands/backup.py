@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, open_store, options
+from reservoir_cli.maintenance.backup import describe
 
 
 def backup(
@@ -22,7 +23,7 @@ def backup(
     """
     # Unlike methods of Path, both functions return False for an invalid file name.
     if os.path.exists(file) and not os.path.isdir(file):
-        options.confirm(f"{file} exists; replace it?", yes)
+        options.confirm(f"{file} exists{'' if yes else describe(file)}; replace it?", yes)
     with open_store.open_reservoir(ctx) as reservoir:
         reservoir.backup(file)
     size = file.stat().st_size

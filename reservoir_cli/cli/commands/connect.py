@@ -1,6 +1,5 @@
 """``reservoir connect``: let agents and editors use the store."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -14,17 +13,14 @@ from reservoir_cli.agents.connect.edit_file import Change, RefusedFileError
 from reservoir_cli.agents.connect.own_command import with_options
 from reservoir_cli.agents.connect.registry import CLIENTS, client_named
 from reservoir_cli.cli import completion_values, console, options
-from reservoir_cli.cli.global_options import globals_of
+from reservoir_cli.cli.global_options import globals_of, warn_of_variables
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.util.extras import install_hint
 
-#: Variables that a program started from a desktop does not see.
-_VARIABLES = ("RESERVOIR_HOME", "RESERVOIR_CONFIG", "RESERVOIR_DB")
-
 ClientName = typer.Argument(
     metavar="CLIENT",
-    help="claude, codex, gemini, opencode, cursor, vscode, zed or claude-desktop.",
+    help="claude, codex, gemini, opencode, cursor, windsurf, vscode, zed or claude-desktop.",
     autocompletion=completion_values.among(*CLIENTS),
 )
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the change; write nothing.")]
@@ -61,22 +57,12 @@ def connect(
             client_named(client), program, partition=partition, hooks=hooks, dry_run=dry_run
         )
     if outcome.is_changed:
-        _warn_of_variables(flags.config, flags.db)
+        warn_of_variables(flags, "the client", f"connect {client}")
     if find_spec("mcp_types") is None:
         console.warn(f"reservoir mcp needs the extra mcp: {install_hint('mcp')}")
     show(outcome, as_json, dry_run, done="connected", already="is connected already")
     if not as_json and not dry_run:
         _print_next_step(outcome, hooks)
-
-
-def _warn_of_variables(config: object, db: object) -> None:
-    """Warn if the client may use another store than this shell, which sets variables."""
-    names = [name for name in _VARIABLES if os.environ.get(name)]
-    if names and (config is None or db is None):
-        console.warn(
-            f"{' and '.join(names)} may not be set where the client starts reservoir: "
-            "reservoir --config FILE --db PATH connect … puts the paths into its settings"
-        )
 
 
 def _print_next_step(outcome: Outcome, hooks: bool) -> None:
@@ -154,7 +140,7 @@ def _list(statuses: list[Status], program: list[str], as_json: bool) -> None:
         (
             status.client.name,
             _connection(status, program),
-            {True: "hooks", False: "no hooks", None: "-"}[status.hooks],
+            {True: "yes", False: "no", None: "" if status.error else "-"}[status.hooks],
             abbreviate_home(status.client.settings()),
         )
         for status in present

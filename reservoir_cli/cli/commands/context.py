@@ -17,7 +17,7 @@ from reservoir_cli.cli import (
 )
 from reservoir_cli.cli.explain_table import print_explanation
 from reservoir_cli.context.reasons import describe_reason
-from reservoir_cli.context.render.window import ContextWindow
+from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.request import ContextOptions
 from reservoir_cli.context.types import FORMATS
 from reservoir_cli.errors import UsageError
@@ -106,7 +106,7 @@ def context(
             metavar="X",
             min=0,
             max=1,
-            help="Messages above this (1 + cosine)/2 count as similar; 0 to 1.",
+            help="Messages above this (1 + cosine)/2 count as similar; 0.5 is unrelated, try 0.65.",
         ),
     ] = None,
     since: options.Since = None,

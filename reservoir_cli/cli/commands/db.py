@@ -104,12 +104,25 @@ def copy(
     target: Annotated[
         str, typer.Argument(metavar="TARGET", help="A path or a URL; must hold nothing yet.")
     ],
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Open both, check the target, and copy nothing."),
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Copy a whole store between a file and a server, and verify the copy.
 
     Run it again to resume an interrupted copy.
     """
+    if dry_run:
+        counts = database.check_copy(source, target)
+        console.aside(
+            f"would copy {options.counted(counts['messages'], 'message')}, "
+            f"{counts['embedded']:,} embedded; {target} can take them"
+        )
+        if as_json:
+            console.document({**counts, "dry_run": True})
+        return
     try:
         copied = database.copy(source, target, console.progress)
     finally:

@@ -32,7 +32,7 @@ def embed(
     until the new ones are complete. Run the command again to resume after an interruption.
     """
     with open_store.open_reservoir(ctx, create=True) as reservoir:
-        before, name = reservoir.config, _absolute_name(model)
+        before, name = reservoir.config, resolve.absolute(model) if model else None
         if name:
             reservoir.use(before.with_flags({"embedding_model": name}))
         with explain_interrupt(console.warn, _INTERRUPTED):
@@ -54,12 +54,6 @@ def embed(
                 "weights": engine.origin if engine else None,
             }
         )
-
-
-def _absolute_name(model: str | None) -> str | None:
-    """Return the model's name, or the absolute path if it is a folder."""
-    folder = resolve.folder(model) if model else None
-    return str(folder.resolve()) if folder else model
 
 
 def _note_unfinished(state: EmbeddingState) -> None:

@@ -28,6 +28,7 @@ def export(
     match: options.Match = None,
     since: options.Since = None,
     until: options.Until = None,
+    source: options.Source = None,
     tag: options.Tag = None,
     form: Annotated[
         str | None,
@@ -64,6 +65,7 @@ def export(
             text=match,
             since=since,
             until=until,
+            source=source,
             tag=tag,
         )
         why_nothing = partial(nothing_found.why_nothing, reservoir, scope, where)

@@ -11,15 +11,15 @@ def models(
 ) -> None:
     """List the known models and their token limits.
 
-    Window is the model's context window, reserve the part kept for the answer, available the part
-    that a context may use, and recommended the value of --budget recommended. To add a model:
+    Window is the model's context window, reserve the part kept for the answer, "for context" the
+    part that a context may use, and recommended the value of --budget recommended. To add a model:
     reservoir config --set models.NAME.context_window=N
     """
     rows = config.model_rows(options.load_config(ctx), partition)
     if as_json:
         console.document({"models": rows})
         return
-    columns = ("model", "window", "reserve", "available", "recommended", "from")
+    columns = ("model", "window", "reserve", "for context", "recommended", "from")
     numbers = ("context_window", "reserve", "available", "recommended")
     console.table(
         columns,

@@ -11,6 +11,8 @@ from reservoir_cli.messages import Scope, check_name
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_file
 from reservoir_cli.settings.config import Config
+from reservoir_cli.settings.keys import dotted_key
+from reservoir_cli.settings.projects import TABLE
 from reservoir_cli.settings.setting_values import format_value
 
 #: The actions, with the number of names that each takes.
@@ -209,6 +211,22 @@ def _delete(reservoir: Reservoir, name: str, yes: bool) -> None:
     reservoir.forget(found)
     console.aside(f"forgot {count}")
     console.note("backups and exports made earlier still have them")
+    _say_what_leads_to(reservoir.config, name)
+
+
+def _say_what_leads_to(config: Config, name: str) -> None:
+    """Say which settings would make a deleted partition again, and how to take them out."""
+    folders = [folder for folder, partition in config.projects.items() if partition == name]
+    if folders:
+        keys = shlex.join(dotted_key(TABLE, "", folder) for folder in folders)
+        console.note(
+            f"sessions in {', '.join(folders)} still go to {name}: reservoir config unset {keys}"
+        )
+    synced = [source for source, table in config.sources.items() if table.get("partition") == name]
+    if synced:
+        console.note(
+            f"reservoir sync still brings {', '.join(synced)} to {name}: [sources] in {config.path}"
+        )
 
 
 def _list(reservoir: Reservoir, as_json: bool) -> None:

@@ -5,13 +5,22 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, filters, nothing_found, open_store, options
+from reservoir_cli.cli import (
+    completion_values,
+    console,
+    filters,
+    nothing_found,
+    open_store,
+    options,
+)
 from reservoir_cli.cli.search_results import Form, print_hits
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.retrieval.search_hits import Hit
 
+#: The orders in which hits are printed; the first is the default.
+_ORDERS = ("score", "time")
 #: The meaning of the columns of --explain.
 _LEGEND = (
     "cosine: how close the meaning is, -1 to 1 · bm25: how well the words match, more is better · "
@@ -43,13 +52,22 @@ def search(
     source: options.Source = None,
     project: options.Project = None,
     tag: options.Tag = None,
+    sort: Annotated[
+        str,
+        typer.Option(
+            metavar="ORDER",
+            help="Print the hits by score, the best first, or by time, the newest first.",
+            autocompletion=completion_values.among(*_ORDERS),
+        ),
+    ] = _ORDERS[0],
     threshold: Annotated[
         float | None,
         typer.Option(
             min=0,
             max=1,
             metavar="X",
-            help="Only hits more similar than this: (1 + cosine)/2, from 0 to 1.",
+            help="Only hits more similar than this: (1 + cosine)/2, from 0 to 1; 0.5 is "
+            "unrelated, try 0.65.",
         ),
     ] = None,
     link: Annotated[
@@ -84,6 +102,8 @@ def search(
         )
     options.check_one_form(json=as_json, jsonl=as_lines)
     options.check_one_form(full=full, snippets=snippets, oneline=oneline)
+    if sort not in _ORDERS:
+        raise UsageError(f"cannot sort by {sort!r}", hint=f"choose {' or '.join(_ORDERS)}")
     where = filters.message_filter(
         since=since, until=until, role=role, source=source, project=project, tag=tag
     )
@@ -111,6 +131,8 @@ def search(
             _explain_nothing(reservoir, scope, where, keyword)
         else:
             _print_notes(found, term, hybrid=not (semantic or keyword))
+    if sort == "time":
+        found.sort(key=_age)
     if explain:
         console.side_table(
             ("rank", "id", "score", "similarity", "cosine", "bm25", "text"),
@@ -125,6 +147,11 @@ def search(
         console.lines(hit.to_row() for hit in found)
     else:
         print_hits(found, form)
+
+
+def _age(hit: Hit) -> tuple[float, int]:
+    """Return a sort key that puts the newest hit first."""
+    return -hit.message.created_at.timestamp(), -hit.message.id
 
 
 def _print_notes(found: Sequence[Hit], term: str, *, hybrid: bool) -> None:

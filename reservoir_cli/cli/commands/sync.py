@@ -1,18 +1,14 @@
 """``reservoir sync``: import new messages from the chat histories on this machine."""
 
 import shlex
-import shutil
-import sys
 from datetime import datetime
-from pathlib import Path
 from time import sleep
 from typing import Annotated, Any
 
 import typer
 
 from reservoir_cli.cli import console, open_store, options
-from reservoir_cli.cli.global_options import globals_of
-from reservoir_cli.errors import UsageError
+from reservoir_cli.cli.global_options import globals_of, warn_of_variables
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_file
 from reservoir_cli.settings.paths import abbreviate_home
@@ -230,7 +226,11 @@ def _fields(report: SyncReport) -> dict[str, Any]:
 
 
 def _print_units(ctx: typer.Context, as_json: bool) -> None:
-    command = _command(ctx)
+    from reservoir_cli.agents.connect.own_command import with_options
+
+    flags = globals_of(ctx)
+    command = [*with_options(flags.config, flags.db), "sync", "--quiet"]
+    warn_of_variables(flags, "the timer", "sync --timer")
     systemd = _SYSTEMD.format(command=_for_systemd(command), minutes=_MINUTES)
     arguments = "\n".join(f"    <string>{_escape_xml(word)}</string>" for word in command)
     launchd = _LAUNCHD.format(arguments=arguments, seconds=60 * _MINUTES)
@@ -238,21 +238,6 @@ def _print_units(ctx: typer.Context, as_json: bool) -> None:
         console.document({"command": command, "systemd": systemd, "launchd": launchd})
     else:
         console.write(f"{systemd}\n{launchd}")
-
-
-def _command(ctx: typer.Context) -> list[str]:
-    """Return the command for a timer, with absolute paths, as timers have no PATH."""
-    typed = Path(sys.argv[0])
-    program = str(typed.absolute()) if typed.exists() else shutil.which("reservoir")
-    if not program:
-        raise UsageError("cannot find the program reservoir", hint="start it by its full path")
-    flags = globals_of(ctx)
-    command = [program]
-    if flags.config:
-        command += ["--config", str(Path(flags.config).absolute())]
-    if flags.db:
-        command += ["--db", flags.db if "://" in flags.db else str(Path(flags.db).absolute())]
-    return [*command, "sync", "--quiet"]
 
 
 def _for_systemd(command: list[str]) -> str:

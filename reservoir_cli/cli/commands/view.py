@@ -40,6 +40,7 @@ def view(
     role: options.RoleFilter = None,
     since: options.Since = None,
     until: options.Until = None,
+    source: options.Source = None,
     tag: options.Tag = None,
     pinned: Annotated[bool, typer.Option("--pinned", help="Only pinned messages.")] = False,
     secrets: Annotated[
@@ -57,7 +58,7 @@ def view(
     """
     options.check_one_form(json=as_json, jsonl=as_lines)
     numbers = [options.message_number(text) for text in (*(ids or ()), around) if text is not None]
-    if numbers and (trace_id or conversation or role or since or until or secrets or tag or pinned):
+    if numbers and any((trace_id, conversation, role, since, until, source, tag, pinned, secrets)):
         raise UsageError(
             f"--{'id' if ids else 'around'} contradicts the other filters",
             hint="leave them out: a number names one message",
@@ -79,6 +80,7 @@ def view(
                 ),
                 since=since,
                 until=until,
+                source=source,
                 tag=tag,
                 pinned=pinned,
                 secrets=secrets,

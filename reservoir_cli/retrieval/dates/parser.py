@@ -6,11 +6,11 @@ from dataclasses import replace
 from datetime import date, datetime
 
 from reservoir_cli.retrieval.dates.calendar_days import DAY, Span
+from reservoir_cli.retrieval.dates.english import MONTH_KINDS, OWNERS, SIGNS
 from reservoir_cli.retrieval.dates.foreign import in_english
 from reservoir_cli.retrieval.dates.lexer import Token, read_tokens, without_code
 from reservoir_cli.retrieval.dates.patterns import prefixes, rules
 from reservoir_cli.retrieval.dates.phrases import Phrase
-from reservoir_cli.retrieval.dates.vocabulary import MONTH_KINDS, OWNERS, SIGNS
 
 _YEARS_AHEAD = 10
 _MAX_NESTING = 3

@@ -6,8 +6,8 @@ from functools import cache
 
 from reservoir_cli.retrieval.dates import resolve_days
 from reservoir_cli.retrieval.dates.calendar_days import Span
+from reservoir_cli.retrieval.dates.english import COUNTS
 from reservoir_cli.retrieval.dates.phrases import Phrase
-from reservoir_cli.retrieval.dates.vocabulary import COUNTS
 
 _WHICH = "(?:this )?(?P<which>last|past|previous|this|current|next|coming|upcoming)"
 _NAMED = {

@@ -5,7 +5,7 @@ from datetime import date, datetime
 from typing import NamedTuple
 
 from reservoir_cli.retrieval.dates.calendar_days import Span
-from reservoir_cli.retrieval.dates.vocabulary import COUNTS
+from reservoir_cli.retrieval.dates.english import COUNTS
 
 
 class Phrase(NamedTuple):

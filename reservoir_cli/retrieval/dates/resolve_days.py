@@ -11,8 +11,7 @@ from reservoir_cli.retrieval.dates.calendar_days import (
     later,
     months_later,
 )
-from reservoir_cli.retrieval.dates.phrases import Phrase
-from reservoir_cli.retrieval.dates.vocabulary import (
+from reservoir_cli.retrieval.dates.english import (
     AFTER_MODAL,
     DAY_LEADS,
     HOLIDAY_LEADS,
@@ -24,6 +23,7 @@ from reservoir_cli.retrieval.dates.vocabulary import (
     SEASONS,
     WEEKDAY_LEADS,
 )
+from reservoir_cli.retrieval.dates.phrases import Phrase
 
 
 def read_numeric(phrase: Phrase) -> Span | None:

@@ -26,6 +26,7 @@ from reservoir_cli.settings.upstreams import Upstream
 
 #: Larger bodies (in bytes) are parsed in a thread, so as not to block the event loop.
 _LARGE = 256 << 10
+_NO_SUCH_PATH = "404: no such path; use /v1/… or /api/…, or /PARTITION/INSTANCE/v1/…\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class Proxy:
         """Answer a request."""
         target = parse_path(scope["reservoir_path"])
         if target is None:
-            answer = Response("404: no such path\n", 404, media_type="text/plain")
+            answer = Response(_NO_SUCH_PATH, 404, media_type="text/plain")
             await answer(scope, receive, send)
             return
         headers = Headers(scope=scope)

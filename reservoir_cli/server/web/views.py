@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from reservoir_cli.context.types import FORMATS
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import Key
+from reservoir_cli.messages import Key, plain_text
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.server.web import conversations, usage, window
@@ -77,11 +77,13 @@ async def conversation(request: Request) -> Response:
 
 
 async def message(request: Request) -> Response:
-    """Redirect a message's permalink to its conversation, or show the whole message."""
+    """Redirect a message's permalink to its conversation, or show the whole message or its text."""
     partition, number = _message_of(request)
     stored = await read(
         request, lambda reservoir: conversations.find_message(reservoir, partition, number)
     )
+    if "text" in request.query_params:
+        return PlainTextResponse(stored.content or plain_text(stored))
     if "whole" in request.query_params:
         return render(request, "whole_message.html", shown=conversations.show(stored, whole=True))
     address = link(

@@ -15,6 +15,7 @@ from reservoir_cli.errors import ReservoirError, StoreCorruptError
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.sqlite.foreign_code import find_code
 from reservoir_cli.util.private_files import replace_atomically, resolve_path
 
 #: Seconds to wait for another program that uses the old file.
@@ -55,15 +56,29 @@ def check_count(location: str, expected: int) -> None:
         )
 
 
+def count_messages(path: Path) -> int | None:
+    """Return how many messages a file holds, as far as it is a store; nothing is changed."""
+    try:
+        with closing(_unopened(path)) as connection:
+            if find_code(connection):  # counting would run it
+                return None
+        return _count_unopened(path)
+    except (sqlite3.Error, ValueError):
+        return None
+
+
 def _count(store: Store) -> int:
     return store.holdings()["messages"]
 
 
 def _count_unopened(path: Path) -> int:
     """Count the messages of a file that nobody else uses, without creating a log beside it."""
-    uri = f"{path.as_uri()}?immutable=1"
-    with closing(sqlite3.connect(uri, uri=True)) as connection:
+    with closing(_unopened(path)) as connection:
         return int(connection.execute("SELECT COUNT(*) FROM messages").fetchone()[0])
+
+
+def _unopened(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True)
 
 
 @contextmanager

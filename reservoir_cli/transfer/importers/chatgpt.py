@@ -1,5 +1,6 @@
 """Import ChatGPT's data export: trees of messages, of which the current branch is read."""
 
+import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import partial
@@ -14,6 +15,7 @@ from reservoir_cli.transfer.importers.coerce import (
     moment,
     obj,
     objects,
+    parse_object,
     text,
 )
 from reservoir_cli.transfer.importers.content_blocks import (
@@ -36,6 +38,8 @@ _ROLES = {
 }
 #: Types of content that the application adds itself.
 _ADDED = ("reasoning_recap", "user_editable_context", "model_editable_context")
+#: The beginning of the names of the tools that write into a document beside the conversation.
+_CANVAS = "canmore."
 #: A message, and its number in the branch.
 Placed = tuple[int, dict[str, Any]]
 
@@ -166,7 +170,9 @@ class _Branch:
         identity = text(value.get("id")) or ""
         if identity:
             self._open_calls[tool] = identity
-        return Message("assistant", "", created_at, tool_calls=(call(identity, tool, arguments),))
+        written, arguments = _canvas(arguments) if tool.startswith(_CANVAS) else ("", arguments)
+        made = call(identity, tool, arguments)
+        return Message("assistant", written, created_at, tool_calls=(made,))
 
     def _close_call(self, name: str) -> str | None:
         """Return the id of the open call that a tool's name or family answers, and close it."""
@@ -174,6 +180,17 @@ class _Branch:
             if tool == name or tool.split(".")[0] == name.split(".")[0]:
                 return self._open_calls.pop(tool)
         return None
+
+
+def _canvas(arguments: str) -> tuple[str, str]:
+    """Return what a call writes into a document, as text, and the rest of its arguments."""
+    value = parse_object(arguments)
+    if value is None:
+        return "", arguments
+    written = [value.pop("content")] if text(value.get("content")) else []
+    for key, member in (("updates", "replacement"), ("comments", "comment")):
+        written += [each.pop(member) for each in objects(value.get(key)) if text(each.get(member))]
+    return "\n\n".join(written), json.dumps(value, ensure_ascii=False)
 
 
 def _is_hidden(value: dict[str, Any], metadata: dict[str, Any]) -> bool:

@@ -40,6 +40,8 @@ _TABLE = "cursorDiskKV"
 _COLUMNS = {_TABLE: "key value", "composerHeaders": "composerId value"}
 _COMPOSER, _BUBBLE = "composerData:", "bubbleId:"
 _ROLES = {1: "user", 2: "assistant"}
+#: The title until Cursor finds another one.
+_UNTITLED = "New Agent"
 #: The model's name if Cursor chooses the model.
 _DEFAULT = "default"
 
@@ -126,10 +128,11 @@ class _Composer:
 
     def _describe(self) -> Conversation:
         value = self._value
+        title = text(value.get("name"))
         header = self._database.one("composerHeaders", "composerId", self._identity)
         return Conversation(
             self._identity,
-            text(value.get("name")),
+            None if title == _UNTITLED else title,
             Cursor.name,
             model=_model(obj(value.get("modelConfig"))),
             project=_folder(value)

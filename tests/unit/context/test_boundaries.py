@@ -20,8 +20,8 @@ from windows import (
 )
 
 from reservoir_cli import ToolCall
+from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.render.frame import unwrap
-from reservoir_cli.context.render.window import ContextWindow
 from reservoir_cli.context.types import (
     FORMATS,
     Piece,

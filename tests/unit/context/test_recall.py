@@ -244,12 +244,15 @@ NOTHING_ASKED = """
 ok|OK!|y|2|2.|👍|...|???|ok?|k thx|lgtm 🚀|continue|go on|yes, do it|do that|yes please
 perfect, thank you so much!|/compact|/review the Redis change|/mcp__server:prompt a b
 ja bitte|danke, weiter!|mach das so|merci beaucoup|vas-y|d'accord|sí, gracias|adelante
+Danke, passt so!|Alles klar, danke|danke dir|Danke, funktioniert!|vielen Dank, sieht gut aus
+sehr gut, danke|très bien, merci|merci bien, ça marche|ça me va
 va bene, grazie|obrigado|bedankt|tack|dziękuję|да, продолжай|спасибо|hay\u0131r
 好的|好的\uff0c谢谢|继续|はい、お願いします|続けて|계속해줘
 """.strip()
 ASKED = """
 redis|CI|OS|why?|and why?|what did we do?|2026-02-13|404|fix it|/etc/hosts is wrong
 continue with the queue|yes, but what about Redis?|go routines|warum Redis?|继续优化数据库
+dir|danke, und wie läuft Redis?|Redis läuft
 не работает|ok computer|thanks to whom was it fixed
 """.strip()
 

@@ -9,7 +9,7 @@ from builders import NOW
 from reservoir_cli import ToolCall
 from reservoir_cli.chat.turn import Section
 from reservoir_cli.context.budget import Meter
-from reservoir_cli.context.render.window import ContextWindow
+from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.types import (
     Candidate,
     ContextRequest,

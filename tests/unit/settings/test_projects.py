@@ -86,6 +86,15 @@ def test_projects_are_set_and_unset_among_comments(file):
     assert file.read_text(encoding="utf-8").strip() == '# mine\npartition = "home" # usual'
 
 
+def test_a_slash_at_the_end_of_a_folder_makes_no_difference(file):
+    edit_file.edit(file, {"projects.~/code/app/": "work"})
+    assert config.effective_value(config.load(), "projects.~/code/app") == ("work", "file")
+    edit_file.edit(file, {"projects.~/code/app": "home"})
+    assert config.load().projects == {"~/code/app/": "home"}
+    edit_file.edit(file, {"projects.~/code/app": None})
+    assert config.load().projects == {}
+
+
 @pytest.mark.parametrize("key", ["projects.app", "projects.", "projects"])
 def test_a_key_without_a_whole_path_is_refused(file, key):
     with pytest.raises(UsageError):

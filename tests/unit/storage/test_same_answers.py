@@ -25,7 +25,7 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.storage.marks import Pins
-from reservoir_cli.transfer import forget as forgetting
+from reservoir_cli.transfer import erase as forgetting
 
 START = datetime(2026, 5, 9, 12, tzinfo=UTC)
 EVERYWHERE = Scope(None)

@@ -61,17 +61,29 @@ function replace(target, html, failed) {
 
 // Show the buttons that need this script.
 function enhance(root) {
-  for (const button of $$("[data-copy]", root)) {
+  for (const button of $$("[data-copy], [data-copy-from]", root)) {
+    const label = [...button.childNodes];
     button.hidden = false;
     button.addEventListener("click", async () => {
-      const label = button.textContent;
       try {
-        await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+        // Some browsers write only at once: what is fetched first is handed over as a promise.
+        await navigator.clipboard.write([new ClipboardItem({ "text/plain": textToCopy(button) })]);
         button.textContent = "copied";
       } catch { button.textContent = "copy it by hand"; }
-      setTimeout(() => { button.textContent = label; }, 1500);
+      setTimeout(() => { button.replaceChildren(...label); }, 1500);
     });
   }
+}
+
+async function textToCopy(button) {
+  const { copy, copyFrom } = button.dataset;
+  let text = copy && document.getElementById(copy).textContent;
+  if (copyFrom) {
+    const answer = await fetch(copyFrom);
+    if (!answer.ok) throw new Error(answer.statusText);
+    text = await answer.text();
+  }
+  return new Blob([text], { type: "text/plain" });
 }
 
 // Couple the budget's field with its logarithmic slider.
@@ -131,7 +143,9 @@ function loadMore(list) {
       const answer = await fetch(next.href);
       if (!answer.ok) return;
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      list.append(...$("[data-more]", page).children);
+      const more = [...$("[data-more]", page).children];
+      list.append(...more);
+      more.forEach(enhance);
       const fresh = $$("nav.pages", page).pop();
       pages.replaceWith(fresh);
       if ($("a[rel=next]", fresh)) seen.observe(fresh);

@@ -177,6 +177,18 @@ def test_the_database_of_cursor_is_imported(tmp_path: Path) -> None:
     )
 
 
+def test_a_conversation_that_cursor_did_not_name_has_no_title(tmp_path: Path) -> None:
+    path = made_database(tmp_path, "cursor")
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(
+            "UPDATE cursorDiskKV SET value = json_set(value, '$.name', 'New Agent') "
+            "WHERE key = 'composerData:c1'"
+        )
+    [found] = found_in(path).values()
+    titles = {each.conversation.title for each in records(found) if each.conversation}
+    assert titles == {None}
+
+
 # Databases
 
 

@@ -1,3 +1,4 @@
+import json
 from typing import Any
 
 import pytest
@@ -137,6 +138,38 @@ def test_a_call_is_linked_to_exactly_one_result_of_its_tool() -> None:
         ("c2", "python", "print()"),
     ]
     assert [each.tool_call_id for each in found if each.role == "tool"] == ["c1", None, "c2", None]
+
+
+def test_what_is_written_into_a_canvas_is_text() -> None:
+    created = {"name": "Essay", "type": "document", "content": "# Title\n\nIts first line."}
+    changed = {"updates": [{"pattern": ".*", "multiple": True, "replacement": "New\nlines."}]}
+    commented = {"comments": [{"pattern": "New", "comment": "Why new?"}, {"pattern": "x"}, 3]}
+    written = messages(
+        talk(
+            node("q", None),
+            node("c1", "q", "assistant", json.dumps(created), recipient="canmore.create_textdoc"),
+            node("c2", "c1", "assistant", json.dumps(changed), recipient="canmore.update_textdoc"),
+            node(
+                "c3", "c2", "assistant", json.dumps(commented), recipient="canmore.comment_textdoc"
+            ),
+            node("c4", "c3", "assistant", "no JSON", recipient="canmore.update_textdoc"),
+            node("c5", "c4", "assistant", '{"content": "x"}', recipient="web.open"),
+        )
+    )[1:]
+    assert [each.content for each in written] == [
+        created["content"],
+        "New\nlines.",
+        "Why new?",
+        "",
+        "",
+    ]
+    assert [call.arguments for each in written for call in each.tool_calls] == [
+        '{"name": "Essay", "type": "document"}',
+        '{"updates": [{"pattern": ".*", "multiple": true}]}',
+        '{"comments": [{"pattern": "New"}, {"pattern": "x"}, 3]}',
+        "no JSON",
+        '{"content": "x"}',
+    ]
 
 
 def test_messages_without_ids_get_unique_ones_for_each_conversation() -> None:

@@ -1,4 +1,4 @@
-"""Forget messages permanently, so that none of their text remains in the store's files."""
+"""Delete messages permanently, so that none of their text remains in the store's files."""
 
 from collections.abc import Sequence
 

@@ -6,18 +6,18 @@ from typing import Any, assert_never, cast
 
 from reservoir_cli.chat.turn import Turn
 from reservoir_cli.context.budget import Meter
+from reservoir_cli.context.finished_window import FinishedWindow
 from reservoir_cli.context.render import request_bodies, text
 from reservoir_cli.context.render.frame import wrap
 from reservoir_cli.context.render.json import to_json
-from reservoir_cli.context.turns import (
+from reservoir_cli.context.types import FORMATS, PROVIDERS, Format
+from reservoir_cli.context.window_message import WindowMessage, messages_of
+from reservoir_cli.context.window_turns import (
     current_turn,
     ends_with_a_question,
     fixed_turns,
     history_turns,
 )
-from reservoir_cli.context.types import FORMATS, PROVIDERS, Format
-from reservoir_cli.context.window import FinishedWindow
-from reservoir_cli.context.window_message import WindowMessage, messages_of
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.models import find_model
 from reservoir_cli.util.formats import unknown_format
