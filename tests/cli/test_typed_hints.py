@@ -55,3 +55,11 @@ def test_the_note_after_a_merge_sets_the_default_partition(cli):
 )
 def test_the_hint_of_an_incomplete_command_names_all_that_is_missing(cli, typed, hint):
     assert cli(*typed, code=2).err.splitlines()[-1] == f"hint: {hint}"
+
+
+@pytest.mark.parametrize(
+    ("typed", "client"),
+    [("claude-code", "claude"), ("Gemini-CLI", "gemini"), ("claude-dektop", "claude-desktop")],
+)
+def test_the_title_of_a_client_suggests_its_name(cli, typed, client):
+    assert f"hint: did you mean {client}? " in cli("connect", typed, "--dry-run", code=2).err
