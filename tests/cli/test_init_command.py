@@ -252,6 +252,18 @@ def test_a_marked_session_is_neither_announced_as_new_nor_imported(machine):
     assert "note: marked DO NOT INDEX, and not imported: 1 conversation\n" in done.err
 
 
+def test_a_conversation_marked_as_not_to_be_stored_is_reported(machine):
+    [chat] = Path(machine.env["HOME"]).rglob("rollout-1.jsonl")
+    item = {"type": "input_text", "text": "DO NOT INDEX this one"}
+    payload = {"type": "message", "role": "user", "content": [item]}
+    with chat.open("a", encoding="utf-8") as file:
+        line = {"timestamp": "2026-05-09T12:00:00Z", "type": "response_item", "payload": payload}
+        file.write("\n" + json.dumps(line) + "\n")  # the last line is unfinished
+    done = machine("init", "--yes", "--no-embed")
+    assert "note: codex: marked DO NOT INDEX, and not imported: 1 conversation\n" in done.err
+    assert {instance for _, instance in stored(machine)} == {"claude-code", "llm"}
+
+
 REFUSED = {
     "no to reading": ([(READ, "n\n")], 1),
     "none of them": ([(READ, "y\n"), (WHICH, "none\n")], 1),
