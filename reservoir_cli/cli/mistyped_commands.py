@@ -8,6 +8,7 @@ from typing import Any
 
 from reservoir_cli.cli.command_list import EXAMPLES
 from reservoir_cli.errors import UsageError
+from reservoir_cli.settings.store_location import is_on_a_server, mask_password
 
 #: Global options, each with the placeholder of its value.
 BEFORE_COMMAND = {"--config": " FILE", "--db": " PATH", "--offline": "", "--no-color": ""}
@@ -214,5 +215,10 @@ def swap_words(one: str, other: str) -> str | None:
 
 def _quote(words: Sequence[str]) -> str | None:
     """Return a command quoted for the shell, unless it is too long for a hint."""
-    line = shlex.join(["reservoir", *words])
+    line = shlex.join(["reservoir", *map(_mask, words)])
     return line if len(line) <= _LONGEST else None
+
+
+def _mask(word: str) -> str:
+    """Mask the password in the URL of a store."""
+    return mask_password(word) if is_on_a_server(word.removeprefix("--db=")) else word
