@@ -46,6 +46,14 @@ def test_an_empty_result_is_zero_bytes_with_the_reason_on_stderr(asked, argument
     assert "note:" not in asked("-q", "recall", *arguments, "-p", "work").err
 
 
+def test_a_budget_below_the_frame_says_that_nothing_is_printed(asked):
+    done = asked("recall", "why did we drop Redis?", "-p", "work", "--budget", "5")
+    assert done.out == ""
+    assert "note: the frame of recalled messages alone takes " in done.err
+    assert " of 5 tokens; nothing is printed\n" in done.err
+    assert "printed whole" not in done.err
+
+
 def test_a_conversation_id_may_be_invalid_utf8(asked):
     done = asked("recall", "Redis?", "-p", "work", "--exclude-conversation", "\udcff\udcfe")
     assert "Redis" in done.out

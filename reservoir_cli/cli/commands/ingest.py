@@ -118,7 +118,7 @@ def _check_exist(sources: list[str]) -> None:
         if source != "-" and not os.path.lexists(source):
             words = " ".join(source.split())
             name = words if len(words) <= _LONGEST_NAME else f"{words[:_LONGEST_NAME]}…"
-            hint = 'a message is piped in: echo "…" | reservoir ingest'
+            hint = 'to store a message, pipe it in: echo "…" | reservoir ingest'
             if _LIKE_A_PATH.fullmatch(source):
                 hint = "check the path; a relative one begins in the current folder"
             raise ReservoirError(f"cannot read {name}: no such file or folder", hint=hint)
