@@ -182,9 +182,12 @@ def _replace_option(typed: str, command: Any) -> str | None:
 
 
 def _add_missing(parameter: Any, context: Any) -> str | None:
-    """Return the command line with a missing parameter appended."""
-    names = [] if parameter.param_type_name == "argument" else [parameter.opts[0]]
-    return _quote([*sys.argv[1:], *names, parameter.make_metavar(context)])
+    """Return the command line with a missing option, or all missing arguments, appended."""
+    if parameter.param_type_name != "argument":
+        return _quote([*sys.argv[1:], parameter.opts[0], parameter.make_metavar(context)])
+    rest = context.command.params[context.command.params.index(parameter) :]
+    missing = [p for p in rest if p.param_type_name == "argument" and p.required]
+    return _quote([*sys.argv[1:], *(p.make_metavar(context) for p in missing)])
 
 
 def _place_extra(extra: str, name: str) -> str | None:

@@ -57,18 +57,24 @@ def describe_elsewhere(
     own = [entry for entry in places if entry[0] == scope.partition]
     if own:
         _, instance, count = max(own, key=lambda entry: entry[2])
-        ways = ", or ".join(filter(None, (f"-i {instance}", in_partition)))
+        ways = ", or ".join(filter(None, (_option("-i", instance), in_partition)))
         elsewhere = f"{options.counted(count, 'message')} in {scope.partition}/{instance} ({ways})"
     elif beyond and not _similar_names(scope, places):
         partition, instance, count = max(places, key=lambda entry: entry[2])
-        ways = f"-p {partition} -i {instance}, or {beyond}"
+        ways = f"{_option('-p', partition)} {_option('-i', instance)}, or {beyond}"
         elsewhere = f"{options.counted(count, 'message')} in {partition}/{instance} ({ways})"
     else:
         totals = _similar_names(scope, places) or _totals(places).most_common(_MOST_NAMED)
         elsewhere = ", ".join(
-            f"{options.counted(count, 'message')} in {name} (-p {name})" for name, count in totals
+            f"{options.counted(count, 'message')} in {name} ({_option('-p', name)})"
+            for name, count in totals
         )
     return f"nothing in {place(scope)}; {elsewhere}"
+
+
+def _option(option: str, name: str) -> str:
+    """Return an option with a name as one types it in a shell."""
+    return shlex.join([option, name])
 
 
 def _totals(places: Sequence[tuple[str, str, int]]) -> Counter[str]:
@@ -111,7 +117,7 @@ def why_nothing(reservoir: Reservoir, scope: Scope, where: Filter) -> str:
 def describe_no_match(noun: str, scope: Scope, filters: Sequence[str], where: Filter) -> str:
     """Return the note that nothing in a scope matches the options of a filter."""
     if filters == ["--conversation"]:
-        option = f" -p {shlex.quote(scope.partition)}" if scope.partition else ""
+        option = f" {_option('-p', scope.partition)}" if scope.partition else ""
         missing = f"no conversation in {place(scope)} has the id {where.conversation_id}"
         return f"{missing}; reservoir conversations{option} lists them"
     verb = (
@@ -124,7 +130,7 @@ def no_message(reservoir: Reservoir, number: int, scope: Scope) -> ReservoirErro
     """Return the error for a message that is not in the scope; the hint says where it is."""
     hint = "on a terminal, reservoir view and reservoir search show the numbers"
     for message in reservoir.messages([number]):
-        hint = f"it is in partition {message.partition}: -p {message.partition}"
+        hint = f"it is in partition {message.partition}: {_option('-p', message.partition)}"
     return ReservoirError(f"no message {number} in {place(scope)}", hint=hint)
 
 

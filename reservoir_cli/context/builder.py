@@ -172,7 +172,7 @@ def build_context(
         {name: 1000 * seconds for name, seconds in timings.items()},
         scored.relevance,
         silent,
-        (*respelt, *note_best_left_out(selection, request, budget, meter)),
+        (*respelt, *([] if silent else note_best_left_out(selection, request, budget, meter))),
         floor,
     )
 

@@ -1,6 +1,7 @@
 """Check settings, store, model and speed, and repair the store."""
 
 import os
+import shlex
 import statistics
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -234,11 +235,12 @@ def _model_checks(
     embedder = yield from _embedder(config, progress, repair=repair)
     active = store.active_model() if store else None
     if embedder and active and active[0] != embedder.model_id:
+        assignment = shlex.quote(f"embedding_model={active[1]}")
         yield Check(
             "vectors",
             Status.FAULT,
             f"the embeddings of the store are from another model ({active[1]})",
-            f"reservoir embed --rebuild, or reservoir config set embedding_model={active[1]}",
+            f"reservoir embed --rebuild, or reservoir config set {assignment}",
         )
     elif store is not None:
         if embedder:

@@ -4,6 +4,7 @@ Messages are embedded in batches. Each batch is committed separately, so an inte
 nothing.
 """
 
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from itertools import accumulate
@@ -442,9 +443,10 @@ def _require_same_model(store: Store, embedder: Embedder) -> None:
 
 def _describe_other_model(embedder: Embedder, active: str) -> tuple[str, str]:
     """Return the message and hint for a store whose embeddings are from another model."""
+    assignment = shlex.quote(f"embedding_model={active}")
     return (
         f"the embeddings of this store are from a model other than {embedder.name}",
-        f"reservoir embed --rebuild, or reservoir config set embedding_model={active}",
+        f"reservoir embed --rebuild, or reservoir config set {assignment}",
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import check_name
+from reservoir_cli.settings.typed_lists import parse_list
 
 TABLE, PARTITIONS = "mcp", "partitions"
 KEY = f"{TABLE}.{PARTITIONS}"
@@ -23,7 +24,7 @@ def check_entry(key: str, value: Any) -> list[str]:
     hint = f'write [{TABLE}] {PARTITIONS} = ["work", "home"]'
     if key != PARTITIONS:
         raise UsageError(f"unknown setting {key!r} in [{TABLE}]", hint=hint)
-    names = value.split(",") if isinstance(value, str) else value
+    names = parse_list(value) if isinstance(value, str) else value
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise UsageError(f"{KEY} must be a list of partitions", hint=hint)
     return list(dict.fromkeys(check_name(name.strip()) for name in names))

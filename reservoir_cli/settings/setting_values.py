@@ -14,6 +14,7 @@ from reservoir_cli.settings.schema import (
     setting_of,
 )
 from reservoir_cli.settings.store_location import check_location
+from reservoir_cli.settings.typed_lists import parse_list
 from reservoir_cli.util.parse_times import format_duration, parse_age, parse_duration
 
 _TABLE_KEYS = SOURCE_KEYS | UPSTREAM_KEYS
@@ -46,7 +47,7 @@ def parse_value(key: str, text: str, where: str) -> Value:
         }
         value = words.get(text.strip().lower(), text)
     elif kind is list:
-        value = [part.strip() for part in text.split(",") if part.strip()]
+        value = parse_list(text)
     elif kind in (int, float) and not is_duration(key):
         try:
             value = kind(text)

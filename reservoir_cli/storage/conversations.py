@@ -161,7 +161,8 @@ def holdings_of(connection: Connection, partition: str) -> dict[str, int]:
     in_partition, values = connection.in_partition("s", partition)
     counts = {
         "messages": "messages m WHERE m.partition = ?",
-        "conversations": "conversations m WHERE m.partition = ?",
+        "conversations": "(SELECT DISTINCT instance, conversation_id FROM messages "
+        "WHERE partition = ? AND conversation_id IS NOT NULL) m",
         "embedded": "messages m WHERE m.partition = ? AND EXISTS "
         f"(SELECT 1 FROM embeddings e WHERE {connection.of_message('e')})",
         "pending": f"pending p JOIN messages m ON {connection.of_message('p')} "
@@ -184,7 +185,8 @@ def holdings(connection: Connection) -> dict[str, int]:
     """Count the rows of each kind in the store."""
     counts = {
         "messages": "SELECT COUNT(*) FROM messages",
-        "conversations": "SELECT COUNT(*) FROM conversations",
+        "conversations": "SELECT COUNT(*) FROM (SELECT DISTINCT partition, instance, "
+        "conversation_id FROM messages WHERE conversation_id IS NOT NULL) t",
         "embedded": "SELECT COUNT(*) FROM "
         f"(SELECT DISTINCT {connection.message_key} FROM embeddings) t",
         "pending": "SELECT COUNT(*) FROM pending",

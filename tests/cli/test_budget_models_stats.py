@@ -187,6 +187,22 @@ def test_stats_can_be_limited_to_a_partition(cli):
     assert "note: nothing in wrok; 2 messages in work (-p work)\n" in nowhere.err
 
 
+def test_stats_count_the_conversations_that_conversations_lists(cli):
+    """A conversation counts without a title, and where its messages are."""
+    rows = [("work", "one"), ("work", "one"), ("work", "two"), ("home", "one"), ("home", None)]
+    cli.store(
+        *(
+            {"content": "hello", "partition": p, "instance": p, "conversation_id": c}
+            for p, c in rows
+        )
+    )
+    for scope, count in (([], 3), (["-p", "work"], 2)):
+        everywhere = scope or ["--all-partitions"]
+        listed = cli("conversations", *everywhere, "--json").document["conversations"]
+        held = cli("stats", *scope, "--json").document["store"]
+        assert held["conversations"] == len(listed) == count
+
+
 def test_stats_show_a_bar_for_each_model_and_a_sparkline(used):
     shown = dict(line.split("\t", 1) for line in used("stats").out.splitlines())
     assert shown["contexts built"] == "3"

@@ -1,6 +1,7 @@
 """``reservoir context``: sections, exit codes, --explain, settings."""
 
 import json
+import re
 import stat
 import sys
 from pathlib import Path
@@ -87,6 +88,9 @@ def test_strict_is_exit_6_after_a_truncation_and_still_prints_the_context(talk, 
     lax = talk("context", *arguments)
     strict = talk("context", *arguments, "--strict", code=6)
     assert strict.out == lax.out != ""
+    assert re.search(
+        r"^note: --strict: [1-9]\d* left out or cut for lack of room", strict.err, re.M
+    )
     log = (talk.home / "reservoir.log").read_text().splitlines()
     assert len(log) == 2
     assert all("truncated" in line for line in log)

@@ -1,5 +1,6 @@
 """``reservoir init`` for a user with histories of other tools, at a terminal."""
 
+import json
 import re
 import shutil
 import sqlite3
@@ -197,6 +198,18 @@ def test_folders_that_the_settings_exclude_are_left_out(machine):
     machine("config", "set", *(f"sources.claude-code.{key}={keys[key]}" for key in keys))
     machine("init", "--yes", "--no-embed")
     assert {instance for _, instance in stored(machine)} == {"codex", "llm"}
+
+
+def test_a_conversation_marked_as_not_to_be_stored_is_reported(machine):
+    [chat] = Path(machine.env["HOME"]).rglob("rollout-1.jsonl")
+    item = {"type": "input_text", "text": "DO NOT INDEX this one"}
+    payload = {"type": "message", "role": "user", "content": [item]}
+    with chat.open("a", encoding="utf-8") as file:
+        line = {"timestamp": "2026-05-09T12:00:00Z", "type": "response_item", "payload": payload}
+        file.write("\n" + json.dumps(line) + "\n")  # the last line is unfinished
+    done = machine("init", "--yes", "--no-embed")
+    assert "note: codex: marked DO NOT INDEX, and not imported: 1 conversation\n" in done.err
+    assert {instance for _, instance in stored(machine)} == {"claude-code", "llm"}
 
 
 REFUSED = {

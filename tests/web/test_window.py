@@ -193,6 +193,18 @@ def test_the_view_works_with_an_empty_store(client) -> None:
     assert client.get("/ui/window?q=&p=work").status_code == 200
 
 
+def test_the_links_of_an_empty_question_exclude_a_message_and_put_it_back(client) -> None:
+    pattern = r'href="(/ui/window[^"]*)">{}'
+    html = client.get("/ui/window?q=&p=work&budget=300").text
+    exclude = re.findall(pattern.format("what would come in without it"), html)[0]
+    without = client.get(unescape(exclude)).text
+    assert "Without #" in without
+    [put_back] = re.findall(pattern.format("Put it back"), without)
+    whole = client.get(unescape(put_back)).text
+    assert 'class="printed"' in whole
+    assert "Without #" not in whole
+
+
 def test_the_shown_command_prints_the_same_context(memory, place, monkeypatch) -> None:
     question = asked(
         q='it\'s $HOME; `date` "quoted"?', recency_weight="0.9", recall_floor="0", excerpts="off"

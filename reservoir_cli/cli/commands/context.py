@@ -1,5 +1,6 @@
 """``reservoir context``: the best context a token budget can buy."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -263,10 +264,7 @@ def context(
                 _save_question(reservoir, window)
             reservoir.runs.record(window)
     if strict and (window.truncated or window.excerpts):
-        loss = f"{window.truncations:,} recent, similar or linked left out or cut for lack of room"
-        if window.excerpts:
-            loss += f", {options.counted(window.excerpts, 'excerpt')}"
-        console.note(f"--strict: {loss}")
+        console.note(f"--strict: {_describe_loss(window)}")
         raise typer.Exit(_TRUNCATED)
 
 
@@ -280,6 +278,15 @@ def _check(values: dict[str, Value]) -> None:
             check_value(_SETTINGS.get(option) or option[2:].replace("-", "_"), value, option)
 
 
+def _describe_loss(window: ContextWindow) -> str:
+    """Say how many messages and pieces are missing or shortened."""
+    losses = {
+        "left out or cut for lack of room": window.truncations,
+        "printed as excerpts": window.excerpts,
+    }
+    return ", ".join(f"{count:,} {loss}" for loss, count in losses.items() if count)
+
+
 def _save_question(reservoir: Reservoir, window: ContextWindow) -> None:
     """Store the question; note if it goes to another instance than the newest messages."""
     question, request = window.request.question(), window.request
@@ -290,7 +297,7 @@ def _save_question(reservoir: Reservoir, window: ContextWindow) -> None:
     if request.instance is None and source not in (None, partition):
         console.note(
             f"the question is saved in {partition}/{partition}; the newest messages are in "
-            f"{partition}/{source} (-i {source} saves it there)"
+            f"{partition}/{source} (-i {shlex.quote(source)} saves it there)"
         )
 
 

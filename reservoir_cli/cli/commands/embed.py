@@ -1,5 +1,6 @@
 """``reservoir embed``: embed pending messages, or switch to another embedding model."""
 
+import shlex
 from typing import Annotated
 
 import typer
@@ -60,7 +61,7 @@ def _note_unfinished(state: EmbeddingState) -> None:
         console.note(
             f"the embeddings by {state.next} are not complete, "
             f"{options.counted(state.missing, 'message')} to go: "
-            f"reservoir embed --model {state.next}"
+            f"reservoir embed --model {shlex.quote(state.next)}"
         )
 
 

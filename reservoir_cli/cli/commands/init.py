@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import command_list, console, open_store, options
-from reservoir_cli.cli.commands.sync import new_sources, save_sources
+from reservoir_cli.cli.commands.sync import new_sources, print_left_out, save_sources
 from reservoir_cli.cli.progress import in_words
 from reservoir_cli.cli.suggested_commands import complete
 from reservoir_cli.errors import ReservoirError
@@ -369,9 +369,7 @@ def _sync(reservoir: Reservoir, source: Source, *, copies: bool) -> ImportReport
     [result] = report.sources
     for failure in result.failures:
         console.warn(failure)
-    if result.excluded:
-        count = options.counted(result.excluded, "message")
-        console.note(f"{source.name}: in excluded folders, and not imported: {count}")
+    print_left_out(result)
     return result.imports
 
 

@@ -161,7 +161,8 @@ def _move(reservoir: Reservoir, old: str, new: str, verb: str) -> None:
     config = reservoir.config
     _move_sources(config, old, new)
     if config.settings().partition == old:
-        console.note(f"{old} is still the default partition: reservoir config set partition={new}")
+        command = f"reservoir config set {shlex.quote(f'partition={new}')}"
+        console.note(f"{old} is still the default partition: {command}")
     is_renamed = _move_settings(config, old, new, table=verb == "renamed")
     if config.partitions.get(old) and not is_renamed:
         console.note(

@@ -180,6 +180,12 @@ def _print_source(report: SourceReport, prefix: str) -> None:
         console.warn(failure)
     if report.held:
         console.note(f"{name}: an unfinished last turn in {options.counted(report.held, 'file')}")
+    print_left_out(report)
+
+
+def print_left_out(report: SourceReport) -> None:
+    """Print how much of a source was deliberately not imported, and why."""
+    name, imports = report.source.name, report.imports
     if imports.forgotten:
         count = options.counted(imports.forgotten, "message")
         console.note(f"{name}: forgotten earlier, and not imported: {count}")

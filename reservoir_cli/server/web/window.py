@@ -90,7 +90,8 @@ class WindowView:
         question = self.question
         return link(
             "/window",
-            q=question.text,
+            # An empty question asks, too; without the parameter, the address would ask nothing.
+            q=question.text or " ",
             p=question.partition,
             i=question.instance,
             model=question.model,

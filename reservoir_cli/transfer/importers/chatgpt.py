@@ -40,6 +40,8 @@ _ROLES = {
 _ADDED = ("reasoning_recap", "user_editable_context", "model_editable_context")
 #: The beginning of the names of the tools that write into a document beside the conversation.
 _CANVAS = "canmore."
+#: The types of parts that hold a recording, which a transcription may stand for.
+_RECORDINGS = ("audio_asset_pointer", "real_time_user_audio_video_asset_pointer")
 #: A message, and its number in the branch.
 Placed = tuple[int, dict[str, Any]]
 
@@ -204,11 +206,19 @@ def _content_text(content: Any) -> str:
     if not isinstance(content, dict):
         return content_text(content)
     if isinstance(content.get("parts"), list):
-        return content_text(content["parts"])
+        return content_text(_drop_transcribed_audio(content["parts"]))
     for key in ("text", "result", "content"):
         if text(content.get(key)):
             return str(content[key])
     return ""
+
+
+def _drop_transcribed_audio(parts: list[Any]) -> list[Any]:
+    """Return parts of a message without recordings, if it has their transcription."""
+    kinds = [text(part.get("content_type")) if isinstance(part, dict) else None for part in parts]
+    if "audio_transcription" not in kinds:
+        return parts
+    return [part for part, kind in zip(parts, kinds, strict=True) if kind not in _RECORDINGS]
 
 
 def _thinking_text(content: dict[str, Any]) -> str:

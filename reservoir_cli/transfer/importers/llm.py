@@ -6,6 +6,7 @@ that conversations share their beginnings; a turn names the last message of its 
 that time.
 """
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -95,8 +96,8 @@ class Llm:
             if "context_runs" in tables:
                 raise ReservoirError(
                     f"{name} is a store of Reservoir",
-                    hint=f"reservoir --db {name} export --all-partitions | reservoir ingest -"
-                    " --format reservoir",
+                    hint=f"reservoir --db {shlex.quote(name)} export --all-partitions"
+                    " | reservoir ingest - --format reservoir",
                 )
             raise ReservoirError(
                 f"{name} is a database, but not a log of llm",

@@ -61,7 +61,8 @@ class Memory:
         settings = {"recall_floor": 0.0, **options.pop("settings", {})}
         reservoir = Reservoir(self.store, config.load(None, settings), embedder=Wide())
         now = NOW + timedelta(minutes=minutes)
-        return reservoir.context(question, partition="p", budget=4_000, now=now, **options)
+        options = {"budget": 4_000, **options}
+        return reservoir.context(question, partition="p", now=now, **options)
 
     def similarity(self, **options):
         rows = self.ask(**options).messages
@@ -151,6 +152,15 @@ def test_floor_0_always_recalls_the_nearest(memory, talk):
     window = memory.ask("capital of Mongolia", recall_floor=0.0, follow=False)
     assert not window.nothing_found
     assert {row.id for row in window.messages} >= set(talk)
+
+
+def test_an_unrelated_question_has_no_best_match_that_does_not_fit(memory):
+    memory.say("roses and weeds " * 40, 0.2 * QUESTION + 0.98 * BOILER)
+    memory.say("mulch and compost " * 40, GARDEN)
+    small = {"budget": 40, "follow": False}
+    assert memory.ask("capital of Mongolia", recall_floor=0.0, **small).hints
+    refused = memory.ask("capital of Mongolia", recall_floor=0.36, **small)
+    assert (refused.nothing_found, refused.hints) == (True, ())
 
 
 def test_a_follow_up_passes_the_floor_by_its_session(memory, talk):

@@ -58,6 +58,19 @@ def test_config_sets_and_removes_partitions(file, before) -> None:
     assert config.load().lookup("partition")[0] == "x"
 
 
+def test_a_list_may_be_typed_as_in_the_file(file) -> None:
+    file.touch()
+    edit_file.edit(file, {"mcp.partitions": '["work", "home"]'})
+    assert config.load().mcp_partitions == ("work", "home")
+    edit_file.edit(file, {"sources.notes.exclude": '["/a, b", "/c"]', "sources.notes.path": "/n"})
+    assert config.load().sources["notes"]["exclude"] == ["/a, b", "/c"]
+    # A shell takes the quotation marks off if they are not quoted themselves.
+    for key in ("mcp.partitions", "sources.notes.exclude"):
+        with pytest.raises(UsageError, match="must be a list of"):
+            edit_file.edit(file, {key: "[work,home]"})
+    assert config.load().mcp_partitions == ("work", "home")
+
+
 def test_a_renamed_partition_is_renamed_in_the_list(file) -> None:
     file.write_text('[mcp]\npartitions = ["home", "work"]\n', encoding="utf-8")
     edit_file.rename_partition(file, "work", "acme")

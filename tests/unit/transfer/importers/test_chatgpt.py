@@ -106,6 +106,17 @@ CONTENTS = [
         {"content_type": "multimodal_text", "parts": [{"content_type": "audio_asset_pointer"}]},
         "[audio]",
     ),
+    (
+        {
+            "content_type": "multimodal_text",
+            "parts": [
+                {"content_type": "audio_transcription", "text": "spoken"},
+                {"content_type": "real_time_user_audio_video_asset_pointer"},
+                {"content_type": "audio_asset_pointer"},
+            ],
+        },
+        "spoken",
+    ),
     ({"content_type": "multimodal_text", "parts": [{"a": 1}, 5]}, "[part]\n[part]"),
     ({"content_type": "tether_quote", "url": "x", "text": "quoted"}, "quoted"),
     ({"content_type": "tether_browsing_display", "result": "found"}, "found"),

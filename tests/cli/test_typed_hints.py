@@ -1,0 +1,65 @@
+"""Commands and options in notes and hints can be pasted into a shell, whatever the names are."""
+
+import re
+import shlex
+
+import pytest
+
+from reservoir_cli.cli.nothing_found import describe_elsewhere
+from reservoir_cli.messages import Scope
+
+PLACES = [("my notes", "big one", 3)]
+
+
+def options_in(text: str) -> list[str]:
+    """Split the options that a note offers in parentheses as a shell does."""
+    (offered,) = re.findall(r"\(([^()]*)\)$", text)
+    return shlex.split(offered.split(", or ")[0])
+
+
+@pytest.mark.parametrize(
+    ("scope", "beyond", "options"),
+    [
+        (Scope("my notes", "else"), "", ["-i", "big one"]),
+        (Scope("elsewhere", None), "", ["-p", "my notes"]),
+        (Scope("elsewhere", "x"), "--all-partitions", ["-p", "my notes", "-i", "big one"]),
+    ],
+)
+def test_a_note_quotes_names_with_spaces(scope, beyond, options):
+    assert options_in(describe_elsewhere(scope, PLACES, beyond=beyond)) == options
+
+
+def test_a_missing_message_is_found_by_the_option_of_the_hint(cli):
+    number = cli.say("hello", "-p", "my notes")
+    hint = cli("view", "--id", str(number), code=1).err.splitlines()[-1]
+    option = shlex.split(hint.rpartition(": ")[2])
+    assert cli("view", "--id", str(number), *option).out == "user: hello\n"
+
+
+def test_the_note_after_a_merge_sets_the_default_partition(cli):
+    cli.say("hello")
+    told = cli("partitions", "--rename", "default", "my notes", "--yes").err
+    command = shlex.split(told.rpartition("partition: reservoir ")[2].splitlines()[0])
+    assert cli(*command).code == 0
+    assert cli("view").out == "user: hello\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        (["db", "copy"], "reservoir db copy SOURCE TARGET"),
+        (["db", "copy", "a.db"], "reservoir db copy a.db TARGET"),
+        (["tag"], "reservoir tag ID NAME..."),
+        (["trim", "a.json"], "reservoir trim a.json --iteration K"),
+    ],
+)
+def test_the_hint_of_an_incomplete_command_names_all_that_is_missing(cli, typed, hint):
+    assert cli(*typed, code=2).err.splitlines()[-1] == f"hint: {hint}"
+
+
+@pytest.mark.parametrize(
+    ("typed", "client"),
+    [("claude-code", "claude"), ("Gemini-CLI", "gemini"), ("claude-dektop", "claude-desktop")],
+)
+def test_the_title_of_a_client_suggests_its_name(cli, typed, client):
+    assert f"hint: did you mean {client}? " in cli("connect", typed, "--dry-run", code=2).err
