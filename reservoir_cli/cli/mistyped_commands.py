@@ -131,7 +131,7 @@ def _message(failure: Any, context: Any) -> str:
     names = [name.removeprefix("--") for option in context.command.params for name in option.opts]
     near = similar_names(failure.option_name.lstrip("-"), names)
     suggestions = ", ".join(f"'--{name}'" for name in near)
-    return failure.message + (f". Did you mean {suggestions}?" if near else "")
+    return f"{failure.message}. Did you mean {suggestions}?" if near else str(failure.message)
 
 
 def _option_usage(option: str | None, group: Any) -> str | None:

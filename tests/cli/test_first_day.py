@@ -123,7 +123,6 @@ MISTAKES = [
     ("context why --budget 0", 2, "positive whole number"),
     (f"context why --budget {'9' * 5_000}", 2, "error: --budget is at most 1,000,000,000\nhint:"),
     ("config unset recent_context_size", 0, "reservoir.toml: recent_context_size\n"),
-    ("summarize --with cat -p wrok", 0, "note: nothing in wrok; 1 message in work (-p work)\n"),
     ("connect zed --dry-run -p wrok", 0, "note: nothing in wrok; 1 message in work (-p work)\n"),
     ("config get nosuch", 2, "hint: reservoir config list shows all settings"),
     ("config get floor", 2, "hint: did you mean recall_floor?"),
