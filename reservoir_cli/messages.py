@@ -247,7 +247,9 @@ def check_name(name: str) -> str:
     :raises UsageError: the name is empty, or contains control characters.
     """
     if not name.strip():
-        raise UsageError("a name cannot be empty")
+        raise UsageError(
+            "a name cannot be empty", hint="use letters, digits, spaces and punctuation"
+        )
     if clean_name(name) != name:
         raise UsageError(
             f"a name cannot contain control characters: {clean_name(name)}",

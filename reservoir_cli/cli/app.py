@@ -13,8 +13,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from reservoir_cli import __version__
-from reservoir_cli.cli import completion_scripts, console, mistyped_commands
-from reservoir_cli.cli.command_list import CommandGroup
+from reservoir_cli.cli import completion_scripts, console, mistyped_commands, suggested_commands
+from reservoir_cli.cli.command_list import EXAMPLES, CommandGroup
 from reservoir_cli.cli.global_options import Globals
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings.store_location import check_location
@@ -61,14 +61,22 @@ def _choose_color(unwanted: bool) -> None:
     console.configure(color=not unwanted)
 
 
+def _repeat(_: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
+    """Repeat an option in the commands that hints suggest."""
+    suggested_commands.repeat(param.opts[0], value and str(value), EXAMPLES)
+    return value
+
+
 @app.callback()
 def globals_(
     ctx: typer.Context,
     config_file: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="Settings file to use.")
+        Path | None,
+        typer.Option("--config", metavar="FILE", callback=_repeat, help="Settings file to use."),
     ] = None,
     db: Annotated[
-        str | None, typer.Option("--db", metavar="PATH|URL", help="Store to use.")
+        str | None,
+        typer.Option("--db", metavar="PATH|URL", callback=_repeat, help="Store to use."),
     ] = None,
     offline: Annotated[
         bool,

@@ -30,9 +30,12 @@ def change(ctx: typer.Context, file: Path, edits: Mapping[str, str | None]) -> N
     """
     if model := edits.get(_MODEL):  # a relative path would lead elsewhere from another folder
         edits = {**edits, _MODEL: absolute(model)}
+    absent = [key for key in edits if edits[key] is None and edit_file.is_absent(file, key)]
     _edit(globals_of(ctx).config, file, edits)
+    if absent:
+        console.note(f"not set in {file}: {', '.join(absent)}")
     _note_absent_model(edits.get(_MODEL))
-    _note_empty_partition(ctx, edits.get("partition"))
+    note_empty_partition(ctx, edits.get("partition"))
     for key in edits:
         if key.rpartition(".")[2] == "redact":
             _note_stored_secrets(ctx, split_key(key)[1])
@@ -67,8 +70,8 @@ def _note_absent_model(name: str | None) -> None:
             console.note(f"{error.message}: {error.hint}")
 
 
-def _note_empty_partition(ctx: typer.Context, partition: str | None) -> None:
-    """Note that the new default partition is empty, if others are not."""
+def note_empty_partition(ctx: typer.Context, partition: str | None) -> None:
+    """Note that a partition to use from now on is empty, if others are not."""
     if partition is None:
         return
     with suppress(ReservoirError), open_store.open_reservoir(ctx) as reservoir:

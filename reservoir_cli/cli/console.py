@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from reservoir_cli.cli import tables
 from reservoir_cli.cli.progress import pace
+from reservoir_cli.cli.suggested_commands import complete
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import StoredMessage, plain_text
 from reservoir_cli.util.clock import to_local
@@ -115,12 +116,12 @@ def lines(rows: Iterable[Mapping[str, Any]]) -> None:
 def note(text: str) -> None:
     """Print a note to stderr, unless quiet."""
     if not _quiet:
-        _print_line("note: ", text, "dim")
+        _print_line("note: ", complete(text), "dim")
 
 
 def warn(text: str) -> None:
     """Print a warning to stderr."""
-    _print_line("warning: ", text, "yellow")
+    _print_line("warning: ", complete(text), "yellow")
 
 
 def aside(text: str) -> None:
@@ -168,15 +169,16 @@ def read_answer(question: str) -> str | None:
 def error(failure: ReservoirError, *, as_json: bool) -> None:
     """Print an error in one line, and its hint if it has one."""
     _print_line("error: ", failure.message, "bold red")
-    if failure.hint:
-        _print_line("hint: ", failure.hint, "yellow")
+    hint = complete(failure.hint) if failure.hint else failure.hint
+    if hint:
+        _print_line("hint: ", hint, "yellow")
     if as_json:
         document(
             {
                 "error": {
                     "kind": failure.kind,
                     "message": failure.message,
-                    "hint": failure.hint,
+                    "hint": hint,
                     "exit_code": failure.exit_code,
                 }
             }

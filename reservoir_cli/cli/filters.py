@@ -1,5 +1,6 @@
 """Parse the options that select messages: scope, filters such as ``--since``, and ids."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from reservoir_cli.errors import UsageError
@@ -88,11 +89,31 @@ def complete_id(
     if typed is None:
         return None
     ids = reservoir.lookup.ids_starting_with(field, clean_text(typed), scope)
-    if typed in ids or not ids:
-        return typed
+    return typed if typed in ids else _only(ids, typed, f"--{OPTION_NAMES[field]}")
+
+
+def complete_session(reservoir: Reservoir, typed: str | None, partition: str | None) -> str | None:
+    """Return the id of the session with this prefix; the text itself if there is none.
+
+    :raises UsageError: several sessions of the partition have this prefix, and none equals it.
+    """
+    beginning = clean_text(typed or "")
+    if not beginning:
+        return None
+    scope = Scope(reservoir.scope(partition).partition)
+    ids = reservoir.lookup.ids_starting_with("conversation_id", beginning, scope)
+    if any(f"{known}/".startswith(f"{beginning}/") for known in ids):
+        return beginning
+    sessions = [known for known in ids if not any(known.startswith(f"{top}/") for top in ids)]
+    return _only(sessions, beginning, "--exclude-conversation")
+
+
+def _only(ids: Sequence[str], typed: str, option: str) -> str:
+    """Return the only id; the typed text if there is none.
+
+    :raises UsageError: there are several.
+    """
     if len(ids) > 1:
         shown = ", ".join(ids[:3]) + (", …" if len(ids) > 3 else "")
-        raise UsageError(
-            f"--{OPTION_NAMES[field]} {typed} is not unique: {shown}", hint="type more of the id"
-        )
-    return ids[0]
+        raise UsageError(f"{option} {typed} is not unique: {shown}", hint="type more of the id")
+    return ids[0] if ids else typed

@@ -8,6 +8,7 @@ from typing import Any
 
 from reservoir_cli.cli.command_list import EXAMPLES
 from reservoir_cli.errors import UsageError
+from reservoir_cli.settings.store_location import is_on_a_server, mask_password
 
 #: Global options, each with the placeholder of its value.
 BEFORE_COMMAND = {"--config": " FILE", "--db": " PATH", "--offline": "", "--no-color": ""}
@@ -114,11 +115,23 @@ def as_usage_error(failure: Any, group: Any) -> UsageError:
             f"{option} goes before the command",
             hint=name.replace(" ", f" {option}{BEFORE_COMMAND[option]} ", 1),
         )
-    message = " ".join(failure.format_message().split()).rstrip(".")
+    message = _message(failure, context)
     hint = _suggest(failure, message, context) if context else _option_usage(option, group)
     for pattern, replacement in _REWORDINGS:
         message = re.sub(pattern, replacement, message)
     return UsageError(message[:1].lower() + message[1:], hint=hint or f"{name} --help")
+
+
+def _message(failure: Any, context: Any) -> str:
+    """Return the message of an error of the option parser, for an unknown option with near ones."""
+    if not context or not hasattr(failure, "possibilities"):
+        return " ".join(failure.format_message().split()).rstrip(".")
+    from reservoir_cli.settings.keys import similar_names
+
+    names = [name.removeprefix("--") for option in context.command.params for name in option.opts]
+    near = similar_names(failure.option_name.lstrip("-"), names)
+    suggestions = ", ".join(f"'--{name}'" for name in near)
+    return f"{failure.message}. Did you mean {suggestions}?" if near else str(failure.message)
 
 
 def _option_usage(option: str | None, group: Any) -> str | None:
@@ -156,6 +169,9 @@ def _replace_option(typed: str, command: Any) -> str | None:
     number = typed[1:] if re.fullmatch(r"-\d+", typed) else ""
     if typed not in words:
         return None
+    if (typed, command.name) == ("--json", "context"):  # it prints JSON in several formats
+        index = words.index(typed)
+        return _quote([*words[:index], "--format", "json", *words[index + 1 :]])
     known = {name for parameter in command.params for name in (*parameter.opts, parameter.metavar)}
     for option in _SIMILAR_OPTIONS.get("-n" if number else typed, ()):
         if option in known:
@@ -217,5 +233,10 @@ def swap_words(one: str, other: str) -> str | None:
 
 def _quote(words: Sequence[str]) -> str | None:
     """Return a command quoted for the shell, unless it is too long for a hint."""
-    line = shlex.join(["reservoir", *words])
+    line = shlex.join(["reservoir", *map(_mask, words)])
     return line if len(line) <= _LONGEST else None
+
+
+def _mask(word: str) -> str:
+    """Mask the password in the URL of a store."""
+    return mask_password(word) if is_on_a_server(word.removeprefix("--db=")) else word

@@ -63,6 +63,7 @@ def plan(
     model: str | None,
     sections: Mapping[Section, int],
     min_history: int,
+    recall_only: bool = False,
 ) -> TokenBudget:
     """Divide the tokens of a context window.
 
@@ -72,6 +73,7 @@ def plan(
     :param min_history: under a model's limit, history gets this many tokens, but at most half of
         the available ones, unless the sections leave nothing. At most half of the reserve is
         borrowed for it.
+    :param recall_only: only recalled messages are printed, in a frame; without them, nothing.
     :raises UsageError: the budget exceeds the model's window, or leaves nothing.
     """
     notes = []
@@ -108,9 +110,15 @@ def plan(
         window, reserve, available, dict(sections), max(0, remaining) + borrowed, borrowed
     )
     if token_budget.overfull:
-        hint = "" if budget is None else f"; --budget {fixed:,} holds them"
-        notes.append(
-            f"the question and the sections alone take {fixed:,} of {available:,} tokens; "
-            f"they are printed whole{hint}"
-        )
+        if recall_only:
+            notes.append(
+                f"the frame of recalled messages alone takes {fixed:,} of {available:,} tokens; "
+                "nothing is printed"
+            )
+        else:
+            hint = "" if budget is None else f"; --budget {fixed:,} holds them"
+            notes.append(
+                f"the question and the sections alone take {fixed:,} of {available:,} tokens; "
+                f"they are printed whole{hint}"
+            )
     return token_budget._replace(notes=tuple(notes))

@@ -76,6 +76,7 @@ def build_context(
         model=request.model,
         sections=count_sections(request, meter),
         min_history=settings.min_history_tokens,
+        recall_only=request.recall_only,
     )
     vector = _embed_query(embedder, request.query, store)
     embedded_at = perf_counter()

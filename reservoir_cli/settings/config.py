@@ -5,7 +5,6 @@ partition, model, file, profile, default.
 """
 
 import os
-import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -33,6 +32,7 @@ from reservoir_cli.settings.schema import (
     to_alias,
 )
 from reservoir_cli.settings.setting_values import check_value, parse_value
+from reservoir_cli.settings.store_location import mask_password
 
 Origin = Literal["flag", "environment", "partition", "model", "file", "profile", "default"]
 
@@ -262,7 +262,9 @@ def _effective_value(
 ) -> tuple[Value, Origin]:
     if table is None:
         value, origin = config.lookup(setting)
-        return _mask_password(setting, value), origin
+        if setting == "database" and isinstance(value, str):
+            value = mask_password(value)
+        return value, origin
     if table == "partitions":
         return config.lookup(setting, partition=name)
     if table in ("sources", "upstreams"):
@@ -298,16 +300,6 @@ def list_settings(config: Config) -> list[tuple[str, Value, Origin]]:
     rows += [(mcp.KEY, *_mcp_partitions(config))] if config.mcp_partitions else []
     in_file = config.proxy_store != proxy.CHOICES[0]
     return [*rows, (proxy.KEY, config.proxy_store, "file")] if in_file else rows
-
-
-def _mask_password(key: str, value: Value) -> Value:
-    """Mask the password in the value of ``database``, for display."""
-    if key != "database" or not isinstance(value, str):
-        return value
-    value = re.sub(r"(://[^/?@]*?:)[^/?]*@", r"\1***@", value)
-    value = re.sub(r"(?i)([?&](?:ssl)?password=)[^&]*", r"\1***", value)
-    # libpq connection strings are refused, but the settings file may contain one.
-    return re.sub(r"(?i)((?:^|\s)(?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)", r"\1***", value)
 
 
 def masking_command(config: Config, partition: str | None) -> str:

@@ -84,6 +84,16 @@ def contents_after(path: Path, changes: Mapping[str, str | None]) -> Contents:
     return _apply(read(path, required=False), parsed)
 
 
+def is_absent(path: Path, key: str) -> bool:
+    """Return whether a settings file does not set a key, so that unsetting it changes nothing."""
+    try:
+        contents = read(path, required=False)
+        change = _as_in_file(contents, _parse_change(key, None))
+        return _apply(contents, [change]) == contents
+    except UsageError:
+        return False
+
+
 def _remove_keys(path: Path, keys: list[str], error: UsageError) -> None:
     """Remove keys from an invalid file, or unknown keys from a valid one.
 

@@ -1,5 +1,6 @@
 """Check the location of a store: the path of a file, or the URL of a server."""
 
+import re
 from pathlib import Path
 
 from reservoir_cli.errors import UsageError
@@ -28,6 +29,16 @@ def file_identity(location: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+def mask_password(location: str) -> str:
+    """Return a store's location with its password masked, for display."""
+    location = re.sub(r"(://[^/?@]*?:)[^/?]*@", r"\1***@", location)
+    location = re.sub(r"(?i)([?&](?:ssl)?password=)[^&]*", r"\1***", location)
+    # libpq connection strings are refused, but a settings file may contain one.
+    return re.sub(
+        r"(?i)((?:^|\s)(?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)", r"\1***", location
+    )
 
 
 def check_location(location: str, where: str = "") -> None:

@@ -364,3 +364,15 @@ def test_handwritten_rows_keep_their_time_and_conversation(cli, tmp_path):
     assert (standup["id"], standup["messages"]) == ("standup", 2)
     assert standup["first"].startswith("2026-02-03T09:00:00")
     assert "imported 0, already there 2" in cli("ingest", "--no-embed", str(file)).err
+
+
+def test_a_new_partition_beside_others_is_noted(cli, tmp_path):
+    file = tmp_path / "notes.md"
+    file.write_text("The ferry to Oban leaves at nine.", encoding="utf-8")
+    assert "new partition" not in cli("ingest", str(file), "-p", "life").err
+    assert "new partition lief\n" in cli("ingest", str(file), "-p", "lief", "--dry-run").err
+    assert "new partition" not in cli("-q", "ingest", "-p", "quiet", stdin="said").err
+    assert "note: new partition lief\n" in cli("ingest", str(file), "-p", "lief").err
+    assert "new partition" not in cli("ingest", str(file), "-p", "lief").err
+    assert "note: new partition typed\n" in cli("ingest", "-p", "typed", stdin="said").err
+    assert "new partition" not in cli("ingest", "-p", "empty", stdin=" ").err

@@ -92,3 +92,9 @@ def test_an_imported_export_restores_tags_and_pins(said, tmp_path):
     after = said("--db", str(elsewhere), "view", "0", "--json").document["messages"]
     assert [{**row, "id": 0} for row in after] == [{**row, "id": 0} for row in before]
     assert after[0]["tags"] == ["decision", "京都"]
+
+
+def test_an_empty_tag_is_an_error_with_a_hint(cli):
+    number = cli.say("hello")
+    done = cli("tag", str(number), "", code=2)
+    assert done.err.startswith("error: a name cannot be empty\nhint: use letters")

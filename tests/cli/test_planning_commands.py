@@ -75,3 +75,10 @@ def test_trim_of_anything_but_a_list_of_messages_is_a_one_line_error(cli, text):
     assert done.out in ("1\n", "2\n")
     assert done.err.startswith("error: ")
     assert "unexpected" not in done.err
+
+
+def test_summarize_says_where_messages_are(samples):
+    done = samples("summarize", "-p", "nosuch")
+    assert done.out == ""
+    assert "note: nothing in nosuch; " in done.err
+    assert "nothing in" not in samples("summarize", "-p", "home", "--dry-run").err

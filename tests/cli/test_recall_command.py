@@ -46,9 +46,39 @@ def test_an_empty_result_is_zero_bytes_with_the_reason_on_stderr(asked, argument
     assert "note:" not in asked("-q", "recall", *arguments, "-p", "work").err
 
 
+def test_a_budget_below_the_frame_says_that_nothing_is_printed(asked):
+    done = asked("recall", "why did we drop Redis?", "-p", "work", "--budget", "5")
+    assert done.out == ""
+    assert "note: the frame of recalled messages alone takes " in done.err
+    assert " of 5 tokens; nothing is printed\n" in done.err
+    assert "printed whole" not in done.err
+
+
 def test_a_conversation_id_may_be_invalid_utf8(asked):
     done = asked("recall", "Redis?", "-p", "work", "--exclude-conversation", "\udcff\udcfe")
     assert "Redis" in done.out
+
+
+def test_the_id_of_an_excluded_conversation_may_be_shortened(cli):
+    ids = ("7c6f-one", "7c6f-one/agent-1", "7d00-two", "7d00-two/agent-1")
+    rows = [{"content": f"{ANSWER} Said in {name}.", "conversation_id": name} for name in ids]
+    cli.store(*({**row, "partition": "work"} for row in rows))
+
+    def recalled(typed, code=0):
+        question = ("recall", "why did we drop Redis?", "-p", "work")
+        return cli(*question, "--exclude-conversation", typed, code=code)
+
+    for typed in ("7c6f", "7c6f-one"):
+        assert "7c6f" not in recalled(typed).out
+        assert "7d00-two" in recalled(typed).out
+    for unknown in ("9abc", "c6f", "7d00-two-and-more", ""):
+        done = recalled(unknown)
+        assert "7c6f" in done.out
+        assert "7d00" in done.out
+        assert "--exclude-conversation" not in done.err
+    assert "agent-1" not in recalled("7d00-two").out.replace("7c6f-one/agent-1", "")
+    failed = recalled("7", code=2)
+    assert "error: --exclude-conversation 7 is not unique: 7c6f-one, 7d00-two\n" in failed.err
 
 
 def test_json_is_a_document_with_or_without_results(asked):

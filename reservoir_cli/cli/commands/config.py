@@ -128,7 +128,7 @@ def _parse_words(words: list[str]) -> tuple[list[str], list[str], str | None, bo
     if verb in ("get", "set", "unset", "list", "path"):
         raise UsageError(f"{verb} takes {_TAKES[verb]}", hint=_USAGE)
     if verb in _OTHER_VERBS or len(rest) > 1:
-        raise UsageError(f"config cannot {verb}", hint=_equivalent(verb, rest))
+        raise UsageError(f"no such command 'config {verb}'", hint=_equivalent(verb, rest))
     if "=" in verb and not rest:
         _refuse("a change needs the word set", f"set {verb}")
     if len(rest) == 1:

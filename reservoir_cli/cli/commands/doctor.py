@@ -1,6 +1,6 @@
 """``reservoir doctor``: check, repair, salvage and calibrate."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +8,7 @@ import typer
 
 from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.cli.global_options import Globals, globals_of
+from reservoir_cli.cli.suggested_commands import complete
 from reservoir_cli.errors import UsageError
 from reservoir_cli.maintenance.backup import salvage as salvage_store
 from reservoir_cli.reservoir import Reservoir
@@ -57,11 +58,12 @@ def doctor(
             )
         _salvage(flags, salvage, as_json)
         return
-    checks = list(
-        Reservoir.doctor(
+    checks = [
+        replace(check, fix=check.fix and complete(check.fix))
+        for check in Reservoir.doctor(
             flags.db, config_file=flags.config, repair=repair, progress=console.progress
         )
-    )
+    ]
     console.progress.stop()
     if as_json:
         names = ("name", "status", "detail", "fix")

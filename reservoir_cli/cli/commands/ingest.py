@@ -9,7 +9,7 @@ import typer
 
 from reservoir_cli.cli import completion_values, console, open_store, options
 from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.messages import Message, parse_role
+from reservoir_cli.messages import Message, Scope, parse_role
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.transfer.importers import FORMATS, File
 from reservoir_cli.transfer.importers.input_files import LARGEST_PIPED
@@ -80,8 +80,11 @@ def ingest(
         raise UsageError("--dry-run is for files", hint="reservoir ingest --dry-run FILE")
     _check_exist(sources)
     with open_store.open_reservoir(ctx, create=not dry_run) as reservoir:
+        is_new = partition is not None and _is_new(reservoir, partition)
         if sources == ["-"] and form is None:
             _store_stdin(reservoir, partition, instance, role, trace_id, at, not no_embed, as_json)
+            if is_new and reservoir.view(Scope(partition), 1):
+                console.note(f"new partition {partition}")
             return
         if role or trace_id or at:
             raise UsageError(
@@ -96,6 +99,8 @@ def ingest(
             dry_run=dry_run,
         )
         _print_summary(report, dry_run)
+        if is_new and report.imported:
+            console.note(f"new partition {partition}")
         if report.imported and not (dry_run or no_embed):
             reservoir.indexer.embed_if_possible()
         if as_json:
@@ -109,6 +114,11 @@ def ingest(
             raise typer.Exit(1)
 
 
+def _is_new(reservoir: Reservoir, partition: str) -> bool:
+    """Return whether a partition is empty, while others are not."""
+    return not reservoir.view(Scope(partition), 1) and bool(reservoir.view(Scope(None), 1))
+
+
 def _check_exist(sources: list[str]) -> None:
     """Check that the files exist; the hint for a message typed as a path says how to store it.
 
@@ -118,7 +128,7 @@ def _check_exist(sources: list[str]) -> None:
         if source != "-" and not os.path.lexists(source):
             words = " ".join(source.split())
             name = words if len(words) <= _LONGEST_NAME else f"{words[:_LONGEST_NAME]}…"
-            hint = 'a message is piped in: echo "…" | reservoir ingest'
+            hint = 'to store a message, pipe it in: echo "…" | reservoir ingest'
             if _LIKE_A_PATH.fullmatch(source):
                 hint = "check the path; a relative one begins in the current folder"
             raise ReservoirError(f"cannot read {name}: no such file or folder", hint=hint)

@@ -13,6 +13,7 @@ from reservoir_cli.cli import command_list, console, open_store, options
 from reservoir_cli.cli.commands.sync import new_sources, print_left_out, save_sources
 from reservoir_cli.cli.example_question import choose_question
 from reservoir_cli.cli.progress import in_words
+from reservoir_cli.cli.suggested_commands import complete
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, clean_name
 from reservoir_cli.reservoir import Reservoir
@@ -408,7 +409,7 @@ def _suggest_question(
             return None
         is_default = reservoir.config.lookup("partition")[0] == home
         scope = "" if is_default else f" -p {shlex.quote(home)}"
-        command = f'reservoir context "{question}"{scope} --budget {_SHORT}'
+        command = f'{complete("reservoir context")} "{question}"{scope} --budget {_SHORT}'
         console.aside(f"now try: {command}")
         if ask and console.ask("Run it?", usual=True):
             window = reservoir.context(question, partition=home, budget=_SHORT)

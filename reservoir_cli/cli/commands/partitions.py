@@ -11,7 +11,7 @@ from reservoir_cli.messages import Scope, check_name
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_file
 from reservoir_cli.settings.config import Config
-from reservoir_cli.settings.keys import dotted_key
+from reservoir_cli.settings.keys import dotted_key, similar_names
 from reservoir_cli.settings.projects import TABLE
 from reservoir_cli.settings.setting_values import format_value
 
@@ -75,8 +75,9 @@ def _parse_action(actions: list[tuple[str, ...]]) -> tuple[str, ...]:
         raise UsageError("choose one of rename, merge and delete", hint="do one after the other")
     verb, *names = actions[0] if actions else ("list",)
     if verb not in _VERBS:
-        hint = _command(_OTHER_VERBS[verb], *names) if verb in _OTHER_VERBS else _USAGE
-        raise UsageError(f"partitions cannot {verb}", hint=hint)
+        known = _OTHER_VERBS.get(verb) or next(iter(similar_names(verb, list(_VERBS))), None)
+        hint = _command(known, *names) if known else _USAGE
+        raise UsageError(f"no such command 'partitions {verb}'", hint=hint)
     if len(names) == _VERBS[verb] and not any(name.startswith("-") for name in names):
         return (verb, *names)
     parts = [part for name in names if not name.startswith("-") for part in name.split("=")]

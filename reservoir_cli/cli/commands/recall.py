@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, nothing_found, open_store, options
+from reservoir_cli.cli.filters import complete_session
 from reservoir_cli.context.recall import Reason, Recall, Skipped
 from reservoir_cli.errors import UsageError
 from reservoir_cli.reservoir import Filter, Reservoir
@@ -41,11 +42,12 @@ def recall(
     question = _question(words)
     moment = parse_time(since, datetime.now(UTC)) if since else None
     with open_store.open_reservoir(ctx) as reservoir:
+        session = complete_session(reservoir, exclude_conversation, partition)
         outcome = reservoir.recall(
             question,
             partition=partition,
             budget=budget,
-            exclude_conversation=exclude_conversation,
+            exclude_conversation=session,
             since=moment,
         )
         _print_notes(outcome, reservoir, partition)

@@ -4,7 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, open_store, options
+from reservoir_cli.cli import console, nothing_found, open_store, options
+from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.transfer.summarize import Outcome
 
@@ -41,6 +42,9 @@ def summarize(
                     f"{outcome.reason}"
                 )
         rows = [_row(outcome, reservoir.redactor) for outcome in outcomes]
+        if not outcomes:
+            scope = Scope(reservoir.scope(partition).partition)
+            nothing_found.tell(scope, reservoir.lookup.places())
     if as_json:
         console.document({"summaries": rows, "dry_run": dry_run})
     else:

@@ -4,7 +4,8 @@ An importer yields records and does not know the store; ``ingest`` stores them. 
 skipped with its position and never ends the run.
 """
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib import import_module
@@ -120,8 +121,20 @@ def find(
         chosen = [file for file in detected if _generality(file) == best]
     if not chosen:
         wanted = f"the format {form}" if form else "a known format"
-        raise ReservoirError(f"no file in {source} has {wanted}", hint=_list_formats())
+        raise ReservoirError(
+            f"no file in {source} has {wanted}", hint=_describe_zips(files) or _list_formats()
+        )
     return chosen, len(files) - len(chosen)
+
+
+def _describe_zips(files: Sequence[File]) -> str:
+    """Return how to import the first zip among the files of a folder or zip; empty if none."""
+    for file in files:
+        if PurePath(file.name).suffix.lower() == ".zip":
+            if file.path is None:
+                return "a zip in a zip is not read: unpack it and name the file"
+            return f"a zip in a folder is not read: reservoir ingest {shlex.quote(file.name)}"
+    return ""
 
 
 def choose(file: File, form: str | None = None, *, explain: bool = False) -> Importer:

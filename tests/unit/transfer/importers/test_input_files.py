@@ -182,6 +182,18 @@ def test_a_zip_in_a_zip_is_not_opened(tmp_path: Path) -> None:
     assert "has a known format" in refused(zipped(tmp_path / "outer.zip", {"inner.zip": inner}))
 
 
+def test_zips_that_are_not_read_are_named(tmp_path: Path) -> None:
+    folder = tmp_path / "my export"
+    folder.mkdir()
+    inner = zipped(folder / "data.ZIP", EXPORT)
+    with pytest.raises(ReservoirError) as caught:
+        looked_at(folder)
+    assert caught.value.hint == f"a zip in a folder is not read: reservoir ingest '{inner}'"
+    with pytest.raises(ReservoirError) as caught:
+        looked_at(zipped(tmp_path / "outer.zip", {"inner.zip": inner.read_bytes()}))
+    assert caught.value.hint == "a zip in a zip is not read: unpack it and name the file"
+
+
 def test_a_database_in_a_zip_is_named_and_not_unpacked(tmp_path: Path) -> None:
     data = older_log(tmp_path / "logs.db").read_bytes()
     [found] = found_in(zipped(tmp_path / "a.zip", {"logs.db": data})).values()

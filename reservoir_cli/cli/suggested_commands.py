@@ -1,0 +1,43 @@
+"""Repeat ``--config`` and ``--db`` in the commands that hints and notes suggest.
+
+Without them a suggested command would work on another store.
+"""
+
+import re
+import shlex
+from collections.abc import Iterable
+
+from reservoir_cli.settings.store_location import mask_password
+
+#: A word as the shell reads it, with its quotes.
+_WORD = r"""(?:'[^']*'|"[^"]*"|[^\s'"])+"""
+#: Options before the command; a value does not begin with a dash.
+_OPTIONS = rf"(?:--[a-z-]+(?:=\S+)?(?: (?!-){_WORD})? )*?"
+_typed: dict[str, str] = {}
+_command: re.Pattern[str] | None = None
+
+
+def repeat(option: str, value: str | None, commands: Iterable[str]) -> None:
+    """Repeat an option, if it was given, in suggested commands from now on.
+
+    :param commands: the names of all commands.
+    """
+    global _command
+    if value is None:
+        _typed.pop(option, None)
+        return
+    _typed[option] = f"{option} {shlex.quote(mask_password(value))} "
+    _command = re.compile(
+        rf"(?<![\w./-])reservoir (?=({_OPTIONS})(?:{'|'.join(commands)})(?![\w-])(?! --help))"
+    )
+
+
+def complete(text: str) -> str:
+    """Return a text with the typed options in each command that does not have them."""
+    return _command.sub(_add_options, text) if _typed and _command else text
+
+
+def _add_options(match: re.Match[str]) -> str:
+    present = match[1]
+    missing = (words for option, words in _typed.items() if option not in present)
+    return match[0] + "".join(missing)
