@@ -27,8 +27,10 @@ def repeat(option: str, value: str | None, commands: Iterable[str]) -> None:
         _typed.pop(option, None)
         return
     _typed[option] = f"{option} {shlex.quote(mask_password(value))} "
+    # "db copy" names both of its stores.
+    names = "|".join(commands)
     _command = re.compile(
-        rf"(?<![\w./-])reservoir (?=({_OPTIONS})(?:{'|'.join(commands)})(?![\w-])(?! --help))"
+        rf"(?<![\w./-])reservoir (?=({_OPTIONS})(?:{names})(?![\w-])(?! --help| copy ))"
     )
 
 
