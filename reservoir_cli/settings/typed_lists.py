@@ -13,6 +13,7 @@ def parse_list(text: str) -> Any:
     if not (text.startswith("[") and text.endswith("]")):
         return [part.strip() for part in text.split(",") if part.strip()]
     try:
-        return tomllib.loads(f"items = {text}")["items"]
-    except tomllib.TOMLDecodeError:
+        parsed = tomllib.loads(f"items = {text}")
+    except (tomllib.TOMLDecodeError, RecursionError):  # the latter if nested too deeply
         return None
+    return parsed["items"] if len(parsed) == 1 else None

@@ -71,6 +71,14 @@ def test_a_list_may_be_typed_as_in_the_file(file) -> None:
     assert config.load().mcp_partitions == ("work", "home")
 
 
+@pytest.mark.parametrize("text", ["[" * 5_000 + "]" * 5_000, '["a"]\nother = ["b"]'])
+def test_a_typed_list_that_is_more_than_a_list_is_refused(file, text: str) -> None:
+    file.touch()
+    with pytest.raises(UsageError, match="must be a list of"):
+        edit_file.edit(file, {"mcp.partitions": text})
+    assert file.read_text() == ""
+
+
 def test_a_renamed_partition_is_renamed_in_the_list(file) -> None:
     file.write_text('[mcp]\npartitions = ["home", "work"]\n', encoding="utf-8")
     edit_file.rename_partition(file, "work", "acme")
