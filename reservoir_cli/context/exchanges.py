@@ -10,7 +10,7 @@ from reservoir_cli.messages import Role, StoredMessage
 class Exchanges(NamedTuple):
     """Questions with all messages in reply to them, by message id.
 
-    An exchange has the id of its question; a reply to no question is an exchange by itself.
+    An exchange has the id of its question; a reply to no question is an exchange of its own.
 
     :param exchange_of: the exchange of each message.
     :param answer_of: for a question, its last reply that calls no tool.

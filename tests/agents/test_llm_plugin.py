@@ -1,4 +1,4 @@
-"""The plugin for ``llm``, by itself and in real ``llm`` with a model that calls its tools."""
+"""The plugin for ``llm``, alone and in a real ``llm`` with a model that calls its tools."""
 
 import json
 import os

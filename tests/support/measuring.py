@@ -1,7 +1,7 @@
 """Measure which lines and branches of the package the tests run.
 
 Does nothing unless ``RESERVOIR_TEST_COVERAGE`` names a folder. Test processes and the commands
-that they fork are counted; programs that a test starts anew are not.
+that they fork are counted; programs that a test starts in a new process are not.
 """
 
 import ast
