@@ -121,12 +121,13 @@ def test_a_duplicate_result_is_exported_once(store: Store, add: Adding, form: st
     assert exported(store, form)[0].count("the result") == 1
 
 
-@pytest.mark.parametrize("form", ["openai", "anthropic"])
+@pytest.mark.parametrize("form", FORMS)
 def test_no_conversation_begins_with_a_reply(store: Store, add: Adding, form: str) -> None:
     add(*BROKEN["a reply first"])
     [body] = lines(store, form)
-    roles = [each["role"] for each in body["messages"] if each["role"] != "system"]
-    assert set(roles) == {"user"}
+    turns = body["conversations" if form == "sharegpt" else "messages"]
+    authors = {each.get("role") or each["from"] for each in turns}
+    assert authors - {"system"} == {"human" if form == "sharegpt" else "user"}
     assert "assistant: Hello!" in json.dumps(body)
 
 
@@ -138,7 +139,7 @@ def test_tool_results_never_get_the_role_system(store: Store, add: Adding, form:
     assert "system" not in body
 
 
-@pytest.mark.parametrize("form", ["openai", "anthropic"])
+@pytest.mark.parametrize("form", FORMS)
 def test_a_conversation_without_text_is_left_out(store: Store, add: Adding, form: str) -> None:
     add(said("user", " "))
     assert exported(store, form)[0] == ""
