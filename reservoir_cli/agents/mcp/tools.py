@@ -14,7 +14,7 @@ from reservoir_cli.context.render.recalled import RECALLED_NOTE, defuse, quote_l
 from reservoir_cli.context.request import storing_meter
 from reservoir_cli.context.window_turns import shorten_result
 from reservoir_cli.errors import ReservoirError, StoreError
-from reservoir_cli.messages import Message, Scope, StoredMessage, plain_text
+from reservoir_cli.messages import Message, Scope, StoredMessage, cut, plain_text
 from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
@@ -157,7 +157,7 @@ class Answers:
 def _hit_line(hit: Hit) -> str:
     message = hit.message
     part, _ = choose_part(plain_text(message), hit.words, hit.passage, _SNIPPET)
-    title = f" ({' '.join(hit.title.split())[:60]})" if hit.title else ""
+    title = f" ({cut(' '.join(hit.title.split()), 60)})" if hit.title else ""
     return defuse(f"[#{message.id}] {local_day(message.created_at)} {message.role}{title}: {part}")
 
 
