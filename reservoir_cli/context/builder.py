@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from reservoir_cli.context import budget as budgets
 from reservoir_cli.context import passages
 from reservoir_cli.context.budget import Meter
-from reservoir_cli.context.fit_budget import Chooser, note_best_left_out
+from reservoir_cli.context.fit_budget import Chooser
 from reservoir_cli.context.pool import build_pool, read_passages, read_titles, recount, redact
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.sections import cap_notes, cap_sections, count_sections
@@ -172,7 +172,7 @@ def build_context(
         {name: 1000 * seconds for name, seconds in timings.items()},
         scored.relevance,
         silent,
-        (*respelt, *([] if silent else note_best_left_out(selection, request, budget, meter))),
+        (*respelt, *([] if silent else chooser.note_best_left_out(selection))),
         floor,
     )
 
