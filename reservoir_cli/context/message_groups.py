@@ -103,7 +103,7 @@ def group_tool_calls(
     return groups, dropped
 
 
-def _join_answers(
+def join_answers(
     groups: Sequence[MessageGroup], exchanges: Exchanges
 ) -> Iterator[list[MessageGroup]]:
     """Join each question with its answer; other groups stay single."""
@@ -123,7 +123,7 @@ def join_short_exchanges(
     groups: Sequence[MessageGroup], exchanges: Exchanges
 ) -> Iterator[list[MessageGroup]]:
     """Join each question with its answer, except for long messages, which are added in parts."""
-    for exchange in _join_answers(groups, exchanges):
+    for exchange in join_answers(groups, exchanges):
         if any(group.is_long for group in exchange):
             yield from ([group] for group in exchange)
         else:
