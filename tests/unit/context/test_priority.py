@@ -173,7 +173,9 @@ def as_reader(monkeypatch):
             location = location.replace("postgres@", "onlooker@")
         else:
             # Root ignores file modes, so patch the check of the store.
-            monkeypatch.setattr("reservoir_cli.storage.sqlite.session.os.access", lambda *_: False)
+            monkeypatch.setattr(
+                "reservoir_cli.storage.sqlite.transactions.os.access", lambda *_: False
+            )
         other = open_store(location)
         yield other
         other.close()

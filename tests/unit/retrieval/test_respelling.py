@@ -14,7 +14,7 @@ from reservoir_cli.retrieval.search import search
 from reservoir_cli.settings import config
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.candidates import Candidates
-from reservoir_cli.storage.spelling import count_slips
+from reservoir_cli.storage.misspelt_words import count_slips
 
 P = Scope("p")
 Adding = Callable[..., list[StoredMessage | None]]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings import config, edit_file
+from reservoir_cli.settings import config, edit_settings_file
 from reservoir_cli.settings.schema import ALIASES, SETTINGS, VARIABLES
 
 #: Alias, its value, and the resulting value of the setting.
@@ -136,33 +136,33 @@ def test_a_change_replaces_the_line_of_the_alias(file: Path, shape: str, by: str
     name, value = (
         ("similarity_threshold", "0.6") if by == "the alias" else ("similar_cosine", "0.2")
     )
-    edit_file.edit(file, {table + name: value})
+    edit_settings_file.edit(file, {table + name: value})
     after = file.read_text(encoding="utf-8")
     assert "similarity_threshold" not in after
     lines = text.format("similar_cosine", 0.2).splitlines()
     assert [line.replace('"', "").replace("= ", "=") for line in after.splitlines()] == [
         line.replace('"', "").replace("= ", "=") for line in lines
     ]
-    edit_file.edit(file, {table + "similarity_threshold": None})
+    edit_settings_file.edit(file, {table + "similarity_threshold": None})
     assert "similar" not in file.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["reserve_tokens", "token_reserve", "output_reserve"])
 def test_a_change_removes_other_names_of_the_setting(file: Path, name: str) -> None:
     file.write_text("token_reserve = 1\noutput_reserve = 2\nreserve_tokens = 3\n", encoding="utf-8")
-    edit_file.edit(file, {name: "4"})
+    edit_settings_file.edit(file, {name: "4"})
     assert file.read_text(encoding="utf-8") == "reserve_tokens = 4\n"
 
 
 def test_of_two_names_in_one_change_the_newer_wins(file: Path) -> None:
-    edit_file.edit(file, {"reserve_tokens": "4", "token_reserve": "5"})
+    edit_settings_file.edit(file, {"reserve_tokens": "4", "token_reserve": "5"})
     assert file.read_text(encoding="utf-8") == "reserve_tokens = 4\n"
 
 
 def test_a_value_is_checked_on_the_scale_of_its_name(file: Path) -> None:
     with pytest.raises(UsageError, match=r"similarity_threshold cannot be -0.5"):
-        edit_file.edit(file, {"similarity_threshold": "-0.5"})
-    edit_file.edit(file, {"similar_cosine": "-0.5"})
+        edit_settings_file.edit(file, {"similarity_threshold": "-0.5"})
+    edit_settings_file.edit(file, {"similar_cosine": "-0.5"})
     assert config.load().settings().similar_cosine == -0.5
 
 
@@ -174,7 +174,7 @@ def test_commands_of_earlier_documentation_still_work(file: Path) -> None:
         "models.gpt-4.reserve_tokens": "1024",
         "partitions.coding.token_multiplier": "1.3",
     }
-    edit_file.edit(file, typed)
+    edit_settings_file.edit(file, typed)
     known = config.load()
     for key, text in typed.items():
         assert str(config.effective_value(known, key)[0]) == text
@@ -185,9 +185,9 @@ def test_an_instance_has_no_settings(file: Path) -> None:
     with pytest.raises(UsageError, match="instances have no settings"):
         config.effective_value(config.load(), key)
     with pytest.raises(UsageError, match="instances have no settings") as caught:
-        edit_file.edit(file, {key: "1.3"})
+        edit_settings_file.edit(file, {key: "1.3"})
     assert "partitions.alice.token_multiplier" in str(caught.value.hint)
     assert not file.exists()
     quoted = 'partitions."alice/coding".token_multiplier'  # a partition of that name
-    edit_file.edit(file, {quoted: "1.3"})
+    edit_settings_file.edit(file, {quoted: "1.3"})
     assert [key for key, _, _ in config.list_settings(config.load())][-1] == quoted

@@ -7,7 +7,7 @@ import pytest
 from example_settings import EVERY_TABLE, written
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings import config, edit_file
+from reservoir_cli.settings import config, edit_settings_file
 from reservoir_cli.settings.keys import split_key
 from reservoir_cli.settings.schema import (
     SETTINGS,
@@ -66,7 +66,7 @@ def test_a_name_and_its_extension_are_two_models(file: Path) -> None:
 def test_a_byte_order_mark_and_windows_line_ends_are_read(file: Path, data: bytes) -> None:
     file.write_bytes(data)
     assert config.load(file).values == {"model": "gpt-4"}
-    edit_file.edit(file, {"partition": "p"})
+    edit_settings_file.edit(file, {"partition": "p"})
     assert config.load(file).values == {"model": "gpt-4", "partition": "p"}
 
 
@@ -110,7 +110,7 @@ def test_an_invalid_file_is_a_usage_error_and_never_edited(
     assert caught.value.hint
     assert "--list" not in caught.value.hint  # it would fail as well
     with pytest.raises(UsageError):
-        edit_file.edit(file, {"fill": "true"})
+        edit_settings_file.edit(file, {"fill": "true"})
     assert file.read_text() == text
 
 
@@ -143,7 +143,7 @@ def test_an_explicitly_named_file_must_exist(file: Path) -> None:
 )
 def test_an_unknown_key_gets_similar_names(file: Path, key: str, near: str) -> None:
     with pytest.raises(UsageError, match="unknown setting") as caught:
-        edit_file.edit(file, {key: "1"})
+        edit_settings_file.edit(file, {key: "1"})
     assert near in str(caught.value.hint)
     with pytest.raises(UsageError, match="unknown setting"):
         config.effective_value(config.load(), key)
@@ -175,5 +175,5 @@ def test_an_invalid_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_hint_names_a_setting_once(file: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        edit_file.edit(file, {"budget": "1"})
+        edit_settings_file.edit(file, {"budget": "1"})
     assert str(caught.value.hint) == "did you mean trim_budget_tokens?"

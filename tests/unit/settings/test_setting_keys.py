@@ -6,7 +6,7 @@ import pytest
 from example_settings import EVERY_TABLE, written
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings import config, edit_file
+from reservoir_cli.settings import config, edit_settings_file
 from reservoir_cli.settings.keys import split_assignment, split_key
 
 KEYS = [
@@ -58,7 +58,7 @@ def test_a_key_that_names_no_setting_is_refused(key: str) -> None:
 )
 def test_misplaced_quotes_get_a_hint(file: Path, key: str) -> None:
     with pytest.raises(UsageError, match="misplaced quotes in") as caught:
-        edit_file.edit(file, {key: "mask"})
+        edit_settings_file.edit(file, {key: "mask"})
     assert '."NAME".' in str(caught.value.hint)
     assert not file.exists()
 

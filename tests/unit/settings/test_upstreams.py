@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings import config, edit_file, upstreams
+from reservoir_cli.settings import config, edit_settings_file, upstreams
 from reservoir_cli.settings.upstreams import Upstream
 
 
@@ -86,7 +86,7 @@ def test_an_upstream_without_a_url_is_refused_when_it_is_used(file) -> None:
 
 
 def test_both_are_set_shown_and_removed_like_other_settings(file) -> None:
-    edit_file.edit(file, {"upstreams.a.url": "http://x/v1", "proxy.store": "always"})
+    edit_settings_file.edit(file, {"upstreams.a.url": "http://x/v1", "proxy.store": "always"})
     known = config.load()
     assert (known.proxy_store, known.upstreams) == ("always", {"a": {"url": "http://x/v1"}})
     assert config.effective_value(known, "upstreams.a.url") == ("http://x/v1", "file")
@@ -95,6 +95,6 @@ def test_both_are_set_shown_and_removed_like_other_settings(file) -> None:
     listed = {key: value for key, value, _ in config.list_settings(known)}
     assert listed["upstreams.a.url"] == "http://x/v1"
     assert listed["proxy.store"] == "always"
-    edit_file.edit(file, {"upstreams.a.url": None, "proxy.store": None})
+    edit_settings_file.edit(file, {"upstreams.a.url": None, "proxy.store": None})
     assert config.load().proxy_store == "unless-synced"
     assert upstreams.resolve(config.load().upstreams).keys() == upstreams.DEFAULTS.keys()

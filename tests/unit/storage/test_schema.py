@@ -18,7 +18,7 @@ from reservoir_cli.storage import fulltext
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.sqlite.schema import migrations
-from reservoir_cli.storage.sqlite.session import APPLICATION_ID, SCHEMA_VERSION
+from reservoir_cli.storage.sqlite.transactions import APPLICATION_ID, SCHEMA_VERSION
 from reservoir_cli.tokens import load_counter
 
 Adding = Callable[..., list[StoredMessage | None]]

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings import config, edit_file
+from reservoir_cli.settings import config, edit_settings_file
 from reservoir_cli.settings.keys import dotted_key, split_key
 from reservoir_cli.settings.schema import MODEL_ONLY, SETTINGS, Value
 from reservoir_cli.settings.setting_values import check_value, format_value, parse_value
@@ -22,7 +22,7 @@ from reservoir_cli.settings.setting_values import check_value, format_value, par
 
 def test_comments_and_order_are_kept(file: Path) -> None:
     written(file, EVERY_TABLE)
-    edit_file.edit(
+    edit_settings_file.edit(
         file,
         {
             "token_multiplier": "1.5",
@@ -36,7 +36,7 @@ def test_comments_and_order_are_kept(file: Path) -> None:
 
 def test_new_settings_of_the_file_come_before_its_tables(file: Path) -> None:
     written(file, "[models.gpt-4]\nreserve_tokens = 1\n")
-    edit_file.edit(file, {"model": "gpt-4", "partitions.p.fill": "on"})
+    edit_settings_file.edit(file, {"model": "gpt-4", "partitions.p.fill": "on"})
     known = config.load(file)
     assert known.values == {"model": "gpt-4"}
     assert known.models == {"gpt-4": {"reserve_tokens": 1}}
@@ -59,7 +59,7 @@ reserve_tokens = 6
 )
 def test_an_unquoted_header_is_renamed_not_duplicated(file: Path, header: str) -> None:
     written(file, UNQUOTED.replace("[models.gpt-3.5-turbo]", header))
-    edit_file.edit(file, {"models.gpt-3.5-turbo.context_window": "7"})
+    edit_settings_file.edit(file, {"models.gpt-3.5-turbo.context_window": "7"})
     text = file.read_text()
     assert text.count("5-turbo") == 1
     assert '[models."gpt-3.5-turbo"] # mine\nreserve_tokens = 5 # five\n' in text
@@ -72,13 +72,13 @@ def test_an_unquoted_header_is_renamed_not_duplicated(file: Path, header: str) -
 def test_a_quoted_header_is_not_changed(file: Path) -> None:
     text = "[models.'gpt-3.5-turbo']\nreserve_tokens = 5\n"
     written(file, text)
-    edit_file.edit(file, {"models.gpt-3.5-turbo.reserve_tokens": "6"})
+    edit_settings_file.edit(file, {"models.gpt-3.5-turbo.reserve_tokens": "6"})
     assert file.read_text() == text.replace("5\n", "6\n")
 
 
 def test_another_name_of_a_model_changes_its_table(file: Path) -> None:
     written(file, EVERY_TABLE)
-    edit_file.edit(file, {"models.openai/gpt-3.5-turbo.reserve_tokens": "9"})
+    edit_settings_file.edit(file, {"models.openai/gpt-3.5-turbo.reserve_tokens": "9"})
     assert file.read_text() == EVERY_TABLE.replace("512", "9")
 
 
@@ -118,7 +118,7 @@ def test_a_change_works_in_any_notation_and_changes_nothing_else(
     if text:
         written(file, text)
     before = _said(config.load())
-    edit_file.edit(file, {key: CHANGES[key]})
+    edit_settings_file.edit(file, {key: CHANGES[key]})
     setting = split_key(key)[2]
     assert _said(config.load(file)) == {**before, key: parse_value(setting, CHANGES[key], key)}
 
@@ -141,7 +141,7 @@ def test_both_spellings_of_a_header_in_one_file_are_an_error(file: Path) -> None
     )
     written(file, text)
     try:
-        edit_file.edit(file, {"models.gpt-3.5-turbo.profile": "small"})
+        edit_settings_file.edit(file, {"models.gpt-3.5-turbo.profile": "small"})
     except UsageError:
         assert file.read_text() == text
     else:
@@ -154,22 +154,24 @@ def test_both_spellings_of_a_header_in_one_file_are_an_error(file: Path) -> None
 
 def test_a_setting_is_removed(file: Path) -> None:
     written(file, EVERY_TABLE)
-    edit_file.edit(file, {"recent_context_size": None, "models.gpt-3.5-turbo.reserve_tokens": None})
+    edit_settings_file.edit(
+        file, {"recent_context_size": None, "models.gpt-3.5-turbo.reserve_tokens": None}
+    )
     kept = EVERY_TABLE.replace("recent_context_size = 11\n", "")
     assert file.read_text() == kept.replace("reserve_tokens = 512\n", "")
 
 
 def test_removing_a_missing_setting_changes_nothing(file: Path) -> None:
     written(file, EVERY_TABLE)
-    edit_file.edit(file, {"fill": None, "partitions.coding.fill": None})
+    edit_settings_file.edit(file, {"fill": None, "partitions.coding.fill": None})
     assert config.load(file).values == config.load(written(file, EVERY_TABLE)).values
 
 
 def test_the_other_name_of_a_setting_is_changed_in_place(file: Path) -> None:
     written(file, "output_reserve = 5\n")
-    edit_file.edit(file, {"output_reserve": "6"})
+    edit_settings_file.edit(file, {"output_reserve": "6"})
     assert config.load(file).values == {"reserve_tokens": 6}
-    edit_file.edit(file, {"token_reserve": None})
+    edit_settings_file.edit(file, {"token_reserve": None})
     assert config.load(file).values == {}
 
 
@@ -189,7 +191,7 @@ def test_several_changes_are_made_all_or_none(
     if text:
         written(file, text)
     with pytest.raises(UsageError):
-        edit_file.edit(file, changes)
+        edit_settings_file.edit(file, changes)
     assert file.exists() is bool(text)
     assert not text or file.read_text() == text
     assert len(list(file.parent.iterdir())) == bool(text)
@@ -198,10 +200,10 @@ def test_several_changes_are_made_all_or_none(
 READ_ONLY = """
 import sys
 from pathlib import Path
-from reservoir_cli.settings import config, edit_file
+from reservoir_cli.settings import config, edit_settings_file
 from reservoir_cli.errors import UsageError
 try:
-    edit_file.edit(Path(sys.argv[1]), {"fill": "true"})
+    edit_settings_file.edit(Path(sys.argv[1]), {"fill": "true"})
 except UsageError as error:
     sys.exit(f"{error.exit_code} {error.message}")
 """
@@ -271,7 +273,7 @@ def test_a_value_that_was_set_is_read_back(change: tuple[str, str, Value], text:
         file = Path(folder) / "reservoir.toml"
         if text:
             written(file, text)
-        edit_file.edit(file, {key: format_value(setting, value)})
+        edit_settings_file.edit(file, {key: format_value(setting, value)})
         found = _said(config.load(file))[key]
         assert found == value
         assert type(found) is type(value)
