@@ -257,7 +257,9 @@ def _print_units(ctx: typer.Context, as_json: bool) -> None:
 
 
 def _for_systemd(command: list[str]) -> str:
-    return shlex.join(word.replace("%", "%%") for word in command)
+    """Quote a command; unlike a shell, systemd also reads these characters within quotes."""
+    line = shlex.join(command)
+    return line.replace("\\", "\\\\").replace("%", "%%").replace("$", "$$")
 
 
 def _escape_xml(text: str) -> str:

@@ -126,6 +126,16 @@ def test_a_command_reads_the_conversation_and_writes_the_summary(
     assert [line for line in said if "write it.py" in line] == [f"conversations go to: {command}"]
 
 
+def test_a_text_that_is_edited_meanwhile_is_not_in_the_summary(
+    reservoir: Reservoir, tmp_path: Path
+) -> None:
+    key = reservoir.view(HERE, 0)[0].key
+    reservoir._notify = lambda _: reservoir.edit(key, "Nothing to see.")
+    outcomes = run(reservoir, program(tmp_path, "import sys; print(sys.stdin.read()[:200])"))
+    assert [outcome.reason for outcome in outcomes] == ["it changed in the meantime", None]
+    assert list(texts(reservoir)) == ["two"]
+
+
 @pytest.mark.parametrize(
     ("script", "reason"),
     {
