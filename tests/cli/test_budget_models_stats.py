@@ -25,7 +25,7 @@ TABLE = {
 # budget
 
 
-@pytest.mark.parametrize(("model", "available"), AVAILABLE.items(), ids=lambda each: f"§2 {each}")
+@pytest.mark.parametrize(("model", "available"), AVAILABLE.items(), ids=lambda case: f"§2 {case}")
 def test_budget_ends_with_the_known_figure_of_a_model(cli, model, available):
     shown = cli("budget", "--model", model).out.splitlines()
     assert shown[-1] == str(available)
@@ -61,10 +61,10 @@ def test_budget_reports_minimum_history_taken_from_the_reserve(cli):
 
 
 def test_budget_as_json_holds_the_same_numbers(cli):
-    found = cli("budget", "--model", "gpt-4", "--system", "144", "--json").document
-    assert found["schema_version"] == 1
-    assert (found["window"], found["reserve"], found["available"]) == (8_192, 2_048, 6_144)
-    assert (found["system"], found["history"], found["model"]) == (144, 6_000, "gpt-4")
+    budget = cli("budget", "--model", "gpt-4", "--system", "144", "--json").document
+    assert budget["schema_version"] == 1
+    assert (budget["window"], budget["reserve"], budget["available"]) == (8_192, 2_048, 6_144)
+    assert (budget["system"], budget["history"], budget["model"]) == (144, 6_000, "gpt-4")
 
 
 def test_budget_uses_the_settings(cli):
@@ -142,9 +142,9 @@ def test_models_in_a_pipe_are_tab_separated_rows(cli):
 
 
 def test_stats_of_an_empty_store_are_zeros_and_create_no_file(cli):
-    found = cli("stats", "--json").document
-    assert (found["runs"], found["truncated_runs"], found["truncation_events"]) == (0, 0, 0)
-    assert found["store"]["messages"] == 0
+    stats = cli("stats", "--json").document
+    assert (stats["runs"], stats["truncated_runs"], stats["truncation_events"]) == (0, 0, 0)
+    assert stats["store"]["messages"] == 0
     assert not cli.db.exists()
 
 
@@ -159,17 +159,17 @@ def used(cli):
 
 
 def test_stats_count_runs_and_their_tokens_since_a_time(used):
-    found = used("stats", "--json").document
-    assert found["schema_version"] == 1
-    assert found["runs"] == 3
-    assert found["truncated_runs"] == 1
-    assert found["truncation_events"] > 1
-    assert found["models"] == {"gpt-4": 2, "": 1}
-    assert sum(found["days"].values()) == 3
-    assert found["store"]["messages"] == 30
+    stats = used("stats", "--json").document
+    assert stats["schema_version"] == 1
+    assert stats["runs"] == 3
+    assert stats["truncated_runs"] == 1
+    assert stats["truncation_events"] > 1
+    assert stats["models"] == {"gpt-4": 2, "": 1}
+    assert sum(stats["days"].values()) == 3
+    assert stats["store"]["messages"] == 30
     for name in ("input_tokens", "reserve_used", "utilisation", "ms"):
-        assert found[name]["median"] <= found[name]["p95"]
-    assert 0 < found["utilisation"]["p95"] <= 1
+        assert stats[name]["median"] <= stats[name]["p95"]
+    assert 0 < stats["utilisation"]["p95"] <= 1
     assert used("stats", "--since", "7d", "--json").document["runs"] == 3
     assert used("stats", "--since", "2100-01-01", "--json").document["runs"] == 0
 
@@ -178,7 +178,7 @@ def test_stats_can_be_limited_to_a_partition(cli):
     for partition in ("work", "work", "home"):
         cli.say("Why Redis?", "-p", partition)
         cli("context", "redis", "-p", partition)
-    everything, work = (cli("stats", *of, "--json").document for of in ([], ["-p", "work"]))
+    everything, work = (cli("stats", *scope, "--json").document for scope in ([], ["-p", "work"]))
     assert (everything["runs"], work["runs"]) == (3, 2)
     held = work["store"]
     assert (everything["store"]["messages"], held["messages"], held["pending"]) == (3, 2, 2)
@@ -192,8 +192,13 @@ def test_stats_count_the_conversations_that_conversations_lists(cli):
     rows = [("work", "one"), ("work", "one"), ("work", "two"), ("home", "one"), ("home", None)]
     cli.store(
         *(
-            {"content": "hello", "partition": p, "instance": p, "conversation_id": c}
-            for p, c in rows
+            {
+                "content": "hello",
+                "partition": partition,
+                "instance": partition,
+                "conversation_id": conversation,
+            }
+            for partition, conversation in rows
         )
     )
     for scope, count in (([], 3), (["-p", "work"], 2)):

@@ -48,7 +48,7 @@ def test_json_of_get_has_value_and_origin(cli, file):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("nosuch = 1", "unknown setting 'nosuch'"),
         ("recent_context_size = 'x'", "recent_context_size must be a whole number, not 'x'"),
@@ -57,28 +57,28 @@ def test_json_of_get_has_value_and_origin(cli, file):
     ids=["name", "type", "value"],
 )
 @pytest.mark.parametrize("options", [["--list"], ["--unset", "absent"], ["--set", "fill=true"]])
-def test_an_error_in_the_file_names_the_file_and_has_a_hint(cli, file, text, said, options):
+def test_an_error_in_the_file_names_the_file_and_has_a_hint(cli, file, text, message, options):
     file.write_text(text)
     done = cli("config", *options, code=2)
-    assert done.err.startswith(f"error: {file}: {said}\nhint: ")
+    assert done.err.startswith(f"error: {file}: {message}\nhint: ")
     assert "--list" not in done.err
     assert file.read_text() == text
 
 
 def test_an_invalid_store_is_refused_by_the_option_or_setting_that_names_it(cli, file):
     hint = "hint: give the path of a file, or postgresql://USER@HOST/DATABASE\n"
-    said = "a store at foo:// is not supported\n"
+    message = "a store at foo:// is not supported\n"
     done = cli("config", "--set", "database=foo://u:s3cret@x", code=2)
-    assert done.err == f"error: database: {said}{hint}"
+    assert done.err == f"error: database: {message}{hint}"
     assert not file.exists()
-    for arguments, env, where in (
+    for arguments, env, origin in (
         (("view",), {"RESERVOIR_DB": "foo://u:s3cret@x"}, "RESERVOIR_DB"),
         (("view",), {"RESERVOIR_DATABASE": "foo://u:s3cret@x"}, "RESERVOIR_DATABASE"),
         (("--db", "foo://u:s3cret@x", "view"), {}, "--db"),
     ):
-        assert cli(*arguments, code=2, env=env).err == f"error: {where}: {said}{hint}"
+        assert cli(*arguments, code=2, env=env).err == f"error: {origin}: {message}{hint}"
     file.write_text('database = "foo://u:s3cret@x"\n')
-    assert cli("view", code=2).err == f"error: {file}: database: {said}{hint}"
+    assert cli("view", code=2).err == f"error: {file}: database: {message}{hint}"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,9 @@ def test_a_name_may_be_quoted_as_in_the_file(cli, file, key, table, name, value)
     assert list(tomllib.loads(file.read_text())[table]) == [name]
     assert cli("config", "--get", key).out == f"{value}\n"
     listed = {line.split("\t")[0]: line.split("\t")[1] for line in cli("config").out.splitlines()}
-    assert value in [listed[each] for each in listed if split_key(each)[1] == name]
+    assert value in [
+        listed[listed_key] for listed_key in listed if split_key(listed_key)[1] == name
+    ]
     cli("config", "--unset", key)
     assert tomllib.loads(file.read_text()).get(table, {}) == {}
 
@@ -205,7 +207,7 @@ def _cells(line):
 def test_json_of_the_list_has_the_same_rows(cli):
     document = cli("config", "--json").document
     assert document["schema_version"] == 1
-    listed = {each["key"]: (each["value"], each["origin"]) for each in document["settings"]}
+    listed = {row["key"]: (row["value"], row["origin"]) for row in document["settings"]}
     assert listed["recent_context_size"] == (15, "default")
     assert len(listed) == len(cli("config").out.splitlines())
 

@@ -14,14 +14,14 @@ SUMMARY = re.compile(
 
 @pytest.fixture
 def talk(cli):
-    said = []
+    rows = []
     for number in range(30):
-        said += [
+        rows += [
             {"role": "user", "content": f"question {number} about Redis?", "trace_id": f"{number}"},
             {"role": "assistant", "content": f"answer {number}: it lost jobs " * 5},
         ]
-        said[-1]["trace_id"] = f"{number}"
-    cli.store(*said)
+        rows[-1]["trace_id"] = f"{number}"
+    cli.store(*rows)
     return cli
 
 
@@ -187,8 +187,13 @@ def test_openai_ends_with_the_question_and_leaves_an_unknown_model_out(talk):
     body = done.document
     assert list(body) == ["messages"]
     assert body["messages"][-1] == {"role": "user", "content": QUESTION}
-    assert {each["role"] for each in body["messages"]} <= {"system", "user", "assistant", "tool"}
-    assert all(each["content"] for each in body["messages"])
+    assert {message["role"] for message in body["messages"]} <= {
+        "system",
+        "user",
+        "assistant",
+        "tool",
+    }
+    assert all(message["content"] for message in body["messages"])
     assert "model" in done.err.splitlines()[-2]
 
 
@@ -272,12 +277,14 @@ def test_the_document_is_complete_and_its_priorities_follow_the_formula(samples)
         assert row["section"] in ("recalled", "history")
         assert row["tier"] in ("recent", "similar", "synapse", "older")
         assert all(isinstance(row[score], int | float) for score in SCORES)
-        wanted = 0.7 * row["similarity"] + 0.3 * row["recency"]
-        assert row["priority"] == pytest.approx(wanted, abs=1e-6)
-    for each in document["dropped"]:
-        assert set(each) >= {"id", "tier", "tokens", "priority", "reason"}
-        assert each["reason"]
-    assert not {row["id"] for row in stored} & {each["id"] for each in document["dropped"]}
+        priority = 0.7 * row["similarity"] + 0.3 * row["recency"]
+        assert row["priority"] == pytest.approx(priority, abs=1e-6)
+    for candidate in document["dropped"]:
+        assert set(candidate) >= {"id", "tier", "tokens", "priority", "reason"}
+        assert candidate["reason"]
+    assert not {row["id"] for row in stored} & {
+        candidate["id"] for candidate in document["dropped"]
+    }
     assert any("Redis" in row["content"] for row in stored)
 
 
@@ -305,10 +312,10 @@ def test_embed_embeds_every_pending_message_once(cli_with_model):
     assert done.document["weights"] == "package"
     assert done.document["reason"]
     assert done.err == "embedded 2 messages, compiled engine, weights from the package\n"
-    again = cli("embed", "--json", env={"RESERVOIR_EMBEDDING_MODEL": "nobody/absent-model"})
-    assert again.document["embedded"] == 0  # nothing is pending, so no model is needed
-    assert again.document["engine"] is None
-    assert again.document["model"] == done.document["model"]
+    second = cli("embed", "--json", env={"RESERVOIR_EMBEDDING_MODEL": "nobody/absent-model"})
+    assert second.document["embedded"] == 0  # nothing is pending, so no model is needed
+    assert second.document["engine"] is None
+    assert second.document["model"] == done.document["model"]
     assert (
         cli("embed", "--json").document["engine"] == "compiled"
     )  # nor is it needed to find that out

@@ -40,8 +40,8 @@ def test_every_command_works_on_a_server(cli, url, samples_file):
     on_server("forget", "--id", str(number), "-p", "other", "--yes")
     assert on_server("view", "--id", str(number), "-p", "other", code=1).out == ""
     checks = on_server("doctor", "--repair", "--json").document["checks"]
-    assert {each["status"] for each in checks} <= {"ok", "note"}
-    assert any(each["detail"].startswith("PostgreSQL 18") for each in checks)
+    assert {check["status"] for check in checks} <= {"ok", "note"}
+    assert any(check["detail"].startswith("PostgreSQL 18") for check in checks)
     refused = on_server("backup", "copy.db", code=1)
     assert "pg_dump" in refused.err
     assert "db copy" in refused.err
@@ -129,7 +129,7 @@ def test_the_status_names_tables_partitions_and_indexes_with_their_sizes(cli, ur
         {"partition": "b", "messages": 1},
     ]
     assert status["machines"] == []
-    sizes = {each["table"]: (each["bytes"], each["index_bytes"]) for each in status["tables"]}
+    sizes = {table["table"]: (table["bytes"], table["index_bytes"]) for table in status["tables"]}
     assert {"messages", "words", "embeddings", "properties"} <= sizes.keys()
     assert min(sizes["messages"]) > 0
     assert sum(map(sum, sizes.values())) == status["bytes"]
@@ -165,8 +165,8 @@ def broken_off(*_: object) -> None:
 
 
 def test_row_security_is_set_up_when_asked_for(cli, url):
-    told = cli("--db", url, "db", "migrate", "--rls", "--json")
-    assert told.document["guarded"] is True
+    migrated = cli("--db", url, "db", "migrate", "--rls", "--json")
+    assert migrated.document["guarded"] is True
     assert cli("--db", url, "db", "status", "--json").document["guarded"] is True
 
 
@@ -201,7 +201,7 @@ def test_the_setting_names_the_store_and_its_password_is_not_shown(cli, url):
     ],
 )
 def test_connection_parameters_are_not_a_path_and_not_shown(cli, parameters, tmp_path):
-    said = [
+    results = [
         cli("--db", parameters, "ingest", "--no-embed", stdin="hello", code=2),
         cli("--db", parameters, "view", code=2),
         cli("--db", parameters, "doctor", code=2),
@@ -210,10 +210,10 @@ def test_connection_parameters_are_not_a_path_and_not_shown(cli, parameters, tmp
         cli("config", "--set", f"database={parameters}", code=2),
         cli("config"),
     ]
-    for each in said:
-        assert "heim" not in each.out + each.err
-    assert "hint: give the URL of the server, postgresql://USER@HOST" in said[0].err
-    assert not [each for each in tmp_path.iterdir() if "=" in each.name]
+    for result in results:
+        assert "heim" not in result.out + result.err
+    assert "hint: give the URL of the server, postgresql://USER@HOST" in results[0].err
+    assert not [path for path in tmp_path.iterdir() if "=" in path.name]
 
 
 def test_a_path_with_a_folder_may_look_like_connection_parameters(cli):
@@ -221,7 +221,7 @@ def test_a_path_with_a_folder_may_look_like_connection_parameters(cli):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (["db", "migrate", "--rls"], 2, "reservoir.db is a file: this needs a store on a server"),
         (["db", "index", "-p", "p"], 2, "needs a store on a server"),
@@ -229,8 +229,8 @@ def test_a_path_with_a_folder_may_look_like_connection_parameters(cli):
         (["--db", "mysql://h/d", "view"], 2, "not supported"),
     ],
 )
-def test_commands_for_another_kind_of_store_are_refused(cli, arguments, code, said):
-    assert said in cli(*arguments, code=code).err
+def test_commands_for_another_kind_of_store_are_refused(cli, arguments, code, message):
+    assert message in cli(*arguments, code=code).err
 
 
 def test_a_file_has_a_status_too_and_a_cluster_its_statements(cli):
@@ -269,16 +269,18 @@ def test_a_question_gets_the_same_scores_from_a_file_and_a_server(
         ("context", "where do jobs wait?", "--budget", "400", "--format", "json"),
         ("search", "where do jobs wait?", "--json"),
     ):
-        here, there = (cli(*words, env=env).document for env in ({}, on_server))
-        assert _scores(here) == _scores(there)
-        assert any(each > 0 for each in _scores(here))
+        local, remote = (cli(*words, env=env).document for env in ({}, on_server))
+        assert _scores(local) == _scores(remote)
+        assert any(score > 0 for score in _scores(local))
 
 
 def _scores(document):
     """Round scores to the digits that do not depend on the order of summing."""
     if isinstance(document, dict):
-        found = [document[key] for key in ("cosine", "similarity") if document.get(key)]
+        scores = [document[key] for key in ("cosine", "similarity") if document.get(key)]
         inner = document.values()
     else:
-        found, inner = [], document if isinstance(document, list) else []
-    return [round(each, 4) for each in found] + [x for each in inner for x in _scores(each)]
+        scores, inner = [], document if isinstance(document, list) else []
+    return [round(score, 4) for score in scores] + [
+        score for part in inner for score in _scores(part)
+    ]

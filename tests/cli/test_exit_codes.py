@@ -40,7 +40,7 @@ WRONG_USAGE = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "named"), WRONG_USAGE, ids=lambda each: " ".join(each))
+@pytest.mark.parametrize(("arguments", "named"), WRONG_USAGE, ids=lambda value: " ".join(value))
 def test_wrong_usage_is_exit_2_with_a_one_line_error(cli, arguments, named):
     done = cli(*arguments, code=2)
     assert done.out == ""
@@ -111,15 +111,15 @@ HINTS = [
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said", "hint"), HINTS, ids=[" ".join(each[0])[:40] for each in HINTS]
+    ("arguments", "code", "message", "hint"), HINTS, ids=[" ".join(row[0])[:40] for row in HINTS]
 )
-def test_an_error_is_one_line_with_a_hint(cli, arguments, code, said, hint):
+def test_an_error_is_one_line_with_a_hint(cli, arguments, code, message, hint):
     if arguments[0] == "backup":  # otherwise there is nothing to copy
         cli.say("hello")
     done = cli(*arguments, code=code)
     first, second = done.err.splitlines()
     assert first.startswith("error: ")
-    assert said in first
+    assert message in first
     assert second.startswith("hint: ")
     assert hint in second
 
@@ -230,9 +230,9 @@ def test_a_store_in_a_read_only_folder_is_exit_3(cli, as_owner, tmp_path):
     folder = tmp_path / "closed"
     folder.mkdir(mode=0o500)
     command = (*as_owner, str(Path(sys.executable).with_name("reservoir")))
-    where = str(folder / "new.db")
-    done = cli("--db", where, "ingest", "--no-embed", stdin="x", code=3, command=command)
-    assert where in done.err
+    location = str(folder / "new.db")
+    done = cli("--db", location, "ingest", "--no-embed", stdin="x", code=3, command=command)
+    assert location in done.err
 
 
 def test_db_and_environment_move_the_store(cli, tmp_path):
@@ -263,8 +263,8 @@ def test_a_locked_store_is_exit_4_and_nothing_is_stored(locked, impatient):
 
 def test_reads_do_not_wait_for_a_writer(locked, impatient):
     assert locked("view", env=impatient).out == "user: said before\n"
-    found = locked("search", "--keyword", "before", env=impatient)
-    assert found.out == "1. user: said before\n"
+    hits = locked("search", "--keyword", "before", env=impatient)
+    assert hits.out == "1. user: said before\n"
     assert locked("context", "said what?", env=impatient).out.endswith("user: said what?\n")
 
 
@@ -290,9 +290,9 @@ def test_commands_that_need_the_model_are_exit_5_without_it(cli, command):
 def test_without_a_model_search_and_context_rank_by_words_with_a_note(cli):
     cli.say("the queue lost jobs")
     cli.say("something else entirely")
-    found = cli("search", "queue")
-    assert found.out.startswith("1. user: the queue lost jobs\n")
-    assert found.err.startswith("warning: ")
+    hits = cli("search", "queue")
+    assert hits.out.startswith("1. user: the queue lost jobs\n")
+    assert hits.err.startswith("warning: ")
     context = cli("context", "which jobs?", "--budget", "300")
     assert "user: the queue lost jobs\n" in context.out
     assert "warning: " in context.err

@@ -37,7 +37,7 @@ SCOPES = [
 ]
 
 
-@pytest.mark.parametrize(("options", "expected"), SCOPES, ids=lambda each: " ".join(each))
+@pytest.mark.parametrize(("options", "expected"), SCOPES, ids=lambda value: " ".join(value))
 def test_scope_and_filters_select_messages_as_in_view(spread, options, expected):
     assert contents(spread("export", *options).out) == expected
 
@@ -113,7 +113,7 @@ def test_a_file_is_private_and_complete_without_temporary_files(spread, tmp_path
     assert (done.out, done.err) == ("", f"exported 3 messages to {target}\n")
     assert len(contents(target.read_text())) == 3
     assert target.stat().st_mode & MODE == 0o600
-    assert [each.name for each in target.parent.iterdir()] == ["x.jsonl"]
+    assert [path.name for path in target.parent.iterdir()] == ["x.jsonl"]
 
 
 def test_a_failed_export_leaves_the_file_unchanged(spread, tmp_path):
@@ -123,7 +123,7 @@ def test_a_failed_export_leaves_the_file_unchanged(spread, tmp_path):
     spread.db.write_bytes(spread.db.read_bytes()[:8192] + b"\xff" * 20_000)
     spread("export", "-o", str(target), code=3)
     assert target.read_text() == "before"
-    assert {each.name for each in tmp_path.iterdir()} == {"x.jsonl", "home"}
+    assert {path.name for path in tmp_path.iterdir()} == {"x.jsonl", "home"}
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_an_export_without_messages_does_not_replace_a_file(spread, tmp_path, op
     done = spread("export", *options, "-o", str(target), code=1)
     assert done.err.startswith(f"error: nothing to export: {target} is left unchanged\n{hint}")
     assert target.read_bytes() == before
-    assert {each.name for each in tmp_path.iterdir()} == {"x.jsonl", "home"}
+    assert {path.name for path in tmp_path.iterdir()} == {"x.jsonl", "home"}
 
 
 def test_an_emptied_store_does_not_empty_its_export(spread, tmp_path):

@@ -45,21 +45,23 @@ WHICH = [
 
 
 @pytest.mark.parametrize(
-    ("options", "gone"),
+    ("options", "forgotten"),
     WHICH,
-    ids=lambda each: " ".join(sorted(each) if isinstance(each, set) else each),
+    ids=lambda value: " ".join(sorted(value) if isinstance(value, set) else value),
 )
-def test_exactly_the_selected_messages_are_forgotten(spread, options, gone):
+def test_exactly_the_selected_messages_are_forgotten(spread, options, forgotten):
     shown = spread("forget", *options, "--dry-run")
-    assert {line.split("\t")[3].removeprefix("user: ") for line in shown.out.splitlines()} == gone
+    assert {
+        line.split("\t")[3].removeprefix("user: ") for line in shown.out.splitlines()
+    } == forgotten
     assert left(spread) == ALL
     done = spread("forget", *options, "--yes")
     assert done.out == ""
-    noun = "message" if len(gone) == 1 else "messages"
+    noun = "message" if len(forgotten) == 1 else "messages"
     assert done.err == (
-        f"forgot {len(gone)} {noun}\nnote: backups and exports made earlier still have them\n"
+        f"forgot {len(forgotten)} {noun}\nnote: backups and exports made earlier still have them\n"
     )
-    assert left(spread) == ALL - gone
+    assert left(spread) == ALL - forgotten
 
 
 @pytest.mark.parametrize(
@@ -96,9 +98,9 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("options", "code", "said"), WRONG, ids=lambda each: str(each))
-def test_errors_are_reported_before_confirmation(spread, options, code, said):
-    assert spread("forget", *options, code=code).err.startswith(said)
+@pytest.mark.parametrize(("options", "code", "message"), WRONG, ids=lambda value: str(value))
+def test_errors_are_reported_before_confirmation(spread, options, code, message):
+    assert spread("forget", *options, code=code).err.startswith(message)
 
 
 def test_expired_messages_are_not_forgotten_in_a_pipe_without_yes(spread):
@@ -107,7 +109,7 @@ def test_expired_messages_are_not_forgotten_in_a_pipe_without_yes(spread):
     assert left(spread) == ALL
 
 
-@pytest.mark.parametrize("command", [["forget", "--yes"], ["view"]], ids=lambda each: each[0])
+@pytest.mark.parametrize("command", [["forget", "--yes"], ["view"]], ids=lambda command: command[0])
 def test_the_hint_names_the_partition_of_a_message_elsewhere(spread, command):
     row = spread.rows("-p", "work")[0]
     done = spread(*command, "--id", str(row["id"]), code=1)
@@ -138,7 +140,7 @@ NOTES = [
 ]
 
 
-@pytest.mark.parametrize(("options", "note"), NOTES, ids=lambda each: str(each))
+@pytest.mark.parametrize(("options", "note"), NOTES, ids=lambda value: str(value))
 def test_an_empty_selection_says_where_messages_are(spread, options, note):
     done = spread("forget", *options, "--yes")
     assert done.out == ""
@@ -158,7 +160,7 @@ def test_json_reports_what_was_forgotten(spread):
 
 
 @pytest.mark.parametrize(
-    ("answer", "code", "gone"),
+    ("answer", "code", "forgotten"),
     [
         ("y\n", 0, {"own secret"}),
         ("YES\n", 0, {"own secret"}),
@@ -168,12 +170,12 @@ def test_json_reports_what_was_forgotten(spread):
         ("\x03", 130, set()),
     ],
 )
-def test_on_a_terminal_the_count_is_shown_and_confirmation_asked(spread, answer, code, gone):
+def test_on_a_terminal_the_count_is_shown_and_confirmation_asked(spread, answer, code, forgotten):
     done = spread.talk("forget", "--match", "secret", answers=[("[y/N] ", answer)])
     question = "forget 1 message in default/default for good? [y/N] "
     assert done.out.startswith(f"#2 user: own secret\n{question}")
     assert done.code == code
-    assert left(spread) == ALL - gone
+    assert left(spread) == ALL - forgotten
 
 
 def test_three_messages_are_shown_before_confirmation(cli):
@@ -210,7 +212,7 @@ def test_expired_uses_the_setting_of_each_partition(spread):
     spread("config", "--set", "partitions.work.retention_days=1")
     spread.say("new", "-p", "work")
     spread("forget", "--expired", "--all-partitions", "--yes")
-    assert left(spread) == {each for each in ALL if "work" not in each} | {"new"}
+    assert left(spread) == {text for text in ALL if "work" not in text} | {"new"}
     spread("config", "--set", "retention_days=0", code=2)
 
 
@@ -241,11 +243,11 @@ def test_a_long_reader_is_exit_1_and_the_next_command_finishes(spread):
     done = spread("forget", "--match", "three", "-p", "work", "--yes", "--json", code=1)
     assert "another program is reading the store" in done.document["error"]["message"]
     assert left(spread) == ALL - {"work three"}
-    assert any(b"work three" in each.read_bytes() for each in spread.home.glob("reservoir.db*"))
+    assert any(b"work three" in file.read_bytes() for file in spread.home.glob("reservoir.db*"))
     reader.close()
     (spread.home / "rows.jsonl").unlink()
     spread("view")
-    assert not any(b"work three" in each.read_bytes() for each in spread.home.glob("reservoir.db*"))
+    assert not any(b"work three" in file.read_bytes() for file in spread.home.glob("reservoir.db*"))
 
 
 def test_an_empty_home_has_nothing_to_forget(cli):

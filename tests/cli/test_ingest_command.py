@@ -65,7 +65,7 @@ def test_a_user_message_gets_a_trace_of_its_own(cli):
     cli.say("two")
     traces = {row["trace_id"] for row in cli.rows()}
     assert len(traces) == 2
-    assert all(uuid.UUID(each) for each in traces)
+    assert all(uuid.UUID(trace) for trace in traces)
 
 
 def test_a_reply_takes_the_trace_of_the_newest_open_question(cli):
@@ -305,8 +305,8 @@ def test_without_a_model_a_message_is_stored_with_a_warning(cli):
 def test_five_megabytes_are_stored_exactly(cli):
     text = "".join(f"{number} lorem ipsum dolor\n" for number in range(210_000)).rstrip()
     assert len(text) > 5_000_000
-    said = cli("ingest", stdin=text).err
-    assert "note: stdin is 5.1 MB, stored as one message; --format NAME reads a history" in said
+    notes = cli("ingest", stdin=text).err
+    assert "note: stdin is 5.1 MB, stored as one message; --format NAME reads a history" in notes
     assert "note" not in cli("ingest", stdin=text[:900_000], env={"RESERVOIR_DB": "other.db"}).err
     assert cli("view").out == f"user: {text}\n"
 
@@ -318,7 +318,7 @@ def test_two_imports_at_once_lose_nothing(cli, tmp_path):
         rows = ({"role": "user", "content": f"{name} {number}"} for number in range(200))
         file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         running.append(cli.start("ingest", "--no-embed", str(file)))
-    assert [each.wait(300) for each in running] == [0, 0]
+    assert [process.wait(300) for process in running] == [0, 0]
     contents = {row["content"] for row in cli.rows()}
     assert contents == {f"{name} {number}" for name in "ab" for number in range(200)}
 
@@ -328,9 +328,9 @@ def test_many_concurrent_first_messages_create_one_store(cli):
         cli.start("ingest", "--no-embed", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         for _ in range(8)
     ]
-    given = {each.communicate(b"hello", 120)[0] for each in running}
-    assert given == {f"{number}\n".encode() for number in range(1, 9)}
-    assert [each.returncode for each in running] == [0] * 8
+    outputs = {process.communicate(b"hello", 120)[0] for process in running}
+    assert outputs == {f"{number}\n".encode() for number in range(1, 9)}
+    assert [process.returncode for process in running] == [0] * 8
     assert [row["id"] for row in cli.rows()] == list(range(1, 9))
 
 
@@ -338,12 +338,12 @@ def test_a_time_more_than_a_day_ahead_is_kept_with_a_warning(cli, tmp_path):
     file = tmp_path / "rows.jsonl"
     row = {"role": "user", "content": "x", "created_at": "2200-01-01T00:00:00Z", "source": "s"}
     file.write_text(json.dumps({**row, "instance": "default", "source_id": "1"}) + "\n")
-    said = "warning: 1 message with a time more than a day ahead, kept as given\n"
-    assert said in cli("ingest", "--at", "2199-12-31", stdin="first").err
+    warning = "warning: 1 message with a time more than a day ahead, kept as given\n"
+    assert warning in cli("ingest", "--at", "2199-12-31", stdin="first").err
     native = ("ingest", str(file), "--format", "reservoir")
-    assert said in cli(*native).err
-    assert said not in cli(*native).err
-    assert said not in cli("ingest", stdin="now").err
+    assert warning in cli(*native).err
+    assert warning not in cli(*native).err
+    assert warning not in cli("ingest", stdin="now").err
     rows = cli("view", "0", "--json").document["messages"]
     assert [row["created_at"][:4] for row in rows[-2:]] == ["2199", "2200"]
     assert rows[0]["content"] == "now"

@@ -34,7 +34,7 @@ def test_an_export_is_stored_in_the_instance_of_its_tool(cli, tmp_path):
     assert done.out == ""
     assert first == "imported 10, already there 0, skipped 4"
     assert (
-        len([each for each in others if "export.zip/export/conversations.json, entry" in each]) == 4
+        len([name for name in others if "export.zip/export/conversations.json, entry" in name]) == 4
     )
     assert others[-1] == "note: 1 other file ignored"
     assert not cli.rows("-i", "default")
@@ -137,8 +137,8 @@ def test_a_zip_can_come_from_stdin_if_its_format_is_named(cli, tmp_path):
 
 
 def test_the_help_names_every_format(cli):
-    told = " ".join(cli("ingest", "--help").out.split())
-    assert all(name in told for name in importers())
+    help_text = " ".join(cli("ingest", "--help").out.split())
+    assert all(name in help_text for name in importers())
 
 
 def many(path, count):
@@ -204,14 +204,14 @@ def comparable(cli):
 def test_a_killed_import_that_is_run_again_equals_an_uninterrupted_one(cli, uninterrupted, batches):
     file, rows, names = uninterrupted
     for _ in range(20):  # on a loaded machine the import may finish before the kill
-        left = killed_at(1_000 * batches, cli, file)
-        if left < MANY:
+        imported = killed_at(1_000 * batches, cli, file)
+        if imported < MANY:
             break
         shutil.rmtree(cli.home)
-    assert 1_000 * batches <= left < MANY
-    assert left % 1_000 == 0
+    assert 1_000 * batches <= imported < MANY
+    assert imported % 1_000 == 0
     done = cli("ingest", "--no-embed", file)
-    assert f"imported {MANY - left:,}, already there {left:,}," in done.err
+    assert f"imported {MANY - imported:,}, already there {imported:,}," in done.err
     assert comparable(cli) == rows
     assert titles(cli.db) == names
 

@@ -47,8 +47,8 @@ def stored(cli):
     """Return how many messages each instance holds."""
     if not cli.db.exists():
         return {}
-    found = cli("partitions", "--json").document["partitions"]
-    return {(each["partition"], each["instance"]): each["messages"] for each in found}
+    partitions = cli("partitions", "--json").document["partitions"]
+    return {(row["partition"], row["instance"]): row["messages"] for row in partitions}
 
 
 def everything(partition="default"):
@@ -57,12 +57,12 @@ def everything(partition="default"):
 
 def rows(shown):
     """Return the rows of the table: number, tool, conversations, messages, new."""
-    found = re.findall(r"(?m)^(\d) +(Claude Code|Codex|llm) +(\d+) +(\d+) +(\d+)", shown)
-    return [(tool, *map(int, counts)) for _, tool, *counts in found]
+    matches = re.findall(r"(?m)^(\d) +(Claude Code|Codex|llm) +(\d+) +(\d+) +(\d+)", shown)
+    return [(tool, *map(int, counts)) for _, tool, *counts in matches]
 
 
 def test_enter_at_every_prompt_imports_everything_and_asks_a_first_question(machine):
-    done = machine.talk("init", answers=[(each, "\n") for each in (READ, WHICH, WHERE, RUN)])
+    done = machine.talk("init", answers=[(prompt, "\n") for prompt in (READ, WHICH, WHERE, RUN)])
     assert done.code == 0
     assert "Claude Code: 1 file, 6.0 KB, ~/.claude/projects\n" in done.out
     assert rows(done.out) == [("Claude Code", 2, 11, 11), ("Codex", 1, 7, 7), ("llm", 1, 2, 2)]
@@ -73,9 +73,9 @@ def test_enter_at_every_prompt_imports_everything_and_asks_a_first_question(mach
     assert question in [row["content"] for row in machine.rows("--all-instances")]
     agents = "let these agents search the store: "
     assert f"{agents}reservoir connect claude, reservoir connect codex\n" in done.out
-    again = machine.shell(command)
-    assert again.out.strip().endswith(question)
-    assert again.out.strip() in done.out
+    second = machine.shell(command)
+    assert second.out.strip().endswith(question)
+    assert second.out.strip() in done.out
     assert machine("stats", "--json").document["runs"] == 2
     settings = (machine.home / "reservoir.toml").read_text()
     assert settings.count('partition = "default"') == 3
@@ -238,8 +238,8 @@ def test_folders_that_the_settings_exclude_are_left_out(machine):
 
 def test_a_marked_session_is_neither_announced_as_new_nor_imported(machine):
     session = Path(machine.env["HOME"], ".claude/projects/-src/private.jsonl")
-    said = {"role": "user", "content": "DO NOT INDEX this: my salary is 9."}
-    line = {"type": "user", "sessionId": "6f66", "uuid": "m1", "cwd": "/src", "message": said}
+    message = {"role": "user", "content": "DO NOT INDEX this: my salary is 9."}
+    line = {"type": "user", "sessionId": "6f66", "uuid": "m1", "cwd": "/src", "message": message}
     session.write_text(json.dumps(line | {"timestamp": "2026-06-01T09:00:00.000Z"}) + "\n", "utf-8")
     for new in (11, 0):
         done = machine("init", "--yes", "--no-embed", "--json")
@@ -306,25 +306,25 @@ def test_nothing_is_opened_before_consent(machine, tmp_path):
     # Audit hooks see every file that is opened.
     (tmp_path / "sitecustomize.py").write_text(
         "import os, sys\n"
-        f"told = os.open({str(tmp_path / 'opened')!r}, os.O_CREAT | os.O_WRONLY | os.O_APPEND)\n"
+        f"log = os.open({str(tmp_path / 'opened')!r}, os.O_CREAT | os.O_WRONLY | os.O_APPEND)\n"
         "def hook(event, arguments):\n"
         "    if event in ('open', 'sqlite3.connect'):\n"
-        "        os.write(told, f'{arguments[0]}\\n'.encode())\n"
+        "        os.write(log, f'{arguments[0]}\\n'.encode())\n"
         "sys.addaudithook(hook)\n"
     )
     env, opened = {"PYTHONPATH": str(tmp_path)}, tmp_path / "opened"
     histories = ("5e55.jsonl", "rollout-1.jsonl", "logs.db")
     machine.talk("init", answers=[(READ, "n\n")], env=env)
-    assert not any(each in opened.read_text() for each in histories)
+    assert not any(path in opened.read_text() for path in histories)
     machine.talk("init", "--dry-run", answers=[(READ, "y\n")], env=env)
-    assert all(each in opened.read_text() for each in histories)
+    assert all(path in opened.read_text() for path in histories)
 
 
 def test_without_a_terminal_the_option_yes_is_needed_and_nothing_is_asked(machine):
     done = machine("init", stdin="y\n", code=2)
     assert "claude-code" in done.err.lower() or "Claude Code" in done.err
-    asked = "Read them to see what they contain?"
-    assert done.err.endswith(f"error: cannot ask without a terminal: {asked}\nhint: add --yes\n")
+    question = "Read them to see what they contain?"
+    assert done.err.endswith(f"error: cannot ask without a terminal: {question}\nhint: add --yes\n")
     assert machine("init", "--json", code=2).document["error"]["kind"] == "usage"
     done = machine("init", "--yes", "--no-embed", "-p", "work")
     assert done.out == ""
@@ -343,16 +343,16 @@ def test_a_dry_run_shows_everything_and_creates_nothing(machine):
     counts = ("files", "conversations", "messages", "already_there", "new", "imported", "skipped")
     assert document["schema_version"] == 1
     assert document["partition"] == "default"
-    found = [each for each in document["histories"] if each["files"]]
-    assert [(each["format"], *(each[name] for name in counts)) for each in found] == [
+    histories = [history for history in document["histories"] if history["files"]]
+    assert [(history["format"], *(history[name] for name in counts)) for history in histories] == [
         ("claude-code", 1, 2, 11, 0, 11, 0, 5),
         ("codex", 1, 1, 7, 0, 7, 0, 5),
         ("llm", 1, 1, 2, 0, 2, 0, 0),
     ]
     assert (document["try"], document["dry_run"]) == (None, True)
     assert machine("init", "--dry-run", "--json").document == document  # there is nobody to ask
-    asked = machine.talk("init", "--dry-run", answers=[(READ, "\n")])
-    assert len(rows(asked.out)) == 3
+    accepted = machine.talk("init", "--dry-run", answers=[(READ, "\n")])
+    assert len(rows(accepted.out)) == 3
     assert not machine.home.exists()
 
 
@@ -361,8 +361,10 @@ def test_an_unreadable_history_does_not_stop_the_others(machine):
     log.write_bytes(b"SQLite format 3\0" + bytes(2_000))
     done = machine("init", "--yes", "--no-embed", "--json", code=1)
     assert "logs.db" in done.err
-    assert stored(machine) == {key: each for key, each in everything().items() if "llm" not in key}
-    failed = [each["format"] for each in done.document["histories"] if each["error"]]
+    assert stored(machine) == {
+        key: count for key, count in everything().items() if "llm" not in key
+    }
+    failed = [history["format"] for history in done.document["histories"] if history["error"]]
     assert failed == ["llm"]
 
 

@@ -34,7 +34,7 @@ LIGHT = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "others"), LIGHT, ids=lambda each: " ".join(each))
+@pytest.mark.parametrize(("arguments", "others"), LIGHT, ids=lambda value: " ".join(value))
 def test_a_light_command_imports_nothing_heavy(cli, arguments, others):
     cli.say("the store is there and up to date")
     done = cli(
@@ -73,7 +73,7 @@ TORCH = ("torch", "sentence_transformers", "transformers", "huggingface_hub", "o
         ["search", "--semantic", "redis", "-p", "work"],
         ["ingest"],
     ],
-    ids=lambda each: each[0],
+    ids=lambda command: command[0],
 )
 def test_a_compiled_model_needs_no_torch(samples, arguments):
     command = (sys.executable, "-X", "importtime", "-m", "reservoir_cli")
@@ -107,8 +107,8 @@ def test_help_describes_the_command_and_shows_an_example(cli, name, option):
 @pytest.mark.parametrize("scope", [[], ["-i", "nowhere"]], ids=["alone", "instance"])
 def test_options_that_a_note_names_exist(cli, command, scope):
     cli.say("hello", *(["-i", "else"] if scope else ["-p", "work", "-i", "else"]))
-    told = cli(*command, *scope).err
-    (ways,) = re.findall(r"^note: nothing in \S+; .*\((.*)\)$", told, re.M)
+    notes = cli(*command, *scope).err
+    (ways,) = re.findall(r"^note: nothing in \S+; .*\((.*)\)$", notes, re.M)
     known = cli(command[0], "--help").out
     for option in re.findall(r"--?[\w-]+", ways):
         assert re.search(rf"(^| |, ){option}\b", known, re.M), option
@@ -150,7 +150,7 @@ def test_nothing_is_written_outside_the_home(cli, tmp_path):
     cli.say("hello")
     cli("config", "--set", "partition=work")
     cli("context", "hello?", "--save", stdin="")
-    assert [each.name for each in tmp_path.iterdir()] == ["home"]
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]
     allowed = {"reservoir.db", "reservoir.toml", "reservoir.log", "cache"}
-    names = {each.name for each in cli.home.iterdir()}
+    names = {path.name for path in cli.home.iterdir()}
     assert {name.removesuffix("-wal").removesuffix("-shm") for name in names} <= allowed

@@ -30,8 +30,8 @@ def spread(cli):
 
 
 def places(cli):
-    found = cli("partitions", "--json").document["partitions"]
-    return {(each["partition"], each["instance"]): each["messages"] for each in found}
+    partitions = cli("partitions", "--json").document["partitions"]
+    return {(row["partition"], row["instance"]): row["messages"] for row in partitions}
 
 
 BEFORE = {("default", "chatgpt"): 2, ("default", "default"): 1, ("work", "work"): 1}
@@ -125,9 +125,9 @@ def test_settings_are_renamed_in_any_notation(spread, text):
     file.write_text(text)
     done = spread("partitions", "--rename", "default", "home", "--yes")
     assert "is now [partitions.home]" in done.err
-    found = tomllib.loads(file.read_text())["partitions"]
-    assert found.pop("default", {}) == {}
-    assert found == {"home": {"redact": "mark"}, "x": {"redact": "off"}}
+    settings = tomllib.loads(file.read_text())["partitions"]
+    assert settings.pop("default", {}) == {}
+    assert settings == {"home": {"redact": "mark"}, "x": {"redact": "off"}}
 
 
 def test_messages_move_even_if_the_settings_cannot_be_edited(spread):
@@ -143,12 +143,12 @@ def test_messages_move_even_if_the_settings_cannot_be_edited(spread):
 
 def test_two_partitions_are_merged(spread):
     done = spread("partitions", "--merge", "work", "default", "--yes", "--json")
-    assert {each["partition"] for each in done.document["partitions"]} == {"default"}
+    assert {row["partition"] for row in done.document["partitions"]} == {"default"}
     assert places(spread) == {("default", "chatgpt"): 2, ("default", "default"): 2}
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "said"),
+    ("options", "code", "message"),
     [
         (
             ["--rename", "work", "default", "--yes"],
@@ -182,10 +182,10 @@ def test_two_partitions_are_merged(spread):
         (["--merge", "work", "default"], 2, "add --yes"),
         (["--merge", "work", "default", "--json"], 2, "add --yes"),
     ],
-    ids=lambda each: " ".join(each) if isinstance(each, list) else "",
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_a_refused_change_changes_nothing(spread, options, code, said):
-    assert said in spread("partitions", *options, code=code).err
+def test_a_refused_change_changes_nothing(spread, options, code, message):
+    assert message in spread("partitions", *options, code=code).err
     assert places(spread) == BEFORE
 
 
@@ -214,7 +214,7 @@ def test_a_deleted_partition_is_forgotten(spread):
     assert done.err.startswith("forgot 3 messages\n")
     assert places(spread) == {("work", "work"): 1}
     (spread.home / "rows.jsonl").rename(spread.home / "kept")
-    assert not any("größer".encode() in each.read_bytes() for each in spread.home.glob("*.db*"))
+    assert not any("größer".encode() in file.read_bytes() for file in spread.home.glob("*.db*"))
     (spread.home / "kept").rename(spread.home / "rows.jsonl")
     spread("ingest", "--no-embed", str(spread.home / "rows.jsonl"))
     assert places(spread) == {("work", "work"): 1}
@@ -226,10 +226,10 @@ def test_folders_and_sources_of_a_deleted_partition_are_named(spread):
         '[projects]\n"~/my app" = "default"\n"/src/b" = "default"\n"/src/c" = "work"\n'
         '[sources.codex]\npartition = "default"\n'
     )
-    told = spread("partitions", "delete", "default", "--yes").err
+    notes = spread("partitions", "delete", "default", "--yes").err
     way = """reservoir config unset 'projects."~/my app"' 'projects."/src/b"'"""
-    assert f"note: sessions in ~/my app, /src/b still go to default: {way}\n" in told
-    assert "note: reservoir sync still brings codex to default: [sources] in " in told
+    assert f"note: sessions in ~/my app, /src/b still go to default: {way}\n" in notes
+    assert "note: reservoir sync still brings codex to default: [sources] in " in notes
     spread.shell(way)
     assert '[projects]\n"/src/c" = "work"\n' in file.read_text()
 
@@ -275,10 +275,10 @@ SCOPES = [
 ]
 
 
-@pytest.mark.parametrize(("options", "expected"), SCOPES, ids=lambda each: " ".join(each))
+@pytest.mark.parametrize(("options", "expected"), SCOPES, ids=lambda value: " ".join(value))
 def test_only_conversations_of_the_scope_are_listed(spread, options, expected):
-    found = spread("conversations", *options, "--json").document["conversations"]
-    assert [each["id"] for each in found] == expected
+    conversations = spread("conversations", *options, "--json").document["conversations"]
+    assert [row["id"] for row in conversations] == expected
 
 
 def test_an_empty_list_of_conversations_has_a_reason(spread):
@@ -319,8 +319,8 @@ def test_conversations_are_ordered_by_their_newest_message(cli):
     )
 
     def ids(*options):
-        found = cli("conversations", *options, "--json").document["conversations"]
-        return [each["id"] for each in found]
+        conversations = cli("conversations", *options, "--json").document["conversations"]
+        return [row["id"] for row in conversations]
 
     assert ids() == ids("-n", "9") == ["a", "b", "c"]
     assert ids("-n", "2") == ["a", "c"]

@@ -85,9 +85,9 @@ def test_a_rate_is_measured_from_the_first_call_of_each_task(monkeypatch):
     moments = iter([0.0, 2.0, 4.0, 5.0, 7.0])
     monkeypatch.setattr(console, "time", SimpleNamespace(monotonic=lambda: next(moments)))
     bar = console.ProgressBar()
-    said = [bar._pace("copying messages", done, 900) for done in (500, 600, 700)]
-    said += [bar._pace("embedding", done, 50) for done in (0, 10)]
-    assert said == [
+    lines = [bar._pace("copying messages", done, 900) for done in (500, 600, 700)]
+    lines += [bar._pace("embedding", done, 50) for done in (0, 10)]
+    assert lines == [
         "500 of 900",
         "600 of 900 · 50/s · 6 s left",
         "700 of 900 · 50/s · 4 s left",

@@ -35,9 +35,9 @@ def test_models_are_listed_with_their_context_budget(cli):
     cli("config", "--set", "models.my-own.context_window=2000")
     document = cli("models", "--json").document
     assert document["schema_version"] == 1
-    known = {each["name"]: each for each in document["models"]}
+    known = {model["name"]: model for model in document["models"]}
     fields = {"name", "context_window", "reserve", "available", "recommended", "origin"}
-    assert all(set(each) >= fields for each in document["models"])
+    assert all(set(model) >= fields for model in document["models"])
     assert known["gpt-4o"]["available"] == 120_000
     assert known["gpt-4o"]["recommended"] == 100_000
     assert known["my-own"]["context_window"] == 2000

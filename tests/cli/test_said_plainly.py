@@ -82,8 +82,8 @@ def test_interrupting_the_start_of_embedding_says_that_messages_are_not_embedded
     file.write_text('{"role": "user", "content": "hello"}\n', encoding="utf-8")
     words = ("-c", INTERRUPTED, "ingest", str(file), "-p", "onnxruntime")
     done = cli_with_model(*words, command=(sys.executable,), code=130)
-    told = "interrupted; stored messages are kept, and reservoir embed embeds the rest"
-    assert done.err == f"imported 1, already there 0, skipped 0\nwarning: {told}\n"
+    warning = "interrupted; stored messages are kept, and reservoir embed embeds the rest"
+    assert done.err == f"imported 1, already there 0, skipped 0\nwarning: {warning}\n"
 
 
 #: Interrupts the process when a command first reports progress.
@@ -103,11 +103,13 @@ def test_an_interrupted_import_says_that_what_is_stored_stays(cli, tmp_path):
     home.mkdir(parents=True)
     shutil.copy(SESSION, home / "session.jsonl")
     cli.env["HOME"] = str(tmp_path)
-    told = "warning: interrupted; stored messages are kept, and the same command imports the rest\n"
+    warning = (
+        "warning: interrupted; stored messages are kept, and the same command imports the rest\n"
+    )
     for words in (["ingest", str(file)], ["sync"]):
         program = ("-c", INTERRUPTED_AT_WORK, *words, "--no-embed")
         done = cli(*program, command=(sys.executable,), code=130)
-        assert (done.out, done.err) == ("", told)
+        assert (done.out, done.err) == ("", warning)
     assert "imported 500, already there 1,000" in cli("ingest", "--no-embed", str(file)).err
 
 
@@ -161,13 +163,13 @@ def test_a_clock_far_in_the_future_is_not_an_error(cli, compiled_models):
     # Do not fake the monotonic clock; versions of faketime use different variables.
     real = dict.fromkeys(("FAKETIME_DONT_FAKE_MONOTONIC", "DONT_FAKE_MONOTONIC"), "1")
     env = {**cli.env, **real, "RESERVOIR_HOME": str(compiled_models.parent.parent)}
-    for command, said in (
+    for command, output in (
         ([sys.executable, "-c", script], "compiled\n"),
         ([sys.executable, "-m", "reservoir_cli", "view"], ""),
     ):
         words = ["faketime", "2263-01-01 00:00:00", *command]
         done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stdout) == (0, said), done.stderr
+        assert (done.returncode, done.stdout) == (0, output), done.stderr
 
 
 def test_variables_without_effect_are_warned_about(cli):
@@ -248,17 +250,17 @@ def test_stats_shows_the_used_share_of_the_window(cli):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         ("bin.dat", bytes(range(256)) * 20, "is not a text file"),
         ("cut.zip", b"PK\x03\x04 cut off", "is a damaged zip"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_an_error_with_a_hint(cli, tmp_path, name, content, said):
+def test_a_file_that_cannot_be_read_is_an_error_with_a_hint(cli, tmp_path, name, content, message):
     file = tmp_path / name
     file.write_bytes(content)
     error, hint = cli("ingest", str(file), code=1).err.splitlines()
-    assert error == f"error: {file} {said}"
+    assert error == f"error: {file} {message}"
     assert hint.startswith("hint: ")
 
 

@@ -65,9 +65,9 @@ def test_an_empty_result_is_zero_bytes_and_not_an_error(notes):
 
 
 def test_the_whole_partition_is_searched_unless_an_instance_is_named(notes):
-    found = notes("search", "--keyword", "queue*").out
-    assert "queueing theory" in found
-    assert "somebody else" not in found
+    hits = notes("search", "--keyword", "queue*").out
+    assert "queueing theory" in hits
+    assert "somebody else" not in hits
     assert "queueing" not in notes("search", "--keyword", "queue*", "-i", "default").out
     assert "somebody else" in notes("search", "--keyword", "queue*", "--all-partitions").out
 
@@ -203,10 +203,10 @@ def test_filters_remove_hits_without_changing_scores(cli, mode):
     for command in ("view", "export"):
         document = cli(command, "--source", "codex", "--json").document
         assert [row["id"] for row in document["messages"]] == [1]
-        told = cli(command, "--source", "nowhere").err
-        assert told == "note: no message in default matches --source\n"
-    told = cli("search", "amber", *mode, "--source", "nowhere").err
-    assert told.endswith("note: no message in default matches --source\n")
+        stderr = cli(command, "--source", "nowhere").err
+        assert stderr == "note: no message in default matches --source\n"
+    stderr = cli("search", "amber", *mode, "--source", "nowhere").err
+    assert stderr.endswith("note: no message in default matches --source\n")
 
 
 def test_the_best_hits_are_printed_by_time_the_newest_first(cli):
@@ -221,8 +221,8 @@ def test_the_best_hits_are_printed_by_time_the_newest_first(cli):
     assert hits["hits"] == sorted(best, key=lambda hit: -hit["id"])
     shown = cli("search", "amber", "--keyword", "--sort", "time").out
     assert [line[:2] for line in shown.splitlines()] == ["2.", "3.", "1."]
-    told = cli("search", "amber", "--sort", "age", code=2).err
-    assert told == "error: cannot sort by 'age'\nhint: choose score or time\n"
+    errors = cli("search", "amber", "--sort", "age", code=2).err
+    assert errors == "error: cannot sort by 'age'\nhint: choose score or time\n"
 
 
 def test_filters_of_a_context_restrict_its_history_too(cli):
@@ -236,8 +236,8 @@ def test_filters_of_a_context_restrict_its_history_too(cli):
     assert "why amber?" not in shown
     assert "and birch?" not in shown
     assert "assistant: because of the fjord\n…\nassistant: because of the hill\n" in shown
-    told = cli("context", "x", "--role", "tool").err
-    assert "note: no message in default matches --role\n" in told
+    stderr = cli("context", "x", "--role", "tool").err
+    assert "note: no message in default matches --role\n" in stderr
 
 
 def test_conversations_are_filtered_by_text_project_and_time(cli):
@@ -254,10 +254,10 @@ def test_conversations_are_filtered_by_text_project_and_time(cli):
         (["--project", "web"], ["c2"]),
         (["--since", "2026-05-09T14:00:01Z"], ["c2"]),
     ):
-        found = cli("conversations", *options, "--json").document["conversations"]
-        assert [each["id"] for each in found] == expected
-    told = cli("conversations", "--project", "none").err
-    assert told == "note: no conversation in default matches --project\n"
+        conversations = cli("conversations", *options, "--json").document["conversations"]
+        assert [row["id"] for row in conversations] == expected
+    stderr = cli("conversations", "--project", "none").err
+    assert stderr == "note: no conversation in default matches --project\n"
 
 
 def test_a_context_is_copied_by_the_terminal_or_a_platform_command(cli, tmp_path):

@@ -12,7 +12,7 @@ CALL = {"id": "c1", "name": "Bash", "arguments": json.dumps({"command": f'KEY="{
 def bring(cli, redact):
     """Store a question with a password, and a tool call and a title with a key."""
     env = {"RESERVOIR_REDACT": redact}
-    said = cli("ingest", "--no-embed", stdin=SAYS, env=env)
+    typed = cli("ingest", "--no-embed", stdin=SAYS, env=env)
     rows = [
         {"role": "assistant", "content": "I look at the queue.", "tool_calls": [CALL]},
         {"role": "tool", "content": f"logged in with {KEY}", "tool_call_id": "c1"},
@@ -31,7 +31,7 @@ def bring(cli, redact):
     ]
     file.write_text("\n".join(lines), encoding="utf-8")
     imported = cli("ingest", "--no-embed", "--json", str(file), env=env)
-    return said, imported
+    return typed, imported
 
 
 READS = [
@@ -62,14 +62,14 @@ READS = [
 
 
 def test_by_default_secrets_are_stored_and_marked(cli):
-    said, imported = bring(cli, "mark")
-    assert "1 secret (password-in-url) marked" in said.err
+    typed, imported = bring(cli, "mark")
+    assert "1 secret (password-in-url) marked" in typed.err
     assert "2 secrets (anthropic-key 2) marked" in imported.err
     assert imported.document["secrets"] == {"anthropic-key": 2}
     rows = cli.rows()
     assert rows[-1]["content"] == SAYS
     assert rows[-1]["secrets"] == ["password-in-url"]
-    assert [each.get("secrets") for each in rows[:3]] == [["anthropic-key"]] * 2 + [None]
+    assert [row.get("secrets") for row in rows[:3]] == [["anthropic-key"]] * 2 + [None]
     assert len(cli.rows("--secrets")) == 3
 
 
@@ -180,14 +180,14 @@ def test_an_export_says_that_it_is_masked(cli):
 
 
 def test_removed_secrets_are_in_no_file_of_the_store(cli):
-    said, imported = bring(cli, "remove")
-    assert "1 secret (password-in-url) removed" in said.err
+    typed, imported = bring(cli, "remove")
+    assert "1 secret (password-in-url) removed" in typed.err
     assert "2 secrets (anthropic-key 2) removed" in imported.err
     cli("search", "queue")
     (cli.home / "rows.jsonl").unlink()
     for secret in (PASSWORD, KEY):
-        found = subprocess.run(["grep", "-ral", secret, str(cli.home)], capture_output=True)
-        assert found.returncode == 1, found.stdout
+        matches = subprocess.run(["grep", "-ral", secret, str(cli.home)], capture_output=True)
+        assert matches.returncode == 1, matches.stdout
     rows = cli.rows()
     assert rows[-1]["content"] == SAYS.replace(PASSWORD, "[redacted:password-in-url]")
     assert json.loads(rows[0]["tool_calls"][0]["arguments"]) == {
@@ -198,9 +198,9 @@ def test_removed_secrets_are_in_no_file_of_the_store(cli):
 
 def test_importing_a_message_with_a_removed_secret_again_adds_nothing(cli):
     bring(cli, "remove")
-    again = cli("ingest", "--no-embed", str(cli.home / "rows.jsonl"))
-    assert "imported 0, already there 3" in again.err
-    assert "secret" not in again.err
+    second = cli("ingest", "--no-embed", str(cli.home / "rows.jsonl"))
+    assert "imported 0, already there 3" in second.err
+    assert "secret" not in second.err
 
 
 def test_a_dry_run_reports_secrets(cli):
@@ -220,8 +220,8 @@ def test_a_partition_may_have_its_own_redact_setting(cli):
 
 def test_the_advice_matches_the_effective_setting(cli):
     cli("config", "--set", "partitions.work.redact=mark")
-    said = cli("ingest", "--no-embed", "-p", "work", stdin=SAYS)
-    assert "config set partitions.work.redact=mask" in said.err
+    typed = cli("ingest", "--no-embed", "-p", "work", stdin=SAYS)
+    assert "config set partitions.work.redact=mask" in typed.err
     assert "config set partitions.work.redact=mask" in cli("context", "queue", "-p", "work").err
     assert "config set redact=mask" in cli("ingest", "--no-embed", stdin=SAYS).err
 
@@ -234,9 +234,9 @@ def test_a_saved_question_is_scanned_too(cli):
 
 def test_doctor_counts_marked_messages_and_repair_marks_older_ones(cli):
     bring(cli, "off")
-    assert not [each for each in doctor(cli) if each["name"] == "secrets"]
+    assert not [check for check in doctor(cli) if check["name"] == "secrets"]
     cli("doctor", "--repair")
-    assert [each["detail"] for each in doctor(cli) if each["name"] == "secrets"] == [
+    assert [check["detail"] for check in doctor(cli) if check["name"] == "secrets"] == [
         "found in 3 messages"
     ]
     assert len(cli.rows("--secrets")) == 3
@@ -249,14 +249,14 @@ def doctor(cli):
 def test_the_way_to_see_messages_with_secrets_is_told(cli):
     file = cli.home.parent / "note.txt"
     file.write_text(SAYS, encoding="utf-8")
-    for options, where in (
+    for options, scope in (
         (["-p", "my work"], "-p 'my work'"),
         ([str(file)], "--all-partitions"),
         ([str(file), "-p", "notes"], "-p notes"),
     ):
-        told = cli("ingest", "--no-embed", *options, stdin=SAYS).err
-        way = f"reservoir view 0 --secrets {where}"
-        assert f"; see them with: {way}\n" in told
+        notes = cli("ingest", "--no-embed", *options, stdin=SAYS).err
+        way = f"reservoir view 0 --secrets {scope}"
+        assert f"; see them with: {way}\n" in notes
         assert PASSWORD in cli.shell(way).out
     assert "see them" not in cli("ingest", "--dry-run", str(file), "-p", "other").err
     removed = cli("ingest", "--no-embed", stdin=SAYS, env={"RESERVOIR_REDACT": "remove"})
@@ -270,7 +270,7 @@ def test_an_invalid_redact_setting_is_refused(cli):
 
 def test_the_suggested_command_to_mask_a_partition_works(cli):
     cli("config", "--set", """partitions."it's a/b".redact=mark""")
-    said = cli("ingest", "--no-embed", "-p", "it's a/b", stdin=SAYS)
-    way = said.err.partition("marked; ")[2].partition(" hides them")[0]
+    typed = cli("ingest", "--no-embed", "-p", "it's a/b", stdin=SAYS)
+    way = typed.err.partition("marked; ")[2].partition(" hides them")[0]
     cli.shell(way)
     assert PASSWORD not in cli("view", "-p", "it's a/b").out

@@ -72,8 +72,8 @@ def test_on_a_terminal_it_asks_and_remembers_the_answer(machine):
     assert done.code == 0
     assert "codex: ~/.codex/sessions, to partition default" in done.out
     assert machine("config", "--get", "sources.codex.path").out == "~/.codex/sessions\n"
-    again = machine.talk("sync", "--no-embed", answers=[])
-    assert "imported 0" in again.out
+    second = machine.talk("sync", "--no-embed", answers=[])
+    assert "imported 0" in second.out
 
 
 def test_a_hook_reads_only_sources_of_the_settings(machine):
@@ -122,10 +122,10 @@ def test_a_file_that_cannot_be_read_is_named(cli, tmp_path):
 
 
 def test_a_source_that_does_not_exist_is_a_warning(machine):
-    gone, claude = Path(machine.env["HOME"], "gone"), session(machine).parents[1]
-    machine("config", "set", f"sources.codex.path={gone}", f"sources.claude-code.path={claude}")
+    missing, claude = Path(machine.env["HOME"], "gone"), session(machine).parents[1]
+    machine("config", "set", f"sources.codex.path={missing}", f"sources.claude-code.path={claude}")
     fix = "reservoir config set sources.codex.path=FOLDER, or reservoir config unset sources.codex"
-    warning = f"warning: the source codex does not exist: {gone}; {fix}\n"
+    warning = f"warning: the source codex does not exist: {missing}; {fix}\n"
     for words in (["sync"], ["sync", "codex", "--quiet"]):
         assert machine(*words, "--no-embed").err.count(warning) == 1
     assert "warning" not in machine("sync", "claude-code", "--no-embed").err

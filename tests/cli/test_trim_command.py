@@ -123,7 +123,7 @@ def test_a_turn_after_the_end_is_exit_2(trim):
 
 
 def test_a_list_without_a_question_has_no_old_part(trim):
-    messages = [SYSTEM, *(each for each in OLD if each["role"] == "assistant")]
+    messages = [SYSTEM, *(message for message in OLD if message["role"] == "assistant")]
     assert trim(messages, "--iteration", "2", "--budget", "500").document == messages
 
 

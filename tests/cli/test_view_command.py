@@ -117,20 +117,20 @@ def test_an_empty_view_says_where_messages_are(cli):
 
 def test_an_empty_view_of_a_partition_names_one_with_messages(cli):
     cli.say("hello", "-p", "work", "-i", "backend")
-    told = cli("view").err
-    assert told == "note: nothing in default; 1 message in work (-p work)\n"
+    notes = cli("view").err
+    assert notes == "note: nothing in default; 1 message in work (-p work)\n"
 
 
 @pytest.mark.parametrize("command", [["view"], ["search", "--keyword", "hello"], ["conversations"]])
 def test_a_misspelt_partition_gets_similar_names(cli, command):
     cli.store(
         *({"content": "fullest", "partition": "kitchen"} for _ in range(3)),
-        *({"content": "near", "partition": "Work", "instance": each} for each in "ab"),
+        *({"content": "near", "partition": "Work", "instance": instance} for instance in "ab"),
         {"content": "near", "partition": "workx"},
     )
-    told = cli(*command, "-p", "wrok").err
-    assert told.startswith("note: nothing in wrok; ")
-    assert told.endswith("; 2 messages in Work (-p Work), 1 message in workx (-p workx)\n")
+    notes = cli(*command, "-p", "wrok").err
+    assert notes.startswith("note: nothing in wrok; ")
+    assert notes.endswith("; 2 messages in Work (-p Work), 1 message in workx (-p workx)\n")
     assert "3 messages in kitchen" in cli(*command, "-p", "xyz").err
     assert cli("view", "-p", "kitchen", "-i", "wrok").err.startswith(
         "note: nothing in kitchen/wrok; 3"
@@ -226,8 +226,8 @@ def test_ids_may_be_shortened_and_numbers_may_have_a_hash(cli):
     assert cli("view", "--conversation", "conv-12").out == "user: b\n"
     assert cli("view", "--conversation", "conv-1").out == "user: a\n"
     assert cli("view", "--id", "#2").out == "user: b\n"
-    told = cli("view", "--trace-id", "ab", code=2).err
-    assert told.startswith("error: --trace-id ab is not unique: abc-1, abd-2\nhint: ")
+    errors = cli("view", "--trace-id", "ab", code=2).err
+    assert errors.startswith("error: --trace-id ab is not unique: abc-1, abd-2\nhint: ")
     assert "not a message number" in cli("view", "--id", "two", code=2).err
 
 
@@ -248,7 +248,7 @@ def test_quiet_suppresses_notes_before_and_after_the_command(cli):
     cli.say("hello", "-p", "work")
     assert cli("view").err.startswith("note: ")
     assert (cli("view", "-q").err, cli("--quiet", "view").err) == ("", "")
-    told = cli("context", "what?", "-q", "-p", "work").err
-    assert told.startswith("warning: ")
-    assert told.count("\n") == 1
+    notes = cli("context", "what?", "-q", "-p", "work").err
+    assert notes.startswith("warning: ")
+    assert notes.count("\n") == 1
     assert cli("view", "--role", "bot", "-q", code=2).err.startswith("error: ")
