@@ -65,14 +65,14 @@ class Tap:
     """Record what clients send to our server, and what they receive."""
 
     sent: list[bytes] = field(default_factory=list)
-    got: list[bytes] = field(default_factory=list)
+    received: list[bytes] = field(default_factory=list)
 
     def __call__(self, app: "ASGIApp") -> "ASGIApp":
         async def listening(scope: Any, receive: "Receive", send: "Send") -> None:
             if scope["type"] != "http" or scope["method"] != "POST":
                 await app(scope, receive, send)
                 return
-            sent, got = bytearray(), bytearray()
+            sent, received = bytearray(), bytearray()
 
             async def hear() -> Any:
                 message = await receive()
@@ -80,12 +80,12 @@ class Tap:
                 return message
 
             async def say(message: Any) -> None:
-                got.extend(message.get("body", b""))
+                received.extend(message.get("body", b""))
                 await send(message)
 
             await app(scope, hear, say)
             self.sent.append(bytes(sent))
-            self.got.append(bytes(got))
+            self.received.append(bytes(received))
 
         return listening
 
@@ -108,14 +108,14 @@ class Between:
     def check_bytes(self) -> None:
         """Compare the bytes of client and provider."""
         assert sorted(_BLOCK.sub(b"", raw) for raw in self.provider.raw) == sorted(self.tap.sent)
-        assert sorted(self.provider.answers) == sorted(self.tap.got)
+        assert sorted(self.provider.answers) == sorted(self.tap.received)
 
-    def tell(self) -> None:
+    def print_figures(self) -> None:
         """Print figures for ``pytest -rP``."""
         sizes = [len(raw) for raw in self.provider.raw]
-        told = f"{len(sizes)} requests of {sizes} bytes, blocks {self.blocks()}"
+        requests = f"{len(sizes)} requests of {sizes} bytes, blocks {self.blocks()}"
         roles = " ".join(str(row.role) for row in self.stored())
-        sys.stdout.write(f"{told}; stored: {roles}\n")
+        sys.stdout.write(f"{requests}; stored: {roles}\n")
 
     def blocks(self) -> list[int]:
         """Return how many blocks the proxy added to each request."""
@@ -138,7 +138,7 @@ def between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Between
             yield Between(served, provider, tap)
 
 
-def asked(*command: str | Path, cwd: Path, **env: str) -> list[str]:
+def run_program(*command: str | Path, cwd: Path, **env: str) -> list[str]:
     """Run a program to its end; return the lines that it printed."""
     plain = {"PATH": f"{PROGRAMS}:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(cwd)}
     done = subprocess.run(
@@ -159,8 +159,8 @@ def library(name: str) -> str:
     """Return the Python that has a library."""
     if LIBRARIES is None:
         pytest.skip("RESERVOIR_TEST_LIBRARIES names no Python with the libraries")
-    found = subprocess.run([LIBRARIES, "-c", f"import {name}"], capture_output=True, check=False)
-    if found.returncode:
+    imported = subprocess.run([LIBRARIES, "-c", f"import {name}"], capture_output=True, check=False)
+    if imported.returncode:
         pytest.skip(f"{name} is not installed for {LIBRARIES}")
     return LIBRARIES
 
@@ -176,7 +176,7 @@ def check(between: Between, printed: list[str], answers: int) -> list[StoredMess
     assert [row.content for row in rows if row.role == "tool"] == ["42"]
     assert ANSWER in [row.content for row in rows if row.role == "assistant"]
     assert [call.name for row in rows for call in row.tool_calls] == ["look"]
-    between.tell()
+    between.print_figures()
     return rows
 
 
@@ -188,7 +188,7 @@ def test_a_library_asks_streams_and_calls_tools_through_the_proxy(
 ) -> None:
     python = library({"langchain": "langchain_openai, langchain_anthropic"}.get(name, name))
     script = SCRIPTS / f"{name}_client.py"
-    printed = asked(python, script, between.served.root, QUESTION, cwd=tmp_path)
+    printed = run_program(python, script, between.served.root, QUESTION, cwd=tmp_path)
     check(between, printed, answers)
 
 
@@ -198,7 +198,7 @@ def test_the_ai_sdk_asks_streams_and_calls_tools(between: Between, tmp_path: Pat
     if node is None or not (modules / "ai").is_dir():
         pytest.skip(f"node and ai are not in {modules}")
     script = SCRIPTS / "ai_client.mjs"
-    printed = asked(node, script, between.served.root, QUESTION, str(modules), cwd=tmp_path)
+    printed = run_program(node, script, between.served.root, QUESTION, str(modules), cwd=tmp_path)
     check(between, printed, 4)
 
 
@@ -211,8 +211,8 @@ def test_llm_asks_streams_and_calls_tools(between: Between, tmp_path: Path) -> N
     ask = (python, "-m", "llm", "prompt", "-m", "fake", QUESTION)
     function = "def look(question: str) -> str:\n    return '42'\n"
     env = {"LLM_USER_PATH": str(tmp_path)}
-    printed = asked(*ask, "--no-stream", cwd=tmp_path, **env)
-    printed += asked(*ask, "--functions", function, cwd=tmp_path, **env)
+    printed = run_program(*ask, "--no-stream", cwd=tmp_path, **env)
+    printed += run_program(*ask, "--functions", function, cwd=tmp_path, **env)
     check(between, [line for line in printed if line], 2)
 
 
@@ -231,13 +231,13 @@ def test_an_agent_asks_calls_tools_and_asks_a_follow_up(
     between.check_bytes()
     assert 1 in between.blocks()
     rows = between.stored()
-    said = [row.content.strip('"') for row in rows if row.role == "user"]
-    assert said == [QUESTION, NEXT]  # opencode quotes prompts
+    questions = [row.content.strip('"') for row in rows if row.role == "user"]
+    assert questions == [QUESTION, NEXT]  # opencode quotes prompts
     results = [row.content for row in rows if row.role == "tool"]
     assert len(results) == 1
     assert "42" in results[0]
     assert len({row.conversation_id for row in rows}) == 1
-    between.tell()
+    between.print_figures()
     form, below = HISTORIES[name]
     with Reservoir.open(between.served.store) as reservoir:
         report = reservoir.import_files(user / below, form=form)

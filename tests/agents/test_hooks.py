@@ -95,13 +95,19 @@ def test_the_working_directory_selects_the_partition(person: Home, tmp_path: Pat
     person.must("ingest", "--no-embed", "-p", "deep", stdin="Redis was dropped in the deep, too.")
     person.must("config", "--set", f"projects.{app}=work", "--set", f"projects.{app}/deep=deep")
 
-    def said(folder: object) -> str:
+    def recalled_in(folder: object) -> str:
         return context(answered(person, stdin=event(cwd=folder)))
 
-    assert ANSWER in said(str(app))
-    assert ANSWER in said(str(tmp_path / "link"))
-    assert "in the deep" in said(str(app / "deep" / "er"))
-    assert said(str(tmp_path / "code" / "app2")) == said(None) == said("") == said("\0") == ""
+    assert ANSWER in recalled_in(str(app))
+    assert ANSWER in recalled_in(str(tmp_path / "link"))
+    assert "in the deep" in recalled_in(str(app / "deep" / "er"))
+    assert (
+        recalled_in(str(tmp_path / "code" / "app2"))
+        == recalled_in(None)
+        == recalled_in("")
+        == recalled_in("\0")
+        == ""
+    )
 
 
 @pytest.mark.parametrize("sample", ["claude-code.jsonl", "codex.jsonl"])
@@ -109,14 +115,14 @@ def test_the_running_session_is_left_out(tmp_path: Path, sample: str) -> None:
     home = Home(tmp_path / "home")
     home.must("ingest", "--no-embed", str(SAMPLES / sample))
     users = home.rows("content, conversation_id", "role = 'user' AND length(content) > 9")
-    said, session = users[0]
+    question, session = users[0]
     assert f'"{session}"' in (SAMPLES / sample).read_text(encoding="utf-8")  # the client's name
-    home.must("ingest", "--no-embed", stdin=f"another: {said}")
+    home.must("ingest", "--no-embed", stdin=f"another: {question}")
     for running, expected in (("some other", True), (session, False)):
-        asked = event(prompt=f"once more: {said}", session_id=running)
-        told = context(answered(home, stdin=asked))
-        assert f"user: another: {said}" in told
-        assert (f"user: {said}" in told) is expected
+        prompt_event = event(prompt=f"once more: {question}", session_id=running)
+        recalled = context(answered(home, stdin=prompt_event))
+        assert f"user: another: {question}" in recalled
+        assert (f"user: {question}" in recalled) is expected
 
 
 def test_recalled_text_has_at_most_9000_characters(tmp_path: Path) -> None:
@@ -355,9 +361,9 @@ WITNESS = """
 import os, sys
 if "sync" in sys.orig_argv:
     streams = [os.path.realpath(f"/proc/self/fd/{number}") for number in range(3)]
-    told = repr((sys.orig_argv, os.getsid(0) == os.getpid(), streams, sys.path[0], os.getpid()))
+    line = repr((sys.orig_argv, os.getsid(0) == os.getpid(), streams, sys.path[0], os.getpid()))
     with open(os.environ["WITNESS"] + ".part", "w") as file:
-        file.write(told)
+        file.write(line)
     os.replace(os.environ["WITNESS"] + ".part", os.environ["WITNESS"])
 """
 

@@ -30,9 +30,9 @@ real_llm = pytest.mark.skipif(
 def store(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Store an answer in the default partition, without a model."""
     monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
-    said = Message("user", ANSWER, created_at=datetime(2026, 2, 13, 12, tzinfo=UTC))
+    message = Message("user", ANSWER, created_at=datetime(2026, 2, 13, 12, tzinfo=UTC))
     with Reservoir.open() as reservoir:
-        reservoir.ingest([said], partition="work", embed=False)
+        reservoir.ingest([message], partition="work", embed=False)
     return home
 
 
@@ -72,13 +72,13 @@ class Provider(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.requests.append(body)
-        said: dict = {"role": "assistant", "content": "Done."}
+        message: dict = {"role": "assistant", "content": "Done."}
         if body.get("tools") and body["messages"][-1]["role"] != "tool":
             arguments = json.dumps({"question": "why did we drop Redis?"})
             function = {"name": "Reservoir_recall", "arguments": arguments}
-            said["content"] = None
-            said["tool_calls"] = [{"id": "c1", "type": "function", "function": function}]
-        choice = {"index": 0, "message": said, "finish_reason": "stop"}
+            message["content"] = None
+            message["tool_calls"] = [{"id": "c1", "type": "function", "function": function}]
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
         answer = {"id": "1", "object": "chat.completion", "created": 1, "model": "m"}
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         data = json.dumps({**answer, "choices": [choice], "usage": usage}).encode()

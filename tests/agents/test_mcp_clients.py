@@ -39,7 +39,7 @@ Session = dict[str, Any]
 
 
 @pytest.fixture(autouse=True)
-def said(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def stored_message(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Create a store with one message, and configure no model."""
     monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
     with Reservoir.open() as reservoir:
@@ -99,8 +99,8 @@ def with_inspector(_mode: str) -> Session:
     answers = []
     for tool, arguments, _, _ in CALLS:
         pairs = [f"{name}={value}" for name, value in arguments.items()]
-        given = ["--tool-arg", *pairs] if pairs else []
-        result = inspect("tools/call", "--tool-name", tool, *given)
+        tool_options = ["--tool-arg", *pairs] if pairs else []
+        result = inspect("tools/call", "--tool-name", tool, *tool_options)
         (content,) = result["content"]
         failed = bool(result.get("isError"))
         answers.append([content["text"], failed, result.get("structuredContent")])
