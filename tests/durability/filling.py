@@ -39,27 +39,29 @@ def limited(folder: Path, seed: int, trials: int, count: int = 1_500) -> Tally:
     tally = Tally("no room (limit)")
     with tally.timed():
         for number in range(trials):
-            where = f"seed {seed} at {number}"
+            label = f"seed {seed} at {number}"
             limit = chance.randrange(filled.stat().st_size * 3 // 2)
             if number % 2:
                 copied(empty, home.db)
                 done = home("ingest", "--no-embed", str(file), preexec_fn=room(limit))
-                there = home.rows("*")
-                tally.hold(there == whole[: len(there)], f"half a message, {where}")
+                stored = home.rows("*")
+                tally.hold(stored == whole[: len(stored)], f"half a message, {label}")
                 home.must("ingest", "--no-embed", str(file))
-                found = home.rows("*")
+                found_rows = home.rows("*")
             else:
                 copied(filled, home.db)
                 done = home(*forget, preexec_fn=room(limit))
-                gone = done.code == 0 or "messages are gone" in done.err
+                forgotten = done.code == 0 or "messages are gone" in done.err
                 # The other rows are those to be forgotten, all or none of them.
-                there = home.rows("*")
-                found = [*there, *(meant if gone else ())]
-                tally.hold(gone == meant.isdisjoint(there), f"half forgotten, {where}")
-            tally.lost += len(set(whole) - set(found))
-            tally.hold(not faults(home.db), f"a fault, {where}")
-            tally.hold(done.code in (0, 1, 3), f"exit code {done.code}, {where}: {done.err[-200:]}")
-            tally.hold(done.code == 0 or done.told, f"not told, {where}: {done.err[-200:]}")
+                stored = home.rows("*")
+                found_rows = [*stored, *(meant if forgotten else ())]
+                tally.hold(forgotten == meant.isdisjoint(stored), f"half forgotten, {label}")
+            tally.lost += len(set(whole) - set(found_rows))
+            tally.hold(not faults(home.db), f"a fault, {label}")
+            tally.hold(done.code in (0, 1, 3), f"exit code {done.code}, {label}: {done.err[-200:]}")
+            tally.hold(
+                done.code == 0 or done.is_one_line_error, f"not told, {label}: {done.err[-200:]}"
+            )
             tally.trials += 1
             tally.hit += done.code != 0
             tally.size += home.db.stat().st_size
@@ -74,25 +76,28 @@ def small_disk(folder: Path, seed: int, trials: int, count: int = 1_500) -> Tall
     tally = Tally("disk full (tmpfs)")
     with tally.timed():
         for number in range(trials):
-            where = f"seed {seed} at {number}"
+            label = f"seed {seed} at {number}"
             with _mounted(folder / "disk", chance.randrange(300, 3_000)) as disk:
                 if disk is None:
                     return None
                 home, acknowledged = Home(disk / "home"), {}
-                for said in range(4):
-                    done = home("ingest", "--no-embed", stdin=f"{said} {'word ' * 2_000}")
+                for index in range(4):
+                    done = home("ingest", "--no-embed", stdin=f"{index} {'word ' * 2_000}")
                     if done.code == 0:
-                        acknowledged[int(done.out)] = said
-                    tally.hold(done.code == 0 or done.told, f"not told, {where}")
+                        acknowledged[int(done.out)] = index
+                    tally.hold(done.code == 0 or done.is_one_line_error, f"not told, {label}")
                 done = home("ingest", "--no-embed", str(file))
                 tally.hit += done.code != 0
-                tally.hold(done.code == 0 or done.told, f"not told, {where}: {done.err[-200:]}")
+                tally.hold(
+                    done.code == 0 or done.is_one_line_error,
+                    f"not told, {label}: {done.err[-200:]}",
+                )
                 if acknowledged:
                     (disk / "room").unlink()  # free some space
-                    there = dict(home.rows())
-                    tally.lost += sum(number not in there for number in acknowledged)
-                    tally.hold(not faults(home.db), f"a fault, {where}")
-                    tally.hold(home("doctor").code == 0, f"doctor, {where}")
+                    stored = dict(home.rows())
+                    tally.lost += sum(number not in stored for number in acknowledged)
+                    tally.hold(not faults(home.db), f"a fault, {label}")
+                    tally.hold(home("doctor").code == 0, f"doctor, {label}")
                     tally.size += home.db.stat().st_size
             tally.trials += 1
     return tally

@@ -38,14 +38,14 @@ def rows(
     start = datetime(2026, 1, 1, tzinfo=UTC)
     with file.open("w", encoding="utf-8") as lines:
         for number in range(count):
-            said = f"{number} {' '.join(chance.choices(_WORDS, k=chance.randint(3, 60)))}"
+            content = f"{number} {' '.join(chance.choices(_WORDS, k=chance.randint(3, 60)))}"
             if needle_every and number % needle_every == 0:
-                said += f" {NEEDLE}"
+                content += f" {NEEDLE}"
             row = {
                 "partition": "default",
                 "instance": "default",
                 "role": ("user", "assistant")[number % 2],
-                "content": said,
+                "content": content,
                 "created_at": (start + timedelta(minutes=number)).isoformat(),
                 "source": "trial",
                 "source_id": f"{name}-{number}",
@@ -64,21 +64,23 @@ def ingest(folder: Path, seed: int, trials: int) -> Tally:
     tally = Tally("ingest")
     with tally.timed():
         for number in range(trials):
-            said = text(chance, number)
-            sent.add(said)
+            message = text(chance, number)
+            sent.add(message)
             command = ("ingest", "--no-embed")
             if number % 3:
-                done = home.killed(chance, seconds, *command, stdin=said)
+                done = home.killed(chance, seconds, *command, stdin=message)
             else:
-                done = home.killed_at_its_answer(*command, stdin=said)
+                done = home.killed_at_its_answer(*command, stdin=message)
             tally.trials += 1
             tally.hit += done.code < 0
             if done.out.endswith("\n"):
-                acknowledged[int(done.out)] = said
-                tally.size += len(said)
-            there = dict(home.rows())
-            tally.lost += sum(there.get(each) != said for each, said in acknowledged.items())
-            tally.hold(sent.issuperset(there.values()), f"a torn message, seed {seed} at {number}")
+                acknowledged[int(done.out)] = message
+                tally.size += len(message)
+            stored = dict(home.rows())
+            tally.lost += sum(
+                stored.get(message_id) != message for message_id, message in acknowledged.items()
+            )
+            tally.hold(sent.issuperset(stored.values()), f"a torn message, seed {seed} at {number}")
             tally.hold(not faults(home.db), f"a fault, seed {seed} at {number}")
         tally.hold(home("doctor").code == 0, f"doctor finds a fault, seed {seed}")
     return tally
@@ -102,13 +104,13 @@ def bring_in(folder: Path, seed: int, trials: int, count: int = 4_000) -> Tally:
                 tally.hit += done.code < 0
                 if home.db.exists() and home.db.stat().st_size:
                     tally.hold(not faults(home.db), f"a fault, seed {seed} at {tally.trials}")
-                    there = home.rows("*")
-                    part = there == expected[: len(there)]
+                    stored = home.rows("*")
+                    part = stored == expected[: len(stored)]
                     tally.hold(part, f"not a beginning, seed {seed} at {tally.trials}")
             home.must("ingest", "--no-embed", str(file))
-            found = home.rows("*")
-            tally.lost += len(set(expected) - set(found))
-            tally.hold(found == expected, f"another result, seed {seed} at {tally.trials}")
+            imported = home.rows("*")
+            tally.lost += len(set(expected) - set(imported))
+            tally.hold(imported == expected, f"another result, seed {seed} at {tally.trials}")
             tally.hold(home("doctor").code == 0, f"doctor, seed {seed} at {tally.trials}")
             tally.size += home.db.stat().st_size
     return tally
@@ -146,9 +148,11 @@ def _embedded(home: Home) -> tuple[int, ...]:
     """Return the numbers of messages, embedded, pending and rankable messages."""
     with closing(sqlite3.connect(home.db)) as connection:
         counts = ("messages", "embeddings", "pending")
-        found = [connection.execute(f"SELECT COUNT(*) FROM {each}").fetchone() for each in counts]
-        found.append(connection.execute("SELECT SUM(n) FROM vector_chunks").fetchone())
-    return tuple(row[0] for row in found)
+        counted = [
+            connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone() for table in counts
+        ]
+        counted.append(connection.execute("SELECT SUM(n) FROM vector_chunks").fetchone())
+    return tuple(row[0] for row in counted)
 
 
 def forget(folder: Path, seed: int, trials: int, count: int = 1_000) -> Tally:
@@ -161,7 +165,7 @@ def forget(folder: Path, seed: int, trials: int, count: int = 1_000) -> Tally:
     base = folder / "unforgotten.db"
     copied(home.db, base)
     before = dict(home.rows())
-    meant = {number for number, said in before.items() if NEEDLE in said}
+    meant = {number for number, content in before.items() if NEEDLE in content}
     command = ("forget", "--match", NEEDLE, "--all-partitions", "--yes")
     seconds = home.seconds(*command)
     tally = Tally("forget")
@@ -171,14 +175,16 @@ def forget(folder: Path, seed: int, trials: int, count: int = 1_000) -> Tally:
             done = home.killed(chance, seconds, *command)
             tally.trials += 1
             tally.hit += done.code < 0
-            there = dict(home.rows())
-            gone = before.keys() - there.keys()
-            tally.lost += len(gone - meant)
-            tally.hold(not gone or gone >= meant, f"half forgotten, seed {seed} at {number}")
+            stored = dict(home.rows())
+            forgotten = before.keys() - stored.keys()
+            tally.lost += len(forgotten - meant)
+            tally.hold(
+                not forgotten or forgotten >= meant, f"half forgotten, seed {seed} at {number}"
+            )
             tally.hold(not faults(home.db), f"a fault, seed {seed} at {number}")
             home.must("view", "1")  # any command finishes it
-            left = NEEDLE.encode() in home.files().lower()
-            tally.hold(left == (not gone), f"words are left, seed {seed} at {number}")
+            words_left = NEEDLE.encode() in home.files().lower()
+            tally.hold(words_left == (not forgotten), f"words are left, seed {seed} at {number}")
             home.must(*command)
             tally.hold(NEEDLE.encode() not in home.files(), f"words stay, seed {seed} at {number}")
             tally.hold(dict(home.rows()).keys() == before.keys() - meant, f"seed {seed}, {number}")
@@ -191,7 +197,7 @@ def older_store(path: Path, version: int, count: int) -> None:
     """Create a store of an older schema version, with messages."""
     with closing(sqlite3.connect(path)) as connection:
         database = Database(connection)
-        names = [each.name for each in migrations.pending(database)]
+        names = [migration.name for migration in migrations.pending(database)]
         migrations.apply(database, stop_before=names[version])
         connection.execute(f"PRAGMA user_version = {version}")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -199,14 +205,14 @@ def older_store(path: Path, version: int, count: int) -> None:
         needed = {
             name: 0 if kind == "INTEGER" else "p" for _, name, kind, need, *_ in columns if need
         }
-        said = {number: f"message {number} of an older store" for number in range(1, count + 1)}
+        texts = {number: f"message {number} of an older store" for number in range(1, count + 1)}
         database["messages"].insert_all(
-            {**needed, "id": number, "role": "user", "content": each, "source_id": str(number)}
-            for number, each in said.items()
+            {**needed, "id": number, "role": "user", "content": content, "source_id": str(number)}
+            for number, content in texts.items()
         )
         connection.executemany(
             "INSERT INTO messages_fts (rowid, text, scope) VALUES (?, ?, ?)",
-            [(number, each, fulltext.scope_keys("p", "p")) for number, each in said.items()],
+            [(number, content, fulltext.scope_keys("p", "p")) for number, content in texts.items()],
         )
         connection.execute("INSERT OR IGNORE INTO pending SELECT id FROM messages")
         connection.commit()
@@ -221,20 +227,20 @@ def compile_model(folder: Path, seed: int, trials: int) -> Tally:
     tally = Tally("compile")
     with tally.timed():
         for number in range(trials):
-            where = f"seed {seed} at {number}"
+            label = f"seed {seed} at {number}"
             shutil.rmtree(models, ignore_errors=True)  # if the last process compiled nothing
-            said = f"said while it compiles, {number}"
+            message = f"said while it compiles, {number}"
             # The first seconds only load libraries.
-            done = home.killed(chance, seconds, "ingest", stdin=said)
+            done = home.killed(chance, seconds, "ingest", stdin=message)
             tally.trials += 1
             tally.hit += done.code < 0
-            tally.lost += (said,) not in home.rows("content") and bool(done.out)
+            tally.lost += (message,) not in home.rows("content") and bool(done.out)
             finished = models.glob("[!.]*") if models.exists() else ()
-            tally.hold(not any(map(compiled_models.is_damaged, finished)), f"half a model, {where}")
-            tally.hold(not faults(home.db), f"a fault, {where}")
+            tally.hold(not any(map(compiled_models.is_damaged, finished)), f"half a model, {label}")
+            tally.hold(not faults(home.db), f"a fault, {label}")
         home.must("embed")
         tally.hold(home("doctor").code == 0, f"doctor finds a fault, seed {seed}")
-        tally.size += sum(each.stat().st_size for each in models.rglob("*"))
+        tally.size += sum(file.stat().st_size for file in models.rglob("*"))
     return tally
 
 
@@ -279,18 +285,18 @@ def write_settings(folder: Path, seed: int, trials: int) -> Tally:
     tally, known = Tally("config write"), 8
     with tally.timed():
         for number in range(trials):
-            wanted = number + 100
-            change = f"recent_context_size={wanted}"
+            new_value = number + 100
+            change = f"recent_context_size={new_value}"
             done = home.killed(chance, seconds, "config", "--set", change)
             tally.trials += 1
             tally.hit += done.code < 0
             written = home.config.read_text(encoding="utf-8")
-            found = tomllib.loads(written)["recent_context_size"]
-            tally.lost += done.code == 0 and found != wanted
-            tally.hold(found in (known, wanted), f"another value, seed {seed} at {number}")
-            whole = written == f"{remarks}recent_context_size = {found}  # behind it\n"
+            value = tomllib.loads(written)["recent_context_size"]
+            tally.lost += done.code == 0 and value != new_value
+            tally.hold(value in (known, new_value), f"another value, seed {seed} at {number}")
+            whole = written == f"{remarks}recent_context_size = {value}  # behind it\n"
             tally.hold(whole, f"half a file, seed {seed} at {number}")
-            known = found
+            known = value
             tally.size += len(written)
         tally.hold(home("doctor").code == 0, f"doctor finds a fault, seed {seed}")
     return tally
@@ -312,17 +318,17 @@ def back_up(folder: Path, seed: int, trials: int) -> Tally:
             done = home.killed(chance, seconds, *command)
             tally.trials += 1
             tally.hit += done.code < 0
-            found = target.read_bytes()
-            if found != known:
+            copy = target.read_bytes()
+            if copy != known:
                 tally.hold(not faults(target), f"a fault, seed {seed} at {number}")
-                tally.lost += len(set(_said(home.db)) - set(_said(target)))
-            tally.hold(done.code or found != known, f"not copied, seed {seed} at {number}")
+                tally.lost += len(set(_messages(home.db)) - set(_messages(target)))
+            tally.hold(done.code or copy != known, f"not copied, seed {seed} at {number}")
             known = target.read_bytes()
             tally.size += len(known)
     return tally
 
 
-def _said(path: Path) -> list[tuple[int, str]]:
+def _messages(path: Path) -> list[tuple[int, str]]:
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute("SELECT id, content FROM messages").fetchall()
 
@@ -374,20 +380,20 @@ def sync(folder: Path, seed: int, trials: int, count: int = 2_400) -> Tally:
             done = home.killed(chance, seconds, *command)
             tally.trials += 1
             tally.hit += done.code < 0
-            where = f"seed {seed} at {number}"
-            there = [own for (own,) in home.rows("source_id") if own.startswith("u")]
-            tally.hold(len(there) == len(set(there)), f"doubled, {where}")
-            tally.hold(not faults(home.db), f"a fault, {where}")
+            label = f"seed {seed} at {number}"
+            ids = [own for (own,) in home.rows("source_id") if own.startswith("u")]
+            tally.hold(len(ids) == len(set(ids)), f"doubled, {label}")
+            tally.hold(not faults(home.db), f"a fault, {label}")
             tally.size += file.stat().st_size
             if number % 3 == 2:
                 home.must(*command)
-                there = [own for (own,) in home.rows("source_id") if own.startswith("u")]
-                tally.lost += written - len(set(there))
-                tally.hold(len(there) == written, f"doubled, {where}")
+                ids = [own for (own,) in home.rows("source_id") if own.startswith("u")]
+                tally.lost += written - len(set(ids))
+                tally.hold(len(ids) == written, f"doubled, {label}")
         home.must(*command)
-        there = [own for (own,) in home.rows("source_id") if own.startswith("u")]
-        tally.lost += written - len(set(there))
-        tally.hold(len(there) == written, f"doubled at the end, seed {seed}")
+        ids = [own for (own,) in home.rows("source_id") if own.startswith("u")]
+        tally.lost += written - len(set(ids))
+        tally.hold(len(ids) == written, f"doubled at the end, seed {seed}")
         tally.hold(home("doctor").code == 0, f"doctor finds a fault, seed {seed}")
     return tally
 

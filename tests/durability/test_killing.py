@@ -36,12 +36,12 @@ def test_temporary_files_of_killed_processes_are_removed(person: Home) -> None:
         person.config.with_name(f".reservoir.toml.{name}")
         for name in ("abcd1234", "efgh5678", "my-own-copy")
     )
-    for each in (old, fresh, other):
-        each.write_text("half a fi")
-    for each in (old, other):
-        os.utime(each, (1, 1))
+    for file in (old, fresh, other):
+        file.write_text("half a fi")
+    for file in (old, other):
+        os.utime(file, (1, 1))
     person.must("config", "--set", "recent_context_size=4")
-    assert [each.exists() for each in (old, fresh, other)] == [False, True, True]
+    assert [path.exists() for path in (old, fresh, other)] == [False, True, True]
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not here")

@@ -13,8 +13,8 @@ from trials import PATIENCE, Home
 
 
 def weights(home: Home) -> Path:
-    [found] = (home.folder / "cache" / "models").glob("*/model.bin")
-    return found
+    [file] = (home.folder / "cache" / "models").glob("*/model.bin")
+    return file
 
 
 def unlinked(path: Path) -> None:
@@ -37,9 +37,9 @@ def test_a_flipped_bit_in_a_compiled_model_is_reported(person_with_model: Home) 
         file.seek(state.st_size // 2)
         file.write(bytes([byte ^ 64]))
     os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
-    found = person("doctor", "--json")
-    assert found.code == 1
-    [check] = [each for each in json.loads(found.out)["checks"] if each["status"] == "fault"]
+    reported = person("doctor", "--json")
+    assert reported.code == 1
+    [check] = [check for check in json.loads(reported.out)["checks"] if check["status"] == "fault"]
     assert check["name"] == "engine"
     assert "the compiled model is damaged" in check["detail"]
     assert check["fix"] == "reservoir doctor --repair"

@@ -38,7 +38,7 @@ class Tally:
     :param note: a remark on the figures.
     """
 
-    what: str
+    name: str
     trials: int = 0
     hit: int = 0
     lost: int = 0
@@ -56,10 +56,10 @@ class Tally:
         finally:
             self.seconds += time.perf_counter() - began
 
-    def hold(self, condition: object, what: str) -> None:
+    def hold(self, condition: object, fault: str) -> None:
         """Record a fault unless a condition holds."""
         if not condition:
-            self.wrong.append(what)
+            self.wrong.append(fault)
 
     @property
     def clean(self) -> bool:
@@ -76,7 +76,7 @@ class Done:
     err: str
 
     @property
-    def told(self) -> bool:
+    def is_one_line_error(self) -> bool:
         """Return whether the output is a one-line error with at most one hint."""
         lines = [line for line in self.err.splitlines() if not line.startswith(("note:", "warn"))]
         first = lines[0] if lines else ""
@@ -183,28 +183,28 @@ class Home:
         out, err = process.communicate(timeout=PATIENCE)
         return Done(process.returncode, (line + out).decode(), err.decode())
 
-    def rows(self, what: str = "id, content", where: str = "1") -> list[tuple[Any, ...]]:
+    def rows(self, columns: str = "id, content", condition: str = "1") -> list[tuple[Any, ...]]:
         """Return rows of the table ``messages``."""
         with closing(sqlite3.connect(self.db, timeout=PATIENCE)) as connection:
             return connection.execute(
-                f"SELECT {what} FROM messages WHERE {where} ORDER BY id"
+                f"SELECT {columns} FROM messages WHERE {condition} ORDER BY id"
             ).fetchall()
 
     def files(self) -> bytes:
         """Return the bytes of all files of the store."""
-        beside = (self.db.with_name(self.db.name + each) for each in ("", "-wal", "-journal"))
-        return b"".join(each.read_bytes() for each in beside if each.exists())
+        beside = (self.db.with_name(self.db.name + suffix) for suffix in ("", "-wal", "-journal"))
+        return b"".join(file.read_bytes() for file in beside if file.exists())
 
 
 def faults(path: Path) -> list[str]:
     """Return the faults of a store that SQLite and ``doctor`` find."""
     with closing(open_store(str(path), create=False)) as store:
-        found = [each.detail for each in store.problems()]
+        problems = [problem.detail for problem in store.problems()]
     with closing(sqlite3.connect(path)) as connection:
-        said = [row[0] for row in connection.execute("PRAGMA integrity_check")]
+        lines = [row[0] for row in connection.execute("PRAGMA integrity_check")]
         connection.execute("INSERT INTO messages_fts (messages_fts) VALUES ('integrity-check')")
         broken = connection.execute("PRAGMA foreign_key_check").fetchall()
-    return found + [each for each in said if each != "ok"] + [str(row) for row in broken]
+    return problems + [line for line in lines if line != "ok"] + [str(row) for row in broken]
 
 
 def table(tallies: Sequence[Tally]) -> str:
@@ -214,9 +214,9 @@ def table(tallies: Sequence[Tally]) -> str:
         "|---|---|---|---|---|---|---|",
     )
     lines = (
-        f"| {each.what} | {each.trials:,} | {each.hit:,} | {each.lost:,} | {len(each.wrong):,} "
-        f"| {each.seconds:,.0f} | {each.size / 1e6:,.1f} |"
-        for each in tallies
+        f"| {tally.name} | {tally.trials:,} | {tally.hit:,} | {tally.lost:,} "
+        f"| {len(tally.wrong):,} | {tally.seconds:,.0f} | {tally.size / 1e6:,.1f} |"
+        for tally in tallies
     )
     return "\n".join((*head, *lines))
 
