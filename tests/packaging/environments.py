@@ -60,21 +60,25 @@ def requirements() -> Iterator[Requirement]:
     """Return the requirements of the package, with its extras for users."""
     extras = PROJECT["optional-dependencies"]
     yield from map(Requirement, PROJECT["dependencies"])
-    yield from (Requirement(each) for name in EXTRAS for each in extras[name])
+    yield from (Requirement(text) for name in EXTRAS for text in extras[name])
 
 
-def lowest(asked: Requirement) -> str:
+def lowest(requirement: Requirement) -> str:
     """Return the requirement at its lower bound."""
-    [bound] = [each.version for each in asked.specifier if each.operator == ">="]
-    return f"{asked.name}=={bound}"
+    [bound] = [
+        bound_specifier.version
+        for bound_specifier in requirement.specifier
+        if bound_specifier.operator == ">="
+    ]
+    return f"{requirement.name}=={bound}"
 
 
 def pinned(*names: str) -> list[str]:
     """Return the lines of constraints.txt."""
     lines = PINS.read_text(encoding="utf-8").splitlines()
-    found = [line for line in lines if line.split("==")[0] in names]
-    assert len(found) == len(names), (names, found)
-    return found
+    pins = [line for line in lines if line.split("==")[0] in names]
+    assert len(pins) == len(names), (names, pins)
+    return pins
 
 
 def python(version: str) -> str | None:
@@ -100,19 +104,19 @@ class Environment:
         self.bin = folder / ("Scripts" if os.name == "nt" else "bin")
         self._constraints = folder / "constraints.txt"
 
-    def install(self, *asked: str, constraints: Sequence[str] = (), deps: bool = True) -> None:
+    def install(self, *packages: str, constraints: Sequence[str] = (), deps: bool = True) -> None:
         """Install packages under constraints."""
         self._constraints.write_text("\n".join(constraints), encoding="utf-8")
         options = ["-q", "--disable-pip-version-check", "-c", str(self._constraints)]
         options += ["--find-links", str(self._dist)]
         self.run(
-            "python", "-m", "pip", "install", *options, *([] if deps else ["--no-deps"]), *asked
+            "python", "-m", "pip", "install", *options, *([] if deps else ["--no-deps"]), *packages
         )
 
-    def download(self, target: Path, *asked: str) -> None:
+    def download(self, target: Path, *packages: str) -> None:
         """Download packages in the versions of constraints.txt, with their dependencies."""
         options = ["-q", "-c", str(PINS), "--find-links", str(self._dist), "-d", str(target)]
-        self.run("python", "-m", "pip", "download", *options, *asked)
+        self.run("python", "-m", "pip", "download", *options, *packages)
 
     def run(self, *command: str) -> None:
         """Run a command of the environment, outside of the source tree."""
@@ -235,7 +239,9 @@ def check(name: str, dist: Path, folder: Path) -> None:
         return
     if name in ("lowest", "newest"):
         place = Environment(folder, sys.executable, dist)
-        bounds = [lowest(each) for each in requirements() if each.name != "torch"]
+        bounds = [
+            lowest(requirement) for requirement in requirements() if requirement.name != "torch"
+        ]
         bounds = bounds if name == "lowest" else []
         place.install(full, constraints=[*torch, *bounds])
         place.run("python", str(SMOKE))
@@ -250,15 +256,22 @@ def check(name: str, dist: Path, folder: Path) -> None:
         print(f"Python {name} is not here: left out")
         return
     place = Environment(folder, interpreter, dist)
-    place.install(*(str(each) for each in requirements() if each.name not in NEEDS_TORCH), *TOOLS)
+    place.install(
+        *(
+            str(requirement)
+            for requirement in requirements()
+            if requirement.name not in NEEDS_TORCH
+        ),
+        *TOOLS,
+    )
     place.install(str(slim), deps=False)
     place.test("-m", "not model")
 
 
 def check_typer(place: Environment) -> None:
     """Fail if a Typer above our upper bound is light, so that the bound can be raised."""
-    (asked,) = (each for each in requirements() if each.name == "typer")
-    (bound,) = (each.version for each in asked.specifier if each.operator == "<")
+    (typer,) = (requirement for requirement in requirements() if requirement.name == "typer")
+    (bound,) = (specifier.version for specifier in typer.specifier if specifier.operator == "<")
     place.install(f"typer>={bound}")
     shown = place.read("python", "-c", LIGHT_IMPORT)
     version = shown.split()[0]
@@ -271,13 +284,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("dist", type=Path)
     parser.add_argument("names", nargs="*", default=ALL, metavar="|".join(ALL))
-    given = parser.parse_args()
-    for name in given.names:
+    arguments = parser.parse_args()
+    for name in arguments.names:
         if name not in ALL:
             parser.error(f"unknown environment {name}")
         print(f"== {name}", flush=True)
         with tempfile.TemporaryDirectory(prefix="reservoir-") as folder:
-            check(name, given.dist.resolve(strict=True), Path(folder))
+            check(name, arguments.dist.resolve(strict=True), Path(folder))
 
 
 if __name__ == "__main__":

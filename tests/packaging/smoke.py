@@ -43,13 +43,13 @@ def run(home: str, *arguments: str, stdin: str = "") -> str:
 
 def use(home: str) -> None:
     """Run the commands that a new user needs."""
-    told = run(home, "--version").split()[-1]
-    assert len(sys.argv) > 1 or told == version("reservoir-cli-slim")
+    output = run(home, "--version").split()[-1]
+    assert len(sys.argv) > 1 or output == version("reservoir-cli-slim")
     assert "context" in run(home, "--help")
     for role, text in SAID:
         run(home, "ingest", "-p", "work", "--role", role, stdin=text)
 
-    for mode, term, found in (
+    for mode, term, expected in (
         (
             "--semantic",
             "a sleepy pet",
@@ -57,8 +57,8 @@ def use(home: str) -> None:
         ),  # by embedding similarity: it shares no word with the message
         ("--keyword", "failover", "214 jobs"),
     ):
-        told = json.loads(run(home, "search", term, "-p", "work", mode, "--json"))
-        assert found in told["hits"][0]["content"], told
+        output = json.loads(run(home, "search", term, "-p", "work", mode, "--json"))
+        assert expected in output["hits"][0]["content"], output
 
     question = "Why did we drop Redis?"
     context = run(home, "context", question, "-p", "work", "--budget", "400")
@@ -67,7 +67,7 @@ def use(home: str) -> None:
     shown = json.loads(run(home, "view", "0", "-p", "work", "--json"))["messages"]
     assert [(row["role"], row["content"]) for row in shown] == SAID
     checks = json.loads(run(home, "doctor", "--json"))["checks"]
-    assert not [each for each in checks if each["status"] == "fail"], checks
+    assert not [check for check in checks if check["status"] == "fail"], checks
 
 
 def check_environment() -> None:

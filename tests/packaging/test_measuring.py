@@ -38,7 +38,7 @@ def body_of(function: Callable[..., object]) -> set[int]:
 
 def numbers(ranges: list[str]) -> set[int]:
     """Return the line numbers in a text such as ``30, 43-46, 51->53``."""
-    ends = [each.strip(",").split("-") for each in ranges if "->" not in each]
+    ends = [text.strip(",").split("-") for text in ranges if "->" not in text]
     return {line for end in ends for line in range(int(end[0]), int(end[-1]) + 1)}
 
 
