@@ -70,8 +70,8 @@ def drawn(name: str, trials: int, strategy: st.SearchStrategy, once: Callable) -
     except Exception as error:
         several = error.exceptions if isinstance(error, ExceptionGroup) else (error,)
         failures = len(several)
-        for each in several:
-            print(f"  {name}: {type(each).__name__}: …{str(each)[-1000:]}", flush=True)
+        for failure in several:
+            print(f"  {name}: {type(failure).__name__}: …{str(failure)[-1000:]}", flush=True)
     seconds = time.perf_counter() - began
     print(f"{name:<24}{trials:>9,} trials {seconds:>7,.0f} s  {failures} failures", flush=True)
     return not failures
@@ -91,11 +91,11 @@ def coverage(name: str, seconds: int) -> bool:
     """Fuzz a parser by atheris, in its own process."""
     command = [sys.executable, __file__, "--atheris", name, "--seconds", str(seconds)]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    told = [line for line in done.stderr.splitlines() if line.startswith("Done ")]
-    if done.returncode or not told:
+    summary = [line for line in done.stderr.splitlines() if line.startswith("Done ")]
+    if done.returncode or not summary:
         print(f"  coverage {name}: {done.stderr[-2000:]}", flush=True)
         return False
-    runs = int(told[0].split()[1])
+    runs = int(summary[0].split()[1])
     print(f"{'coverage ' + name:<24}{runs:>9,} trials {seconds:>7,} s  0 failures", flush=True)
     return True
 
@@ -106,7 +106,7 @@ def guided(name: str, seconds: int) -> None:
 
     with atheris.instrument_imports(include=["reservoir_cli"]):
         for module in [
-            each for each in sys.modules if each.startswith(("reservoir_cli", "parsers"))
+            loaded for loaded in sys.modules if loaded.startswith(("reservoir_cli", "parsers"))
         ]:
             del sys.modules[module]
         from parsers import PARSERS as instrumented
@@ -115,8 +115,8 @@ def guided(name: str, seconds: int) -> None:
         for number, seed in enumerate(SEEDS):
             Path(corpus, str(number)).write_bytes(seed)
         limits = {"max_total_time": seconds, "timeout": 20, "rss_limit_mb": 4096, "max_len": 2048}
-        told = [f"-{key}={value}" for key, value in limits.items()]
-        words = [sys.argv[0], corpus, f"-artifact_prefix={artifacts}/", *told]
+        options = [f"-{key}={value}" for key, value in limits.items()]
+        words = [sys.argv[0], corpus, f"-artifact_prefix={artifacts}/", *options]
         atheris.Setup(words, instrumented[name])
         atheris.Fuzz()
 
@@ -142,7 +142,7 @@ def process_trial(made: Path, folder: Path) -> Callable[[Line], None]:
         worlds.copied(made, folder)
         before = worlds.held(folder)
         done = subprocess.run(
-            [os.fsencode(each) for each in (str(RESERVOIR), *line.arguments)],
+            [os.fsencode(word) for word in (str(RESERVOIR), *line.arguments)],
             input=line.stdin,
             capture_output=True,
             env=worlds.environment(folder),
@@ -150,8 +150,8 @@ def process_trial(made: Path, folder: Path) -> Callable[[Line], None]:
             timeout=forked.PATIENCE,
             check=False,
         )
-        told = done.stderr.decode("utf-8", "replace")
-        forked.hold(forked.Answer(line.arguments, done.returncode, done.stdout, told))
+        stderr = done.stderr.decode("utf-8", "replace")
+        forked.hold(forked.Answer(line.arguments, done.returncode, done.stdout, stderr))
         assert not line.reads or worlds.held(folder) == before
 
     return once
@@ -205,10 +205,10 @@ def memory(folder: Path) -> bool:
     good = True
     for name, (arguments, stdin) in large(folder).items():
         began = time.perf_counter()
-        with stdin.open("rb") as given:
+        with stdin.open("rb") as file:
             done = subprocess.run(
                 [sys.executable, "-S", "-c", MEASURED, str(RESERVOIR), *arguments],
-                stdin=given,
+                stdin=file,
                 capture_output=True,
                 env=env,
                 cwd=folder,

@@ -41,16 +41,18 @@ def commands() -> list[str]:
         typed
         for name in EXAMPLES
         if name not in _SERVERS
-        for typed in [f"{name} {each}" for each in own[name]] or [name]
+        for typed in [f"{name} {subcommand}" for subcommand in own[name]] or [name]
     ]
 
 
 def lines(command: str) -> st.SearchStrategy[Line]:
     """Return a strategy for command lines with any options and any number of arguments."""
-    found: Any = typer.main.get_command(app)
+    command_object: Any = typer.main.get_command(app)
     for name in command.split():
-        found = found.commands[name]
-    parameters = [each for each in found.params if each.name not in _ENDLESS]
+        command_object = command_object.commands[name]
+    parameters = [
+        parameter for parameter in command_object.params if parameter.name not in _ENDLESS
+    ]
     own = st.lists(st.one_of(*map(_given, parameters)), max_size=4)
     before = st.lists(st.one_of(st.just(("--offline",)), _globals()), max_size=1)
     stdin = st.one_of(
@@ -59,7 +61,9 @@ def lines(command: str) -> st.SearchStrategy[Line]:
         st.just(b'[{"role": "user", "content": "x"}, {"role": "tool", "tool_call_id": 5}]'),
     )
     return st.builds(
-        lambda first, some, given: Line((*_flat(first), *command.split(), *_flat(some)), given),
+        lambda first, options, stdin_bytes: Line(
+            (*_flat(first), *command.split(), *_flat(options)), stdin_bytes
+        ),
         before,
         own,
         stdin,

@@ -26,7 +26,7 @@ _ODD = (
     b"PK\x03\x04",
     b"SQLite format 3\0",
 )
-SEEDS: list[bytes] = [each.read_bytes() for each in sorted(_SAMPLES.iterdir())]
+SEEDS: list[bytes] = [file.read_bytes() for file in sorted(_SAMPLES.iterdir())]
 
 
 def spliced(random: Random) -> bytes:

@@ -56,14 +56,14 @@ WAYS = [
 
 @pytest.mark.parametrize("way", WAYS, ids=" ".join)
 def test_an_endless_device_is_refused(world: Path, way: list[str]) -> None:
-    line = refused(world, *(each.format("/dev/zero") for each in way))
+    line = refused(world, *(word.format("/dev/zero") for word in way))
     assert "/dev/zero" in line
 
 
 @pytest.mark.parametrize("way", WAYS, ids=" ".join)
 def test_a_pipe_without_a_writer_times_out(world: Path, way: list[str]) -> None:
     os.mkfifo(world / "pipe")
-    assert "pipe" in refused(world, *(each.format("pipe") for each in way))
+    assert "pipe" in refused(world, *(word.format("pipe") for word in way))
 
 
 def test_a_pipe_of_the_shell_is_read_to_its_end(world: Path) -> None:
@@ -112,13 +112,13 @@ def test_a_file_that_vanishes_or_grows_while_read_does_no_harm(tmp_path: Path) -
     with ExitStack() as open_files:
         first, second = find(tmp_path, None, open_files)[0]
         (tmp_path / "b.jsonl").unlink()
-        [gone] = second.records()
-        assert gone == Skipped("what follows", "cannot be read: No such file or directory")
+        [missing] = second.records()
+        assert missing == Skipped("what follows", "cannot be read: No such file or directory")
         read = first.records()
         next(read)
         with (tmp_path / "a.jsonl").open("ab") as file:
             file.write(ROW + b'{"role": "us')
-        assert sum(isinstance(each, Skipped) for each in read) <= 1
+        assert sum(isinstance(result, Skipped) for result in read) <= 1
 
 
 # Zips
@@ -134,8 +134,8 @@ def zipped(members: dict[str, bytes]) -> bytes:
 
 def records(data: bytes) -> list[object]:
     with ExitStack() as open_files:
-        found = find(File.of_bytes("a.zip", data), None, open_files)[0]
-        return [each for file in found for each in file.records()]
+        files = find(File.of_bytes("a.zip", data), None, open_files)[0]
+        return [record for file in files for record in file.records()]
 
 
 def lying(name: bytes, packed: bytes, claimed: int, count: int = 1) -> bytes:
@@ -183,11 +183,11 @@ def test_a_zip_with_a_false_size_is_not_unpacked(claimed: int) -> None:
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     packed = packer.compress(ROW + b" " * (80 << 20)) + packer.flush()
     try:
-        found = records(lying(b"a.jsonl", packed, claimed))
+        results = records(lying(b"a.jsonl", packed, claimed))
     except ReservoirError:
         return
-    assert all(isinstance(each, Skipped) for each in found)
-    assert found or not claimed
+    assert all(isinstance(result, Skipped) for result in results)
+    assert results or not claimed
 
 
 def test_a_zip_with_a_false_count_is_read_as_far_as_possible() -> None:
@@ -304,7 +304,10 @@ def test_only_the_beginning_of_an_endless_message_is_embedded(
     passages = indexing.embed_messages(
         [stored(number, text) for number, text in texts.items()], fake_embedder
     )
-    spans = {key.id: [(each.start, each.end) for each in some] for key, some in passages.items()}
+    spans = {
+        key.id: [(passage.start, passage.end) for passage in embedded]
+        for key, embedded in passages.items()
+    }
     assert spans == {1: [(0, 5)], 2: [(0, 100)], 3: []}
 
 
@@ -328,7 +331,10 @@ def test_a_log_of_llm_cannot_fill_the_memory(
     with ExitStack() as open_files:
         [file] = find(tmp_path / "logs.db", None, open_files)[0]
         *good, last = file.records()
-    assert [each.message.content for each in good if isinstance(each, Record)] == ["short", "reply"]
+    assert [result.message.content for result in good if isinstance(result, Record)] == [
+        "short",
+        "reply",
+    ]
     assert last == Skipped("what follows", "the database cannot be read: SQLITE_TOOBIG")
 
 
@@ -349,7 +355,7 @@ def test_a_log_of_llm_cannot_fill_the_memory(
 def test_an_invalid_file_name_is_refused(world: Path, arguments: list[str]) -> None:
     name = "x" * 5_000
     env = worlds.environment(world)
-    answer = forked.run(*(each.format(name) for each in arguments), env=env, folder=world)
+    answer = forked.run(*(word.format(name) for word in arguments), env=env, folder=world)
     forked.hold(answer)
     assert answer.code
     counter = {**env, "RESERVOIR_TOKEN_COUNTER": f"huggingface:{name}"}

@@ -53,7 +53,7 @@ def _say(reservoir: Reservoir, partition: str, instance: str, number: int, text:
 
 
 def _write_files(folder: Path) -> None:
-    rows = [{"role": "user", "content": f"row {each}"} for each in ESCAPES]
+    rows = [{"role": "user", "content": f"row {escape}"} for escape in ESCAPES]
     texts = {
         "note.md": f"# A note\n{''.join(ESCAPES)}\n",
         "list.json": json.dumps(rows),

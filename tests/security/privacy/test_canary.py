@@ -86,9 +86,9 @@ FAILING = [
 DEBUG = {"RESERVOIR_DEBUG": "1"}
 
 
-def quiet(home: Home, told: str) -> None:
+def quiet(home: Home, output: str) -> None:
     """Check that stderr, logs, records and temporary files contain neither canary nor question."""
-    assert CANARY not in told, told[-2000:]
+    assert CANARY not in output, output[-2000:]
     for file in [*home.home.glob("*.log*"), *home.temporary.rglob("*")]:
         if file.is_file():
             text = file.read_bytes().decode("utf-8", "replace")
@@ -149,7 +149,7 @@ def test_a_full_disk_does_not_reveal_it(stored: Home, command: str) -> None:
     assert done.code in (1, 3), done
     assert done.err.splitlines()[-1].startswith(("error: ", "hint: "))
     quiet(stored, done.err + done.out)
-    assert {each.name for each in stored.folder.glob(".*")} == set()
+    assert {file.name for file in stored.folder.glob(".*")} == set()
 
 
 def test_an_unexpected_error_does_not_reveal_it(stored: Home) -> None:
@@ -191,7 +191,7 @@ def test_process_names_contain_only_the_typed_arguments(stored: Home) -> None:
     finally:
         over.set()
         watcher.join()
-    assert any("reservoir" in each for each in seen)
+    assert any("reservoir" in name for name in seen)
     assert CANARY not in repr(seen)
     assert TYPED not in repr(seen)
 

@@ -77,7 +77,7 @@ def test_no_command_opens_a_socket(watched: Home) -> None:
     assert json.loads(watched("doctor", "--json").out)["checks"]
     # No library writes files of its own to the user's home.
     ours = {"home", "tmp", "site", "sockets", "list.json", "copy.db"}
-    assert {each.name for each in watched.folder.iterdir()} <= ours
+    assert {path.name for path in watched.folder.iterdir()} <= ours
 
 
 def test_a_missing_model_is_downloaded_unless_offline(watched: Home) -> None:
