@@ -38,7 +38,7 @@ def test_foreign_hosts_origins_and_sites_are_refused_on_every_route(
                 for path in ROUTES:
                     answer = client.post(root + path, headers=headers)
                     assert answer.status_code == 403, (headers, path)
-    assert provider.asked == []
+    assert provider.requests == []
 
 
 def test_own_host_names_are_accepted(served: Served) -> None:
@@ -72,7 +72,7 @@ def test_nothing_is_read_without_the_token(served: Served, provider: Upstream) -
                 answer = client.post(f"{origin}{prefix}{path}", json={})
                 assert answer.status_code == 401, (prefix, path)
                 assert right not in answer.text
-    assert provider.asked == []
+    assert provider.requests == []
 
 
 def test_open_proxy_needs_no_token_for_the_proxy_only(place, provider: Upstream) -> None:
@@ -91,7 +91,7 @@ def test_paths_that_lead_elsewhere_are_404(served: Served, provider: Upstream) -
         for path in ("/", "/v1", "/v2/models", "/work/v1/models", "/mcp/x", "/v1/%2e%2e/admin"):
             assert client.get(served.root + path).status_code == 404, path
             assert "/PARTITION/INSTANCE/v1/" in client.get(served.root + "/home/v1/models").text
-    assert provider.asked == []
+    assert provider.requests == []
 
 
 def test_the_token_is_in_a_private_file_and_does_not_change() -> None:

@@ -48,13 +48,13 @@ def test_one_string_changes_and_nothing_else(content, before, others, separators
 
 
 @given(SAID, st.lists(VALUES, max_size=3), SEPARATORS)
-def test_the_newest_question_of_each_protocol_gets_the_block(said, others, separators) -> None:
-    parts = [{"type": "text", "text": said, "cache_control": {"type": "ephemeral"}}]
+def test_the_newest_question_of_each_protocol_gets_the_block(question, others, separators) -> None:
+    parts = [{"type": "text", "text": question, "cache_control": {"type": "ephemeral"}}]
     for path, key, messages, place in (
-        (CHAT, "messages", [{"role": "user", "content": said}], ("content",)),
+        (CHAT, "messages", [{"role": "user", "content": question}], ("content",)),
         (CHAT, "messages", [{"content": parts, "role": "user"}], ("content", 0, "text")),
         (MESSAGES, "messages", [{"role": "user", "content": parts}], ("content", 0, "text")),
-        (RESPONSES, "input", [{"role": "user", "content": said}], ("content",)),
+        (RESPONSES, "input", [{"role": "user", "content": question}], ("content",)),
     ):
         body: dict[str, Any] = {"temperature": 1.0, key: messages, "stop": others}
         text = json.dumps(body, separators=separators)
@@ -63,11 +63,13 @@ def test_the_newest_question_of_each_protocol_gets_the_block(said, others, separ
         target = changed[key][0]
         for step in place[:-1]:
             target = target[step]
-        assert target[place[-1]] == said + BLOCK
-        target[place[-1]] = said
+        assert target[place[-1]] == question + BLOCK
+        target[place[-1]] = question
         assert changed == json.loads(text)
-    request = parse(OLLAMA_GENERATE, json.dumps({"prompt": said}).encode(), {})
-    assert json.loads(with_block(request.text, request.questions[0].at))["prompt"] == said + BLOCK
+    request = parse(OLLAMA_GENERATE, json.dumps({"prompt": question}).encode(), {})
+    assert (
+        json.loads(with_block(request.text, request.questions[0].at))["prompt"] == question + BLOCK
+    )
 
 
 @pytest.mark.parametrize(

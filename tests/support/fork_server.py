@@ -72,8 +72,8 @@ def serve(requests: socket.socket) -> None:
     requests.sendall(struct.pack("i", READY))
     measuring.save()
     known = measuring.know(os.getpid())
-    while asked := socket.recv_fds(requests, 4, 3):
-        head, streams = asked[0], asked[1]
+    while received := socket.recv_fds(requests, 4, 3):
+        head, streams = received[0], received[1]
         if not head:
             return
         request = json.loads(_read(requests, struct.unpack("I", head)[0]))

@@ -94,8 +94,8 @@ class PostgresServer:
             os.chown(self._folder, _NOBODY, _NOBODY)
         data = str(self._folder / "data")
         if primary:
-            where = ("-h", "127.0.0.1", "-p", str(primary.port), "-U", "postgres", "-D", data)
-            self._run("pg_basebackup", *where, "-R", "--checkpoint=fast", "--no-sync")
+            source = ("-h", "127.0.0.1", "-p", str(primary.port), "-U", "postgres", "-D", data)
+            self._run("pg_basebackup", *source, "-R", "--checkpoint=fast", "--no-sync")
         else:
             encoding = ("-E", "UTF8", "--locale=C")
             self._run("initdb", "-A", "trust", "--no-sync", *encoding, "-U", "postgres", "-D", data)
