@@ -37,8 +37,8 @@ def main() -> None:
         "prints what a model needs to answer: recalled messages with their days, the newest "
         "messages, and the question last. The line below it says what was spent."
     )
-    for each in questions[:3]:
-        run("context", each["question"], "-p", each["partition"], "--budget", "700")
+    for question in questions[:3]:
+        run("context", question["question"], "-p", question["partition"], "--budget", "700")
     say(
         "Ask her store something yourself, or pipe the context into any model:\n\n"
         '    RESERVOIR_HOME=.demo .venv/bin/reservoir context "…" -p work --budget 700'
