@@ -150,19 +150,19 @@ def survivors(store: Path, count: int, rng: random.Random) -> list[int]:
             params = {"name": "recall", "arguments": {"question": synthetic.QUESTIONS[0]}}
             session.send("tools/call", params)
         time.sleep(rng.uniform(0, 0.2) if stage in (0, 2) else 0)
-        way = rng.choice(["pipes", "SIGTERM", "SIGHUP", "SIGKILL", "stdin"])
-        if way.startswith("SIG"):
-            session.process.send_signal(getattr(signal, way))
+        ending = rng.choice(["pipes", "SIGTERM", "SIGHUP", "SIGKILL", "stdin"])
+        if ending.startswith("SIG"):
+            session.process.send_signal(getattr(signal, ending))
         else:
             session.process.stdin.close()
-        if way == "pipes":
+        if ending == "pipes":
             session.process.stdout.close()
         try:
             session.process.wait(30)
         except subprocess.TimeoutExpired:
             pids.append(session.process.pid)
             session.process.kill()
-        if way != "pipes":
+        if ending != "pipes":
             session.process.stdout.close()
     return [*pids, *users_of(store)]
 

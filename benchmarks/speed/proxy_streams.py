@@ -102,11 +102,11 @@ def compare(direct: str, proxied: str, model: str, pid: int) -> bool:
     with ThreadPoolExecutor(2) as pool:
         futures = [pool.submit(ask, url, model, f"what is {model}?") for url in (direct, proxied)]
         expected, relayed = (future.result()[:2] for future in futures)
-    same, seconds = expected == relayed, time.monotonic() - started
+    equal, seconds = expected == relayed, time.monotonic() - started
     sizes = f"{expected[0]:,} bytes, {relayed[0]:,} through the server"
-    print(f"{model}: {sizes}, equal: {same}, {seconds:.0f} s")
+    print(f"{model}: {sizes}, equal: {equal}, {seconds:.0f} s")
     print(f"  memory before it {before:.0f} MB, after it {megabytes(pid):.0f} MB", flush=True)
-    return same
+    return equal
 
 
 def crowd(url: str, options: argparse.Namespace, store: Path, pid: int) -> bool:

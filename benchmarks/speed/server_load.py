@@ -70,13 +70,13 @@ class Work:
     @contextmanager
     def timed(self, kind: str) -> Iterator[None]:
         """Record the duration of a block, or its failure."""
-        begun = time.perf_counter()
+        started = time.perf_counter()
         try:
             yield
         except ReservoirError as error:
             self.failures.append(f"{kind}: {error}")
         else:
-            self.times.setdefault(kind, []).append(time.perf_counter() - begun)
+            self.times.setdefault(kind, []).append(time.perf_counter() - started)
 
 
 def write(url: str, number: int, end: float, vectors: Any) -> Work:

@@ -141,7 +141,7 @@ def between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Between
 def run_program(*command: str | Path, cwd: Path, **env: str) -> list[str]:
     """Run a program to its end; return the lines that it printed."""
     plain = {"PATH": f"{PROGRAMS}:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(cwd)}
-    done = subprocess.run(
+    result = subprocess.run(
         command,
         cwd=cwd,
         env=plain | KEYS | env,
@@ -151,8 +151,8 @@ def run_program(*command: str | Path, cwd: Path, **env: str) -> list[str]:
         timeout=180,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()
 
 
 def library(name: str) -> str:

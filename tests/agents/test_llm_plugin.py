@@ -111,7 +111,7 @@ def llm(home: Path, *arguments: str, port: int = 0) -> str:
     file = folder / "extra-openai-models.yaml"
     file.write_text(model + "  supports_tools: true\n  can_stream: false\n", encoding="utf-8")
     env = {**os.environ, "LLM_USER_PATH": str(folder), "OPENAI_API_KEY": "x", "HOME": str(home)}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "llm", *arguments],
         capture_output=True,
         env={**env, "RESERVOIR_PARTITION": "work"},
@@ -119,8 +119,8 @@ def llm(home: Path, *arguments: str, port: int = 0) -> str:
         timeout=PATIENCE,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.decode()
+    assert result.returncode == 0, result.stderr
+    return result.stdout.decode()
 
 
 @real_llm
@@ -161,7 +161,7 @@ llm.get_tools(), llm.get_fragment_loaders()
 print(*sorted(name for name in sys.modules if name.startswith("reservoir_cli")))
 """
     command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout.split() == [
         *("reservoir_cli", "reservoir_cli.agents", "reservoir_cli.agents.llm_plugin"),
     ]

@@ -168,9 +168,9 @@ def test_secrets_are_masked_unless_redact_is_off(answers, place, monkeypatch, mo
 
 
 def test_no_tool_crosses_partitions(answers, place) -> None:
-    (mine,) = say(place, "the failover at work")
+    (own_id,) = say(place, "the failover at work")
     (other,) = say(place, "the failover at home", partition="home")
-    assert numbers(call(answers, "search", query="failover", mode="keyword")) == [mine]
+    assert numbers(call(answers, "search", query="failover", mode="keyword")) == [own_id]
     assert "at home" not in call(answers, "recall", question="what about the failover?")
     with pytest.raises(ReservoirError, match=f"no message #{other} in partition work") as caught:
         call(answers, "read", id=other)
@@ -213,15 +213,15 @@ def test_each_call_sees_messages_that_others_stored_since(answers, place) -> Non
     [first] = say(place, "Redis was dropped in May.")
     for number in range(3):
         assert "in May" in call(answers, "recall", question="when was Redis dropped?")
-        [more] = say(place, f"Redis came back as number {number}.")
+        [number_stored] = say(place, f"Redis came back as number {number}.")
         assert f"number {number}" in call(answers, "recall", question="when did Redis come back?")
         with Reservoir.open(place) as other:
-            other.edit(more, f"Redis left again with secret AWS {KEY}.")
+            other.edit(number_stored, f"Redis left again with secret AWS {KEY}.")
         edited = call(answers, "recall", question="when did Redis come back?")
         assert f"number {number}" not in edited
         assert KEY not in edited
         with Reservoir.open(place) as other:
-            other.forget([more])
+            other.forget([number_stored])
         assert "left again" not in call(answers, "recall", question="when did Redis come back?")
     with Reservoir.open(place) as other:
         other.forget([first])

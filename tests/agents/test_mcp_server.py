@@ -223,26 +223,26 @@ importlib.util.find_spec = lambda name, *more: None if name == "mcp_types" else 
 
 def test_without_the_extra_an_error_names_it(home, tmp_path) -> None:
     (tmp_path / "sitecustomize.py").write_text(WITHOUT_SDK, encoding="utf-8")
-    done = subprocess.run(
+    result = subprocess.run(
         [RESERVOIR, "mcp"],
         capture_output=True,
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         timeout=PATIENCE,
         text=True,
     )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "reservoir-cli[mcp]" in done.stderr
-    assert done.stderr.startswith("error: ")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "reservoir-cli[mcp]" in result.stderr
+    assert result.stderr.startswith("error: ")
 
 
 def test_wrong_settings_keep_a_server_from_starting(home) -> None:
     home.mkdir()
     (home / "reservoir.toml").write_text("[mcp]\npartitions = 3", encoding="utf-8")
-    done = subprocess.run(
+    result = subprocess.run(
         [RESERVOIR, "mcp"], stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE
     )
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert b"mcp.partitions must be a list of partitions" in done.stderr
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert b"mcp.partitions must be a list of partitions" in result.stderr
 
 
 def test_no_message_text_is_in_errors_or_on_stderr(client_env) -> None:
@@ -299,8 +299,10 @@ def test_a_signal_ends_an_idle_server(client_env) -> None:
 
 @pytest.mark.parametrize("opening", [b"", b'{"jsonrpc": "2.0", "method": "x"}\n', b"{"])
 def test_a_session_that_never_began_ends_with_stdin(client_env, opening) -> None:
-    done = subprocess.run([RESERVOIR, "mcp"], input=opening, capture_output=True, timeout=PATIENCE)
-    assert (done.returncode, done.stderr) == (0, b"")
+    result = subprocess.run(
+        [RESERVOIR, "mcp"], input=opening, capture_output=True, timeout=PATIENCE
+    )
+    assert (result.returncode, result.stderr) == (0, b"")
 
 
 def test_a_server_ends_when_nobody_reads_its_answers(client_env) -> None:

@@ -67,9 +67,9 @@ def person(user: Path, provider: FakeProvider) -> Callable[[str], Person]:
         env = {"HOME": str(user), "PATH": f"{PROGRAMS}:/usr/bin:/bin", "LANG": "C.UTF-8"}
         env |= QUIET | KEYS | {"TERM": "dumb", "ANTHROPIC_BASE_URL": provider.url}
         env |= {"GOOGLE_GEMINI_BASE_URL": provider.url, "HF_HUB_OFFLINE": "1"}
-        made = Person(user, name, env)
-        made.run(RESERVOIR, "ingest", "--no-embed", "-p", "work", stdin=TEXT)
-        return made
+        person = Person(user, name, env)
+        person.run(RESERVOIR, "ingest", "--no-embed", "-p", "work", stdin=TEXT)
+        return person
 
     return with_client
 

@@ -34,13 +34,13 @@ def copied(cli, tmp_path):
 
 def test_a_copy_is_a_complete_store(copied):
     cli, target = copied
-    done = cli("backup", str(target), "--json")
-    assert done.document == {
+    result = cli("backup", str(target), "--json")
+    assert result.document == {
         "schema_version": 1,
         "file": str(target),
         "bytes": target.stat().st_size,
     }
-    assert done.err.startswith(f"copied the store to {target}, ")
+    assert result.err.startswith(f"copied the store to {target}, ")
     assert target.stat().st_mode & 0o777 == 0o600
     assert [path.name for path in target.parent.iterdir()] == ["one.db"]
     assert dump(target) == dump(cli.db)
@@ -114,12 +114,12 @@ def test_a_copy_is_consistent_while_others_write(copied):
         connection.execute(
             "CREATE TABLE bulk AS SELECT randomblob(4000) FROM messages a, messages b"
         )
-    done, written = threading.Event(), threading.Event()
+    result, written = threading.Event(), threading.Event()
 
     def write():
         writer = sqlite3.connect(cli.db, isolation_level=None, timeout=30)
         number = 0
-        while not done.is_set():
+        while not result.is_set():
             number += 1
             writer.execute("BEGIN IMMEDIATE")
             for key in ("left", "right"):
@@ -149,7 +149,7 @@ def test_a_copy_is_consistent_while_others_write(copied):
             assert left == right
             seen.add(left)
     finally:
-        done.set()
+        result.set()
         thread.join()
     assert len(seen) == 3  # the writer did write in between
 

@@ -32,13 +32,13 @@ def test_budget_ends_with_the_known_figure_of_a_model(cli, model, available):
 
 
 def test_budget_ends_with_138308_for_the_known_sum(cli):
-    done = cli(
+    result = cli(
         *("budget", "--max", "150000", "--system", "1200", "--procedure", "300"),
         *("--knowledge", "1500", "--episodes", "400", "--current", "100"),
         *("--output-reserve", "8192"),
     )
-    assert done.out.splitlines()[-1] == "138308"
-    assert done.err == ""
+    assert result.out.splitlines()[-1] == "138308"
+    assert result.err == ""
 
 
 def test_budget_shows_the_formula_line_by_line(cli):
@@ -54,10 +54,10 @@ def test_budget_shows_the_formula_line_by_line(cli):
 
 
 def test_budget_reports_minimum_history_taken_from_the_reserve(cli):
-    done = cli("budget", "--model", "gpt-4", "--knowledge", "5000")
-    assert done.out.splitlines()[-1] == str(1_144 + 1_024)
-    assert "warning: " in done.err
-    assert "1,024 of them from the reserve" in done.err
+    result = cli("budget", "--model", "gpt-4", "--knowledge", "5000")
+    assert result.out.splitlines()[-1] == str(1_144 + 1_024)
+    assert "warning: " in result.err
+    assert "1,024 of them from the reserve" in result.err
 
 
 def test_budget_as_json_holds_the_same_numbers(cli):
@@ -95,10 +95,10 @@ def test_budget_refuses_impossible_values(cli, arguments):
 @pytest.mark.parametrize("command", ["budget", "context"])
 def test_an_unknown_model_is_exit_2_with_similar_names_and_the_command_that_adds_it(cli, command):
     question = ["q"] if command == "context" else []
-    done = cli(command, *question, "--model", "gpt-4x", code=2)
-    assert done.out == ""
-    assert "gpt-4" in done.err.splitlines()[1]
-    assert "reservoir config --set models.gpt-4x.context_window=N" in done.err
+    result = cli(command, *question, "--model", "gpt-4x", code=2)
+    assert result.out == ""
+    assert "gpt-4" in result.err.splitlines()[1]
+    assert "reservoir config --set models.gpt-4x.context_window=N" in result.err
 
 
 def test_gpt_4_1_is_not_gpt_4(cli):
@@ -178,11 +178,11 @@ def test_stats_can_be_limited_to_a_partition(cli):
     for partition in ("work", "work", "home"):
         cli.say("Why Redis?", "-p", partition)
         cli("context", "redis", "-p", partition)
-    everything, work = (cli("stats", *scope, "--json").document for scope in ([], ["-p", "work"]))
-    assert (everything["runs"], work["runs"]) == (3, 2)
+    whole, work = (cli("stats", *scope, "--json").document for scope in ([], ["-p", "work"]))
+    assert (whole["runs"], work["runs"]) == (3, 2)
     held = work["store"]
-    assert (everything["store"]["messages"], held["messages"], held["pending"]) == (3, 2, 2)
-    assert held.keys() == everything["store"].keys()
+    assert (whole["store"]["messages"], held["messages"], held["pending"]) == (3, 2, 2)
+    assert held.keys() == whole["store"].keys()
     nowhere = cli("stats", "-p", "wrok")
     assert "note: nothing in wrok; 2 messages in work (-p work)\n" in nowhere.err
 
@@ -228,6 +228,6 @@ def test_run_records_hold_no_text_of_questions_or_messages(cli):
 
 
 def test_a_run_while_others_write_is_not_recorded_and_a_note_says_so(locked):
-    done = locked("context", "what?", "--budget", "300")
-    assert "said before" in done.out
-    assert "not recorded" in done.err
+    result = locked("context", "what?", "--budget", "300")
+    assert "said before" in result.out
+    assert "not recorded" in result.err

@@ -110,11 +110,11 @@ def typed_into(shell, cli, text):
 def test_installing_names_each_file_and_when_it_works(cli, shell, profile):
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    done = cli("-c", "reservoir --install-completion; true", command=(shell,))
+    result = cli("-c", "reservoir --install-completion; true", command=(shell,))
     script, loaded = re.fullmatch(
         rf"{shell} completion installed in (.+), which (.+) loads; open a new terminal to use it, "
         rf"or run: exec {shell}\n",
-        done.err,
+        result.err,
     ).groups()
     assert "reservoir" in Path(script).read_text(encoding="utf-8")
     assert loaded.endswith(profile)
@@ -169,16 +169,16 @@ def test_no_shell_executes_a_name_in_the_store(cli, tmp_path, shell):
 def test_only_names_without_shell_syntax_are_offered(cli):
     cli.store(*({"content": "x", "partition": name} for name in (*HOSTILE, *HARMLESS)))
     for shell in ("zsh", "fish"):
-        done = cli("view", "-p", "", env={"_RESERVOIR_COMPLETE": shell})
-        assert sorted(done.out.splitlines()) == sorted(HARMLESS)
-    done = cli("reservoir view -p ", "", env={"_RESERVOIR_COMPLETE": "bash"})
-    assert sorted(done.out.replace("\\ ", " ").splitlines()) == sorted(HARMLESS)
+        result = cli("view", "-p", "", env={"_RESERVOIR_COMPLETE": shell})
+        assert sorted(result.out.splitlines()) == sorted(HARMLESS)
+    result = cli("reservoir view -p ", "", env={"_RESERVOIR_COMPLETE": "bash"})
+    assert sorted(result.out.replace("\\ ", " ").splitlines()) == sorted(HARMLESS)
 
 
 def test_a_completion_script_of_an_earlier_version_gets_no_names_of_the_store(cli):
     cli.store(*({"content": "x", "partition": name} for name in HOSTILE))
     for shell in ("bash", "zsh", "powershell"):
-        done = cli(
+        result = cli(
             env={
                 "_RESERVOIR_COMPLETE": f"complete_{shell}",
                 "_TYPER_COMPLETE_ARGS": "reservoir view -p ",
@@ -186,7 +186,7 @@ def test_a_completion_script_of_an_earlier_version_gets_no_names_of_the_store(cl
                 "COMP_CWORD": "3",
             }
         )
-        assert done.out in ("", "_message 'run reservoir --install-completion again'\n")
+        assert result.out in ("", "_message 'run reservoir --install-completion again'\n")
 
 
 def offered(cli, *words):

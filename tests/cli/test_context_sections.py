@@ -62,9 +62,9 @@ def test_a_question_that_begins_with_an_at_sign_is_not_a_file(cli):
     ],
 )
 def test_invalid_options_are_exit_2_and_print_nothing(cli, arguments):
-    done = cli("context", "q", *arguments, code=2)
-    assert done.out == ""
-    assert done.err.startswith(("error: ", "Usage: "))
+    result = cli("context", "q", *arguments, code=2)
+    assert result.out == ""
+    assert result.err.startswith(("error: ", "Usage: "))
 
 
 # Truncation and --strict
@@ -98,22 +98,22 @@ def test_strict_is_exit_6_after_a_truncation_and_still_prints_the_context(talk, 
 
 def test_strict_is_exit_0_when_only_filling_stopped(cli):
     cli.store(*({"content": f"note {number} of some words"} for number in range(60)))
-    done = cli("context", "q", "--budget", "150", "--recent", "2", "--similar", "2", "--strict")
-    assert "note 59" in done.out
+    result = cli("context", "q", "--budget", "150", "--recent", "2", "--similar", "2", "--strict")
+    assert "note 59" in result.out
     assert not (cli.home / "reservoir.log").exists()
 
 
 def test_an_oversized_question_is_printed_whole_without_history_and_with_a_warning(talk):
-    done = talk("context", LONG, "--budget", "100")
-    assert done.out.endswith(f"]\n\nuser: {LONG}\n")
-    assert "warning: " in done.err
+    result = talk("context", LONG, "--budget", "100")
+    assert result.out.endswith(f"]\n\nuser: {LONG}\n")
+    assert "warning: " in result.err
 
 
 def test_the_first_piece_of_knowledge_stays_with_a_warning(cli):
-    done = cli("context", "q", "--knowledge", f"a={LONG * 7}", "--knowledge", "b=B")
-    assert LONG.strip() in done.out
-    assert "Source: b" not in done.out
-    assert "warning: " in done.err
+    result = cli("context", "q", "--knowledge", f"a={LONG * 7}", "--knowledge", "b=B")
+    assert LONG.strip() in result.out
+    assert "Source: b" not in result.out
+    assert "warning: " in result.err
 
 
 def test_the_log_is_private(talk):

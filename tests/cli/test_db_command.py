@@ -13,16 +13,16 @@ from reservoir_cli.storage.factory import open_store
 
 @pytest.fixture
 def url(postgres: PostgresServer) -> Iterator[str]:
-    made = postgres.empty_database()
-    yield made
-    postgres.drop(made)
+    url = postgres.empty_database()
+    yield url
+    postgres.drop(url)
 
 
 def test_every_command_works_on_a_server(cli, url, samples_file):
     server = {"RESERVOIR_DB": url}
 
-    def on_server(*arguments, **more):
-        return cli(*arguments, env=server, **more)
+    def on_server(*arguments, **options):
+        return cli(*arguments, env=server, **options)
 
     assert on_server("view").out == ""  # nothing is there, and nothing is made
     assert "none yet" in on_server("db", "status").out
@@ -67,9 +67,9 @@ def samples_file(tmp_path):
 
 def test_a_store_is_copied_to_a_server_and_back(cli, url, samples_file, tmp_path):
     cli("ingest", "--no-embed", str(samples_file))
-    done = cli("db", "copy", str(cli.db), url, "--json")
-    assert done.document["messages"] == 3
-    assert "source and target are equal" in done.err
+    result = cli("db", "copy", str(cli.db), url, "--json")
+    assert result.document["messages"] == 3
+    assert "source and target are equal" in result.err
     cli("db", "copy", url, str(tmp_path / "back.db"))
     first, *others = (
         cli("--db", place, "view", "0", "--json").out for place in (str(cli.db), url, "back.db")
@@ -82,9 +82,9 @@ def test_a_store_is_copied_to_a_server_and_back(cli, url, samples_file, tmp_path
 def test_a_dry_run_of_a_copy_checks_both_and_writes_nothing(cli, url, samples_file, tmp_path):
     cli("ingest", "--no-embed", str(samples_file))
     for target in (url, str(tmp_path / "new.db")):
-        done = cli("db", "copy", "--dry-run", str(cli.db), target, "--json")
-        assert done.err == f"would copy 3 messages, 0 embedded; {target} can take them\n"
-        assert (done.document["messages"], done.document["dry_run"]) == (3, True)
+        result = cli("db", "copy", "--dry-run", str(cli.db), target, "--json")
+        assert result.err == f"would copy 3 messages, 0 embedded; {target} can take them\n"
+        assert (result.document["messages"], result.document["dry_run"]) == (3, True)
         assert "none yet" in cli("--db", target, "db", "status").out
         cli("db", "copy", str(cli.db), target)
         refused = cli("db", "copy", "--dry-run", str(cli.db), target, code=2)
@@ -101,17 +101,17 @@ def test_an_interrupted_copy_is_reported(cli, url, samples_file, tmp_path, kind)
     with closing(open_store(str(cli.db))) as old, closing(open_store(target)) as new:
         with pytest.raises(OSError, match="killed"):
             replicate.copy(old, new, broken_off)
-    way = f"reservoir db copy {cli.db} {target} resumes it"
+    command = f"reservoir db copy {cli.db} {target} resumes it"
     for arguments in (["view"], ["context", "note", "--budget", "400"], ["db", "status"]):
         read = cli("--db", target, *arguments)
-        assert read.err.count("a copy that is not finished") == read.err.count(way) == 1
+        assert read.err.count("a copy that is not finished") == read.err.count(command) == 1
         assert "not recorded" not in read.err
         assert read.out
     for arguments in (["ingest", "--no-embed"], ["embed"], ["context", "x", "--save"]):
         refused = cli("--db", target, *arguments, stdin="too early", code=3)
         assert refused.err.splitlines() == [
             f"error: the store {target} is a copy that is not finished",
-            f"hint: {way}",
+            f"hint: {command}",
         ]
     refused = cli("--db", target, "forget", "--scope", "--yes", code=3)
     assert "error: " in refused.err
@@ -184,9 +184,9 @@ def test_the_setting_names_the_store_and_its_password_is_not_shown(cli, url):
         ["db", "status"],
         ["doctor"],
     ):
-        done = cli(*arguments)
-        assert "postgresql://postgres" in done.out
-        assert "geheimnis" not in done.out + done.err
+        result = cli(*arguments)
+        assert "postgresql://postgres" in result.out
+        assert "geheimnis" not in result.out + result.err
     missing = cli("--db", secret + "x", "view", code=3)
     assert "there is no database" in missing.err
     assert "geheimnis" not in missing.err
@@ -246,11 +246,11 @@ def test_a_file_has_a_status_too_and_a_cluster_its_statements(cli):
 
 def test_commands_without_a_server_need_no_driver(cli, tmp_path):
     (tmp_path / "psycopg.py").write_text("raise ImportError")
-    without = {"PYTHONPATH": str(tmp_path)}
-    assert "create_reference_table" in cli("db", "shard-sql", env=without).out
-    refused = cli("db", "index", "-p", "p", env=without, code=2).err
+    env = {"PYTHONPATH": str(tmp_path)}
+    assert "create_reference_table" in cli("db", "shard-sql", env=env).out
+    refused = cli("db", "index", "-p", "p", env=env, code=2).err
     assert "is a file: this needs a store on a server" in refused
-    away = cli("--db", "postgresql://h/d", "view", env=without, code=3).err
+    away = cli("--db", "postgresql://h/d", "view", env=env, code=3).err
     assert "needs psycopg" in away
 
 

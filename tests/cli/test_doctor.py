@@ -6,10 +6,10 @@ from contextlib import closing
 import pytest
 
 
-def checks(done) -> dict[str, tuple[str, str | None]]:
+def checks(result) -> dict[str, tuple[str, str | None]]:
     """Return (status, fix) of each check by name; the last one if a name repeats."""
-    assert done.document["schema_version"] == 1
-    rows = done.document["checks"]
+    assert result.document["schema_version"] == 1
+    rows = result.document["checks"]
     assert all(set(row) == {"name", "status", "detail", "fix"} for row in rows)
     return {row["name"]: (row["status"], row["fix"]) for row in rows}
 

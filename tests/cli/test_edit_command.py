@@ -20,8 +20,8 @@ def content(filled_cli):
     ("arguments", "stdin"), [(["the otter swims"], ""), (["-"], "the otter swims\n")]
 )
 def test_the_text_comes_from_the_argument_or_stdin(filled_cli, arguments, stdin):
-    done = filled_cli("-q", "edit", "#1", *arguments, stdin=stdin)
-    assert done.out == ""
+    result = filled_cli("-q", "edit", "#1", *arguments, stdin=stdin)
+    assert result.out == ""
     assert content(filled_cli) == "the otter swims"
     assert b"walrus" not in filled_cli.db.read_bytes()
 

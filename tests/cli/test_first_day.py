@@ -172,6 +172,6 @@ def test_a_mistake_works_as_meant_or_its_hint_has_the_exact_command(world, typed
 def test_an_empty_default_partition_is_reported(cli):
     assert cli("config", "set", "partition=work").err == ""  # nothing is stored anywhere
     cli.say("hello")
-    done = cli("config", "set", "partition=wrok")
-    assert done.err == "note: nothing in wrok; 1 message in work (-p work)\n"
+    result = cli("config", "set", "partition=wrok")
+    assert result.err == "note: nothing in wrok; 1 message in work (-p work)\n"
     assert cli("config", "set", "partition=work").err == ""

@@ -16,13 +16,16 @@ def filled_cli(cli):
     return cli
 
 
-def contents(done):
-    return [row["content"] for row in done.document["messages"]]
+def contents(result):
+    return [row["content"] for row in result.document["messages"]]
 
 
 def test_a_tag_finds_its_messages_everywhere(filled_cli):
-    done = filled_cli("tag", "1", "decision", "a b")
-    assert (done.out, done.err) == ("", "#1 user: why did we drop Redis?\ntags: a b, decision\n")
+    result = filled_cli("tag", "1", "decision", "a b")
+    assert (result.out, result.err) == (
+        "",
+        "#1 user: why did we drop Redis?\ntags: a b, decision\n",
+    )
     filled_cli("tag", "#3", "travel")
     assert contents(filled_cli("view", "--tag", "decision", "--json")) == ["why did we drop Redis?"]
     assert filled_cli("search", "--keyword", "Redis train", "--tag", "travel").out.endswith(
@@ -37,15 +40,17 @@ def test_a_tag_finds_its_messages_everywhere(filled_cli):
     assert [row["id"] for row in conversations] == ["c2"]
     nothing = filled_cli("view", "--tag", "nothing")
     assert (nothing.out, nothing.err) == ("", "note: no message in default has the tag nothing\n")
-    done = filled_cli("untag", "1", "a b", "c")
-    assert done.err.splitlines()[1:] == ["tags: decision", "note: it had no tag c"]
+    result = filled_cli("untag", "1", "a b", "c")
+    assert result.err.splitlines()[1:] == ["tags: decision", "note: it had no tag c"]
 
 
 @pytest.mark.parametrize("command", [("tag", "4", "x"), ("untag", "4", "x"), ("pin", "4")])
 def test_the_partition_of_a_message_elsewhere_is_named(filled_cli, command):
-    done = filled_cli(*command, code=1)
-    assert done.out == ""
-    assert done.err == ("error: no message 4 in default\nhint: it is in partition work: -p work\n")
+    result = filled_cli(*command, code=1)
+    assert result.out == ""
+    assert result.err == (
+        "error: no message 4 in default\nhint: it is in partition work: -p work\n"
+    )
     assert filled_cli(*command, "-p", "work").err.startswith("#4 user: at work\n")
     assert filled_cli(command[0], "99", *command[2:], code=1).err.startswith(
         "error: no message 99 in default\nhint: on a"
@@ -100,5 +105,5 @@ def test_an_imported_export_restores_tags_and_pins(filled_cli, tmp_path):
 
 def test_an_empty_tag_is_an_error_with_a_hint(cli):
     number = cli.say("hello")
-    done = cli("tag", str(number), "", code=2)
-    assert done.err.startswith("error: a name cannot be empty\nhint: use letters")
+    result = cli("tag", str(number), "", code=2)
+    assert result.err.startswith("error: a name cannot be empty\nhint: use letters")

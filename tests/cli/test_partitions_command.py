@@ -54,8 +54,8 @@ def test_partitions_are_listed_with_what_they_hold(spread):
 
 
 def test_a_renamed_partition_is_found_by_its_new_name(spread):
-    done = spread("partitions", "--rename", "work", "acme", "--yes")
-    assert (done.out, done.err) == ("", "renamed work to acme: 1 message\n")
+    result = spread("partitions", "--rename", "work", "acme", "--yes")
+    assert (result.out, result.err) == ("", "renamed work to acme: 1 message\n")
     assert [row["content"] for row in spread.rows("-p", "acme")] == ["work"]
     assert spread("search", "--keyword", "work", "-p", "acme").out == "1. user: work\n"
     assert "contents" not in spread("doctor").out
@@ -66,9 +66,9 @@ def test_the_settings_of_a_renamed_partition_are_renamed_too(spread):
     file.write_text('# mine\n[partitions.default]\nredact = "mask"\nrecent_context_size = 5\n')
     spread("ingest", "--no-embed", stdin="AKIAIOSFODNN7EXAMPLX is the key")
     assert "AKIA" not in spread("view", "1").out
-    done = spread("partitions", "--rename", "default", "home.2", "--yes")
-    assert "reservoir config set partition=home.2" in done.err
-    assert f"[partitions.default] in {file} is now [partitions.home.2]" in done.err
+    result = spread("partitions", "--rename", "default", "home.2", "--yes")
+    assert "reservoir config set partition=home.2" in result.err
+    assert f"[partitions.default] in {file} is now [partitions.home.2]" in result.err
     assert "AKIA" not in spread("view", "1", "-p", "home.2").out
     assert tomllib.loads(file.read_text()) == {
         "partitions": {"home.2": {"redact": "mask", "recent_context_size": 5}}
@@ -83,9 +83,9 @@ def test_settings_that_are_not_renamed_are_named(spread, option):
     if option == "--rename":  # the new name has settings already
         spread("config", "--set", "partitions.other.recent_context_size=7")
     before = (spread.home / "reservoir.toml").read_text()
-    done = spread("partitions", option, "default", target, "--yes")
-    assert "[partitions.default] stays in " in done.err
-    assert ", but does not apply to the moved messages" in done.err
+    result = spread("partitions", option, "default", target, "--yes")
+    assert "[partitions.default] stays in " in result.err
+    assert ", but does not apply to the moved messages" in result.err
     assert (spread.home / "reservoir.toml").read_text() == before
 
 
@@ -123,8 +123,8 @@ def test_settings_that_move_or_are_equal_are_not_lost(spread):
 def test_settings_are_renamed_in_any_notation(spread, text):
     file = spread.home / "reservoir.toml"
     file.write_text(text)
-    done = spread("partitions", "--rename", "default", "home", "--yes")
-    assert "is now [partitions.home]" in done.err
+    result = spread("partitions", "--rename", "default", "home", "--yes")
+    assert "is now [partitions.home]" in result.err
     settings = tomllib.loads(file.read_text())["partitions"]
     assert settings.pop("default", {}) == {}
     assert settings == {"home": {"redact": "mark"}, "x": {"redact": "off"}}
@@ -134,16 +134,16 @@ def test_messages_move_even_if_the_settings_cannot_be_edited(spread):
     file = spread.home / "reservoir.toml"
     file.write_text('partitions.default.redact = "mark"\npartitions.x.redact = "off"\n')
     before = file.read_text()
-    done = spread("partitions", "--rename", "default", "home", "--yes")
-    assert "renamed default to home: 3 messages" in done.err
-    assert f"warning: cannot change {file}" in done.err
-    assert "[partitions.default] stays in " in done.err
+    result = spread("partitions", "--rename", "default", "home", "--yes")
+    assert "renamed default to home: 3 messages" in result.err
+    assert f"warning: cannot change {file}" in result.err
+    assert "[partitions.default] stays in " in result.err
     assert file.read_text() == before
 
 
 def test_two_partitions_are_merged(spread):
-    done = spread("partitions", "--merge", "work", "default", "--yes", "--json")
-    assert {row["partition"] for row in done.document["partitions"]} == {"default"}
+    result = spread("partitions", "--merge", "work", "default", "--yes", "--json")
+    assert {row["partition"] for row in result.document["partitions"]} == {"default"}
     assert places(spread) == {("default", "chatgpt"): 2, ("default", "default"): 2}
 
 
@@ -210,8 +210,8 @@ def test_on_a_terminal_the_effect_is_shown_and_confirmation_asked(spread, questi
 
 
 def test_a_deleted_partition_is_forgotten(spread):
-    done = spread("partitions", "--delete", "default", "--yes")
-    assert done.err.startswith("forgot 3 messages\n")
+    result = spread("partitions", "--delete", "default", "--yes")
+    assert result.err.startswith("forgot 3 messages\n")
     assert places(spread) == {("work", "work"): 1}
     (spread.home / "rows.jsonl").rename(spread.home / "kept")
     assert not any("größer".encode() in file.read_bytes() for file in spread.home.glob("*.db*"))
@@ -227,10 +227,10 @@ def test_folders_and_sources_of_a_deleted_partition_are_named(spread):
         '[sources.codex]\npartition = "default"\n'
     )
     notes = spread("partitions", "delete", "default", "--yes").err
-    way = """reservoir config unset 'projects."~/my app"' 'projects."/src/b"'"""
-    assert f"note: sessions in ~/my app, /src/b still go to default: {way}\n" in notes
+    command = """reservoir config unset 'projects."~/my app"' 'projects."/src/b"'"""
+    assert f"note: sessions in ~/my app, /src/b still go to default: {command}\n" in notes
     assert "note: reservoir sync still brings codex to default: [sources] in " in notes
-    spread.shell(way)
+    spread.shell(command)
     assert '[projects]\n"/src/c" = "work"\n' in file.read_text()
 
 
@@ -282,8 +282,8 @@ def test_only_conversations_of_the_scope_are_listed(spread, options, expected):
 
 
 def test_an_empty_list_of_conversations_has_a_reason(spread):
-    done = spread("conversations", "-i", "default")
-    assert done.err == "note: no message in default/default belongs to a conversation\n"
+    result = spread("conversations", "-i", "default")
+    assert result.err == "note: no message in default/default belongs to a conversation\n"
     assert spread("conversations", "-p", "x").err.startswith("note: nothing in x; ")
 
 
@@ -306,8 +306,8 @@ def test_a_read_only_store_can_be_listed_and_not_changed(spread, as_owner, optio
 @pytest.mark.parametrize("words", [["rename", "work", "acme"], ["merge", "work", "default"]])
 def test_projects_of_a_renamed_partition_are_renamed_too(spread, words):
     spread("config", "set", "projects./src/app=work", "mcp.partitions=work,home")
-    done = spread("partitions", *words, "--yes")
-    assert f"now name {words[2]}" in done.err
+    result = spread("partitions", *words, "--yes")
+    assert f"now name {words[2]}" in result.err
     assert spread("config", "get", "projects./src/app").out == f"{words[2]}\n"
     assert spread("config", "get", "mcp.partitions").out == f"{words[2]}, home\n"
 

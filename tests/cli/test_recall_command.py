@@ -14,12 +14,12 @@ def filled_cli(cli):
 
 
 def test_it_prints_only_the_frame(filled_cli):
-    done = filled_cli("recall", "why", "did", "we", "drop", "Redis?", "-p", "work")
-    first, *_, last = done.out.splitlines()
+    result = filled_cli("recall", "why", "did", "we", "drop", "Redis?", "-p", "work")
+    first, *_, last = result.out.splitlines()
     assert (first, last[:11]) == ("[Reservoir context]", "[/Reservoir")
-    assert f"[#1] user: {ANSWER}" in done.out.splitlines()
-    assert BY_WORDS in done.out
-    assert "\x1b" not in done.out
+    assert f"[#1] user: {ANSWER}" in result.out.splitlines()
+    assert BY_WORDS in result.out
+    assert "\x1b" not in result.out
 
 
 def test_the_question_may_come_from_stdin(filled_cli):
@@ -40,23 +40,23 @@ def test_the_question_may_come_from_stdin(filled_cli):
     ],
 )
 def test_an_empty_result_is_zero_bytes_with_the_reason_on_stderr(filled_cli, arguments, reason):
-    done = filled_cli("recall", *arguments, "-p", "work")
-    assert done.out == ""
-    assert f"note: nothing recalled: {reason}\n" in done.err
+    result = filled_cli("recall", *arguments, "-p", "work")
+    assert result.out == ""
+    assert f"note: nothing recalled: {reason}\n" in result.err
     assert "note:" not in filled_cli("-q", "recall", *arguments, "-p", "work").err
 
 
 def test_a_budget_below_the_frame_says_that_nothing_is_printed(filled_cli):
-    done = filled_cli("recall", "why did we drop Redis?", "-p", "work", "--budget", "5")
-    assert done.out == ""
-    assert "note: the frame of recalled messages alone takes " in done.err
-    assert " of 5 tokens; nothing is printed\n" in done.err
-    assert "printed whole" not in done.err
+    result = filled_cli("recall", "why did we drop Redis?", "-p", "work", "--budget", "5")
+    assert result.out == ""
+    assert "note: the frame of recalled messages alone takes " in result.err
+    assert " of 5 tokens; nothing is printed\n" in result.err
+    assert "printed whole" not in result.err
 
 
 def test_a_conversation_id_may_be_invalid_utf8(filled_cli):
-    done = filled_cli("recall", "Redis?", "-p", "work", "--exclude-conversation", "\udcff\udcfe")
-    assert "Redis" in done.out
+    result = filled_cli("recall", "Redis?", "-p", "work", "--exclude-conversation", "\udcff\udcfe")
+    assert "Redis" in result.out
 
 
 def test_the_id_of_an_excluded_conversation_may_be_shortened(cli):
@@ -72,10 +72,10 @@ def test_the_id_of_an_excluded_conversation_may_be_shortened(cli):
         assert "7c6f" not in recalled(typed).out
         assert "7d00-two" in recalled(typed).out
     for unknown in ("9abc", "c6f", "7d00-two-and-more", ""):
-        done = recalled(unknown)
-        assert "7c6f" in done.out
-        assert "7d00" in done.out
-        assert "--exclude-conversation" not in done.err
+        result = recalled(unknown)
+        assert "7c6f" in result.out
+        assert "7d00" in result.out
+        assert "--exclude-conversation" not in result.err
     assert "agent-1" not in recalled("7d00-two").out.replace("7c6f-one/agent-1", "")
     failed = recalled("7", code=2)
     assert "error: --exclude-conversation 7 is not unique: 7c6f-one, 7d00-two\n" in failed.err
@@ -95,9 +95,9 @@ def test_json_is_a_document_with_or_without_results(filled_cli):
 
 
 def test_an_empty_scope_says_where_messages_are(filled_cli):
-    done = filled_cli("recall", "why did we drop Redis?")
-    assert done.out == ""
-    assert "note: nothing in default; 1 message in work (-p work)" in done.err
+    result = filled_cli("recall", "why did we drop Redis?")
+    assert result.out == ""
+    assert "note: nothing in default; 1 message in work (-p work)" in result.err
 
 
 def test_without_a_store_no_file_is_created(cli):
@@ -108,8 +108,8 @@ def test_without_a_store_no_file_is_created(cli):
 def test_wrong_usage_is_refused(cli):
     cli("recall", "why?", "--budget", "0", code=2)
     cli("recall", "why?", "--since", "soonish", code=2)
-    done = cli.on_terminal("recall", streams=("stdin", "stdout"))
-    assert done.code == 2
+    result = cli.on_terminal("recall", streams=("stdin", "stdout"))
+    assert result.code == 2
 
 
 def test_stats_count_recalls_separately(filled_cli):

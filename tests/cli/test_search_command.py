@@ -20,16 +20,16 @@ def notes(cli):
 
 
 def test_hits_are_numbered_role_and_content(notes):
-    done = notes("search", "--keyword", "job queue lost")
-    assert (done.out, done.err) == ("1. user: the job queue lost messages\n", "")
+    result = notes("search", "--keyword", "job queue lost")
+    assert (result.out, result.err) == ("1. user: the job queue lost messages\n", "")
 
 
 def test_all_words_are_tried_first_then_any_with_a_note(notes):
     assert "bakery" in notes("search", "--keyword", "queue long").out
     assert notes("search", "--keyword", "queue long").out.count("\n") == 1
-    done = notes("search", "--keyword", "bakery theory")
-    assert done.out.count("\n") == 2
-    assert done.err.startswith("note: ")
+    result = notes("search", "--keyword", "bakery theory")
+    assert result.out.count("\n") == 2
+    assert result.err.startswith("note: ")
 
 
 def test_a_phrase_keeps_its_order(notes):
@@ -57,9 +57,9 @@ def test_an_unknown_term_finds_nothing_and_is_not_an_error(notes, typed):
 
 
 def test_an_empty_result_is_zero_bytes_and_not_an_error(notes):
-    done = notes("search", "--keyword", "zeppelin")
-    assert done.out == ""
-    assert done.err.startswith("note: nothing in default contains these words (")
+    result = notes("search", "--keyword", "zeppelin")
+    assert result.out == ""
+    assert result.err.startswith("note: nothing in default contains these words (")
     assert notes("search", "--keyword", "zeppelin", "--jsonl").out == ""
     assert notes("search", "--keyword", "zeppelin", "--json").document["hits"] == []
 
@@ -73,9 +73,9 @@ def test_the_whole_partition_is_searched_unless_an_instance_is_named(notes):
 
 
 def test_an_empty_scope_says_where_messages_are(notes):
-    done = notes("search", "--keyword", "queue", "-i", "nowhere")
-    assert done.out == ""
-    assert done.err == (
+    result = notes("search", "--keyword", "queue", "-i", "nowhere")
+    assert result.out == ""
+    assert result.err == (
         "note: nothing in default/nowhere; 3 messages in default/default (-i default)\n"
     )
 
@@ -144,9 +144,9 @@ def test_hybrid_hits_are_ordered_by_similarity_and_carry_every_score(samples):
 def test_a_search_without_words_explains_its_ranking(samples):
     note = "note: the term contains no words; ranked by embedding similarity only\n"
     for term in ("*", "…"):
-        done = samples("search", term, "--all-partitions", "-n", "1")
-        assert done.out.startswith("1. ")
-        assert done.err == note
+        result = samples("search", term, "--all-partitions", "-n", "1")
+        assert result.out.startswith("1. ")
+        assert result.err == note
     assert note not in samples("search", "Redis", "--all-partitions", "-n", "1").err
 
 
@@ -154,8 +154,8 @@ def test_a_search_without_words_explains_its_ranking(samples):
 def test_words_that_no_message_contains_are_reported(samples):
     note = "note: none of these contains any of the words; they are the nearest in meaning\n"
     for options in ((), ("-p", "work"), ("--role", "user")):
-        done = samples("search", "qqzzxxwv", *options, "-n", "2")
-        assert done.err == (note if done.out else done.err)
+        result = samples("search", "qqzzxxwv", *options, "-n", "2")
+        assert result.err == (note if result.out else result.err)
     assert note in samples("search", "qqzzxxwv", "--all-partitions").err
     for typed in ("qqzzxxwv Redis", "Redis"):
         assert note not in samples("search", typed, "--all-partitions").err
@@ -182,14 +182,14 @@ def test_hits_can_be_printed_on_one_line_with_times_or_as_passages(cli):
 
 @pytest.mark.parametrize("mode", [[], ["--keyword"]], ids=["hybrid", "keyword"])
 def test_filters_remove_hits_without_changing_scores(cli, mode):
-    about = {"title": None, "source": "codex", "model": None, "project": "app"}
+    conversation = {"title": None, "source": "codex", "model": None, "project": "app"}
     cli.store(
         {"content": "amber in the fjord", "source": "codex"},
         {"content": "amber, amber", "role": "assistant"},
-        {"content": "amber again and again", "conversation_id": "c", "conversation": about},
+        {"content": "amber again and again", "conversation_id": "c", "conversation": conversation},
     )
-    everything = cli("search", "amber", *mode, "--json").document["hits"]
-    scores = {hit["id"]: hit["score"] for hit in everything}
+    all_hits = cli("search", "amber", *mode, "--json").document["hits"]
+    scores = {hit["id"]: hit["score"] for hit in all_hits}
     assert len(scores) == 3
     for option, value, expected in (
         ("--role", "assistant", [2]),
@@ -279,8 +279,8 @@ def test_a_context_is_copied_by_the_terminal_or_a_platform_command(cli, tmp_path
 def test_a_misspelt_word_is_replaced_by_the_nearest_one_with_a_note(cli):
     cli.say("Kubernetes restarted it.")
     for command in ("search", "context", "recall"):
-        done = cli(command, "kuberntes")
-        assert "Kubernetes restarted it." in done.out
-        assert 'note: nothing has "kuberntes"; searched for Kubernetes\n' in done.err
+        result = cli(command, "kuberntes")
+        assert "Kubernetes restarted it." in result.out
+        assert 'note: nothing has "kuberntes"; searched for Kubernetes\n' in result.err
         assert "searched for" not in cli(command, "kubernetes").err
     assert cli("search", "--keyword", "kuberntes").out == ""

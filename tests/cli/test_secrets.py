@@ -18,14 +18,14 @@ def bring(cli, redact):
         {"role": "tool", "content": f"logged in with {KEY}", "tool_call_id": "c1"},
         {"role": "user", "content": "Is the queue empty?"},
     ]
-    about = {"conversation": {"title": f"Queue with {KEY}", "source": "test", "model": None}}
+    conversation = {"conversation": {"title": f"Queue with {KEY}", "source": "test", "model": None}}
     file = cli.home / "rows.jsonl"
     lines = [
         json.dumps(
             {"partition": "default", "instance": "default", "source": "t", "source_id": str(number)}
             | {"conversation_id": "c", "created_at": "2026-05-09T14:00:00Z"}
             | row
-            | about
+            | conversation
         )
         for number, row in enumerate(rows)
     ]
@@ -75,9 +75,9 @@ def test_by_default_secrets_are_stored_and_marked(cli):
 
 def test_a_context_reports_how_many_messages_hold_secrets(cli):
     bring(cli, "mark")
-    done = cli("context", "the queue")
-    assert "note: secrets in 3 messages printed as they are" in done.err
-    assert PASSWORD in done.out
+    result = cli("context", "the queue")
+    assert "note: secrets in 3 messages printed as they are" in result.err
+    assert PASSWORD in result.out
     masked = cli("context", "the queue", env={"RESERVOIR_REDACT": "mask"})
     assert "note: secrets in 3 messages masked" in masked.err
 
@@ -95,9 +95,9 @@ def test_masked_secrets_are_never_printed(cli):
 
 def bring_in_names(cli, redact):
     """Store a tool call and its result with a key in names, ids, and their conversation."""
-    about = {"conversation_id": f"c-{KEY}", "trace_id": f"t-{KEY}", "name": f"bot {KEY}"}
-    about |= {"conversation": {"title": f"Queue {KEY}", "source": KEY, "model": KEY}}
-    about |= {"partition": "default", "instance": "default", "source": f"s-{KEY}"}
+    fields = {"conversation_id": f"c-{KEY}", "trace_id": f"t-{KEY}", "name": f"bot {KEY}"}
+    fields |= {"conversation": {"title": f"Queue {KEY}", "source": KEY, "model": KEY}}
+    fields |= {"partition": "default", "instance": "default", "source": f"s-{KEY}"}
     call = {"id": f"id_{KEY}", "name": f"run_{KEY}", "arguments": "{}"}
     rows = [
         {"role": "user", "content": "Is the queue empty?", "source_id": f"1-{KEY}"},
@@ -106,7 +106,7 @@ def bring_in_names(cli, redact):
     ]
     cli.home.mkdir(exist_ok=True)
     file = cli.home / "names.jsonl"
-    file.write_text("\n".join(json.dumps(row | about) for row in rows), encoding="utf-8")
+    file.write_text("\n".join(json.dumps(row | fields) for row in rows), encoding="utf-8")
     return cli("ingest", "--no-embed", str(file), env={"RESERVOIR_REDACT": redact})
 
 
@@ -227,8 +227,8 @@ def test_the_advice_matches_the_effective_setting(cli):
 
 
 def test_a_saved_question_is_scanned_too(cli):
-    done = cli("context", SAYS, "--save", env={"RESERVOIR_REDACT": "remove"})
-    assert "1 secret (password-in-url) removed" in done.err
+    result = cli("context", SAYS, "--save", env={"RESERVOIR_REDACT": "remove"})
+    assert "1 secret (password-in-url) removed" in result.err
     assert PASSWORD not in cli("view").out
 
 
@@ -255,22 +255,22 @@ def test_the_way_to_see_messages_with_secrets_is_told(cli):
         ([str(file), "-p", "notes"], "-p notes"),
     ):
         notes = cli("ingest", "--no-embed", *options, stdin=SAYS).err
-        way = f"reservoir view 0 --secrets {scope}"
-        assert f"; see them with: {way}\n" in notes
-        assert PASSWORD in cli.shell(way).out
+        command = f"reservoir view 0 --secrets {scope}"
+        assert f"; see them with: {command}\n" in notes
+        assert PASSWORD in cli.shell(command).out
     assert "see them" not in cli("ingest", "--dry-run", str(file), "-p", "other").err
     removed = cli("ingest", "--no-embed", stdin=SAYS, env={"RESERVOIR_REDACT": "remove"})
     assert "see them" not in removed.err
 
 
 def test_an_invalid_redact_setting_is_refused(cli):
-    done = cli("config", "--set", "redact=hide", code=2)
-    assert "must be one of off, mark, mask, remove" in done.err
+    result = cli("config", "--set", "redact=hide", code=2)
+    assert "must be one of off, mark, mask, remove" in result.err
 
 
 def test_the_suggested_command_to_mask_a_partition_works(cli):
     cli("config", "--set", """partitions."it's a/b".redact=mark""")
     typed = cli("ingest", "--no-embed", "-p", "it's a/b", stdin=SAYS)
-    way = typed.err.partition("marked; ")[2].partition(" hides them")[0]
-    cli.shell(way)
+    command = typed.err.partition("marked; ")[2].partition(" hides them")[0]
+    cli.shell(command)
     assert PASSWORD not in cli("view", "-p", "it's a/b").out

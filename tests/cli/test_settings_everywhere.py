@@ -62,12 +62,12 @@ class Case:
 
     @property
     def origins(self) -> list[str]:
-        about = SETTINGS[self.setting].metadata
+        metadata = SETTINGS[self.setting].metadata
         may = {
             "flag": self.flag is not None,
             "environment": True,
-            "partition": about["partition"],
-            "model": about["model"] and self.model is not None,
+            "partition": metadata["partition"],
+            "model": metadata["model"] and self.model is not None,
             "file": True,
         }
         return [origin for origin in ORIGINS if may[origin]]
@@ -229,13 +229,13 @@ def _printed(made: Path, folder: Path, case: Case, values: Mapping[str, Value]) 
     if "flag" in values:
         words += [str(case.flag), str(values["flag"])]
     stdin = json.dumps(TURN) if case.command[0] == "trim" else "a key AKIAIOSFODNN7EXAMPLQ of mine"
-    done = forked.run(*words, stdin=stdin.encode(), env=env, folder=folder / "world")
-    assert done.code == (5 if case.command[0] == "embed" else 0), done
+    result = forked.run(*words, stdin=stdin.encode(), env=env, folder=folder / "world")
+    assert result.code == (5 if case.command[0] == "embed" else 0), result
     if case.command[0] in ("embed", "forget", "budget"):
-        return done.out, done.err
+        return result.out, result.err
     if case.command[0] == "export":
-        return done.out
-    document = _lasting(done.document)
+        return result.out
+    document = _lasting(result.document)
     if case.command[0] == "models":
         return [row for row in document["models"] if row["name"] == case.model]
     return document

@@ -51,11 +51,11 @@ def test_no_color_leaves_no_escape_sequence(filled_cli, command):
 
 @pytest.mark.parametrize("command", READS, ids=lambda command: command[0])
 def test_a_pipe_never_gets_escape_sequences(filled_cli, command):
-    done = filled_cli(
+    result = filled_cli(
         *command, env={"FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "COLORTERM": "truecolor"}
     )
-    assert done.out
-    assert "\x1b" not in done.out + done.err
+    assert result.out
+    assert "\x1b" not in result.out + result.err
 
 
 @pytest.mark.parametrize("command", READS, ids=lambda command: command[0])
@@ -109,11 +109,11 @@ def test_a_terminal_shows_the_same_text_as_a_pipe_after_dim_ids(filled_cli):
 
 
 def test_a_search_on_a_terminal_shows_three_lines_with_the_words_marked(cli):
-    about = {"title": "Job queue", "source": "claude", "model": None}
+    conversation = {"title": "Job queue", "source": "claude", "model": None}
     text = (
         "Filler words before it. " * 30 + "It lost jobs at night.\n\n" + "And more after it. " * 30
     )
-    cli.store({"content": text, "conversation_id": "c1", "conversation": about})
+    cli.store({"content": text, "conversation_id": "c1", "conversation": conversation})
     size = {"COLUMNS": "72"}
     shown = cli.on_terminal("search", "--keyword", "lost", "job", env=size).out
     assert re.search(r"\x1b\[1;31mlost\x1b\[0m \x1b\[1;31mjobs\x1b\[0m", shown)
@@ -157,7 +157,9 @@ def test_a_table_fits_a_narrow_terminal(filled_cli):
             *command, streams=("stderr",), env={"COLUMNS": str(width)}
         ).err
         lines = COLOUR.sub("", shown).splitlines()
-        head, rule, *rows = lines[next(at for at, line in enumerate(lines) if line[:3] == "id ") :]
+        head, rule, *rows = lines[
+            next(index for index, line in enumerate(lines) if line[:3] == "id ") :
+        ]
         assert max(map(len, (head, rule, *rows[:2]))) <= width
         assert shown_column in head.split()
         assert hidden_column not in head.split()
@@ -165,14 +167,14 @@ def test_a_table_fits_a_narrow_terminal(filled_cli):
 
 
 def test_words_of_a_title_are_not_broken_on_a_narrow_terminal(cli):
-    about = {"title": "Backgrounds of interprocess jobs", "source": "claude", "model": None}
+    conversation = {"title": "Backgrounds of interprocess jobs", "source": "claude", "model": None}
     cli.store(
         {"content": "hi", "conversation_id": "0" * 8 + "-1111" * 3 + "-" + "2" * 12}
-        | {"conversation": about}
+        | {"conversation": conversation}
     )
     for width in (60, 70, 80):
         shown = cli.on_terminal("conversations", env={"COLUMNS": str(width), "NO_COLOR": "1"}).out
-        assert all(word in shown for word in about["title"].split()), shown
+        assert all(word in shown for word in conversation["title"].split()), shown
         assert all(len(line) <= width for line in shown.splitlines())
 
 

@@ -16,9 +16,9 @@ def two(cli):
 
 
 def test_piped_messages_are_role_and_content_with_their_newlines(two):
-    done = two("view")
-    assert done.out == "user: first line\n  second line\nassistant: an answer\n"
-    assert done.err == ""
+    result = two("view")
+    assert result.out == "user: first line\n  second line\nassistant: an answer\n"
+    assert result.err == ""
 
 
 def test_oneline_puts_a_message_on_a_line(two):
@@ -83,8 +83,8 @@ def test_json_and_jsonl_together_are_wrong_usage(cli):
 
 
 def test_without_a_store_view_prints_nothing_and_creates_none(cli):
-    done = cli("view")
-    assert (done.out, done.err) == (
+    result = cli("view")
+    assert (result.out, result.err) == (
         "",
         "note: nothing is stored yet: reservoir init, or reservoir ingest FILE\n",
     )
@@ -98,14 +98,14 @@ def test_an_empty_result_is_zero_bytes_of_jsonl_and_one_document_of_json(cli):
 
 def test_an_empty_view_says_where_messages_are(cli):
     cli.store(*({"content": f"m{number}", "instance": "chatgpt"} for number in range(812)))
-    done = cli("view", "-i", "claude")
-    assert done.out == ""
-    assert done.err == (
+    result = cli("view", "-i", "claude")
+    assert result.out == ""
+    assert result.err == (
         "note: nothing in default/claude; 812 messages in default/chatgpt (-i chatgpt)\n"
     )
-    done = cli("view", "-p", "work")
-    assert done.out == ""
-    assert done.err == "note: nothing in work; 812 messages in default (-p default)\n"
+    result = cli("view", "-p", "work")
+    assert result.out == ""
+    assert result.err == "note: nothing in work; 812 messages in default (-p default)\n"
     for count, partition in enumerate(("garden", "taxes", "travel"), 1):
         for _ in range(count):
             cli.say("one", "-p", partition)
@@ -140,8 +140,8 @@ def test_a_misspelt_partition_gets_similar_names(cli, command):
 def test_a_filter_that_matches_nothing_does_not_suggest_other_partitions(cli):
     cli.say("here", "--at", AT)
     cli.say("there", "-i", "other", "--at", AT)
-    done = cli("view", "--role", "tool")
-    assert (done.out, done.err) == ("", "note: no message in default matches --role\n")
+    result = cli("view", "--role", "tool")
+    assert (result.out, result.err) == ("", "note: no message in default matches --role\n")
 
 
 def test_a_view_shows_the_whole_partition_by_default(cli):
@@ -165,9 +165,9 @@ def test_an_id_is_searched_in_all_instances_of_the_partition(cli):
 
 def test_an_id_of_another_partition_is_not_found(cli):
     number = cli.say("another house", "-p", "work")
-    done = cli("view", "--id", str(number), code=1)
-    assert done.out == ""
-    assert done.err.startswith("error: ")
+    result = cli("view", "--id", str(number), code=1)
+    assert result.out == ""
+    assert result.err.startswith("error: ")
     assert cli("view", "--id", str(number), "-p", "work").out == "user: another house\n"
 
 

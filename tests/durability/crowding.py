@@ -73,7 +73,7 @@ class _Together:
 
     def run(self, kind: str, *arguments: str, stdin: str = "") -> str | None:
         """Run one command; return its output, or ``None`` if it failed."""
-        began = time.perf_counter()
+        started = time.perf_counter()
         process = self.home.start(*arguments)
         process.stdin.write(stdin.encode())
         process.stdin.close()
@@ -82,9 +82,9 @@ class _Together:
         process.returncode = code = os.waitstatus_to_exitcode(status)
         process.stdout.close()
         process.stderr.close()
-        now = time.perf_counter()
+        ended = time.perf_counter()
         kilobytes = 1024 if sys.platform == "linux" else 1024**2
-        run = Run(began - self._began, now - began, code, usage.ru_maxrss / kilobytes)
+        run = Run(started - self._began, ended - started, code, usage.ru_maxrss / kilobytes)
         with self._lock:
             self.crowd.runs[kind].append(run)
             # A question never waits for other writers in order to record its run.
@@ -97,22 +97,22 @@ class _Together:
 
     def bring_in(self, number: int) -> None:
         """Store one message after the other."""
-        chance, count = random.Random(number), 0
-        more = () if number % 2 else ("--no-embed",)
+        rng, count = random.Random(number), 0
+        options = () if number % 2 else ("--no-embed",)
         kind = "ingest" if number % 2 else "ingest --no-embed"
         while self.going:
             count += 1
-            message = f"process {number}, {text(chance, count, long=False)}"
-            out = self.run(kind, "ingest", *more, stdin=message)
+            message = f"process {number}, {text(rng, count, long=False)}"
+            out = self.run(kind, "ingest", *options, stdin=message)
             if out:
                 with self._lock:
                     self.crowd.acknowledged[int(out)] = message
 
     def ask(self, number: int) -> None:
         """Ask one question after the other."""
-        chance = random.Random(number)
+        rng = random.Random(number)
         while self.going:
-            question = chance.choice(_ASKED)
+            question = rng.choice(_ASKED)
             if number % 2:
                 self.run("context", "context", question, "--budget", "1000")
             else:
@@ -194,8 +194,8 @@ def table(result: Crowd) -> str:
 def summary(result: Crowd) -> str:
     """Summarise kept messages and the length of the log in a sentence."""
     third = result.seconds / 3
-    early = max((size for at, size in result.log if at < third), default=0)
-    late = max((size for at, size in result.log if at > 2 * third), default=0)
+    early = max((size for moment, size in result.log if moment < third), default=0)
+    late = max((size for moment, size in result.log if moment > 2 * third), default=0)
     return (
         f"{result.seconds:.0f} s: {len(result.acknowledged):,} messages acknowledged and "
         f"{result.imported:,} imported, {result.lost} lost, {result.failed} processes failed, "

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from killing import rows
-from trials import Done, Home, Tally, copied, settle
+from trials import Home, Result, Tally, copied, settle
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage.factory import open_store
@@ -58,32 +58,32 @@ def build(folder: Path, count: int = 400, models: Path | None = None) -> Home:
 
 
 def _invent_vectors(path: Path) -> None:
-    chance = np.random.default_rng(5)
+    rng = np.random.default_rng(5)
     with closing(open_store(str(path))) as store:
         store.activate_model("invented", "nobody/absent-model")
         while messages := store.unembedded(256, Scope(None)):
             passages = {}
             for message in messages:
-                vector = chance.standard_normal(384).astype(np.float32)
+                vector = rng.standard_normal(384).astype(np.float32)
                 vector /= np.linalg.norm(vector)
                 passages[message.key] = [Passage(message.id, 0, 0, len(message.content), vector)]
             store.add_passages("invented", passages, 0.85)
 
 
-def damage(data: bytes, chance: random.Random) -> tuple[bytes, str]:
+def damage(data: bytes, rng: random.Random) -> tuple[bytes, str]:
     """Flip bits, overwrite a sector or a page, or truncate a file; return what was done."""
     kinds = ("a bit", "a bit", "a bit", "some bits", "a sector", "a page", "a page", "the end")
-    kind = chance.choice(kinds)
+    kind = rng.choice(kinds)
     if kind == "the end":
-        return data[: chance.randrange(len(data))], kind
+        return data[: rng.randrange(len(data))], kind
     changed = bytearray(data)
     if kind in ("a sector", "a page"):
         size = 512 if kind == "a sector" else _PAGE
-        start = chance.randrange(len(data) // size) * size
-        changed[start : start + size] = chance.choice((bytes(size), chance.randbytes(size)))
+        start = rng.randrange(len(data) // size) * size
+        changed[start : start + size] = rng.choice((bytes(size), rng.randbytes(size)))
     else:
         for _ in range(1 if kind == "a bit" else 20):
-            changed[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+            changed[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
     return bytes(changed), kind
 
 
@@ -99,9 +99,9 @@ def damaged(home: Home, seed: int, trials: int) -> Damages:
     tally = Damages("damaged store")
     with tally.timed():
         for number in range(trials):
-            chance = random.Random(f"{seed}-{number}")
+            rng = random.Random(f"{seed}-{number}")
             copied(base, home.db)
-            changed, kind = damage(whole, chance)
+            changed, kind = damage(whole, rng)
             home.db.write_bytes(changed)
             label = f"{kind}, seed {seed} at {number}"
             _ask(home, expected, tally, label)
@@ -121,22 +121,25 @@ def _ask(home: Home, expected: dict[tuple[str, ...], str], tally: Damages, label
     """Check that every command works or refuses."""
     noticed = other = False
     for command in READING:
-        done = home(*command)
-        _hold_to_form(done, tally, f"{command[0]}: {label}", 0, _REFUSED)
-        noticed |= done.code != 0
-        other |= done.code == 0 and done.out != expected[command]
+        result = home(*command)
+        _hold_to_form(result, tally, f"{command[0]}: {label}", 0, _REFUSED)
+        noticed |= result.code != 0
+        other |= result.code == 0 and result.out != expected[command]
     tally.hit += noticed
     silent = other and not noticed
     outcome = "a command refuses" if noticed else "other output" if silent else "no consequence"
     tally.outcomes[outcome] += 1
 
 
-def _hold_to_form(done: Done, tally: Damages, label: str, *codes: int) -> None:
-    tally.hold(done.code in codes, f"exit code {done.code}: {label}: {done.err.strip()[-200:]}")
-    tally.hold("Traceback" not in done.err, f"a traceback: {label}")
-    if done.code and not done.out.startswith(("ok\t", "note\t", "fault\t")):
+def _hold_to_form(result: Result, tally: Damages, label: str, *codes: int) -> None:
+    tally.hold(
+        result.code in codes, f"exit code {result.code}: {label}: {result.err.strip()[-200:]}"
+    )
+    tally.hold("Traceback" not in result.err, f"a traceback: {label}")
+    if result.code and not result.out.startswith(("ok\t", "note\t", "fault\t")):
         tally.hold(
-            done.is_one_line_error and "hint: " in done.err, f"not told: {label}: {done.err[-200:]}"
+            result.is_one_line_error and "hint: " in result.err,
+            f"not told: {label}: {result.err[-200:]}",
         )
 
 
@@ -171,12 +174,12 @@ def _mend(home: Home, texts: dict[int, str], tally: Damages, label: str) -> None
 def _salvage(home: Home, texts: dict[int, str], tally: Damages, label: str) -> None:
     """Check that salvaging gives a sound store, unless nothing can be read."""
     target = home.folder / "saved.db"
-    done = home("doctor", "--salvage", str(target), "--json")
-    _hold_to_form(done, tally, f"doctor --salvage: {label}", 0, _REFUSED)
-    if done.code:
+    result = home("doctor", "--salvage", str(target), "--json")
+    _hold_to_form(result, tally, f"doctor --salvage: {label}", 0, _REFUSED)
+    if result.code:
         tally.outcomes["not to be opened"] += 1
         return
-    report = json.loads(done.out)
+    report = json.loads(result.out)
     tally.hold(home("--db", str(target), "doctor").code == 0, f"saved, but not sound: {label}")
     export = home("--db", str(target), "export", "--all-partitions")
     saved_texts = _texts(export.out) if export.code == 0 else {}
@@ -222,7 +225,7 @@ def _readable(path: Path) -> int:
 if __name__ == "__main__":
     import tempfile
 
-    with tempfile.TemporaryDirectory() as made:
+    with tempfile.TemporaryDirectory() as place:
         models = Path(sys.argv[2]) if len(sys.argv) > 2 else None
-        result = damaged(build(Path(made), models=models), 1, int(sys.argv[1]))
+        result = damaged(build(Path(place), models=models), 1, int(sys.argv[1]))
     print(result.outcomes, result.lost, round(result.seconds), *result.wrong, sep="\n")

@@ -25,20 +25,20 @@ _WORDS = "queue redis postgres deploy worker lease cat sofa backup night index t
 NEEDLE = "zebrafish"
 
 
-def text(chance: random.Random, number: int, *, long: bool = True) -> str:
+def text(rng: random.Random, number: int, *, long: bool = True) -> str:
     """Return a unique message; if long ones are allowed, seldom one of many pages."""
-    count = 20_000 if long and chance.random() < 0.1 else chance.randint(1, 80)
-    return f"{number}: {' '.join(chance.choices(_WORDS, k=count))} end of {number}"
+    count = 20_000 if long and rng.random() < 0.1 else rng.randint(1, 80)
+    return f"{number}: {' '.join(rng.choices(_WORDS, k=count))} end of {number}"
 
 
 def rows(
-    file: Path, chance: random.Random, count: int, *, needle_every: int = 0, name: str = "row"
+    file: Path, rng: random.Random, count: int, *, needle_every: int = 0, name: str = "row"
 ) -> None:
     """Write an export of conversations with their own ids and times."""
     start = datetime(2026, 1, 1, tzinfo=UTC)
     with file.open("w", encoding="utf-8") as lines:
         for number in range(count):
-            content = f"{number} {' '.join(chance.choices(_WORDS, k=chance.randint(3, 60)))}"
+            content = f"{number} {' '.join(rng.choices(_WORDS, k=rng.randint(3, 60)))}"
             if needle_every and number % needle_every == 0:
                 content += f" {NEEDLE}"
             row = {
@@ -57,24 +57,24 @@ def rows(
 
 def ingest(folder: Path, seed: int, trials: int) -> Tally:
     """Kill commands that store a message: a printed id means that it is on disk."""
-    home, chance = Home(folder / "ingest"), random.Random(seed)
+    home, rng = Home(folder / "ingest"), random.Random(seed)
     home.must("ingest", "--no-embed", stdin="the first one")
     seconds = home.seconds("ingest", "--no-embed", stdin="the first one")
     sent, acknowledged = {"the first one"}, {}
     tally = Tally("ingest")
     with tally.timed():
         for number in range(trials):
-            message = text(chance, number)
+            message = text(rng, number)
             sent.add(message)
             command = ("ingest", "--no-embed")
             if number % 3:
-                done = home.killed(chance, seconds, *command, stdin=message)
+                result = home.killed(rng, seconds, *command, stdin=message)
             else:
-                done = home.killed_at_its_answer(*command, stdin=message)
+                result = home.killed_at_its_answer(*command, stdin=message)
             tally.trials += 1
-            tally.hit += done.code < 0
-            if done.out.endswith("\n"):
-                acknowledged[int(done.out)] = message
+            tally.hit += result.code < 0
+            if result.out.endswith("\n"):
+                acknowledged[int(result.out)] = message
                 tally.size += len(message)
             stored = dict(home.rows())
             tally.lost += sum(
@@ -88,9 +88,9 @@ def ingest(folder: Path, seed: int, trials: int) -> Tally:
 
 def bring_in(folder: Path, seed: int, trials: int, count: int = 4_000) -> Tally:
     """Compare an import that was killed up to three times and resumed with an uninterrupted one."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     file = folder / "rows.jsonl"
-    rows(file, chance, count)
+    rows(file, rng, count)
     whole = Home(folder / "whole")
     seconds = whole.seconds("ingest", "--no-embed", str(file))
     expected = whole.rows("*")
@@ -98,10 +98,10 @@ def bring_in(folder: Path, seed: int, trials: int, count: int = 4_000) -> Tally:
     with tally.timed():
         while tally.trials < trials:
             home = Home(folder / f"import-{tally.trials}")
-            for _ in range(min(chance.randint(1, 3), trials - tally.trials)):
-                done = home.killed(chance, seconds, "ingest", "--no-embed", str(file))
+            for _ in range(min(rng.randint(1, 3), trials - tally.trials)):
+                result = home.killed(rng, seconds, "ingest", "--no-embed", str(file))
                 tally.trials += 1
-                tally.hit += done.code < 0
+                tally.hit += result.code < 0
                 if home.db.exists() and home.db.stat().st_size:
                     tally.hold(not faults(home.db), f"a fault, seed {seed} at {tally.trials}")
                     stored = home.rows("*")
@@ -118,9 +118,9 @@ def bring_in(folder: Path, seed: int, trials: int, count: int = 4_000) -> Tally:
 
 def embed(folder: Path, seed: int, trials: int, models: Path, count: int = 1_200) -> Tally:
     """Kill ``embed``: each message has complete vectors or is pending."""
-    home, chance = Home(folder / "embed", models), random.Random(seed)
+    home, rng = Home(folder / "embed", models), random.Random(seed)
     file = folder / "to-embed.jsonl"
-    rows(file, chance, count)
+    rows(file, rng, count)
     home.must("ingest", "--no-embed", str(file))
     settle(home.db)
     base = folder / "pending.db"
@@ -131,10 +131,10 @@ def embed(folder: Path, seed: int, trials: int, models: Path, count: int = 1_200
     with tally.timed():
         while tally.trials < trials:
             copied(base, home.db)
-            for _ in range(min(chance.randint(1, 3), trials - tally.trials)):
-                done = home.killed(chance, seconds, "embed")
+            for _ in range(min(rng.randint(1, 3), trials - tally.trials)):
+                result = home.killed(rng, seconds, "embed")
                 tally.trials += 1
-                tally.hit += done.code < 0
+                tally.hit += result.code < 0
                 tally.hold(not faults(home.db), f"a fault, seed {seed} at {tally.trials}")
                 tally.lost += count - len(home.rows())
             home.must("embed")
@@ -157,29 +157,29 @@ def _embedded(home: Home) -> tuple[int, ...]:
 
 def forget(folder: Path, seed: int, trials: int, count: int = 1_000) -> Tally:
     """Kill ``forget``: all or nothing is forgotten, and no word of it is left in any file."""
-    home, chance = Home(folder / "forget"), random.Random(seed)
+    home, rng = Home(folder / "forget"), random.Random(seed)
     file = folder / "to-forget.jsonl"
-    rows(file, chance, count, needle_every=5)
+    rows(file, rng, count, needle_every=5)
     home.must("ingest", "--no-embed", str(file))
     settle(home.db)
     base = folder / "unforgotten.db"
     copied(home.db, base)
     before = dict(home.rows())
-    meant = {number for number, content in before.items() if NEEDLE in content}
+    matching = {number for number, content in before.items() if NEEDLE in content}
     command = ("forget", "--match", NEEDLE, "--all-partitions", "--yes")
     seconds = home.seconds(*command)
     tally = Tally("forget")
     with tally.timed():
         for number in range(trials):
             copied(base, home.db)
-            done = home.killed(chance, seconds, *command)
+            result = home.killed(rng, seconds, *command)
             tally.trials += 1
-            tally.hit += done.code < 0
+            tally.hit += result.code < 0
             stored = dict(home.rows())
             forgotten = before.keys() - stored.keys()
-            tally.lost += len(forgotten - meant)
+            tally.lost += len(forgotten - matching)
             tally.hold(
-                not forgotten or forgotten >= meant, f"half forgotten, seed {seed} at {number}"
+                not forgotten or forgotten >= matching, f"half forgotten, seed {seed} at {number}"
             )
             tally.hold(not faults(home.db), f"a fault, seed {seed} at {number}")
             home.must("view", "1")  # any command finishes it
@@ -187,7 +187,9 @@ def forget(folder: Path, seed: int, trials: int, count: int = 1_000) -> Tally:
             tally.hold(words_left == (not forgotten), f"words are left, seed {seed} at {number}")
             home.must(*command)
             tally.hold(NEEDLE.encode() not in home.files(), f"words stay, seed {seed} at {number}")
-            tally.hold(dict(home.rows()).keys() == before.keys() - meant, f"seed {seed}, {number}")
+            tally.hold(
+                dict(home.rows()).keys() == before.keys() - matching, f"seed {seed}, {number}"
+            )
             tally.size += home.db.stat().st_size
         tally.hold(home("doctor").code == 0, f"doctor finds a fault, seed {seed}")
     return tally
@@ -222,7 +224,7 @@ def compile_model(folder: Path, seed: int, trials: int) -> Tally:
     """Kill the first use of the model: it is compiled or absent, and the message is stored."""
     name = "sentence-transformers/all-MiniLM-L6-v2"
     home = Home(folder / "compile", RESERVOIR_EMBEDDING_MODEL=name)
-    chance, models = random.Random(seed), home.folder / "cache" / "models"
+    rng, models = random.Random(seed), home.folder / "cache" / "models"
     seconds = home.seconds("ingest", stdin="compiles the model")
     tally = Tally("compile")
     with tally.timed():
@@ -231,10 +233,10 @@ def compile_model(folder: Path, seed: int, trials: int) -> Tally:
             shutil.rmtree(models, ignore_errors=True)  # if the last process compiled nothing
             message = f"said while it compiles, {number}"
             # The first seconds only load libraries.
-            done = home.killed(chance, seconds, "ingest", stdin=message)
+            result = home.killed(rng, seconds, "ingest", stdin=message)
             tally.trials += 1
-            tally.hit += done.code < 0
-            tally.lost += (message,) not in home.rows("content") and bool(done.out)
+            tally.hit += result.code < 0
+            tally.lost += (message,) not in home.rows("content") and bool(result.out)
             finished = models.glob("[!.]*") if models.exists() else ()
             tally.hold(not any(map(compiled_models.is_damaged, finished)), f"half a model, {label}")
             tally.hold(not faults(home.db), f"a fault, {label}")
@@ -246,7 +248,7 @@ def compile_model(folder: Path, seed: int, trials: int) -> Tally:
 
 def migrate(folder: Path, seed: int, trials: int, count: int = 3_000) -> Tally:
     """Kill the migration of an older store, by whatever command comes first."""
-    home, chance = Home(folder / "migrate"), random.Random(seed)
+    home, rng = Home(folder / "migrate"), random.Random(seed)
     bases = {}
     for version in range(1, SCHEMA_VERSION):
         bases[version] = folder / f"schema-{version}.db"
@@ -257,16 +259,18 @@ def migrate(folder: Path, seed: int, trials: int, count: int = 3_000) -> Tally:
     tally = Tally("migrate")
     with tally.timed():
         for number in range(trials):
-            version = chance.choice(list(bases))
+            version = rng.choice(list(bases))
             copied(bases[version], home.db)
-            done = home.killed(chance, seconds, "view", "1")
+            result = home.killed(rng, seconds, "view", "1")
             tally.trials += 1
-            tally.hit += done.code < 0
+            tally.hit += result.code < 0
             with closing(sqlite3.connect(home.db)) as connection:
-                now = connection.execute("PRAGMA user_version").fetchone()[0]
+                migrated = connection.execute("PRAGMA user_version").fetchone()[0]
                 whole = connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
             tally.hold(whole, f"a fault, seed {seed} at {number}")
-            tally.hold(now in (version, SCHEMA_VERSION), f"half migrated, seed {seed} at {number}")
+            tally.hold(
+                migrated in (version, SCHEMA_VERSION), f"half migrated, seed {seed} at {number}"
+            )
             tally.lost += len(set(expected) - set(home.rows()))
             home.must("view", "1")
             tally.hold(home.rows() == expected, f"another result, seed {seed} at {number}")
@@ -278,7 +282,7 @@ def migrate(folder: Path, seed: int, trials: int, count: int = 3_000) -> Tally:
 
 def write_settings(folder: Path, seed: int, trials: int) -> Tally:
     """Kill changes of settings: the file is the old or the new one, with all comments."""
-    home, chance = Home(folder / "settings"), random.Random(seed)
+    home, rng = Home(folder / "settings"), random.Random(seed)
     remarks = "".join(f"# remark {number}\n" for number in range(200))
     home.config.write_text(f"{remarks}recent_context_size = 7  # behind it\n", encoding="utf-8")
     seconds = home.seconds("config", "--set", "recent_context_size=8")
@@ -287,12 +291,12 @@ def write_settings(folder: Path, seed: int, trials: int) -> Tally:
         for number in range(trials):
             new_value = number + 100
             change = f"recent_context_size={new_value}"
-            done = home.killed(chance, seconds, "config", "--set", change)
+            result = home.killed(rng, seconds, "config", "--set", change)
             tally.trials += 1
-            tally.hit += done.code < 0
+            tally.hit += result.code < 0
             written = home.config.read_text(encoding="utf-8")
             value = tomllib.loads(written)["recent_context_size"]
-            tally.lost += done.code == 0 and value != new_value
+            tally.lost += result.code == 0 and value != new_value
             tally.hold(value in (known, new_value), f"another value, seed {seed} at {number}")
             whole = written == f"{remarks}recent_context_size = {value}  # behind it\n"
             tally.hold(whole, f"half a file, seed {seed} at {number}")
@@ -304,9 +308,9 @@ def write_settings(folder: Path, seed: int, trials: int) -> Tally:
 
 def back_up(folder: Path, seed: int, trials: int) -> Tally:
     """Kill a backup that replaces a file: that is the old one or the complete new one."""
-    home, chance = Home(folder / "backup"), random.Random(seed)
+    home, rng = Home(folder / "backup"), random.Random(seed)
     file, target = folder / "to-copy.jsonl", folder / "copy.db"
-    rows(file, chance, 4_000)
+    rows(file, rng, 4_000)
     home.must("ingest", "--no-embed", str(file))
     command = ("backup", str(target), "--yes")
     seconds = home.seconds(*command)
@@ -315,14 +319,14 @@ def back_up(folder: Path, seed: int, trials: int) -> Tally:
     with tally.timed():
         for number in range(trials):
             home.must("ingest", "--no-embed", stdin=f"one more, {number}")
-            done = home.killed(chance, seconds, *command)
+            result = home.killed(rng, seconds, *command)
             tally.trials += 1
-            tally.hit += done.code < 0
+            tally.hit += result.code < 0
             copy = target.read_bytes()
             if copy != known:
                 tally.hold(not faults(target), f"a fault, seed {seed} at {number}")
                 tally.lost += len(set(_messages(home.db)) - set(_messages(target)))
-            tally.hold(done.code or copy != known, f"not copied, seed {seed} at {number}")
+            tally.hold(result.code or copy != known, f"not copied, seed {seed} at {number}")
             known = target.read_bytes()
             tally.size += len(known)
     return tally
@@ -353,7 +357,7 @@ def session_lines(first: int, count: int) -> str:
 
 def sync(folder: Path, seed: int, trials: int, count: int = 2_400) -> Tally:
     """Kill syncs of growing files: every message is stored once, and there is no fault."""
-    home, chance = Home(folder / "sync"), random.Random(seed)
+    home, rng = Home(folder / "sync"), random.Random(seed)
     sessions = folder / "sessions"
     sessions.mkdir()
     file = sessions / "s.jsonl"
@@ -377,21 +381,27 @@ def sync(folder: Path, seed: int, trials: int, count: int = 2_400) -> Tally:
                 with file.open("a", encoding="utf-8") as end:
                     end.write(session_lines(written, 20))
                 written += 20
-            done = home.killed(chance, seconds, *command)
+            result = home.killed(rng, seconds, *command)
             tally.trials += 1
-            tally.hit += done.code < 0
+            tally.hit += result.code < 0
             label = f"seed {seed} at {number}"
-            ids = [own for (own,) in home.rows("source_id") if own.startswith("u")]
+            ids = [
+                source_id for (source_id,) in home.rows("source_id") if source_id.startswith("u")
+            ]
             tally.hold(len(ids) == len(set(ids)), f"doubled, {label}")
             tally.hold(not faults(home.db), f"a fault, {label}")
             tally.size += file.stat().st_size
             if number % 3 == 2:
                 home.must(*command)
-                ids = [own for (own,) in home.rows("source_id") if own.startswith("u")]
+                ids = [
+                    source_id
+                    for (source_id,) in home.rows("source_id")
+                    if source_id.startswith("u")
+                ]
                 tally.lost += written - len(set(ids))
                 tally.hold(len(ids) == written, f"doubled, {label}")
         home.must(*command)
-        ids = [own for (own,) in home.rows("source_id") if own.startswith("u")]
+        ids = [source_id for (source_id,) in home.rows("source_id") if source_id.startswith("u")]
         tally.lost += written - len(set(ids))
         tally.hold(len(ids) == written, f"doubled at the end, seed {seed}")
         tally.hold(home("doctor").code == 0, f"doctor finds a fault, seed {seed}")

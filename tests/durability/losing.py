@@ -17,7 +17,7 @@ from pathlib import Path
 import pgbouncer
 from pgbouncer import Pool
 from postgres_server import PostgresServer, installed
-from trials import PATIENCE, Done, Home, Tally
+from trials import PATIENCE, Home, Result, Tally
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Key, Message, Scope
@@ -126,8 +126,10 @@ class Writers:
         twice = [text for text, count in texts.items() if count > 1]
         tally.hold(not twice, f"stored twice: {twice[:3]}, {label}")
         known = set(self.stored.values()) | self.doubtful
-        mine = {text for text in texts if text.endswith(f", {self.name}")}
-        tally.hold(mine <= known, f"stored without a word: {sorted(mine - known)[:3]}, {label}")
+        own_texts = {text for text in texts if text.endswith(f", {self.name}")}
+        tally.hold(
+            own_texts <= known, f"stored without a word: {sorted(own_texts - known)[:3]}, {label}"
+        )
         return sum(stored.get(key) != text for key, text in self.stored.items())
 
 
@@ -160,7 +162,7 @@ def pooled(folder: Path, seed: int, trials: int) -> Tally:
 
 
 def _connections(name: str, folder: Path, seed: int, trials: int, *, pool: bool) -> Tally:
-    tally, chance, home = Tally(name), random.Random(seed), Home(folder / "lost")
+    tally, rng, home = Tally(name), random.Random(seed), Home(folder / "lost")
     doubtful = failed = 0
     server = PostgresServer()
     bouncer = Pool(server.port) if pool else None
@@ -174,7 +176,7 @@ def _connections(name: str, folder: Path, seed: int, trials: int, *, pool: bool)
                 with writers.at_work():
                     text = f"{label}: said at the shell"
                     with _command(home, url, text) as answer:
-                        time.sleep(chance.uniform(0, 0.8))
+                        time.sleep(rng.uniform(0, 0.8))
                         _FAULTS[(seed + number) % len(_FAULTS)](server)
                 tally.hold(_is_right(answer[0], direct, text), f"{answer[0]}, {label}")
                 tally.trials += 1
@@ -191,27 +193,29 @@ def _connections(name: str, folder: Path, seed: int, trials: int, *, pool: bool)
 
 
 @contextmanager
-def _command(home: Home, url: str, text: str) -> Iterator[list[Done]]:
+def _command(home: Home, url: str, text: str) -> Iterator[list[Result]]:
     """Store a message by a command while a block runs; its output is available at the end."""
     process = home.start("--db", url, "ingest", "--no-embed")
     process.stdin.write(text.encode())
     process.stdin.close()
     process.stdin = None
-    answer: list[Done] = []
+    answer: list[Result] = []
     try:
         yield answer
     finally:
         out, err = process.communicate(timeout=PATIENCE)
-        answer.append(Done(process.returncode, out.decode(), err.decode()))
+        answer.append(Result(process.returncode, out.decode(), err.decode()))
 
 
-def _is_right(done: Done, url: str, text: str) -> bool:
+def _is_right(result: Result, url: str, text: str) -> bool:
     """Return whether a command stored its message once, or refused with a one-line error."""
     with closing(open_store(url)) as store:
         ids = [message.id for message in store.last(Scope(None), 0) if message.content == text]
-    if done.code == 0:
-        return ids == [int(done.out)]
-    return done.code == 3 and done.is_one_line_error and "hint: " in done.err and len(ids) <= 1
+    if result.code == 0:
+        return ids == [int(result.out)]
+    return (
+        result.code == 3 and result.is_one_line_error and "hint: " in result.err and len(ids) <= 1
+    )
 
 
 def failover(folder: Path, seed: int, trials: int) -> Tally:
@@ -225,7 +229,7 @@ def failover_asynchronous(folder: Path, seed: int, trials: int) -> Tally:
 
 
 def _failover(name: str, seed: int, trials: int, *, synchronous: bool) -> Tally:
-    tally, chance = Tally(name), random.Random(seed)
+    tally, rng = Tally(name), random.Random(seed)
     doubtful = failed = lacking = acknowledged = 0
     primary = PostgresServer()
     try:
@@ -239,7 +243,7 @@ def _failover(name: str, seed: int, trials: int, *, synchronous: bool) -> Tally:
                     _replicate(primary, synchronous=synchronous)
                     writers = Writers(_both(primary, standby, database), label)
                     with writers.at_work():
-                        time.sleep(chance.uniform(0, 0.6))
+                        time.sleep(rng.uniform(0, 0.6))
                         primary.kill()
                         standby.promote()
                     lost = writers.check(standby.url(database), tally, label)

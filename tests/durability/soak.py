@@ -66,13 +66,13 @@ def _soak(
     )
     tallies = []
     for name in (kind for kind in chosen if kind != "load"):
-        began = datetime.now(UTC)
+        started = datetime.now(UTC)
         tally = kinds[name]() if name in kinds else None
         if tally is None:
             print(f"{name}: not possible here")
             continue
         tallies.append(tally)
-        _print(tally, began)
+        _print(tally, started)
     if tallies:
         print(f"\n{trials.table(tallies)}\n", flush=True)
     clean = all(result.clean for result in tallies)
@@ -81,8 +81,8 @@ def _soak(
     return 0 if clean else 1
 
 
-def _print(tally: Tally, began: datetime) -> None:
-    print(trials.table([tally]).splitlines()[-1], f"{began:%H:%M}", flush=True)
+def _print(tally: Tally, started: datetime) -> None:
+    print(trials.table([tally]).splitlines()[-1], f"{started:%H:%M}", flush=True)
     if tally.note:
         print(f"({tally.name}: {tally.note})", flush=True)
     for fault in tally.wrong:

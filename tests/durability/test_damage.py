@@ -77,8 +77,8 @@ def test_a_repair_yields_to_a_concurrent_writer(
     drop_from_index(filled.db)
     copy = rewrite.copy
 
-    def copy_then_another_writes(*both: sqlite3.Connection) -> None:
-        copy(*both)
+    def copy_then_another_writes(*connections: sqlite3.Connection) -> None:
+        copy(*connections)
         filled.must("ingest", "--no-embed", stdin="said while it was repaired")
 
     monkeypatch.setattr(rewrite, "copy", copy_then_another_writes)
@@ -198,11 +198,11 @@ def test_errors_of_damaged_rows_name_the_cause(
     with closing(sqlite3.connect(home.db, isolation_level=None)) as connection:
         connection.execute("PRAGMA ignore_check_constraints = ON")
         connection.execute(damage)
-    done = home(*command)
-    assert done.code == 3
-    assert done.is_one_line_error
-    assert "is corrupt" in done.err
-    assert "hint: run reservoir doctor --repair" in done.err
+    result = home(*command)
+    assert result.code == 3
+    assert result.is_one_line_error
+    assert "is corrupt" in result.err
+    assert "hint: run reservoir doctor --repair" in result.err
     assert home("doctor").code == 1
 
 
@@ -284,12 +284,12 @@ def test_readable_messages_of_a_damaged_store_are_salvaged(bad_page: Home, sound
     assert refused.code == 1
     assert "without one, reservoir doctor --salvage FILE saves what can be read" in refused.out
     before, target = bad_page.db.read_bytes(), bad_page.folder / "saved.db"
-    done = bad_page("doctor", "--salvage", str(target), "--json")
-    document = json.loads(done.out)
-    assert (done.code, document["incomplete"], document["mended"]) == (0, [], 0)
+    result = bad_page("doctor", "--salvage", str(target), "--json")
+    document = json.loads(result.out)
+    assert (result.code, document["incomplete"], document["mended"]) == (0, [], 0)
     assert document["saved"] + document["lost"] == 120
     assert 0 < document["lost"] < 20
-    assert f"warning: {document['lost']} messages cannot be read" in done.err
+    assert f"warning: {document['lost']} messages cannot be read" in result.err
     assert bad_page.db.read_bytes() == before
     assert target.stat().st_mode & 0o777 == 0o600
     assert bad_page("--db", str(target), "doctor").code == 0
@@ -309,9 +309,9 @@ def test_lost_marks_are_named_and_the_others_salvaged(sound: Home, tmp_path: Pat
         pages = connection.execute("SELECT rootpage FROM sqlite_schema WHERE tbl_name = 'tags'")
         for (page,) in pages.fetchall():
             zero_page(path, page)
-    done = sound("--db", str(path), "doctor", "--salvage", str(target), "--json")
-    assert (done.code, json.loads(done.out)["incomplete"]) == (0, ["tags"])
-    assert "warning: some tags cannot be read" in done.err
+    result = sound("--db", str(path), "doctor", "--salvage", str(target), "--json")
+    assert (result.code, json.loads(result.out)["incomplete"]) == (0, ["tags"])
+    assert "warning: some tags cannot be read" in result.err
     with closing(sqlite3.connect(target)) as connection:
         assert connection.execute("SELECT message_id FROM pins").fetchall() == [(2,)]
 

@@ -53,18 +53,24 @@ def test_an_id_is_printed_only_after_the_message_is_synced(person: Home, tmp_pat
         subprocess.run([*tracing, "true"], check=True, capture_output=True)
     except subprocess.CalledProcessError:
         pytest.skip("strace may not trace here")
-    done = subprocess.run(
+    result = subprocess.run(
         [*tracing, *RESERVOIR, "ingest", "--no-embed"],
         input=b"on the disk",
         env=person.env,
         check=True,
         capture_output=True,
     )
-    assert done.stdout == b"2\n"
+    assert result.stdout == b"2\n"
     lines = calls.read_text().splitlines()
-    answered = next(at for at, line in enumerate(lines) if re.search(r'write\(1<.*"2\\n"', line))
-    written = [at for at, line in enumerate(lines) if "pwrite64" in line and "-wal>" in line]
-    synced = [at for at, line in enumerate(lines) if re.search(r"f(data)?sync\(.*-wal>", line)]
-    before = [at for at in written if at < answered]
+    answered = next(
+        number for number, line in enumerate(lines) if re.search(r'write\(1<.*"2\\n"', line)
+    )
+    written = [
+        number for number, line in enumerate(lines) if "pwrite64" in line and "-wal>" in line
+    ]
+    synced = [
+        number for number, line in enumerate(lines) if re.search(r"f(data)?sync\(.*-wal>", line)
+    ]
+    before = [number for number in written if number < answered]
     assert before
-    assert any(max(before) < at < answered for at in synced)
+    assert any(max(before) < number < answered for number in synced)

@@ -130,15 +130,15 @@ def test_a_clock_set_back_puts_no_reply_before_its_question(person: Home, tmp_pa
     env = sitecustomize(tmp_path / "clock", _SET_BACK)
     for number, days in enumerate((0, 1, 400, 2, 0)):
         for role in ("user", "assistant"):
-            back = {**env, "DAYS_BACK": str(days + (role == "assistant"))}
+            earlier_env = {**env, "DAYS_BACK": str(days + (role == "assistant"))}
             arguments = ("ingest", "--no-embed", "--role", role)
-            person.must(*arguments, stdin=str(number), env=back)
+            person.must(*arguments, stdin=str(number), env=earlier_env)
     lines = person.must("view", "0", "--oneline").out.splitlines()
     assert lines == [
         f"{role}: {number}" for number in (2, 3, 1, 0, 4) for role in ("user", "assistant")
     ]
     traces = person.rows("trace_id")
-    assert all(traces[at] == traces[at + 1] for at in range(0, 10, 2))
+    assert all(traces[index] == traces[index + 1] for index in range(0, 10, 2))
     early = person.must("ingest", "--no-embed", stdin="x", env={**env, "DAYS_BACK": "9999"})
     assert early.out == "11\n"
     person.must("ingest", "--no-embed", "--at", "2001-01-01", stdin="long ago")

@@ -58,13 +58,13 @@ def source(tmp_path: Path) -> Path:
 
 def leave_log(path: Path) -> None:
     """Leave a store as a killed program does, with the newest messages in the log."""
-    own = path.with_name("killed.db")
-    say(own, 1_000, NEWER)
-    writer = sqlite3.connect(own, isolation_level=None)
+    killed = path.with_name("killed.db")
+    say(killed, 1_000, NEWER)
+    writer = sqlite3.connect(killed, isolation_level=None)
     writer.execute("PRAGMA wal_autocheckpoint = 0")
     writer.execute("UPDATE messages SET content = replace(content, 'x', 'y')")
-    path.write_bytes(own.read_bytes())
-    path.with_name(f"{path.name}-wal").write_bytes(own.with_name("killed.db-wal").read_bytes())
+    path.write_bytes(killed.read_bytes())
+    path.with_name(f"{path.name}-wal").write_bytes(killed.with_name("killed.db-wal").read_bytes())
     writer.close()
 
 

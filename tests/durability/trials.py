@@ -50,11 +50,11 @@ class Tally:
     @contextmanager
     def timed(self) -> Iterator[None]:
         """Add the duration of a block."""
-        began = time.perf_counter()
+        started = time.perf_counter()
         try:
             yield
         finally:
-            self.seconds += time.perf_counter() - began
+            self.seconds += time.perf_counter() - started
 
     def hold(self, condition: object, fault: str) -> None:
         """Record a fault unless a condition holds."""
@@ -68,7 +68,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Done:
+class Result:
     """The output and exit code of a process; the code is negative if a signal ended it."""
 
     code: int
@@ -125,54 +125,54 @@ class Home:
         command = [*prefix, *RESERVOIR, *arguments]
         return subprocess.Popen(command, env=env, cwd=self.folder, **{**streams, **more})
 
-    def __call__(self, *arguments: str, stdin: str = "", **more: Any) -> Done:
+    def __call__(self, *arguments: str, stdin: str = "", **more: Any) -> Result:
         """Run a command to its end, in a forked process if possible."""
         if not more and _may_fork(arguments, self.env):
             code, stdout, stderr = forked.run_bytes(
                 *arguments, stdin=stdin.encode(), env=self.env, folder=self.folder
             )
-            return Done(code, stdout.decode(), stderr.decode())
+            return Result(code, stdout.decode(), stderr.decode())
         process = self.start(*arguments, **more)
         out, err = process.communicate(stdin.encode(), PATIENCE)
-        return Done(process.returncode, out.decode(), err.decode())
+        return Result(process.returncode, out.decode(), err.decode())
 
-    def must(self, *arguments: str, stdin: str = "", **more: Any) -> Done:
+    def must(self, *arguments: str, stdin: str = "", **more: Any) -> Result:
         """Run a command that must succeed.
 
         :raises RuntimeError: it failed.
         """
-        done = self(*arguments, stdin=stdin, **more)
-        if done.code:
-            raise RuntimeError(f"{arguments} ended with {done}")
-        return done
+        result = self(*arguments, stdin=stdin, **more)
+        if result.code:
+            raise RuntimeError(f"{arguments} ended with {result}")
+        return result
 
     def seconds(self, *arguments: str, stdin: str = "") -> float:
         """Return the duration of a command that must succeed."""
-        began = time.perf_counter()
+        started = time.perf_counter()
         self.must(*arguments, stdin=stdin)
-        return time.perf_counter() - began
+        return time.perf_counter() - started
 
     def killed(
-        self, chance: random.Random, seconds: float, *arguments: str, stdin: str = ""
-    ) -> Done:
+        self, rng: random.Random, seconds: float, *arguments: str, stdin: str = ""
+    ) -> Result:
         """Run a command and kill it at a random instant, half the time in its last third.
 
         :param seconds: the duration of the command; sometimes it finishes before the kill.
         """
-        first = 0.0 if chance.random() < 0.5 else 2 / 3
-        instant = seconds * chance.uniform(first, 1.15)
-        began = time.perf_counter()
+        first = 0.0 if rng.random() < 0.5 else 2 / 3
+        instant = seconds * rng.uniform(first, 1.15)
+        started = time.perf_counter()
         process = self.start(*arguments)
         with suppress(BrokenPipeError):
             process.stdin.write(stdin.encode())
             process.stdin.close()
         process.stdin = None
-        time.sleep(max(0.0, instant - (time.perf_counter() - began)))
+        time.sleep(max(0.0, instant - (time.perf_counter() - started)))
         process.send_signal(signal.SIGKILL)
         out, err = process.communicate(timeout=PATIENCE)
-        return Done(process.returncode, out.decode(), err.decode())
+        return Result(process.returncode, out.decode(), err.decode())
 
-    def killed_at_its_answer(self, *arguments: str, stdin: str = "") -> Done:
+    def killed_at_its_answer(self, *arguments: str, stdin: str = "") -> Result:
         """Run a command and kill it as soon as it prints a line."""
         process = self.start(*arguments)
         process.stdin.write(stdin.encode())
@@ -181,7 +181,7 @@ class Home:
         line = process.stdout.readline()
         process.send_signal(signal.SIGKILL)
         out, err = process.communicate(timeout=PATIENCE)
-        return Done(process.returncode, (line + out).decode(), err.decode())
+        return Result(process.returncode, (line + out).decode(), err.decode())
 
     def rows(self, columns: str = "id, content", condition: str = "1") -> list[tuple[Any, ...]]:
         """Return rows of the table ``messages``."""

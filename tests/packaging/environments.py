@@ -84,8 +84,8 @@ def pinned(*names: str) -> list[str]:
 def python(version: str) -> str | None:
     """Return an interpreter of this version that works."""
     named = f"python{version}"
-    own = Path.home().glob(f".pyenv/versions/{version}.*/bin/{named}")
-    for candidate in filter(None, [shutil.which(named), *map(str, own)]):
+    pyenv = Path.home().glob(f".pyenv/versions/{version}.*/bin/{named}")
+    for candidate in filter(None, [shutil.which(named), *map(str, pyenv)]):
         if subprocess.run([candidate, "-c", ""], capture_output=True, check=False).returncode == 0:
             return candidate
     return None

@@ -51,11 +51,11 @@ class Installation:
     def run(self, *arguments: str, stdin: str = "", code: int = 0) -> str:
         """Run a command; return its output, or its errors if it must fail."""
         command = [str(self.python.with_name("reservoir")), *arguments]
-        done = subprocess.run(
+        result = subprocess.run(
             command, input=stdin, capture_output=True, text=True, env=self.env, check=False
         )
-        assert done.returncode == code, (command, done)
-        return done.stderr if code else done.stdout
+        assert result.returncode == code, (command, result)
+        return result.stderr if code else result.stdout
 
     def evaluate(self, script: str) -> str:
         """Run Python code; return its output."""

@@ -25,7 +25,7 @@ SAID = [
 
 def run(home: str, *arguments: str, stdin: str = "") -> str:
     """Run a command that must succeed without warnings; return its output."""
-    done = subprocess.run(
+    result = subprocess.run(
         [RESERVOIR, *arguments],
         input=stdin,
         capture_output=True,
@@ -36,9 +36,9 @@ def run(home: str, *arguments: str, stdin: str = "") -> str:
         timeout=600,
         check=False,
     )
-    assert done.returncode == 0, (arguments, done)
-    assert not any(word in done.stderr.lower() for word in ("warning", "error")), done.stderr
-    return done.stdout
+    assert result.returncode == 0, (arguments, result)
+    assert not any(word in result.stderr.lower() for word in ("warning", "error")), result.stderr
+    return result.stdout
 
 
 def use(home: str) -> None:

@@ -73,8 +73,8 @@ def package() -> set[str]:
 
 def described(name: str) -> set[str]:
     """Return the metadata files of a wheel with a command."""
-    about = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
-    return {f"{name}-{reservoir_cli.__version__}.dist-info/{file}" for file in about}
+    files = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
+    return {f"{name}-{reservoir_cli.__version__}.dist-info/{file}" for file in files}
 
 
 def page(name: str) -> str:

@@ -45,7 +45,7 @@ def numbers(ranges: list[str]) -> set[int]:
 def test_lines_and_branches_that_a_forked_process_runs_are_counted(tmp_path: Path) -> None:
     pytest.importorskip("slipcover")
     (tmp_path / "mine.txt").write_text("not of a run", encoding="utf-8")
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", RUN],
         env={**os.environ, "RESERVOIR_TEST_COVERAGE": str(tmp_path), "PYTHONPATH": str(SUPPORT)},
         capture_output=True,
@@ -53,7 +53,7 @@ def test_lines_and_branches_that_a_forked_process_runs_are_counted(tmp_path: Pat
         check=True,
         timeout=300,
     )
-    whole, *worst, _ = done.stdout.splitlines()
+    whole, *worst, _ = result.stdout.splitlines()
     shares = r" *\d+\.\d% of +[\d,]+ lines, +\d+\.\d% of +[\d,]+ branches: reservoir_cli"
     assert re.fullmatch(shares, whole)
     assert 0 < len(worst) < 18

@@ -36,12 +36,12 @@ class Line:
 def commands() -> list[str]:
     """Return the commands as typed, such as ``db status``, except those that run a server."""
     group: Any = typer.main.get_command(app)
-    own = {name: getattr(group.commands[name], "commands", {}) for name in EXAMPLES}
+    subcommands = {name: getattr(group.commands[name], "commands", {}) for name in EXAMPLES}
     return [
         typed
         for name in EXAMPLES
         if name not in _SERVERS
-        for typed in [f"{name} {subcommand}" for subcommand in own[name]] or [name]
+        for typed in [f"{name} {subcommand}" for subcommand in subcommands[name]] or [name]
     ]
 
 
@@ -53,7 +53,7 @@ def lines(command: str) -> st.SearchStrategy[Line]:
     parameters = [
         parameter for parameter in command_object.params if parameter.name not in _ENDLESS
     ]
-    own = st.lists(st.one_of(*map(_given, parameters)), max_size=4)
+    options_given = st.lists(st.one_of(*map(_given, parameters)), max_size=4)
     before = st.lists(st.one_of(st.just(("--offline",)), _globals()), max_size=1)
     stdin = st.one_of(
         words.map(lambda text: text.encode("utf-8", "surrogateescape")),
@@ -65,7 +65,7 @@ def lines(command: str) -> st.SearchStrategy[Line]:
             (*_flat(first), *command.split(), *_flat(options)), stdin_bytes
         ),
         before,
-        own,
+        options_given,
         stdin,
     )
 

@@ -103,8 +103,8 @@ def _decoded(data: bytes) -> None:
 
 
 def _tool_arguments(data: bytes) -> None:
-    made = _arguments(ToolCall("id", "name", _text(data)))
-    json.dumps(made, allow_nan=False, indent=2).encode()
+    arguments = _arguments(ToolCall("id", "name", _text(data)))
+    json.dumps(arguments, allow_nan=False, indent=2).encode()
 
 
 def _trimmed(data: bytes) -> None:

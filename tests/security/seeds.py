@@ -46,11 +46,11 @@ def spliced(random: Random) -> bytes:
 
 def damaged_zip(random: Random) -> bytes:
     """Return a zip of samples with some bytes changed."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.json", SEEDS[0])
         archive.writestr("b/../c.jsonl", SEEDS[-1])
-    damaged = bytearray(made.getvalue())
+    damaged = bytearray(buffer.getvalue())
     for _ in range(random.choice((1, 2, 8))):
         damaged[random.randrange(4, len(damaged))] = random.randrange(256)
     return bytes(damaged)

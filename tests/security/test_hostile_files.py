@@ -54,16 +54,16 @@ WAYS = [
 ]
 
 
-@pytest.mark.parametrize("way", WAYS, ids=" ".join)
-def test_an_endless_device_is_refused(world: Path, way: list[str]) -> None:
-    line = refused(world, *(word.format("/dev/zero") for word in way))
+@pytest.mark.parametrize("command", WAYS, ids=" ".join)
+def test_an_endless_device_is_refused(world: Path, command: list[str]) -> None:
+    line = refused(world, *(word.format("/dev/zero") for word in command))
     assert "/dev/zero" in line
 
 
-@pytest.mark.parametrize("way", WAYS, ids=" ".join)
-def test_a_pipe_without_a_writer_times_out(world: Path, way: list[str]) -> None:
+@pytest.mark.parametrize("command", WAYS, ids=" ".join)
+def test_a_pipe_without_a_writer_times_out(world: Path, command: list[str]) -> None:
     os.mkfifo(world / "pipe")
-    assert "pipe" in refused(world, *(word.format("pipe") for word in way))
+    assert "pipe" in refused(world, *(word.format("pipe") for word in command))
 
 
 def test_a_pipe_of_the_shell_is_read_to_its_end(world: Path) -> None:
@@ -125,11 +125,11 @@ def test_a_file_that_vanishes_or_grows_while_read_does_no_harm(tmp_path: Path) -
 
 
 def zipped(members: dict[str, bytes]) -> bytes:
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in members.items():
             archive.writestr(name, data)
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def records(data: bytes) -> list[object]:
@@ -163,11 +163,11 @@ def test_paths_in_a_zip_are_only_names(world: Path) -> None:
 def test_a_link_in_a_zip_is_not_read() -> None:
     link = zipfile.ZipInfo("link.jsonl")
     link.external_attr = 0o120777 << 16
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr(link, ROW)
         archive.writestr("real.jsonl", ROW)
-    assert len(records(made.getvalue())) == 1
+    assert len(records(buffer.getvalue())) == 1
 
 
 def test_a_zip_of_many_small_bombs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,11 +202,11 @@ def test_a_zip_with_a_false_count_is_read_as_far_as_possible() -> None:
 def test_a_zip_directory_too_large_for_memory_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    many = zipped({f"{number}.jsonl": ROW for number in range(50)})
-    assert len(records(many)) == 50
+    data = zipped({f"{number}.jsonl": ROW for number in range(50)})
+    assert len(records(data)) == 50
     monkeypatch.setattr(input_files, "_LARGEST_TABLE", 1_000)
     with pytest.raises(ReservoirError, match="damaged zip"):
-        records(many)
+        records(data)
 
 
 # Depths and numbers
@@ -312,9 +312,9 @@ def test_only_the_beginning_of_an_endless_message_is_embedded(
 
 
 def stored(number: int, text: str) -> StoredMessage:
-    at = datetime(2026, 5, 9, tzinfo=UTC)
+    moment = datetime(2026, 5, 9, tzinfo=UTC)
     return StoredMessage(
-        number, "t", None, "p", "i", Role.USER, text, None, (), None, at, "s", "s", 1
+        number, "t", None, "p", "i", Role.USER, text, None, (), None, moment, "s", "s", 1
     )
 
 
@@ -330,8 +330,8 @@ def test_a_log_of_llm_cannot_fill_the_memory(
             connection.execute("INSERT INTO responses VALUES (?, ?, ?, ?, ?, ?, ?)", row)
     with ExitStack() as open_files:
         [file] = find(tmp_path / "logs.db", None, open_files)[0]
-        *good, last = file.records()
-    assert [result.message.content for result in good if isinstance(result, Record)] == [
+        *records, last = file.records()
+    assert [result.message.content for result in records if isinstance(result, Record)] == [
         "short",
         "reply",
     ]

@@ -35,16 +35,16 @@ def schema(folder: Path) -> list[tuple[object, ...]]:
         return connection.execute("SELECT * FROM sqlite_master ORDER BY name").fetchall()
 
 
-@pytest.mark.parametrize("way", WAYS, ids=" ".join)
-def test_no_word_is_read_as_a_query(world: Path, way: list[str]) -> None:
+@pytest.mark.parametrize("command", WAYS, ids=" ".join)
+def test_no_word_is_read_as_a_query(world: Path, command: list[str]) -> None:
     env = worlds.environment(world)
     before, plan = worlds.held(world), schema(world)
     for word in INJECTIONS:
-        answer = forked.run(*(part.format(word) for part in way), env=env, folder=world)
+        answer = forked.run(*(part.format(word) for part in command), env=env, folder=world)
         forked.hold(answer)
         assert answer.code in (0, 1, 2)
     after = worlds.held(world)
-    assert "--rename" in way or after == before
+    assert "--rename" in command or after == before
     assert len(after) == len(before)
     assert schema(world) == plan
     assert not (world / "stolen.db").exists()

@@ -73,10 +73,10 @@ def test_later_requests_get_the_same_blocks_byte_for_byte(
     for turn in range(3):
         client.post(served.root + CHAT, json=chat(*history))
         history += [assistant(), user(f"and what about the job queue, part {turn}?")]
-    sent = [json.loads(request.body)["messages"] for request in provider.requests]
-    assert unwrap(sent[0][0]["content"]).contexts == 1
-    assert sent[1][0] == sent[2][0] == sent[0][0]
-    assert sent[2][2] == sent[1][2]
+    requests = [json.loads(request.body)["messages"] for request in provider.requests]
+    assert unwrap(requests[0][0]["content"]).contexts == 1
+    assert requests[1][0] == requests[2][0] == requests[0][0]
+    assert requests[2][2] == requests[1][2]
     # Each request begins with the bytes of the previous one.
     for before, after in zip(provider.requests, provider.requests[1:], strict=False):
         assert after.body.startswith(before.body.partition(b'],"temperature"')[0])

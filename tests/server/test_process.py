@@ -150,13 +150,13 @@ def test_messages_lost_by_a_kill_are_stored_by_the_next_request(
 
 def refused(place: Path, *words: str) -> tuple[int, str]:
     """Run a server that must fail to start, in a forked process."""
-    done = forked.run("--db", str(place), "serve", *words, env=os.environ, folder=place.parent)
-    assert done.out == b""
-    return done.code, done.err
+    result = forked.run("--db", str(place), "serve", *words, env=os.environ, folder=place.parent)
+    assert result.out == b""
+    return result.code, result.err
 
 
 def failed(place: Path, *words: str, **environment: str) -> tuple[int, str]:
-    done = subprocess.run(
+    result = subprocess.run(
         [RESERVOIR, "--db", str(place), "serve", *words],
         capture_output=True,
         text=True,
@@ -165,8 +165,8 @@ def failed(place: Path, *words: str, **environment: str) -> tuple[int, str]:
         env={**os.environ, **environment},
         check=False,
     )
-    assert done.stdout == ""
-    return done.returncode, done.stderr
+    assert result.stdout == ""
+    return result.returncode, result.stderr
 
 
 def test_answers_are_sent_without_delay() -> None:

@@ -24,8 +24,8 @@ SEPARATORS = st.sampled_from([(",", ":"), (", ", ": "), (" ,\n\t", "  :\r\n ")])
 SAID = TEXTS.filter(lambda text: text.strip() and "<" not in text and "\0" not in text)
 
 
-def with_block(text: str, at: int) -> str:
-    return insert(text, {at: BLOCK})
+def with_block(text: str, position: int) -> str:
+    return insert(text, {position: BLOCK})
 
 
 @given(
@@ -39,10 +39,10 @@ def test_one_string_changes_and_nothing_else(content, before, others, separators
     body = {**others, "messages": [*before, {"role": "user", "content": content, "x": others}]}
     text = json.dumps(body, separators=separators, ensure_ascii=ascii)
     last = read_document(text, "messages").items["messages"][-1]
-    at = string_end(text, last, "content")
-    changed = with_block(text, at)
+    position = string_end(text, last, "content")
+    changed = with_block(text, position)
     added = len(changed) - len(text)
-    assert (changed[:at], changed[at + added :]) == (text[:at], text[at:])
+    assert (changed[:position], changed[position + added :]) == (text[:position], text[position:])
     body["messages"][-1]["content"] = content + BLOCK
     assert json.loads(changed) == json.loads(json.dumps(body))
 

@@ -153,10 +153,10 @@ def test_a_large_request_arrives_complete(served: Served, provider: Upstream) ->
     picture = {"type": "image_url", "image_url": {"url": "data:," + "A" * (20 << 20)}}
     question = {"type": "text", "text": "what is this?"}
     body = {"model": "m", "messages": [{"role": "user", "content": [question, picture]}]}
-    sent = json.dumps(body).encode()
-    answer = plain_http.post(f"{served.root}/v1/chat/completions", content=sent, timeout=120)
+    data = json.dumps(body).encode()
+    answer = plain_http.post(f"{served.root}/v1/chat/completions", content=data, timeout=120)
     assert answer.status_code == 200
-    assert provider.requests[0].body == sent
+    assert provider.requests[0].body == data
 
 
 def test_a_request_of_more_than_32_mb_is_not_sent_upstream(

@@ -59,8 +59,8 @@ def load_all() -> None:
 
     package = Path(reservoir_cli.__file__).parent
     files = [file.relative_to(package.parent).with_suffix("") for file in package.rglob("*.py")]
-    ours = (".".join(file.parts).removesuffix(".__init__") for file in files)
-    for name in (*ours, *_LATER):
+    modules = (".".join(file.parts).removesuffix(".__init__") for file in files)
+    for name in (*modules, *_LATER):
         if not name.startswith(_NOT_FORKED):
             with suppress(ImportError):
                 import_module(name)

@@ -74,8 +74,8 @@ def _server(_process: int) -> socket.socket:
     return parent_end
 
 
-def _end(server: "subprocess.Popen[bytes]", ours: socket.socket) -> None:
-    ours.close()
+def _end(server: "subprocess.Popen[bytes]", connection: socket.socket) -> None:
+    connection.close()
     server.wait(PATIENCE)
 
 

@@ -34,8 +34,8 @@ def place(tmp_path: Path) -> str:
 def memory(place: str) -> Iterator[Reservoir]:
     """Open a store with a conversation, single messages, and a tool call with its result."""
     with Reservoir.open(place, embedder=FakeEmbedder()) as reservoir:
-        about = [Conversation("queue", "Where jobs should live", "chatgpt")]
-        reservoir.store.add_conversations(Scope("work", "chat"), about)
+        conversations = [Conversation("queue", "Where jobs should live", "chatgpt")]
+        reservoir.store.add_conversations(Scope("work", "chat"), conversations)
         reservoir.ingest(
             [
                 message("user", "why did we drop **Redis** for the queue?", 0, "queue"),

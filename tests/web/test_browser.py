@@ -189,8 +189,8 @@ def test_a_row_opens_and_stays_open(page: WebDriver, server: PageServer) -> None
 
 
 def test_ten_thousand_messages_scroll(page: WebDriver, server: PageServer, memory) -> None:
-    many = [message("user", f"turn {n}", 100 + n, "long") for n in range(10_000)]
-    memory.ingest(many, partition="work", instance="chat", embed=False)
+    messages = [message("user", f"turn {n}", 100 + n, "long") for n in range(10_000)]
+    memory.ingest(messages, partition="work", instance="chat", embed=False)
     page.get(f"{server.origin}/ui/conversation?p=work&i=chat&c=long&page=1")
     count = "return document.querySelectorAll('article').length"
     for least in (100, 150, 200):

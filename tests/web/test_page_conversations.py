@@ -147,9 +147,9 @@ def test_deleting_a_message_needs_confirmation(client, memory) -> None:
     assert "Delete this message?" in confirmation.text
     assert "and what is the cost?" in confirmation.text
     assert memory.messages([3])
-    done = client.post("/ui/delete?p=work&id=3", data={"csrf": csrf_of(confirmation.text)})
-    assert "Deleted 1 message." in done.text
-    assert "and what is the cost?" not in done.text
+    result = client.post("/ui/delete?p=work&id=3", data={"csrf": csrf_of(confirmation.text)})
+    assert "Deleted 1 message." in result.text
+    assert "and what is the cost?" not in result.text
     assert not memory.messages([3])
     assert client.get("/ui/delete?p=work&id=3").status_code == 404
 
@@ -165,6 +165,6 @@ def test_deleting_a_conversation_deletes_exactly_its_messages(client, memory) ->
 
 def test_the_last_single_message_can_be_deleted(client) -> None:
     csrf = csrf_of(client.get("/ui/delete?p=home&id=6").text)
-    done = client.post("/ui/delete?p=home&id=6", data={"csrf": csrf})
-    assert done.url.path == "/ui/"
-    assert "Deleted 1 message." in done.text
+    result = client.post("/ui/delete?p=home&id=6", data={"csrf": csrf})
+    assert result.url.path == "/ui/"
+    assert "Deleted 1 message." in result.text

@@ -45,8 +45,8 @@ def everything(folder: Path) -> Iterator[Path]:
 @pytest.mark.parametrize("umask", UMASKS, ids=oct)
 def test_new_files_are_private(home: Home, out: Path, umask: int) -> None:
     for command in MAKING:
-        done = home(*command, stdin="word " * 300, umask=umask)
-        assert done.code == 0, done
+        result = home(*command, stdin="word " * 300, umask=umask)
+        assert result.code == 0, result
         # This holds while a store is open, too: SQLite gives the files beside it the same mode.
         for path in everything(home.folder):
             if path != out:
@@ -63,9 +63,9 @@ def test_permissions_of_our_files_are_fixed_with_a_note(home: Home) -> None:
     for file in ours:
         file.chmod(0o664)
     home.home.chmod(0o755)
-    done = home("view", "1")
+    result = home("view", "1")
     fixed = "reservoir.db, reservoir.log, reservoir.toml were readable by other users"
-    assert f"fixed permissions: {fixed}" in done.err
+    assert f"fixed permissions: {fixed}" in result.err
     assert [mode(path) for path in ours] == [0o600] * 3
     assert mode(home.home) == 0o755  # a folder is the user's own business once it is there
     assert "permissions" not in home("view", "1").err
