@@ -20,7 +20,7 @@ def run(*arguments: str) -> None:
     sys.stdout.write(f"\n$ reservoir {shlex.join(arguments)}\n")
     sys.stdout.flush()
     if code := subprocess.run([RESERVOIR, *arguments], check=False).returncode:
-        sys.exit(code)  # the command has said why
+        sys.exit(code)  # the command has printed the error
 
 
 def main() -> None:
@@ -54,5 +54,5 @@ def say(text: str) -> None:
 if __name__ == "__main__":
     try:
         main()
-    except BrokenPipeError:  # whoever reads has seen enough
+    except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

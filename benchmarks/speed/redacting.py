@@ -2,8 +2,8 @@
 
     python benchmarks/speed/redacting.py [FOLDER…] [--show]
 
-Nearly all secrets found in an open-source project are invented for its tests. The figures to look
-at are how few there are, and with ``--show``, whether they look like secrets.
+Nearly all secrets found in an open-source project are invented for its tests. Check that there are
+few, and with ``--show`` that they look like secrets.
 """
 
 import argparse

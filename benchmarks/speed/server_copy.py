@@ -65,7 +65,7 @@ def count_messages(target: str) -> int:
 
 
 def copy(source: str, target: str, stop_at: int | None) -> Run:
-    """Run ``db copy``; kill it when the target has ``until`` messages."""
+    """Run ``db copy``; kill it when the target has ``stop_at`` messages."""
     started = time.perf_counter()
     process = subprocess.Popen([str(RESERVOIR), "db", "copy", source, target])
     ended = None

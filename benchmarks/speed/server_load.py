@@ -80,7 +80,7 @@ class Work:
 
 
 def write(url: str, number: int, end: float, vectors: Any) -> Work:
-    """Store one message after the other until the end time."""
+    """Store one message after another until the end time."""
     work, rng = Work(), random.Random(number)
     writer, counter = synthetic.Writer(number), load_counter("approximate")
     with closing(open_store(url)) as store:
@@ -113,7 +113,7 @@ def _embed(
 
 
 def read(url: str, number: int, end: float, vectors: Any) -> Work:
-    """Ask one question after the other until the end time."""
+    """Ask one question after another until the end time."""
     work, rng = Work(), random.Random(-number - 1)
     with closing(open_store(url)) as store:
         while time.time() < end:

@@ -24,7 +24,7 @@ def test_every_command_works_on_a_server(cli, url, samples_file):
     def on_server(*arguments, **options):
         return cli(*arguments, env=server, **options)
 
-    assert on_server("view").out == ""  # nothing is there, and nothing is made
+    assert on_server("view").out == ""  # the server has no store, and viewing creates none
     assert "none yet" in on_server("db", "status").out
     assert "imported" in on_server("ingest", "--no-embed", str(samples_file)).err
     number = int(on_server("ingest", "--no-embed", stdin="We dropped Redis in May.").out)

@@ -142,7 +142,7 @@ def test_the_help_names_every_format(cli):
 
 
 def many(path, count):
-    """Return an export with so many messages, which takes several batches."""
+    """Return an export with this many messages, which takes several batches."""
     path.write_text(
         "".join(
             json.dumps({"role": "user", "content": f"message {number}"}) + "\n"
@@ -176,7 +176,7 @@ def chats(path, count):
 
 
 def killed_at(count, cli, file):
-    """Kill an import when it has stored so many messages; return how many are stored then."""
+    """Kill an import when it has stored this many messages; return how many are then stored."""
     running = cli.start("ingest", "--no-embed", file, stderr=subprocess.DEVNULL)
     while running.poll() is None and stored(cli.db) < count:
         time.sleep(0.005)
@@ -187,7 +187,7 @@ def killed_at(count, cli, file):
 
 @pytest.fixture(scope="module")
 def uninterrupted(new_cli, tmp_path_factory):
-    """Return a file of many messages, and the rows and titles of a complete import of it."""
+    """Return a file of many messages, and the rows and titles after importing all of it."""
     folder = tmp_path_factory.mktemp("uninterrupted")
     whole = new_cli(folder / "home")
     file = chats(folder / "conversations.json", MANY)

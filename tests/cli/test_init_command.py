@@ -356,7 +356,7 @@ def test_a_dry_run_shows_everything_and_creates_nothing(machine):
         ("llm", 1, 1, 2, 0, 2, 0, 0),
     ]
     assert (document["try"], document["dry_run"]) == (None, True)
-    assert machine("init", "--dry-run", "--json").document == document  # there is nobody to ask
+    assert machine("init", "--dry-run", "--json").document == document  # no terminal to ask on
     accepted = machine.talk("init", "--dry-run", answers=[(READ, "\n")])
     assert len(rows(accepted.out)) == 3
     assert not machine.home.exists()

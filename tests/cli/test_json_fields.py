@@ -41,7 +41,7 @@ COMMANDS = {
     "db status": ["db status"],
     "An error": ["view 0 -p nobody --id 1"],
 }
-#: Fields that these commands do not have.
+#: Fields that none of these commands prints.
 RARE = {
     *(f"messages[].tool_calls[].{field}" for field in ("id", "name", "arguments")),
     *("sources[].failures[]", "sources[].reasons[]"),

@@ -246,7 +246,7 @@ def doctor(cli):
     return cli("doctor", "--json").document["checks"]
 
 
-def test_the_way_to_see_messages_with_secrets_is_told(cli):
+def test_a_note_names_the_command_that_shows_messages_with_secrets(cli):
     file = cli.home.parent / "note.txt"
     file.write_text(SAYS, encoding="utf-8")
     for options, scope in (

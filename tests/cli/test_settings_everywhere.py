@@ -1,7 +1,7 @@
 """Every setting, in every command that uses it, from every source that can set it.
 
-Each case checks one rule: a command prints the same for a value wherever it is set, whatever
-sources of lower precedence say, and something else for another value.
+Each case checks one rule: a command prints the same for a value from any source, whatever the
+sources of lower precedence contain, and something else for another value.
 """
 
 import json

@@ -33,7 +33,7 @@ def test_a_terminal_gets_colour(filled_cli, command):
     assert COLOUR.search(shown.out)
 
 
-def test_the_room_of_a_model_is_not_headed_as_if_it_were_installed(cli):
+def test_the_column_for_context_is_not_headed_available(cli):
     head = COLOUR.sub("", cli.on_terminal("models").out).splitlines()[0]
     assert " for context " in head
     assert "available" not in head

@@ -96,7 +96,7 @@ class _Together:
         return out if code == 0 else None
 
     def bring_in(self, number: int) -> None:
-        """Store one message after the other."""
+        """Store one message after another."""
         rng, count = random.Random(number), 0
         options = () if number % 2 else ("--no-embed",)
         kind = "ingest" if number % 2 else "ingest --no-embed"
@@ -109,7 +109,7 @@ class _Together:
                     self.crowd.acknowledged[int(out)] = message
 
     def ask(self, number: int) -> None:
-        """Ask one question after the other."""
+        """Ask one question after another."""
         rng = random.Random(number)
         while self.going:
             question = rng.choice(_ASKED)
@@ -119,7 +119,7 @@ class _Together:
                 self.run("search", "search", question)
 
     def load(self, folder: Path) -> None:
-        """Import one file after the other, each with other messages."""
+        """Import one file after another, each with different messages."""
         number = 0
         while self.going:
             number += 1
@@ -147,7 +147,7 @@ def crowd(
     askers: int = 4,
     importers: int = 1,
 ) -> Crowd:
-    """Let many processes work on one store for some time, then look for lost messages."""
+    """Let many processes use one store for a while, then look for lost messages."""
     home = Home(folder / "crowd", models)
     home.must("ingest", "--no-embed", stdin="the first one")
     work = _Together(home, seconds)

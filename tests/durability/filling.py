@@ -1,4 +1,4 @@
-"""Let a disk be full at a random point, by a limit or a small file system."""
+"""Fill the disk at a random point, with a size limit or a small file system."""
 
 import random
 import subprocess
@@ -52,7 +52,7 @@ def limited(folder: Path, seed: int, trials: int, count: int = 1_500) -> Tally:
                 copied(filled, home.db)
                 result = home(*forget, preexec_fn=room(limit))
                 forgotten = result.code == 0 or "messages are gone" in result.err
-                # The other rows are those to be forgotten, all or none of them.
+                # Either all of the messages to be forgotten are gone, or none.
                 stored = home.rows("*")
                 found_rows = [*stored, *(matching if forgotten else ())]
                 tally.hold(forgotten == matching.isdisjoint(stored), f"half forgotten, {label}")
@@ -72,7 +72,7 @@ def limited(folder: Path, seed: int, trials: int, count: int = 1_500) -> Tally:
 
 
 def small_disk(folder: Path, seed: int, trials: int, count: int = 1_500) -> Tally | None:
-    """Fill up a file system of some hundred kilobytes; return ``None`` if none can be mounted."""
+    """Fill up a file system of a few hundred kilobytes; return ``None`` if none can be mounted."""
     rng = random.Random(seed)
     file = folder / "to-disk.jsonl"
     rows(file, rng, count)

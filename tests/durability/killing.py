@@ -26,7 +26,7 @@ NEEDLE = "zebrafish"
 
 
 def text(rng: random.Random, number: int, *, long: bool = True) -> str:
-    """Return a unique message; if long ones are allowed, seldom one of many pages."""
+    """Return a unique message; if long ones are allowed, occasionally one of many pages."""
     count = 20_000 if long and rng.random() < 0.1 else rng.randint(1, 80)
     return f"{number}: {' '.join(rng.choices(_WORDS, k=count))} end of {number}"
 
@@ -156,7 +156,7 @@ def _embedded(home: Home) -> tuple[int, ...]:
 
 
 def forget(folder: Path, seed: int, trials: int, count: int = 1_000) -> Tally:
-    """Kill ``forget``: all or nothing is forgotten, and no word of it is left in any file."""
+    """Kill ``forget``: it forgets all or nothing, and leaves no forgotten word in any file."""
     home, rng = Home(folder / "forget"), random.Random(seed)
     file = folder / "to-forget.jsonl"
     rows(file, rng, count, needle_every=5)
@@ -247,7 +247,7 @@ def compile_model(folder: Path, seed: int, trials: int) -> Tally:
 
 
 def migrate(folder: Path, seed: int, trials: int, count: int = 3_000) -> Tally:
-    """Kill the migration of an older store, by whatever command comes first."""
+    """Kill the command that migrates an older store."""
     home, rng = Home(folder / "migrate"), random.Random(seed)
     bases = {}
     for version in range(1, SCHEMA_VERSION):
@@ -281,7 +281,7 @@ def migrate(folder: Path, seed: int, trials: int, count: int = 3_000) -> Tally:
 
 
 def write_settings(folder: Path, seed: int, trials: int) -> Tally:
-    """Kill changes of settings: the file is the old or the new one, with all comments."""
+    """Kill changes of settings: the file is then the old or the new one, with all comments."""
     home, rng = Home(folder / "settings"), random.Random(seed)
     remarks = "".join(f"# remark {number}\n" for number in range(200))
     home.config.write_text(f"{remarks}recent_context_size = 7  # behind it\n", encoding="utf-8")
@@ -307,7 +307,7 @@ def write_settings(folder: Path, seed: int, trials: int) -> Tally:
 
 
 def back_up(folder: Path, seed: int, trials: int) -> Tally:
-    """Kill a backup that replaces a file: that is the old one or the complete new one."""
+    """Kill a backup that replaces a file: the file is then the old one or the complete new one."""
     home, rng = Home(folder / "backup"), random.Random(seed)
     file, target = folder / "to-copy.jsonl", folder / "copy.db"
     rows(file, rng, 4_000)

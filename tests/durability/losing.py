@@ -1,4 +1,4 @@
-"""Take the server away while threads write to it: restarts, ended connections, failover.
+"""Interrupt the server while threads write to it: restarts, ended connections, failover.
 
 Each kind of trial is a function ``(folder, seed, trials) → Tally``. In its note a tally says how
 many commits were left in doubt, and how many acknowledged messages an asynchronous standby lacked.
@@ -36,7 +36,7 @@ _TERMINATE = (
 
 @dataclass
 class Writers:
-    """Threads that store one message after the other, each by its own store object.
+    """Threads that store one message after another, each by its own store object.
 
     :param name: a unique name that is in each text.
     :param stored: the text of each acknowledged message.

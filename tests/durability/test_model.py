@@ -18,7 +18,7 @@ def weights(home: Home) -> Path:
 
 
 def unlinked(path: Path) -> None:
-    """Replace a hard link, which other tests may share, by a copy."""
+    """Replace a hard link, which other tests may share, with a copy."""
     copy = path.with_name("copy")
     shutil.copy2(path, copy)
     copy.replace(path)

@@ -1,4 +1,4 @@
-"""The base of all durability trials: real processes, kills at random instants, a verdict.
+"""The base of all durability trials: real processes, kills at random instants, and tallies.
 
 The short trials of ``tests/durability`` and the long ones of ``soak.py`` use the same functions.
 """
@@ -222,7 +222,7 @@ def table(tallies: Sequence[Tally]) -> str:
 
 
 def copied(source: Path, target: Path) -> None:
-    """Replace a store by a copy of a closed one."""
+    """Replace a store with a copy of a closed one."""
     for ending in ("-wal", "-shm", "-journal"):
         target.with_name(target.name + ending).unlink(missing_ok=True)
     target.write_bytes(source.read_bytes())

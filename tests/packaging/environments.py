@@ -1,16 +1,16 @@
 """Install the built wheels into fresh environments, and run the smoke test or the tests there.
 
     pinned      the versions of constraints.txt, no development tools: the smoke test
-    slim        the same without torch: what slim.py holds it to
-    documented  every command of README and docs/installing.md that installs, with pip, uv and
+    slim        the same without torch: the checks of slim.py
+    documented  every installing command of README and docs/installing.md, with pip, uv and
                 pipx: the smoke test
     lowest      the lowest versions that the metadata allows: the smoke test, then every test
-    newest      the newest ones: the same
+    newest      the newest versions: the same
     3.12        that Python, without torch and what needs it: the tests that need no model
     3.13        likewise
-    typer   the newest Typer alone: fails when the upper bound of ours has no reason any more
+    typer       the newest Typer alone: fails when our upper bound is no longer needed
 
-torch is always that of constraints.txt, which is a CPU build. An environment takes up to 1.7 GB
+torch is always the CPU build of constraints.txt. An environment takes up to 1.7 GB
 in the temporary folder and is removed at the end.
 """
 
@@ -95,7 +95,7 @@ class Environment:
     """A virtual environment in a folder that is removed at the end."""
 
     def __init__(self, folder: Path, interpreter: str, dist: Path) -> None:
-        """Make it.
+        """Create the environment.
 
         :param dist: the built distributions.
         """
@@ -148,10 +148,10 @@ class Environment:
 
 def check_documented(dist: Path, folder: Path) -> None:
     """Run every documented command that installs, as a reader would, without the network."""
-    house, tools = folder / "house", Environment(folder / "tools", sys.executable, dist)
+    wheelhouse, tools = folder / "wheelhouse", Environment(folder / "tools", sys.executable, dist)
     tools.install("uv", "pipx")
     names = ("reservoir-cli[bundled-model]", "reservoir-cli-slim[bundled-model]", "hatchling")
-    tools.download(house, *names)
+    tools.download(wheelhouse, *names)
     for number, command in enumerate(documented()):
         if "--torch-backend" in command and not answers(INDEX):
             command = command.replace(" --torch-backend cpu", "")
@@ -159,7 +159,7 @@ def check_documented(dist: Path, folder: Path) -> None:
         print(f"$ {command}", flush=True)
         place = folder / str(number)
         subprocess.run([sys.executable, "-m", "venv", place / "venv"], check=True)
-        env = without_network(place, house, tools.bin)
+        env = without_network(place, wheelhouse, tools.bin)
         subprocess.run(["bash", "-c", command], cwd=ROOT, env=env, check=True, stdout=PIPE)
         [reservoir] = {*place.glob("*bin/reservoir"), *place.glob("venv/bin/reservoir")}
         print(f"{size(place) / 1e6:,.0f} MB installed", flush=True)
@@ -174,15 +174,15 @@ def documented() -> list[str]:
     return re.findall(r"(?m)^((?:\w+=\S+ )?(?:pip|uv tool|pipx) install .*)$", text)
 
 
-def without_network(place: Path, house: Path, tools: Path) -> dict[str, str]:
+def without_network(place: Path, wheelhouse: Path, tools: Path) -> dict[str, str]:
     """Return the environment in which pip, uv and pipx install from a local folder.
 
     :param place: the folder for tools of uv and pipx and for the environment of pip.
-    :param house: a folder of all wheels; its index replaces PyPI and PyTorch's index.
+    :param wheelhouse: a folder of all wheels; its index replaces PyPI and PyTorch's index.
     """
-    index = house / "simple"
+    index = wheelhouse / "simple"
     if not index.exists():
-        for wheel in house.glob("*.whl"):
+        for wheel in wheelhouse.glob("*.whl"):
             entry = index / canonicalize_name(wheel.name.split("-")[0])
             entry.mkdir(parents=True, exist_ok=True)
             with (entry / "index.html").open("a", encoding="utf-8") as page:
@@ -192,7 +192,7 @@ def without_network(place: Path, house: Path, tools: Path) -> dict[str, str]:
         "PATH": os.pathsep.join([str(place / "venv" / "bin"), str(tools), os.environ["PATH"]]),
         "PIP_CONFIG_FILE": os.devnull,
         "PIP_NO_INDEX": "1",
-        "PIP_FIND_LINKS": str(house),
+        "PIP_FIND_LINKS": str(wheelhouse),
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "UV_DEFAULT_INDEX": index.as_uri(),
         "UV_INDEX": f"pytorch-cpu={index.as_uri()}",
@@ -280,7 +280,7 @@ def check_typer(place: Environment) -> None:
 
 
 def main() -> None:
-    """Check the named environments one after the other."""
+    """Check the named environments one after another."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("dist", type=Path)
     parser.add_argument("names", nargs="*", default=ALL, metavar="|".join(ALL))

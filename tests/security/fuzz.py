@@ -35,7 +35,7 @@ PARTS = ("parsers", "zips", "coverage", "lines", "environments", "settings", "pr
 
 
 def tried(name: str, trials: int, once: Callable[[random.Random], None]) -> bool:
-    """Run a trial so many times; report the result."""
+    """Run a trial a number of times, and report the result."""
     started, failures = time.perf_counter(), 0
     for _ in range(trials):
         seed = random.getrandbits(64)
@@ -180,13 +180,13 @@ def settings_trial(source: Path, folder: Path) -> Callable[[bytes], None]:
     return once
 
 
-#: A command may take no more memory than this for any of the files below, in MB. What it takes
-#: by itself is 45, and with the model 180.
+#: The most memory in MB that a command may use for any of the files below. Without a file it uses
+#: 45 MB, and 180 MB with the model.
 MOST_MEMORY = 1_500
 
 
-#: Runs a command and prints its exit code and the MB it took at most. It is small itself: a
-#: process counts what its parent took, too.
+#: Runs a command, and prints its exit code and its peak memory in MB. The script must be small:
+#: the peak of a process includes the memory of the parent it was forked from.
 MEASURED = """
 import os, sys
 child = os.fork()

@@ -30,7 +30,7 @@ SEEDS: list[bytes] = [file.read_bytes() for file in sorted(_SAMPLES.iterdir())]
 
 
 def spliced(random: Random) -> bytes:
-    """Cut, repeat or replace pieces of a sample by those of others or by odd values."""
+    """Cut or repeat pieces of a sample, or replace them with those of others or with odd values."""
     data = random.choice(SEEDS)
     for _ in range(random.choice((1, 1, 2, 4))):
         start, end = sorted((random.randrange(len(data) + 1), random.randrange(len(data) + 1)))

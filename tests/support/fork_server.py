@@ -67,7 +67,7 @@ def load_all() -> None:
 
 
 def serve(requests: socket.socket) -> None:
-    """Run one command after the other, and send the exit status of each."""
+    """Run one command after another, and send the exit status of each."""
     set_by_imports = {key: text for key, text in os.environ.items() if key not in _INITIAL}
     requests.sendall(struct.pack("i", READY))
     measuring.save()

@@ -174,7 +174,7 @@ def run(*arguments: str, stdin: bytes = b"", env: Mapping[str, str], folder: Pat
 
 
 def hold(answer: Answer) -> None:
-    """Check what holds for every command, whatever its input."""
+    """Check the rules that every command follows, whatever its input."""
     summary = (answer.arguments, answer.code, answer.out[:300], answer.err[:2000])
     assert answer.code in CODES, summary
     assert "Traceback" not in answer.err, summary

@@ -63,7 +63,7 @@ def pressing_ctrl_c(master: int, ended: Callable[[], bool]) -> Callable[[], bool
 
 
 def ready(master: int, seconds: float) -> bool:
-    """Return whether there is something to read; wait at most so many seconds."""
+    """Return whether there is something to read; wait at most this many seconds."""
     return bool(select.select([master], [], [], seconds)[0])
 
 

@@ -67,7 +67,7 @@ def test_permissions_of_our_files_are_fixed_with_a_note(home: Home) -> None:
     fixed = "reservoir.db, reservoir.log, reservoir.toml were readable by other users"
     assert f"fixed permissions: {fixed}" in result.err
     assert [mode(path) for path in ours] == [0o600] * 3
-    assert mode(home.home) == 0o755  # a folder is the user's own business once it is there
+    assert mode(home.home) == 0o755  # the mode of an existing folder is the user's choice
     assert "permissions" not in home("view", "1").err
 
 

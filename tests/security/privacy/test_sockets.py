@@ -1,4 +1,4 @@
-"""No command opens a socket unless it is asked to, although it may and the model is cached."""
+"""No command opens a socket unless asked to, even with network access and a cached model."""
 
 import json
 import sys
