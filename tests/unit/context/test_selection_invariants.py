@@ -21,13 +21,8 @@ from hypothesis import strategies as st
 
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.layout import Costs, Packing, is_system
-from reservoir_cli.context.selection import (
-    MessageGroup,
-    Rules,
-    _group_tool_calls,
-    _join_answers,
-    select,
-)
+from reservoir_cli.context.message_groups import MessageGroup, group_tool_calls, join_answers
+from reservoir_cli.context.selection import Rules, select
 from reservoir_cli.messages import Role
 
 TURNS = st.lists(
@@ -163,8 +158,8 @@ def test_by_tiers_dropped_units_come_after_printed_ones(candidates, budget, newe
     """Units without room come after every printed unit in the order."""
     found = chosen(candidates, budget, Rules("tiers", newest), costs=FULL)
     printed = {each.message.id for each in (*found.recalled, *found.history)}
-    units, _ = _group_tool_calls([each for each in candidates if not is_system(each)])
-    exchanges = list(_join_answers(units, Exchanges.of([each.message for each in candidates])))
+    units, _ = group_tool_calls([each for each in candidates if not is_system(each)])
+    exchanges = list(join_answers(units, Exchanges.of([each.message for each in candidates])))
     no_room = {number for number, reason in reasons(found).items() if reason == "no room"}
     left, kept_keys = [], []
     for exchange in exchanges:

@@ -25,7 +25,6 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.storage.marks import Pins
-from reservoir_cli.transfer import erase as forgetting
 
 START = datetime(2026, 5, 9, 12, tzinfo=UTC)
 EVERYWHERE = Scope(None)
@@ -120,7 +119,7 @@ class SameAnswers(RuleBasedStateMachine):
     def forget(self, number: int, count: int) -> None:
         for each in self.both:
             keys = each.store.find(EVERYWHERE)
-            forgetting.forget(each.store, keys[number : number + count])
+            assert each.store.delete(keys[number : number + count])
 
     @rule(
         number=st.integers(0, 400),
