@@ -100,7 +100,7 @@ def test_an_interrupted_copy_is_reported(cli, url, samples_file, tmp_path, kind)
     cli("ingest", "--no-embed", str(samples_file))
     with closing(open_store(str(cli.db))) as old, closing(open_store(target)) as new:
         with pytest.raises(OSError, match="killed"):
-            replicate.copy(old, new, broken_off)
+            replicate.copy(old, new, interrupt)
     command = f"reservoir db copy {cli.db} {target} resumes it"
     for arguments in (["view"], ["context", "note", "--budget", "400"], ["db", "status"]):
         read = cli("--db", target, *arguments)
@@ -159,7 +159,7 @@ def test_the_status_of_a_cluster_names_shards_by_table_and_by_machine(cli, url):
     assert "machine worker:1\t3 shards, 300 bytes\n" in cli("--db", url, "db", "status").out
 
 
-def broken_off(*_: object) -> None:
+def interrupt(*_: object) -> None:
     """Leave an unfinished copy, as a program that is killed does."""
     raise OSError("killed")
 

@@ -19,7 +19,7 @@ def spread(cli):
     return cli
 
 
-def left(cli):
+def remaining_texts(cli):
     return {row["content"] for row in cli.rows("--all-partitions")}
 
 
@@ -54,14 +54,14 @@ def test_exactly_the_selected_messages_are_forgotten(spread, options, forgotten)
     assert {
         line.split("\t")[3].removeprefix("user: ") for line in shown.out.splitlines()
     } == forgotten
-    assert left(spread) == ALL
+    assert remaining_texts(spread) == ALL
     result = spread("forget", *options, "--yes")
     assert result.out == ""
     noun = "message" if len(forgotten) == 1 else "messages"
     assert result.err == (
         f"forgot {len(forgotten)} {noun}\nnote: backups and exports made earlier still have them\n"
     )
-    assert left(spread) == ALL - forgotten
+    assert remaining_texts(spread) == ALL - forgotten
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_exactly_the_selected_messages_are_forgotten(spread, options, forgotten)
 )
 def test_wrong_usage_is_exit_2_and_changes_nothing(spread, options):
     spread("forget", *options, "--yes", code=2)
-    assert left(spread) == ALL
+    assert remaining_texts(spread) == ALL
 
 
 @pytest.mark.parametrize("options", [["--scope"], ["--match", "not there"]], ids=" ".join)
@@ -88,7 +88,7 @@ def test_a_pipe_without_yes_is_exit_2(spread, options):
     count = "0 messages" if "--match" in options else "2 messages"
     question = f"forget {count} in default/default for good?"
     assert result.err == f"error: cannot ask without a terminal: {question}\nhint: add --yes\n"
-    assert left(spread) == ALL
+    assert remaining_texts(spread) == ALL
 
 
 WRONG = [
@@ -106,7 +106,7 @@ def test_errors_are_reported_before_confirmation(spread, options, code, message)
 def test_expired_messages_are_not_forgotten_in_a_pipe_without_yes(spread):
     spread("config", "--set", "retention_days=1")
     assert "hint: add --yes" in spread("forget", "--expired", code=2).err
-    assert left(spread) == ALL
+    assert remaining_texts(spread) == ALL
 
 
 @pytest.mark.parametrize("command", [["forget", "--yes"], ["view"]], ids=lambda command: command[0])
@@ -115,13 +115,13 @@ def test_the_hint_names_the_partition_of_a_message_elsewhere(spread, command):
     result = spread(*command, "--id", str(row["id"]), code=1)
     assert result.err.startswith(f"error: no message {row['id']} in default\nhint: ")
     assert result.err.endswith("in partition work: -p work\n")
-    assert left(spread) == ALL
+    assert remaining_texts(spread) == ALL
 
 
 def test_an_unknown_id_is_exit_1_and_nothing_is_forgotten(spread):
     for options in (["--id", "1", "--id", "99"], ["--id", "5"]):
         assert "error: no message" in spread("forget", *options, "--yes", code=1).err
-    assert left(spread) == ALL
+    assert remaining_texts(spread) == ALL
 
 
 NOTES = [
@@ -145,7 +145,7 @@ def test_an_empty_selection_says_where_messages_are(spread, options, note):
     result = spread("forget", *options, "--yes")
     assert result.out == ""
     assert result.err.startswith(note)
-    assert left(spread) == ALL
+    assert remaining_texts(spread) == ALL
 
 
 def test_json_reports_what_was_forgotten(spread):
@@ -175,7 +175,7 @@ def test_on_a_terminal_the_count_is_shown_and_confirmation_asked(spread, answer,
     question = "forget 1 message in default/default for good? [y/N] "
     assert result.out.startswith(f"#2 user: own secret\n{question}")
     assert result.code == code
-    assert left(spread) == ALL - forgotten
+    assert remaining_texts(spread) == ALL - forgotten
 
 
 def test_three_messages_are_shown_before_confirmation(cli):
@@ -212,7 +212,7 @@ def test_expired_uses_the_setting_of_each_partition(spread):
     spread("config", "--set", "partitions.work.retention_days=1")
     spread.say("new", "-p", "work")
     spread("forget", "--expired", "--all-partitions", "--yes")
-    assert left(spread) == {text for text in ALL if "work" not in text} | {"new"}
+    assert remaining_texts(spread) == {text for text in ALL if "work" not in text} | {"new"}
     spread("config", "--set", "retention_days=0", code=2)
 
 
@@ -222,14 +222,14 @@ def test_importing_the_file_again_skips_forgotten_messages_with_a_note(spread):
     assert "note: forgotten earlier, and not imported: 3 messages" in result.err
     assert (result.document["already_there"], result.document["forgotten"]) == (3, 3)
     spread.say("own secret")
-    assert "own secret" in left(spread)
+    assert "own secret" in remaining_texts(spread)
 
 
 def test_a_store_that_is_read_only_is_exit_3(spread, as_owner):
     spread.db.chmod(0o400)
     result = spread("forget", "--scope", "--yes", command=(*as_owner, "reservoir"), code=3)
     assert "cannot be written to" in result.err
-    assert left(spread) == ALL
+    assert remaining_texts(spread) == ALL
 
 
 def test_a_locked_store_is_exit_4(locked, impatient):
@@ -242,7 +242,7 @@ def test_a_long_reader_is_exit_1_and_the_next_command_finishes(spread):
     reader.execute("SELECT COUNT(*) FROM messages").fetchone()
     result = spread("forget", "--match", "three", "-p", "work", "--yes", "--json", code=1)
     assert "another program is reading the store" in result.document["error"]["message"]
-    assert left(spread) == ALL - {"work three"}
+    assert remaining_texts(spread) == ALL - {"work three"}
     assert any(b"work three" in file.read_bytes() for file in spread.home.glob("reservoir.db*"))
     reader.close()
     (spread.home / "rows.jsonl").unlink()

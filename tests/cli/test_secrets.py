@@ -9,7 +9,7 @@ SAYS = f"The queue is redis://jobs:{PASSWORD}@cache:6379/0 in production."
 CALL = {"id": "c1", "name": "Bash", "arguments": json.dumps({"command": f'KEY="{KEY}" ./run'})}
 
 
-def bring(cli, redact):
+def store_secrets(cli, redact):
     """Store a question with a password, and a tool call and a title with a key."""
     env = {"RESERVOIR_REDACT": redact}
     typed = cli("ingest", "--no-embed", stdin=SAYS, env=env)
@@ -62,7 +62,7 @@ READS = [
 
 
 def test_by_default_secrets_are_stored_and_marked(cli):
-    typed, imported = bring(cli, "mark")
+    typed, imported = store_secrets(cli, "mark")
     assert "1 secret (password-in-url) marked" in typed.err
     assert "2 secrets (anthropic-key 2) marked" in imported.err
     assert imported.document["secrets"] == {"anthropic-key": 2}
@@ -74,7 +74,7 @@ def test_by_default_secrets_are_stored_and_marked(cli):
 
 
 def test_a_context_reports_how_many_messages_hold_secrets(cli):
-    bring(cli, "mark")
+    store_secrets(cli, "mark")
     result = cli("context", "the queue")
     assert "note: secrets in 3 messages printed as they are" in result.err
     assert PASSWORD in result.out
@@ -83,7 +83,7 @@ def test_a_context_reports_how_many_messages_hold_secrets(cli):
 
 
 def test_masked_secrets_are_never_printed(cli):
-    bring(cli, "mark")
+    store_secrets(cli, "mark")
     cli.env["RESERVOIR_REDACT"] = "mask"
     for command in READS:
         shown = cli(*command)
@@ -93,7 +93,7 @@ def test_masked_secrets_are_never_printed(cli):
             assert "[redacted:" in shown.out, command
 
 
-def bring_in_names(cli, redact):
+def store_secret_names(cli, redact):
     """Store a tool call and its result with a key in names, ids, and their conversation."""
     fields = {"conversation_id": f"c-{KEY}", "trace_id": f"t-{KEY}", "name": f"bot {KEY}"}
     fields |= {"conversation": {"title": f"Queue {KEY}", "source": KEY, "model": KEY}}
@@ -111,7 +111,7 @@ def bring_in_names(cli, redact):
 
 
 def test_masked_secrets_are_not_in_printed_names_ids_or_titles(cli):
-    bring_in_names(cli, "mark")
+    store_secret_names(cli, "mark")
     for mode in ("mask", "remove"):
         cli.env["RESERVOIR_REDACT"] = mode
         for command in READS:
@@ -124,16 +124,16 @@ def test_masked_secrets_are_not_in_printed_names_ids_or_titles(cli):
 
 
 def test_removed_secrets_are_not_in_stored_names_or_ids_and_stay_forgotten(cli):
-    assert "imported 3" in bring_in_names(cli, "remove").err
-    assert "already there 3" in bring_in_names(cli, "remove").err
+    assert "imported 3" in store_secret_names(cli, "remove").err
+    assert "already there 3" in store_secret_names(cli, "remove").err
     assert KEY not in cli("export", env={"RESERVOIR_REDACT": "off"}).out
     cli("forget", "--scope", "--yes")
-    bring_in_names(cli, "remove")
+    store_secret_names(cli, "remove")
     assert cli.rows() == []
 
 
 def test_remove_masks_stored_secrets_and_reports_how_many(cli):
-    bring(cli, "mask")
+    store_secrets(cli, "mask")
     changed = cli("config", "--set", "redact=remove")
     assert "3 stored messages contain secrets" in changed.err
     for command in READS:
@@ -144,7 +144,7 @@ def test_remove_masks_stored_secrets_and_reports_how_many(cli):
 
 
 def test_masked_secrets_are_not_shown_on_a_terminal(cli):
-    bring(cli, "mark")
+    store_secrets(cli, "mark")
     for command in (("view", "0"), ("search", "queue"), ("context", "the queue", "--explain")):
         shown = cli.on_terminal(
             *command, streams=("stdout", "stderr"), env={"RESERVOIR_REDACT": "mask"}
@@ -155,7 +155,7 @@ def test_masked_secrets_are_not_shown_on_a_terminal(cli):
 
 
 def test_masking_does_not_need_marks(cli):
-    bring(cli, "off")
+    store_secrets(cli, "off")
     assert cli.rows("--secrets") == []
     assert PASSWORD in cli("view", "0").out
     assert PASSWORD not in cli("view", "0", env={"RESERVOIR_REDACT": "mask"}).out
@@ -171,7 +171,7 @@ def test_masked_text_is_counted_as_printed(cli):
 
 
 def test_an_export_says_that_it_is_masked(cli):
-    bring(cli, "mask")
+    store_secrets(cli, "mask")
     masked = cli("export", env={"RESERVOIR_REDACT": "mask"})
     assert "secrets in 3 messages are masked" in masked.err
     whole = cli("export", env={"RESERVOIR_REDACT": "mark"})
@@ -180,7 +180,7 @@ def test_an_export_says_that_it_is_masked(cli):
 
 
 def test_removed_secrets_are_in_no_file_of_the_store(cli):
-    typed, imported = bring(cli, "remove")
+    typed, imported = store_secrets(cli, "remove")
     assert "1 secret (password-in-url) removed" in typed.err
     assert "2 secrets (anthropic-key 2) removed" in imported.err
     cli("search", "queue")
@@ -197,14 +197,14 @@ def test_removed_secrets_are_in_no_file_of_the_store(cli):
 
 
 def test_importing_a_message_with_a_removed_secret_again_adds_nothing(cli):
-    bring(cli, "remove")
+    store_secrets(cli, "remove")
     second = cli("ingest", "--no-embed", str(cli.home / "rows.jsonl"))
     assert "imported 0, already there 3" in second.err
     assert "secret" not in second.err
 
 
 def test_a_dry_run_reports_secrets(cli):
-    bring(cli, "remove")
+    store_secrets(cli, "remove")
     file = cli.home / "note.txt"
     file.write_text(f"key {KEY}", encoding="utf-8")
     assert "1 secret (anthropic-key)" in cli("ingest", "--dry-run", str(file)).err
@@ -233,7 +233,7 @@ def test_a_saved_question_is_scanned_too(cli):
 
 
 def test_doctor_counts_marked_messages_and_repair_marks_older_ones(cli):
-    bring(cli, "off")
+    store_secrets(cli, "off")
     assert not [check for check in doctor(cli) if check["name"] == "secrets"]
     cli("doctor", "--repair")
     assert [check["detail"] for check in doctor(cli) if check["name"] == "secrets"] == [

@@ -168,7 +168,7 @@ def test_every_setting_is_tried() -> None:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a store of two instances and a tool call, and an empty store."""
     folder = tmp_path_factory.mktemp("made")
     start = datetime(2026, 5, 9, 12, tzinfo=UTC)
@@ -201,21 +201,21 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_command_uses_the_source_of_highest_precedence(
-    made: Path, tmp_path: Path, case: Case
+    stores: Path, tmp_path: Path, case: Case
 ) -> None:
-    expected = _printed(made, tmp_path, case, {"file": case.first})
-    other = _printed(made, tmp_path, case, {"file": case.other})
+    expected = _printed(stores, tmp_path, case, {"file": case.first})
+    other = _printed(stores, tmp_path, case, {"file": case.other})
     assert expected != other
     for rank, origin in enumerate(case.origins):
         below = dict.fromkeys(case.origins[rank + 1 :], case.other)
-        assert _printed(made, tmp_path, case, {origin: case.first, **below}) == expected, origin
+        assert _printed(stores, tmp_path, case, {origin: case.first, **below}) == expected, origin
 
 
-def _printed(made: Path, folder: Path, case: Case, values: Mapping[str, Value]) -> Any:
+def _printed(stores: Path, folder: Path, case: Case, values: Mapping[str, Value]) -> Any:
     """Return the output of a command without what differs between runs."""
     shutil.rmtree(folder / "world", ignore_errors=True)
     home = folder / "world" / "home"
-    shutil.copytree(made, home)
+    shutil.copytree(stores, home)
     text = tomli_w.dumps(_document(case, values))
     (home / "reservoir.toml").write_text(text, encoding="utf-8")
     env = {"RESERVOIR_HOME": str(home), "HF_HUB_OFFLINE": "1", "TZ": "UTC", "HOME": str(home)}

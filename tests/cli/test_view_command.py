@@ -9,26 +9,26 @@ TRACE = "1b2c3d4e-0000-4000-8000-000000000000"
 
 
 @pytest.fixture
-def two(cli):
+def filled_cli(cli):
     cli.say("first line\n  second line", "--at", AT, "--trace-id", TRACE)
     cli.say("an answer", "--role", "assistant", "--at", "2026-05-09T14:23:02Z")
     return cli
 
 
-def test_piped_messages_are_role_and_content_with_their_newlines(two):
-    result = two("view")
+def test_piped_messages_are_role_and_content_with_their_newlines(filled_cli):
+    result = filled_cli("view")
     assert result.out == "user: first line\n  second line\nassistant: an answer\n"
     assert result.err == ""
 
 
-def test_oneline_puts_a_message_on_a_line(two):
-    assert two("view", "--oneline").out == (
+def test_oneline_puts_a_message_on_a_line(filled_cli):
+    assert filled_cli("view", "--oneline").out == (
         "user: first line\\n  second line\nassistant: an answer\n"
     )
 
 
-def test_timestamps_puts_utc_time_and_short_trace_before_each_message(two):
-    shown = two("view", "--timestamps").out
+def test_timestamps_puts_utc_time_and_short_trace_before_each_message(filled_cli):
+    shown = filled_cli("view", "--timestamps").out
     assert shown.startswith(
         "2026-05-09T14:23:01+00:00 [1b2c3d4e] user: first line\n  second line\n"
     )
@@ -36,8 +36,8 @@ def test_timestamps_puts_utc_time_and_short_trace_before_each_message(two):
     assert re.search(form, shown)
 
 
-def test_timestamps_and_oneline_can_be_combined(two):
-    assert two("view", "1", "--timestamps", "--oneline", "--role", "user").out == (
+def test_timestamps_and_oneline_can_be_combined(filled_cli):
+    assert filled_cli("view", "1", "--timestamps", "--oneline", "--role", "user").out == (
         "2026-05-09T14:23:01+00:00 [1b2c3d4e] user: first line\\n  second line\n"
     )
 
@@ -58,8 +58,8 @@ def test_messages_are_ordered_by_time_then_id(cli):
     assert contents == ["same time, second id", "same time, third id", "later"]
 
 
-def test_json_is_one_document_with_every_field_of_a_row(two):
-    document = two("view", "--json").document
+def test_json_is_one_document_with_every_field_of_a_row(filled_cli):
+    document = filled_cli("view", "--json").document
     assert list(document) == ["schema_version", "messages"]
     assert document["schema_version"] == 1
     first, second = document["messages"]
@@ -71,10 +71,10 @@ def test_json_is_one_document_with_every_field_of_a_row(two):
     assert second["role"] == "assistant"
 
 
-def test_jsonl_is_one_row_a_line_without_an_envelope(two):
-    shown = two("view", "--jsonl").out
+def test_jsonl_is_one_row_a_line_without_an_envelope(filled_cli):
+    shown = filled_cli("view", "--jsonl").out
     rows = [json.loads(line) for line in shown.splitlines()]
-    assert rows == two.rows()
+    assert rows == filled_cli.rows()
     assert shown.count("\n") == 2
 
 
@@ -171,16 +171,16 @@ def test_an_id_of_another_partition_is_not_found(cli):
     assert cli("view", "--id", str(number), "-p", "work").out == "user: another house\n"
 
 
-def test_several_ids_are_shown_in_order_of_time(two):
-    assert [row["id"] for row in two.rows("--id", "2", "--id", "1")] == [1, 2]
-    assert two("view", "--id", "1", "--id", "7", code=1).out == ""
+def test_several_ids_are_shown_in_order_of_time(filled_cli):
+    assert [row["id"] for row in filled_cli.rows("--id", "2", "--id", "1")] == [1, 2]
+    assert filled_cli("view", "--id", "1", "--id", "7", code=1).out == ""
 
 
-def test_filters_by_trace_role_and_time_narrow_what_is_shown(two):
-    assert [row["id"] for row in two.rows("--trace-id", TRACE)] == [1, 2]
-    assert [row["id"] for row in two.rows("--role", "assistant")] == [2]
-    assert [row["id"] for row in two.rows("--since", "2026-05-09T14:23:02Z")] == [2]
-    assert [row["id"] for row in two.rows("--until", "2026-05-09T14:23:01Z")] == [1]
+def test_filters_by_trace_role_and_time_narrow_what_is_shown(filled_cli):
+    assert [row["id"] for row in filled_cli.rows("--trace-id", TRACE)] == [1, 2]
+    assert [row["id"] for row in filled_cli.rows("--role", "assistant")] == [2]
+    assert [row["id"] for row in filled_cli.rows("--since", "2026-05-09T14:23:02Z")] == [2]
+    assert [row["id"] for row in filled_cli.rows("--until", "2026-05-09T14:23:01Z")] == [1]
 
 
 def test_a_day_is_part_of_since_and_not_of_until(cli):

@@ -95,7 +95,7 @@ class _Together:
                 self.crowd.wrong.append(f"{kind} ended with {code}: {err.strip()[-300:]}")
         return out if code == 0 else None
 
-    def bring_in(self, number: int) -> None:
+    def ingest(self, number: int) -> None:
         """Store one message after another."""
         rng, count = random.Random(number), 0
         options = () if number % 2 else ("--no-embed",)
@@ -151,7 +151,7 @@ def crowd(
     home = Home(folder / "crowd", models)
     home.must("ingest", "--no-embed", stdin="the first one")
     work = _Together(home, seconds)
-    threads = [threading.Thread(target=work.bring_in, args=(number,)) for number in range(writers)]
+    threads = [threading.Thread(target=work.ingest, args=(number,)) for number in range(writers)]
     threads += [threading.Thread(target=work.ask, args=(number,)) for number in range(askers)]
     threads += [threading.Thread(target=work.load, args=(folder,)) for _ in range(importers)]
     threads.append(threading.Thread(target=work.watch))

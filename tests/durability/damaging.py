@@ -122,7 +122,7 @@ def _ask(home: Home, expected: dict[tuple[str, ...], str], tally: Damages, label
     noticed = other = False
     for command in READING:
         result = home(*command)
-        _hold_to_form(result, tally, f"{command[0]}: {label}", 0, _REFUSED)
+        _check_form(result, tally, f"{command[0]}: {label}", 0, _REFUSED)
         noticed |= result.code != 0
         other |= result.code == 0 and result.out != expected[command]
     tally.hit += noticed
@@ -131,7 +131,7 @@ def _ask(home: Home, expected: dict[tuple[str, ...], str], tally: Damages, label
     tally.outcomes[outcome] += 1
 
 
-def _hold_to_form(result: Result, tally: Damages, label: str, *codes: int) -> None:
+def _check_form(result: Result, tally: Damages, label: str, *codes: int) -> None:
     tally.hold(
         result.code in codes, f"exit code {result.code}: {label}: {result.err.strip()[-200:]}"
     )
@@ -147,12 +147,12 @@ def _mend(home: Home, texts: dict[int, str], tally: Damages, label: str) -> None
     """Check that ``doctor`` finds what SQLite finds, and that ``--repair`` loses nothing."""
     wrong = _sqlite_says(home.db)
     doctor = home("doctor")
-    _hold_to_form(doctor, tally, f"doctor: {label}", 0, 1)
+    _check_form(doctor, tally, f"doctor: {label}", 0, 1)
     tally.hold(doctor.code == 1 or not wrong, f"doctor does not find it: {label}")
     tally.outcomes["doctor finds it" if doctor.code else "doctor finds nothing"] += 1
     before = _readable(home.db)
     repaired = home("doctor", "--repair")
-    _hold_to_form(repaired, tally, f"doctor --repair: {label}", 0, 1)
+    _check_form(repaired, tally, f"doctor --repair: {label}", 0, 1)
     if doctor.code:
         tally.outcomes["mended" if repaired.code == 0 else "beyond repair"] += 1
     if repaired.code == 0:
@@ -175,7 +175,7 @@ def _salvage(home: Home, texts: dict[int, str], tally: Damages, label: str) -> N
     """Check that salvaging gives a sound store, unless nothing can be read."""
     target = home.folder / "saved.db"
     result = home("doctor", "--salvage", str(target), "--json")
-    _hold_to_form(result, tally, f"doctor --salvage: {label}", 0, _REFUSED)
+    _check_form(result, tally, f"doctor --salvage: {label}", 0, _REFUSED)
     if result.code:
         tally.outcomes["not to be opened"] += 1
         return

@@ -86,7 +86,7 @@ def ingest(folder: Path, seed: int, trials: int) -> Tally:
     return tally
 
 
-def bring_in(folder: Path, seed: int, trials: int, count: int = 4_000) -> Tally:
+def import_file(folder: Path, seed: int, trials: int, count: int = 4_000) -> Tally:
     """Compare an import that was killed up to three times and resumed with an uninterrupted one."""
     rng = random.Random(seed)
     file = folder / "rows.jsonl"
@@ -411,7 +411,7 @@ def sync(folder: Path, seed: int, trials: int, count: int = 2_400) -> Tally:
 #: Kinds of trials that need no model.
 KINDS: dict[str, Callable[[Path, int, int], Tally]] = {
     "ingest": ingest,
-    "import": bring_in,
+    "import": import_file,
     "sync": sync,
     "forget": forget,
     "migrate": migrate,

@@ -55,7 +55,7 @@ class Writers:
     _end: threading.Event = field(default_factory=threading.Event)
 
     @contextmanager
-    def at_work(self) -> Iterator[None]:
+    def writing(self) -> Iterator[None]:
         """Let the threads write while a block runs, and until each has stored more messages."""
         threads = [threading.Thread(target=self._run, args=(n,)) for n in range(_WRITERS)]
         for thread in threads:
@@ -173,7 +173,7 @@ def _connections(name: str, folder: Path, seed: int, trials: int, *, pool: bool)
             for number in range(trials):
                 label = f"seed {seed} at {number}"
                 writers = Writers(url, label)
-                with writers.at_work():
+                with writers.writing():
                     text = f"{label}: said at the shell"
                     with _command(home, url, text) as answer:
                         time.sleep(rng.uniform(0, 0.8))
@@ -242,7 +242,7 @@ def _failover(name: str, seed: int, trials: int, *, synchronous: bool) -> Tally:
                 try:
                     _replicate(primary, synchronous=synchronous)
                     writers = Writers(_both(primary, standby, database), label)
-                    with writers.at_work():
+                    with writers.writing():
                         time.sleep(rng.uniform(0, 0.6))
                         primary.kill()
                         standby.promote()

@@ -53,7 +53,7 @@ def lines(command: str) -> st.SearchStrategy[Line]:
     parameters = [
         parameter for parameter in command_object.params if parameter.name not in _ENDLESS
     ]
-    options_given = st.lists(st.one_of(*map(_given, parameters)), max_size=4)
+    options_given = st.lists(st.one_of(*map(_typed, parameters)), max_size=4)
     before = st.lists(st.one_of(st.just(("--offline",)), _globals()), max_size=1)
     stdin = st.one_of(
         words.map(lambda text: text.encode("utf-8", "surrogateescape")),
@@ -78,7 +78,7 @@ def _globals() -> st.SearchStrategy[tuple[str, ...]]:
     return st.tuples(st.sampled_from(["--config", "--db"]), paths)
 
 
-def _given(parameter: Any) -> st.SearchStrategy[tuple[str, ...]]:
+def _typed(parameter: Any) -> st.SearchStrategy[tuple[str, ...]]:
     """Return a strategy for a parameter as typed."""
     value = paths if parameter.name in _PATHS else words
     if parameter.param_type_name == "argument":
@@ -88,10 +88,10 @@ def _given(parameter: Any) -> st.SearchStrategy[tuple[str, ...]]:
         return names.map(lambda name: (name,))
     if parameter.nargs == 2:
         return st.tuples(names, value, value)
-    return st.tuples(names, value).map(_told_apart)
+    return st.tuples(names, value).map(_join_option_to_value)
 
 
-def _told_apart(pair: tuple[str, str]) -> tuple[str, ...]:
+def _join_option_to_value(pair: tuple[str, str]) -> tuple[str, ...]:
     """Join an option and its value to one word if the value looks like an option."""
     name, value = pair
     if value != "--json":

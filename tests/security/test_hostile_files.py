@@ -138,7 +138,7 @@ def records(data: bytes) -> list[object]:
         return [record for file in files for record in file.records()]
 
 
-def lying(name: bytes, packed: bytes, claimed: int, count: int = 1) -> bytes:
+def forged_zip(name: bytes, packed: bytes, claimed: int, count: int = 1) -> bytes:
     """Return a zip with a false size of its member and a false number of members."""
     sizes = (0, len(packed), claimed, len(name))
     local = struct.pack("<4s5H3L2H", b"PK\3\4", 20, 0, 8, 0, 0, *sizes, 0) + name
@@ -183,7 +183,7 @@ def test_a_zip_with_a_false_size_is_not_unpacked(claimed: int) -> None:
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     packed = packer.compress(ROW + b" " * (80 << 20)) + packer.flush()
     try:
-        results = records(lying(b"a.jsonl", packed, claimed))
+        results = records(forged_zip(b"a.jsonl", packed, claimed))
     except ReservoirError:
         return
     assert all(isinstance(result, Skipped) for result in results)
@@ -193,7 +193,7 @@ def test_a_zip_with_a_false_size_is_not_unpacked(claimed: int) -> None:
 def test_a_zip_with_a_false_count_is_read_as_far_as_possible() -> None:
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     packed = packer.compress(ROW) + packer.flush()
-    whole = bytearray(lying(b"a.jsonl", packed, len(ROW), count=60_000))
+    whole = bytearray(forged_zip(b"a.jsonl", packed, len(ROW), count=60_000))
     for place in (whole.index(b"PK\3\4") + 14, whole.index(b"PK\1\2") + 16):
         whole[place : place + 4] = struct.pack("<L", zlib.crc32(ROW))
     assert len(records(bytes(whole))) == 1
