@@ -38,14 +38,14 @@ def body_of(function: Callable[..., object]) -> set[int]:
 
 def numbers(ranges: list[str]) -> set[int]:
     """Return the line numbers in a text such as ``30, 43-46, 51->53``."""
-    ends = [each.strip(",").split("-") for each in ranges if "->" not in each]
+    ends = [text.strip(",").split("-") for text in ranges if "->" not in text]
     return {line for end in ends for line in range(int(end[0]), int(end[-1]) + 1)}
 
 
 def test_lines_and_branches_that_a_forked_process_runs_are_counted(tmp_path: Path) -> None:
     pytest.importorskip("slipcover")
     (tmp_path / "mine.txt").write_text("not of a run", encoding="utf-8")
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", RUN],
         env={**os.environ, "RESERVOIR_TEST_COVERAGE": str(tmp_path), "PYTHONPATH": str(SUPPORT)},
         capture_output=True,
@@ -53,7 +53,7 @@ def test_lines_and_branches_that_a_forked_process_runs_are_counted(tmp_path: Pat
         check=True,
         timeout=300,
     )
-    whole, *worst, _ = done.stdout.splitlines()
+    whole, *worst, _ = result.stdout.splitlines()
     shares = r" *\d+\.\d% of +[\d,]+ lines, +\d+\.\d% of +[\d,]+ branches: reservoir_cli"
     assert re.fullmatch(shares, whole)
     assert 0 < len(worst) < 18
