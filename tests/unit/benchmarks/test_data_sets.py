@@ -68,9 +68,9 @@ def test_long_answers_are_long_many_and_alternate():
     assert min(len(row.content) for row in answers) > 1_200
     assert len(collection.questions) >= 60
     for conversation in {row.conversation_id for row in messages}:
-        own = [row for row in messages if row.conversation_id == conversation]
-        assert [str(row.role) for row in own] == ["user", "assistant"] * (len(own) // 2)
-        assert own == sorted(own, key=lambda row: row.created_at)
+        rows = [row for row in messages if row.conversation_id == conversation]
+        assert [str(row.role) for row in rows] == ["user", "assistant"] * (len(rows) // 2)
+        assert rows == sorted(rows, key=lambda row: row.created_at)
 
 
 def test_much_of_the_evidence_is_deep_inside_messages():
