@@ -10,12 +10,12 @@ ASKS = {"role": "user", "content": "go on"}
 
 def _calling(*ids: str, **changed: Any) -> dict[str, Any]:
     function = {"name": "f", "arguments": "{}"}
-    calls = [{"id": each, "type": "function", "function": function} for each in ids]
+    calls = [{"id": call_id, "type": "function", "function": function} for call_id in ids]
     return {"role": "assistant", "content": None, "tool_calls": calls, **changed}
 
 
-def _result(number: str, text: str = "done") -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": number, "content": text}
+def _result(call_id: str, text: str = "done") -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
 
 
 def _called(call: dict[str, Any]) -> list[dict[str, Any]]:
@@ -105,12 +105,12 @@ def _said(role: str, *blocks: dict[str, Any]) -> dict[str, Any]:
     return {"role": role, "content": list(blocks)}
 
 
-def _use(number: str = "a", **changed: Any) -> dict[str, Any]:
-    return {"type": "tool_use", "id": number, "name": "f", "input": {}, **changed}
+def _use(call_id: str = "a", **changed: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call_id, "name": "f", "input": {}, **changed}
 
 
-def _tool_result(number: str = "a", text: str = "done") -> dict[str, Any]:
-    return {"type": "tool_result", "tool_use_id": number, "content": text}
+def _tool_result(call_id: str = "a", text: str = "done") -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": call_id, "content": text}
 
 
 def _anthropic(*messages: dict[str, Any], **changed: Any) -> dict[str, Any]:
@@ -213,8 +213,8 @@ def test_the_validator_accepts_a_valid_body_and_no_invalid_one(form, body):
     assert problems(form, body) == []
     assert "model is required" in problems(form, {**body, "model": ""})
     assert "messages: at least one message is required" in problems(form, {**body, "messages": []})
-    for wrong in (float("nan"), "\ud800"):
-        found = problems(form, {**body, "x": wrong})
-        assert any(each.startswith("the body is not JSON") for each in found)
+    for value in (float("nan"), "\ud800"):
+        errors = problems(form, {**body, "x": value})
+        assert any(error.startswith("the body is not JSON") for error in errors)
     if form == "ollama":
         assert problems(form, {**body, "stream": True}) == ["stream is not false"]
