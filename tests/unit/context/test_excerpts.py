@@ -28,8 +28,8 @@ from reservoir_cli.messages import Scope, ToolCall
 @pytest.fixture
 def opened(tmp_path):
     def open_one(**settings):
-        chosen = {"min_history_messages": 0, **settings}
-        return Reservoir.open(tmp_path / "a.db", settings=chosen, embedder=BagOfWords())
+        values = {"min_history_messages": 0, **settings}
+        return Reservoir.open(tmp_path / "a.db", settings=values, embedder=BagOfWords())
 
     return open_one
 
@@ -67,8 +67,8 @@ def test_if_all_passages_fit_the_message_is_printed_whole_and_unmarked(opened):
 
 def test_an_excerpt_that_becomes_complete_is_a_turn_of_history(opened):
     with opened() as reservoir:
-        asked = Message("user", "what of delta", trace_id="t")
-        tell(reservoir, asked, Message("assistant", long_reply(*TOPICS), trace_id="t"))
+        question = Message("user", "what of delta", trace_id="t")
+        tell(reservoir, question, Message("assistant", long_reply(*TOPICS), trace_id="t"))
         window = ask(reservoir, budget=4_000)
     assert [row["section"] for row in stored_rows(window)] == ["history", "history"]
 
@@ -131,11 +131,11 @@ def test_secrets_are_hidden_before_the_text_is_cut(opened):
     with opened(redact="mask") as reservoir:
         tell(reservoir, Message("assistant", text))
         window = ask(reservoir)
-        (shown,) = reservoir.view(Scope("p"), 1)
+        (message,) = reservoir.view(Scope("p"), 1)
     (row,) = stored_rows(window)
     assert secret not in window.to("text")
     assert "delta1" in row["content"]
-    assert_printed_from(shown.content, row)
+    assert_printed_from(message.content, row)
 
 
 @pytest.mark.parametrize("budget", range(60, 400, 20))
@@ -150,23 +150,23 @@ def test_a_cut_code_block_is_closed_and_reopened(opened, budget):
         assert_printed_from(text, row)
 
 
-@pytest.mark.parametrize("how", ["auto", "off"])
-def test_dropping_the_best_match_is_reported(opened, how):
-    with opened(excerpts=how) as reservoir:
+@pytest.mark.parametrize("mode", ["auto", "off"])
+def test_dropping_the_best_match_is_reported(opened, mode):
+    with opened(excerpts=mode) as reservoir:
         tell(
             reservoir,
             Message("assistant", long_reply(*TOPICS)),
             Message("user", "thank you"),
         )
-        budget = 70 if how == "auto" else 300
+        budget = 70 if mode == "auto" else 300
         (note,) = ask(reservoir, budget=budget, recent_context_size=1).hints
         match = re.fullmatch(
             r"the best match, #(\d+) \(([\d,]+) tokens\), does not fit; --budget ([\d,]+) holds it",
             note,
         )
-        held = ask(reservoir, budget=int(match[3].replace(",", "")), recent_context_size=1)
-    assert match[1] in {str(row["id"]) for row in stored_rows(held)}
-    assert held.hints == ()
+        larger = ask(reservoir, budget=int(match[3].replace(",", "")), recent_context_size=1)
+    assert match[1] in {str(row["id"]) for row in stored_rows(larger)}
+    assert larger.hints == ()
 
 
 # What a small budget is used for
@@ -193,8 +193,8 @@ def test_no_excerpt_ends_on_a_heading(opened, heading):
     last = heading.splitlines()[-1]
     rows = [row for window in windows for row in stored_rows(window)]
     for row in rows:
-        shown = [text[start:end] for start, end in row["spans"] or [(0, len(text))]]
-        assert not any(part.endswith(last) for part in shown)
+        parts = [text[start:end] for start, end in row["spans"] or [(0, len(text))]]
+        assert not any(part.endswith(last) for part in parts)
     assert rows[-1]["spans"] is None
 
 
@@ -212,9 +212,9 @@ def test_a_comment_in_code_is_no_heading():
 def test_a_span_without_headings_is_cut_to_its_beginning(text, data):
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, len(text)))
-    left = excerpts.Outline(text).strip_bare_heading((start, end))
-    assert start <= left[0] <= left[1] <= end or left[0] == left[1]
-    assert not text[start : left[0]].strip()
+    stripped = excerpts.Outline(text).strip_bare_heading((start, end))
+    assert start <= stripped[0] <= stripped[1] <= end or stripped[0] == stripped[1]
+    assert not text[start : stripped[0]].strip()
 
 
 def test_the_beginning_of_a_passage_that_does_not_fit_is_printed(opened):
