@@ -38,15 +38,15 @@ def fill(folder: Path, manifest: Manifest = MANIFEST) -> None:
 @pytest.fixture
 def kept(source: Path) -> Path:
     """Return a cache entry with a complete compiled model."""
-    place = compiled_models.place_of(source)
-    with compiled_models.building(place) as folder:
+    path = compiled_models.place_of(source)
+    with compiled_models.building(path) as folder:
         fill(folder)
-    return place
+    return path
 
 
 def test_a_built_model_is_read_again(kept: Path) -> None:
     assert compiled_models.read(kept) == MANIFEST
-    assert [each.name for each in kept.parent.iterdir()] == [kept.name]
+    assert [path.name for path in kept.parent.iterdir()] == [kept.name]
 
 
 def test_a_missing_model_is_not_read(source: Path) -> None:
@@ -56,8 +56,8 @@ def test_a_missing_model_is_not_read(source: Path) -> None:
 
 @posix_only
 def test_the_cache_is_private(kept: Path) -> None:
-    assert {each.stat().st_mode & 0o777 for each in kept.iterdir()} == {0o600}
-    assert {each.stat().st_mode & 0o777 for each in (kept, kept.parent)} == {0o700}
+    assert {path.stat().st_mode & 0o777 for path in kept.iterdir()} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in (kept, kept.parent)} == {0o700}
 
 
 # Paths
@@ -99,21 +99,21 @@ def test_copies_of_a_model_share_an_entry(source: Path, tmp_path: Path) -> None:
 
 
 def test_weights_are_read_once(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = compiled_models.place_of(source)
+    path = compiled_models.place_of(source)
     monkeypatch.setattr(compiled_models, "sha256", lambda _: pytest.fail("read again"))
-    assert compiled_models.place_of(source) == place
+    assert compiled_models.place_of(source) == path
 
 
-@pytest.mark.parametrize("spoil", ["other content", "writable by others"])
-def test_an_untrusted_cached_hash_is_not_used(source: Path, spoil: str) -> None:
-    place = compiled_models.place_of(source)
+@pytest.mark.parametrize("change", ["other content", "writable by others"])
+def test_an_untrusted_cached_hash_is_not_used(source: Path, change: str) -> None:
+    path = compiled_models.place_of(source)
     [note] = (paths.cache_dir() / "weights").iterdir()
-    if spoil == "other content":
+    if change == "other content":
         note.write_text("x" * 64)
     elif os.name == "posix":
         note.write_text("0" * 64)
         note.chmod(0o666)
-    assert compiled_models.place_of(source) == place
+    assert compiled_models.place_of(source) == path
     assert note.read_text() not in ("x" * 64, "0" * 64)
 
 
@@ -131,23 +131,23 @@ def test_old_cached_hashes_are_removed(source: Path) -> None:
 
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
-    "a truncated graph": lambda place: (place / "model.onnx").write_bytes(b"gra"),
-    "truncated weights": lambda place: os.truncate(place / "model.bin", 3),
-    "other weights of the same size": lambda place: (place / "model.bin").write_bytes(b"weighty"),
-    "missing weights": lambda place: (place / "model.bin").unlink(),
-    "a missing tokenizer": lambda place: (place / "tokenizer.json").unlink(),
-    "no manifest": lambda place: (place / "manifest.json").unlink(),
-    "a torn manifest": lambda place: os.truncate(place / "manifest.json", 40),
-    "an empty manifest": lambda place: (place / "manifest.json").write_text(""),
-    "a manifest of other things": lambda place: (place / "manifest.json").write_text("[1]"),
-    "a manifest with a new field": lambda place: (place / "manifest.json").write_text(
-        json.dumps({**json.loads((place / "manifest.json").read_text()), "new": 1})
+    "a truncated graph": lambda folder: (folder / "model.onnx").write_bytes(b"gra"),
+    "truncated weights": lambda folder: os.truncate(folder / "model.bin", 3),
+    "other weights of the same size": lambda folder: (folder / "model.bin").write_bytes(b"weighty"),
+    "missing weights": lambda folder: (folder / "model.bin").unlink(),
+    "a missing tokenizer": lambda folder: (folder / "tokenizer.json").unlink(),
+    "no manifest": lambda folder: (folder / "manifest.json").unlink(),
+    "a torn manifest": lambda folder: os.truncate(folder / "manifest.json", 40),
+    "an empty manifest": lambda folder: (folder / "manifest.json").write_text(""),
+    "a manifest of other things": lambda folder: (folder / "manifest.json").write_text("[1]"),
+    "a manifest with a new field": lambda folder: (folder / "manifest.json").write_text(
+        json.dumps({**json.loads((folder / "manifest.json").read_text()), "new": 1})
     ),
-    "a manifest with another value": lambda place: (place / "manifest.json").write_text(
-        (place / "manifest.json").read_text().replace("q: ", "r: ")
+    "a manifest with another value": lambda folder: (folder / "manifest.json").write_text(
+        (folder / "manifest.json").read_text().replace("q: ", "r: ")
     ),
-    "a manifest without files": lambda place: (place / "manifest.json").write_text("{}"),
-    "a manifest that is no text": lambda place: (place / "manifest.json").write_bytes(b"\xff"),
+    "a manifest without files": lambda folder: (folder / "manifest.json").write_text("{}"),
+    "a manifest that is no text": lambda folder: (folder / "manifest.json").write_bytes(b"\xff"),
 }
 
 
@@ -184,13 +184,15 @@ def test_a_flipped_bit_is_found_by_a_full_check(kept: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("age", "found"), [(DAY - 60, False), (DAY + 60, True), (-60, True)], ids=["young", "old", "?"]
+    ("age", "detected"),
+    [(DAY - 60, False), (DAY + 60, True), (-60, True)],
+    ids=["young", "old", "?"],
 )
-def test_a_flipped_bit_is_found_by_the_daily_check(kept: Path, age: float, found: bool) -> None:
+def test_a_flipped_bit_is_found_by_the_daily_check(kept: Path, age: float, detected: bool) -> None:
     flip(kept / "model.bin")
-    then = time.time() - age
-    os.utime(kept / "manifest.json", (then, then))
-    assert (compiled_models.read(kept) is None) == found
+    checked_at = time.time() - age
+    os.utime(kept / "manifest.json", (checked_at, checked_at))
+    assert (compiled_models.read(kept) is None) == detected
 
 
 def test_all_bytes_are_read_at_most_once_a_day(kept: Path) -> None:
@@ -212,8 +214,8 @@ def outdated(kept: Path, name: str, age: float, manifest: str | None = None) -> 
     if manifest is None:
         manifest = json.dumps({"rules": ["of another version"]})
     (folder / "manifest.json").write_text(manifest)
-    then = time.time() - age
-    os.utime(folder / "manifest.json", (then, then))
+    opened_at = time.time() - age
+    os.utime(folder / "manifest.json", (opened_at, opened_at))
     return folder
 
 
@@ -221,10 +223,10 @@ def test_models_of_other_versions_are_removed_after_a_week(kept: Path) -> None:
     old = outdated(kept, "old", 8 * DAY)
     before_rules = outdated(kept, "before", 8 * DAY, "{}")
     in_use = outdated(kept, "used", 6 * DAY)
-    ours = outdated(kept, "ours", 99 * DAY, (kept / "manifest.json").read_text())
+    current = outdated(kept, "ours", 99 * DAY, (kept / "manifest.json").read_text())
     with compiled_models.building(kept.with_name("new")) as folder:
         fill(folder)
-    assert [each.exists() for each in (old, before_rules, in_use, ours)] == [
+    assert [path.exists() for path in (old, before_rules, in_use, current)] == [
         False,
         False,
         True,
@@ -239,22 +241,24 @@ def test_the_daily_check_removes_models_of_other_versions(kept: Path) -> None:
     os.utime(kept / "manifest.json", (1, 1))
     assert compiled_models.read(kept) == MANIFEST
     assert not old.exists()
-    assert sorted(each.name for each in kept.parent.iterdir()) == [kept.name]
+    assert sorted(path.name for path in kept.parent.iterdir()) == [kept.name]
 
 
 @pytest.mark.parametrize(
-    ("versions", "stands"), [("the same", True), ("others", False)], ids=lambda each: str(each)
+    ("versions", "remembered"),
+    [("the same", True), ("others", False)],
+    ids=lambda value: str(value),
 )
 def test_a_failed_compilation_is_remembered_until_the_libraries_change(
-    source: Path, versions: str, stands: bool
+    source: Path, versions: str, remembered: bool
 ) -> None:
     tools = compiled_models.tool_versions() if versions == "the same" else {"torch": "0"}
-    verdict = Manifest("identity", "it has a module Router", tools)
-    place = compiled_models.place_of(source)
-    with compiled_models.building(place) as folder:
-        fill(folder, verdict)
-    assert compiled_models.read(place) == (verdict if stands else None)
-    assert place.exists() == stands
+    failure = Manifest("identity", "it has a module Router", tools)
+    path = compiled_models.place_of(source)
+    with compiled_models.building(path) as folder:
+        fill(folder, failure)
+    assert compiled_models.read(path) == (failure if remembered else None)
+    assert path.exists() == remembered
 
 
 @pytest.mark.model
@@ -268,27 +272,27 @@ def test_the_versions_of_the_libraries_are_read_without_importing_them() -> None
 
 
 def test_the_first_to_finish_is_kept(source: Path) -> None:
-    place = compiled_models.place_of(source)
-    with compiled_models.building(place) as slow:
-        with compiled_models.building(place) as fast:
+    path = compiled_models.place_of(source)
+    with compiled_models.building(path) as slow:
+        with compiled_models.building(path) as fast:
             fill(fast)
         fill(slow, Manifest("of the slow one", "", {}))
-    assert compiled_models.read(place) == MANIFEST
-    assert list(place.parent.iterdir()) == [place]
+    assert compiled_models.read(path) == MANIFEST
+    assert list(path.parent.iterdir()) == [path]
 
 
 def test_a_failed_build_leaves_nothing(source: Path) -> None:
-    place = compiled_models.place_of(source)
-    with pytest.raises(KeyboardInterrupt), compiled_models.building(place):
+    path = compiled_models.place_of(source)
+    with pytest.raises(KeyboardInterrupt), compiled_models.building(path):
         raise KeyboardInterrupt
-    assert list(place.parent.iterdir()) == []
+    assert list(path.parent.iterdir()) == []
 
 
 def test_leftovers_of_killed_processes_are_removed(kept: Path) -> None:
     old, fresh = kept.parent / ".building-old", kept.parent / ".building-fresh"
-    for each in (old, fresh):
-        each.mkdir()
-        (each / "model.bin").write_bytes(b"weights")
+    for folder in (old, fresh):
+        folder.mkdir()
+        (folder / "model.bin").write_bytes(b"weights")
     os.utime(old, (1, 1))
     with compiled_models.building(kept):
         assert not old.exists()
@@ -296,22 +300,22 @@ def test_leftovers_of_killed_processes_are_removed(kept: Path) -> None:
 
 
 def test_a_full_disk_is_reported(source: Path) -> None:
-    place = compiled_models.place_of(source)
+    path = compiled_models.place_of(source)
     with (
         pytest.raises(CacheUnusableError, match="cannot be written"),
-        compiled_models.building(place),
+        compiled_models.building(path),
     ):
         raise OSError(28, "No space left on device")
-    assert list(place.parent.iterdir()) == []
+    assert list(path.parent.iterdir()) == []
 
 
 def test_a_cache_that_is_a_file_cannot_be_used(source: Path) -> None:
-    place = compiled_models.place_of(source)
-    place.parent.parent.mkdir(parents=True, exist_ok=True)
-    place.parent.write_text("a file")
+    path = compiled_models.place_of(source)
+    path.parent.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.write_text("a file")
     with (
         pytest.raises(CacheUnusableError, match="cannot be written"),
-        compiled_models.building(place),
+        compiled_models.building(path),
     ):
         pass
 

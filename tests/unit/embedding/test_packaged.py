@@ -51,10 +51,10 @@ def opened(name: str = DEFAULT_MODEL) -> Embedder:
 @pytest.mark.usefixtures("slim", "package")
 @pytest.mark.parametrize("name", [DEFAULT_MODEL, "all-MiniLM-L6-v2"])
 def test_the_packaged_model_needs_no_torch(embedder: Embedder, name: str) -> None:
-    found = opened(name)
-    assert (found.engine.kind, found.engine.origin) == ("compiled", "package")
-    assert (found.name, found.model_id) == (name, embedder.model_id)
-    assert np.array_equal(found.encode_documents(TEXTS), embedder.encode_documents(TEXTS))
+    loaded = opened(name)
+    assert (loaded.engine.kind, loaded.engine.origin) == ("compiled", "package")
+    assert (loaded.name, loaded.model_id) == (name, embedder.model_id)
+    assert np.array_equal(loaded.encode_documents(TEXTS), embedder.encode_documents(TEXTS))
     assert not compiled_is_damaged(name, remove=False)
 
 
