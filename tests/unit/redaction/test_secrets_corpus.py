@@ -45,8 +45,8 @@ def lines(name: str, seed: int = 0) -> list[str]:
 def missed(line: str) -> bool:
     """Return whether the marked secret of a line, or a part of it, is left after redaction."""
     secrets = re.findall("«(.*?)»", line, re.DOTALL)
-    shown, _ = without_secrets(line.replace("«", "").replace("»", ""))
-    return any(secret in shown for secret in secrets)
+    masked, _ = without_secrets(line.replace("«", "").replace("»", ""))
+    return any(secret in masked for secret in secrets)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -58,6 +58,6 @@ def test_nine_of_ten_secrets_of_the_corpus_are_found(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_few_look_alikes_of_the_corpus_are_reported(seed: int) -> None:
-    others = lines("lookalikes.txt", seed)
-    assert len(others) >= 400
-    assert len([line for line in others if find(line)]) <= 0.013 * len(others)
+    lookalikes = lines("lookalikes.txt", seed)
+    assert len(lookalikes) >= 400
+    assert len([line for line in lookalikes if find(line)]) <= 0.013 * len(lookalikes)
