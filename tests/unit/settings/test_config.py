@@ -16,10 +16,10 @@ from reservoir_cli.settings.schema import (
 
 
 def test_without_a_file_every_setting_has_its_default() -> None:
-    known = config.load()
-    assert not known.path.exists()
-    assert known.settings() == Settings()
-    assert {origin for _, _, origin in config.list_settings(known)} == {"default"}
+    loaded = config.load()
+    assert not loaded.path.exists()
+    assert loaded.settings() == Settings()
+    assert {origin for _, _, origin in config.list_settings(loaded)} == {"default"}
 
 
 def test_every_setting_is_listed_before_those_of_tables(file: Path) -> None:
@@ -44,15 +44,15 @@ def test_every_setting_is_listed_before_those_of_tables(file: Path) -> None:
     ],
 )
 def test_the_name_of_a_model_keeps_its_dots_in_any_notation(file: Path, header: str) -> None:
-    known = config.load(written(file, f"{header}\nreserve_tokens = 5\n"))
-    assert known.models == {"gpt-3.5-turbo": {"reserve_tokens": 5}}
+    loaded = config.load(written(file, f"{header}\nreserve_tokens = 5\n"))
+    assert loaded.models == {"gpt-3.5-turbo": {"reserve_tokens": 5}}
 
 
 def test_a_name_and_its_extension_are_two_models(file: Path) -> None:
     text = "[models.gpt-4]\nreserve_tokens = 4\n[models.gpt-4.1]\nreserve_tokens = 41\n"
-    known = config.load(written(file, text))
-    assert config.effective_value(known, "models.gpt-4.reserve_tokens") == (4, "model")
-    assert config.effective_value(known, "models.gpt-4.1.reserve_tokens") == (41, "model")
+    loaded = config.load(written(file, text))
+    assert config.effective_value(loaded, "models.gpt-4.reserve_tokens") == (4, "model")
+    assert config.effective_value(loaded, "models.gpt-4.1.reserve_tokens") == (41, "model")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_an_explicitly_named_file_must_exist(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "near"),
+    ("key", "similar"),
     [
         ("recent_contxt_size", "recent_context_size"),
         ("similarity_wieght", "similarity_weight"),
@@ -141,10 +141,10 @@ def test_an_explicitly_named_file_must_exist(file: Path) -> None:
         ("partitions.p.fil", "fill"),
     ],
 )
-def test_an_unknown_key_gets_similar_names(file: Path, key: str, near: str) -> None:
+def test_an_unknown_key_gets_similar_names(file: Path, key: str, similar: str) -> None:
     with pytest.raises(UsageError, match="unknown setting") as caught:
         edit_file.edit(file, {key: "1"})
-    assert near in str(caught.value.hint)
+    assert similar in str(caught.value.hint)
     with pytest.raises(UsageError, match="unknown setting"):
         config.effective_value(config.load(), key)
 

@@ -22,10 +22,10 @@ def written(file: Path, text: str) -> config.Config:
 def test_the_partitions_that_agents_may_use(file) -> None:
     assert written(file, "").mcp_partitions == ()
     assert written(file, "[mcp]").mcp_partitions == ()
-    known = written(file, '[mcp]\npartitions = ["work", "home", "work"]')
-    assert known.mcp_partitions == ("work", "home")
-    assert config.effective_value(known, "mcp.partitions") == ("work, home", "file")
-    assert config.list_settings(known)[-1] == ("mcp.partitions", "work, home", "file")
+    loaded = written(file, '[mcp]\npartitions = ["work", "home", "work"]')
+    assert loaded.mcp_partitions == ("work", "home")
+    assert config.effective_value(loaded, "mcp.partitions") == ("work, home", "file")
+    assert config.list_settings(loaded)[-1] == ("mcp.partitions", "work, home", "file")
 
 
 @pytest.mark.parametrize(

@@ -21,14 +21,16 @@ def written(file: Path, text: str) -> config.Config:
 
 
 def test_upstreams_are_the_defaults_those_of_the_settings_and_of_the_command_line(file) -> None:
-    known = written(
+    loaded = written(
         file,
         '[upstreams.openai]\nurl = "http://localhost:8080/v1/"\n'
         '[upstreams.groq]\nurl = "https://api.groq.com/openai/v1"\n'
         '[upstreams.other]\nurl = "http://[::1]:9"\nprotocol = "anthropic"\n',
     )
-    found = upstreams.resolve(known.upstreams, {"ollama": "http://10.0.0.2:11434", "x": "http://x"})
-    assert found == {
+    resolved = upstreams.resolve(
+        loaded.upstreams, {"ollama": "http://10.0.0.2:11434", "x": "http://x"}
+    )
+    assert resolved == {
         "openai": Upstream("openai", "openai", "http://localhost:8080/v1"),
         "anthropic": Upstream("anthropic", "anthropic", "https://api.anthropic.com/v1"),
         "ollama": Upstream("ollama", "ollama", "http://10.0.0.2:11434"),
@@ -80,21 +82,21 @@ def test_invalid_upstreams_and_choices_are_refused(file, text: str) -> None:
 
 
 def test_an_upstream_without_a_url_is_refused_when_it_is_used(file) -> None:
-    known = written(file, '[upstreams.a]\nprotocol = "openai"')
+    loaded = written(file, '[upstreams.a]\nprotocol = "openai"')
     with pytest.raises(UsageError, match="has no url"):
-        upstreams.resolve(known.upstreams)
+        upstreams.resolve(loaded.upstreams)
 
 
 def test_both_are_set_shown_and_removed_like_other_settings(file) -> None:
     edit_file.edit(file, {"upstreams.a.url": "http://x/v1", "proxy.store": "always"})
-    known = config.load()
-    assert (known.proxy_store, known.upstreams) == ("always", {"a": {"url": "http://x/v1"}})
-    assert config.effective_value(known, "upstreams.a.url") == ("http://x/v1", "file")
-    assert config.effective_value(known, "upstreams.b.url") == (None, "default")
-    assert config.effective_value(known, "proxy.store") == ("always", "file")
-    listed = {key: value for key, value, _ in config.list_settings(known)}
-    assert listed["upstreams.a.url"] == "http://x/v1"
-    assert listed["proxy.store"] == "always"
+    loaded = config.load()
+    assert (loaded.proxy_store, loaded.upstreams) == ("always", {"a": {"url": "http://x/v1"}})
+    assert config.effective_value(loaded, "upstreams.a.url") == ("http://x/v1", "file")
+    assert config.effective_value(loaded, "upstreams.b.url") == (None, "default")
+    assert config.effective_value(loaded, "proxy.store") == ("always", "file")
+    values = {key: value for key, value, _ in config.list_settings(loaded)}
+    assert values["upstreams.a.url"] == "http://x/v1"
+    assert values["proxy.store"] == "always"
     edit_file.edit(file, {"upstreams.a.url": None, "proxy.store": None})
     assert config.load().proxy_store == "unless-synced"
     assert upstreams.resolve(config.load().upstreams).keys() == upstreams.DEFAULTS.keys()
