@@ -271,9 +271,9 @@ def test_only_the_empty_text_is_free(name: str, text: str) -> None:
 
 @given(TEXTS, TEXTS)
 def test_approximate_never_decreases_when_text_is_added(first: str, second: str) -> None:
-    whole = approximate(first + second)
-    assert whole >= approximate(first)
-    assert whole >= approximate(second)
+    total = approximate(first + second)
+    assert total >= approximate(first)
+    assert total >= approximate(second)
 
 
 @given(TEXTS, TEXTS)
