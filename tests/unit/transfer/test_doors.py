@@ -43,13 +43,13 @@ def claude_turns(question: str = QUESTION, answer: str = ANSWER) -> list[Any]:
 
 
 def codex_turns() -> list[Any]:
-    said = {"type": "output_text", "text": ANSWER}
+    output = {"type": "output_text", "text": ANSWER}
     return [
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": QUESTION}]},
-        {"type": "message", "role": "assistant", "content": [said]},
+        {"type": "message", "role": "assistant", "content": [output]},
         {"type": "function_call", "name": "look", "arguments": '{"q": 1}', "call_id": "t1"},
         {"type": "function_call_output", "call_id": "t1", "output": "42"},
-        {"type": "message", "role": "assistant", "content": [{**said, "text": LAST}]},
+        {"type": "message", "role": "assistant", "content": [{**output, "text": LAST}]},
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": NEXT}]},
     ]
 
@@ -64,12 +64,14 @@ def exchanged(reservoir: Reservoir, client: str, turns: list[Any], reply: Any = 
     """Send a request and its answer through the proxy."""
     path, key = PATHS.get(client, CHAT), "input" if client == "codex" else "messages"
     headers = {"codex": "session-id", "claude-code": "x-claude-code-session-id"}
-    named = {headers[client]: SESSION} if client in headers else {}
-    request = parse(path, json.dumps({key: turns}).encode(), named)
+    client_headers = {headers[client]: SESSION} if client in headers else {}
+    request = parse(path, json.dumps({key: turns}).encode(), client_headers)
     answer = None
     if reply is not None:
-        whole = parse(path, json.dumps({key: [*turns, *reply, turns[0]]}).encode(), named)
-        answer = whole.messages[len(request.messages)]
+        complete = parse(
+            path, json.dumps({key: [*turns, *reply, turns[0]]}).encode(), client_headers
+        )
+        answer = complete.messages[len(request.messages)]
     exchange = Exchange(
         Scope("p", client),
         request.conversation,
@@ -118,10 +120,10 @@ def texts(reservoir: Reservoir) -> list[str]:
     return [message.content for message in reservoir.view(Scope("p"), 0)]
 
 
-def forget(reservoir: Reservoir, *said: str) -> None:
+def forget(reservoir: Reservoir, *contents: str) -> None:
     rows = reservoir.view(Scope("p"), 0)
-    keys = [row.key for row in rows if row.content in said]
-    assert len(keys) == len(said)
+    keys = [row.key for row in rows if row.content in contents]
+    assert len(keys) == len(contents)
     reservoir.forget(keys)
 
 
@@ -168,8 +170,8 @@ def test_a_forgotten_text_that_is_said_again_is_stored(reservoir, tmp_path, clie
     assert reservoir.import_files(file, form=client, partition="p").imported == 1
     # For the proxy, it is the newest message of a list.
     forget(reservoir, NEXT)
-    again = [*turns, {"role": "assistant", "content": "So it was."}, turns[-1]]
-    exchanged(reservoir, client, again)
+    repeated = [*turns, {"role": "assistant", "content": "So it was."}, turns[-1]]
+    exchanged(reservoir, client, repeated)
     assert texts(reservoir).count(NEXT) == 1
 
 
@@ -183,14 +185,14 @@ def test_the_old_text_of_an_edited_message_stays_out(reservoir, tmp_path):
     assert texts(reservoir) == before
 
 
-@pytest.mark.parametrize("gone", [False, True])
-def test_removed_secrets_do_not_cause_duplicates(location, tmp_path, monkeypatch, gone):
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_removed_secrets_do_not_cause_duplicates(location, tmp_path, monkeypatch, forgotten):
     monkeypatch.setenv("RESERVOIR_REDACT", "remove")
     monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
     turns = claude_turns(f"the key is {KEY}", f"I see {KEY} there")
     with Reservoir.open(location) as reservoir:
         session(reservoir, "claude-code", turns)
-        if gone:
+        if forgotten:
             forget(reservoir, *[text for text in texts(reservoir) if "redacted" in text])
         before = texts(reservoir)
         file = log(tmp_path, "claude-code", turns)
@@ -203,8 +205,8 @@ def test_subagents_belong_to_their_session(reservoir, tmp_path):
     session(reservoir, "claude-code", turns)
     file = log(tmp_path, "claude-code", turns)
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    marks = {"isSidechain": True, "agentId": "a1"}
-    file.write_text("".join(json.dumps(row | marks) + "\n" for row in rows), encoding="utf-8")
+    sidechain = {"isSidechain": True, "agentId": "a1"}
+    file.write_text("".join(json.dumps(row | sidechain) + "\n" for row in rows), encoding="utf-8")
     assert reservoir.import_files(file, form="claude-code", partition="p").imported == 0
 
 
@@ -224,8 +226,8 @@ def test_a_conversation_continues_when_the_client_drops_its_oldest_messages(rese
         history += [reply]
     rows = reservoir.view(Scope("p"), 0)
     assert len({row.conversation_id for row in rows}) == 1
-    said = [row.content for row in rows if row.content not in ("Summary.", "ok")]
-    assert said == [turn["content"] for turn in history]
+    contents = [row.content for row in rows if row.content not in ("Summary.", "ok")]
+    assert contents == [turn["content"] for turn in history]
 
 
 def test_a_conversation_that_begins_in_between_is_separate(reservoir):
@@ -248,6 +250,6 @@ def test_storing_an_exchange_costs_the_same_in_a_store_of_any_size(reservoir: Re
         assert exchanged(reservoir, "claude-code", [{"role": "user", "content": question}]) == 1
 
     store("one?")
-    few = steps(reservoir.store, lambda: store("two?"))
+    cost = steps(reservoir.store, lambda: store("two?"))
     reservoir.ingest([Message("user", "x")] * 2_000, partition="q", embed=False)
-    assert steps(reservoir.store, lambda: store("three?")) <= few + 50
+    assert steps(reservoir.store, lambda: store("three?")) <= cost + 50

@@ -39,17 +39,17 @@ def test_an_edit_rebuilds_derived_data_and_keeps_the_rest(reservoir):
     Summaries(reservoir.store).put(Summary("p", "p", "c", "d", f"about {SECRET}", "extract", 1))
     after = reservoir.edit(first.key, "the otter swims far away from here")
     assert after.content == "the otter swims far away from here"
-    same = {"content": "", "tokens": 0}
-    assert {**after.to_row(), **same} == {**before.to_row(), **same}
+    ignored = {"content": "", "tokens": 0}
+    assert {**after.to_row(), **ignored} == {**before.to_row(), **ignored}
     assert after.tokens != before.tokens
     assert reservoir.search(SECRET, mode="keyword", partition="p") == []
     [hit] = reservoir.search("otter", mode="keyword", partition="p")
     assert hit.message.id == first.id
     assert Summaries(reservoir.store).read(Scope("p")) == []
     assert reservoir.store.count_unembedded() == 0
-    assert [each.end for each in reservoir.store.passages([first.key])[first.key]] == [34]
+    assert [passage.end for passage in reservoir.store.passages([first.key])[first.key]] == [34]
     assert reservoir.store.problems() == []
-    assert [each.content for each in reservoir.view(Scope("p"), 0)] == [
+    assert [message.content for message in reservoir.view(Scope("p"), 0)] == [
         "the otter swims far away from here",
         second.content,
     ]
@@ -69,14 +69,16 @@ def test_no_word_of_the_old_text_is_in_any_file(reservoir, location):
 def test_an_import_does_not_restore_the_old_text(reservoir, new, renew):
     """Not even if the new text is the beginning of the old one, as in a message that has grown."""
     row = {"role": "user", "content": "the walrus sleeps", "source": "s", "source_id": "1"}
-    place = Destination("p", "p", "p")
-    load = partial(reservoir._ingestor.load, destination=place, where="x", now=NOW, renew=renew)
+    destination = Destination("p", "p", "p")
+    load = partial(
+        reservoir._ingestor.load, destination=destination, where="x", now=NOW, renew=renew
+    )
     load([Record(Message(**row), None, None)])
     [message] = reservoir.view(Scope("p"))
     reservoir.edit(message.key, new)
     report = load([Record(Message(**row), None, None)])
     assert (report.imported, report.already, report.renewed, report.forgotten) == (0, 1, 0, 0)
-    assert [each.content for each in reservoir.view(Scope("p"))] == [new]
+    assert [message.content for message in reservoir.view(Scope("p"))] == [new]
 
 
 def test_secrets_of_the_new_text_are_treated_as_those_of_a_new_message(
@@ -105,9 +107,9 @@ def test_an_edited_message_keeps_its_tags_and_pin(reservoir):
     [message] = said(reservoir, "it begins")
     reservoir.tag(message.key, "a")
     reservoir.pin(message.key)
-    grown = Message("user", "it begins and goes on", NOW, source="s", source_id="0")
+    extended = Message("user", "it begins and goes on", NOW, source="s", source_id="0")
     counter = load_counter("approximate")
-    reservoir.store.replace({message.key: grown}, counter=counter, now=NOW)
+    reservoir.store.replace({message.key: extended}, counter=counter, now=NOW)
     [after] = reservoir.view(Scope("p"))
     assert (after.content, after.tags) == ("it begins and goes on", ("a",))
     assert after.pinned_at

@@ -104,14 +104,14 @@ BROKEN: dict[str, tuple[Message, ...]] = {
 
 
 @pytest.mark.parametrize("form", ["openai", "anthropic"])
-@pytest.mark.parametrize("talk", BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize("messages", BROKEN.values(), ids=BROKEN)
 def test_an_exported_conversation_is_a_valid_request(
-    store: Store, add: Adding, form: str, talk: tuple[Message, ...]
+    store: Store, add: Adding, form: str, messages: tuple[Message, ...]
 ) -> None:
-    add(*talk, said("user", "go on"))
+    add(*messages, said("user", "go on"))
     [body] = lines(store, form)
-    needed = {"model": "m", "max_tokens": 100} if form == "anthropic" else {"model": "m"}
-    assert problems(form, {**body, **needed}) == []
+    required = {"model": "m", "max_tokens": 100} if form == "anthropic" else {"model": "m"}
+    assert problems(form, {**body, **required}) == []
 
 
 @pytest.mark.parametrize("form", ["openai", "anthropic"])
@@ -125,7 +125,7 @@ def test_a_duplicate_result_is_exported_once(store: Store, add: Adding, form: st
 def test_no_conversation_begins_with_a_reply(store: Store, add: Adding, form: str) -> None:
     add(*BROKEN["a reply first"])
     [body] = lines(store, form)
-    roles = [each["role"] for each in body["messages"] if each["role"] != "system"]
+    roles = [message["role"] for message in body["messages"] if message["role"] != "system"]
     assert set(roles) == {"user"}
     assert "assistant: Hello!" in json.dumps(body)
 
@@ -134,7 +134,7 @@ def test_no_conversation_begins_with_a_reply(store: Store, add: Adding, form: st
 def test_tool_results_never_get_the_role_system(store: Store, add: Adding, form: str) -> None:
     add(*BROKEN["a result without its call"])
     [body] = lines(store, form)
-    assert [each["role"] for each in body["messages"]] == ["user"] * len(body["messages"])
+    assert [message["role"] for message in body["messages"]] == ["user"] * len(body["messages"])
     assert "system" not in body
 
 
@@ -145,15 +145,15 @@ def test_a_conversation_without_text_is_left_out(store: Store, add: Adding, form
 
 
 @pytest.mark.parametrize("form", [*FORMS, "markdown"])
-@pytest.mark.parametrize("talk", BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize("messages", BROKEN.values(), ids=BROKEN)
 def test_no_message_is_lost(
-    store: Store, add: Adding, form: str, talk: tuple[Message, ...]
+    store: Store, add: Adding, form: str, messages: tuple[Message, ...]
 ) -> None:
-    add(*talk)
+    add(*messages)
     text = exported(store, form)[0]
-    for each in talk:
-        assert each.content.strip() in text
-        assert len(each.tool_calls) <= text.count("read")
+    for message in messages:
+        assert message.content.strip() in text
+        assert len(message.tool_calls) <= text.count("read")
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -161,16 +161,16 @@ def test_an_export_can_be_imported(store: Store, add: Adding, form: str) -> None
     add(*TALK)
     text = exported(store, form)[0]
     read = list(importers()[form].read(File.of_bytes("f", text.encode())))
-    found = [each.message for each in read if isinstance(each, Record)]
-    assert len(found) == len(read)
-    by_role = [(each.role, each.content) for each in found if each.content]
-    expected = [(each.role, each.content or "[no output]") for each in TALK]
+    messages = [record.message for record in read if isinstance(record, Record)]
+    assert len(messages) == len(read)
+    by_role = [(message.role, message.content) for message in messages if message.content]
+    expected = [(message.role, message.content or "[no output]") for message in TALK]
     if form == "sharegpt":
-        expected = [each for each in expected if each[1] != "[no output]"]
+        expected = [row for row in expected if row[1] != "[no output]"]
     assert by_role == expected
-    answered = {each.tool_call_id for each in found if each.role == "tool"}
-    assert answered == {each.id for message in found for each in message.tool_calls}
-    assert len(answered) == 2
+    answered_ids = {message.tool_call_id for message in messages if message.role == "tool"}
+    assert answered_ids == {call.id for message in messages for call in message.tool_calls}
+    assert len(answered_ids) == 2
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -181,12 +181,14 @@ def test_each_conversation_is_a_line_and_so_are_messages_outside_of_conversation
     add(said("user", "b", conversation_id="d"), said("user", "y", conversation_id=None))
     add(said("user", "c", conversation_id="c"))
     key, content = ("conversations", "value") if form == "sharegpt" else ("messages", "content")
-    texts = ["".join(_text(each[content]) for each in line[key]) for line in lines(store, form)]
+    texts = [
+        "".join(_text(message[content]) for message in line[key]) for line in lines(store, form)
+    ]
     assert texts == ["ac", "xy", "b"]
 
 
 def _text(content: Any) -> str:
-    return content if isinstance(content, str) else "".join(each["text"] for each in content)
+    return content if isinstance(content, str) else "".join(block["text"] for block in content)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -196,8 +198,8 @@ def test_thinking_is_left_out_and_counted(store: Store, add: Adding, form: str) 
     text, totals = exported(store, form)
     assert "think" not in text
     assert (totals.messages, totals.left_out) == (len(TALK), 1)
-    kept, totals = exported(store, "markdown")
-    assert "Let me think of it." in kept
+    markdown, totals = exported(store, "markdown")
+    assert "Let me think of it." in markdown
     assert (totals.messages, totals.left_out) == (len(TALK) + 1, 0)
 
 
@@ -206,7 +208,7 @@ def test_sharegpt_keeps_details_of_a_conversation(store: Store, add: Adding) -> 
     store.add_conversations(Scope("p", "i"), [Conversation("c", "Files", "chatgpt", "gpt-4")])
     [line] = lines(store, "sharegpt")
     assert (line["id"], line["title"], line["model"]) == ("c", "Files", "gpt-4")
-    assert [each["from"] for each in line["conversations"]] == [
+    assert [turn["from"] for turn in line["conversations"]] == [
         *("system", "human", "gpt"),
         *("function_call", "observation", "function_call", "observation"),
         *("gpt", "human"),

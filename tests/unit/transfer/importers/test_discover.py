@@ -27,8 +27,8 @@ def write(path: Path, size: int = 10) -> None:
 
 
 def found(form: str) -> list[tuple[Path, int, int]]:
-    seen = [each for each in discover.look() if each.form == form]
-    return [(each.path, each.files, each.size) for each in seen]
+    histories = [history for history in discover.look() if history.form == form]
+    return [(history.path, history.files, history.size) for history in histories]
 
 
 def test_sessions_of_gemini_cli_are_counted_without_its_other_files(home: Path) -> None:
@@ -53,14 +53,14 @@ def test_opencode_is_found_by_its_database_and_by_older_sessions(home: Path) -> 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="these folders are those of Linux")
 def test_sessions_in_all_editors_are_found(home: Path) -> None:
-    usual = home / ".config/Code/User/workspaceStorage"
-    assert found("copilot-chat") == [(usual, 0, 0)]
-    write(usual / "0f1e/chatSessions/a.jsonl")
-    write(usual / "0f1e/chatSessions/b.json")
-    write(usual / "0f1e/workspace.json")
+    workspaces = home / ".config/Code/User/workspaceStorage"
+    assert found("copilot-chat") == [(workspaces, 0, 0)]
+    write(workspaces / "0f1e/chatSessions/a.jsonl")
+    write(workspaces / "0f1e/chatSessions/b.json")
+    write(workspaces / "0f1e/workspace.json")
     empty = home / ".config/Code - Insiders/User/globalStorage/emptyWindowChatSessions"
     write(empty / "c.json")
-    assert found("copilot-chat") == [(usual, 2, 20), (empty, 1, 10)]
+    assert found("copilot-chat") == [(workspaces, 2, 20), (empty, 1, 10)]
     state = home / ".config/Cursor/User/globalStorage/state.vscdb"
     write(state)
     assert found("cursor") == [(state, 1, 10)]

@@ -32,8 +32,8 @@ def counted(count: int) -> str:
 
 
 def read_log(path: Path) -> list[Record | Skipped]:
-    [found] = found_in(path).values()
-    return found
+    [entries] = found_in(path).values()
+    return entries
 
 
 COMPUTED = {
@@ -124,9 +124,9 @@ main()
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MOST, MOST))
 
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", read], capture_output=True, preexec_fn=limit, check=False
     )
-    assert done.returncode in (0, 1)
-    assert b"MemoryError" not in done.stderr
-    assert b"skipped" in done.stderr
+    assert result.returncode in (0, 1)
+    assert b"MemoryError" not in result.stderr
+    assert b"skipped" in result.stderr

@@ -84,33 +84,33 @@ def untimed(path: Path) -> dict[str, list[Any]]:
     """Return the records of a path without times, since a zip rounds those of files."""
     return {
         name: [
-            replace(each, message=replace(each.message, created_at=None))
-            if isinstance(each, Record)
-            else each
-            for each in found
+            replace(entry, message=replace(entry.message, created_at=None))
+            if isinstance(entry, Record)
+            else entry
+            for entry in entries
         ]
-        for name, found in found_in(path).items()
+        for name, entries in found_in(path).items()
     }
 
 
 @pytest.mark.parametrize(
-    ("members", "taken", "passed_over"),
+    ("members", "expected", "passed_over"),
     [row[1:] for row in LAYOUTS],
     ids=[row[0] for row in LAYOUTS],
 )
 def test_a_folder_and_a_zip_of_it_are_read_alike(
-    tmp_path: Path, members: dict[str, bytes], taken: list[str], passed_over: int
+    tmp_path: Path, members: dict[str, bytes], expected: list[str], passed_over: int
 ) -> None:
     folder = laid_out(tmp_path / "folder", members)
     archive = zipped(tmp_path / "export.zip", members)
     for source in (folder, archive):
-        found, others = looked_at(source)
-        names = [each.file.name.removeprefix(f"{source}/") for each in found]
-        assert sorted(names) == sorted(taken)
-        assert others == passed_over
+        detected, skipped_count = looked_at(source)
+        names = [file.file.name.removeprefix(f"{source}/") for file in detected]
+        assert sorted(names) == sorted(expected)
+        assert skipped_count == passed_over
     in_folder, in_zip = untimed(folder), untimed(archive)
     assert in_folder == in_zip
-    assert any(records(each) for each in in_zip.values())
+    assert any(records(entries) for entries in in_zip.values())
 
 
 def test_a_named_format_selects_its_files_in_a_folder(tmp_path: Path) -> None:
@@ -129,8 +129,8 @@ def test_an_unknown_format_is_wrong_usage_for_any_file(tmp_path: Path) -> None:
 
 def test_a_zip_is_recognised_by_its_content_and_can_be_read_from_memory(tmp_path: Path) -> None:
     data = zipped(tmp_path / "a.zip", EXPORT).read_bytes()
-    found, _ = looked_at(File.of_bytes("stdin", data))
-    assert [each.file.name for each in found] == ["stdin/conversations.json"]
+    detected, _ = looked_at(File.of_bytes("stdin", data))
+    assert [file.file.name for file in detected] == ["stdin/conversations.json"]
 
 
 # What must not happen
@@ -172,9 +172,9 @@ def test_a_zip_bomb_is_refused(tmp_path: Path) -> None:
     line = lines({"role": "user", "content": "a"})
     archive = zipped(tmp_path / "bomb.zip", {"a.jsonl": (line * 3 + " " * 200_000_000).encode()})
     assert archive.stat().st_size < 1_000_000
-    [found] = found_in(archive).values()
-    assert len(records(found)) == 3
-    assert ("what follows", "it unpacks to far more than its size") in skipped(found)
+    [entries] = found_in(archive).values()
+    assert len(records(entries)) == 3
+    assert ("what follows", "it unpacks to far more than its size") in skipped(entries)
 
 
 def test_a_zip_in_a_zip_is_not_opened(tmp_path: Path) -> None:
@@ -196,9 +196,9 @@ def test_zips_that_are_not_read_are_named(tmp_path: Path) -> None:
 
 def test_a_database_in_a_zip_is_named_and_not_unpacked(tmp_path: Path) -> None:
     data = older_log(tmp_path / "logs.db").read_bytes()
-    [found] = found_in(zipped(tmp_path / "a.zip", {"logs.db": data})).values()
-    [(place, reason)] = skipped(found)
-    assert place == "the file"
+    [entries] = found_in(zipped(tmp_path / "a.zip", {"logs.db": data})).values()
+    [(position, reason)] = skipped(entries)
+    assert position == "the file"
     assert "in a zip" in reason
 
 
@@ -209,17 +209,17 @@ def test_a_damaged_zip_is_an_error_or_says_where_it_is_damaged(tmp_path: Path) -
     archive = zipped(
         tmp_path / "a.zip", {"a.jsonl": lines({"role": "user", "content": "a"}).encode()}
     )
-    whole = archive.read_bytes()
-    archive.write_bytes(whole[: len(whole) // 2])
+    data = archive.read_bytes()
+    archive.write_bytes(data[: len(data) // 2])
     assert "damaged zip" in refused(archive)
-    for at in range(30, len(whole)):
-        archive.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+    for index in range(30, len(data)):
+        archive.write_bytes(data[:index] + bytes([data[index] ^ 0xFF]) + data[index + 1 :])
         try:
-            found = found_in(archive)
+            by_name = found_in(archive)
         except ReservoirError:
             continue
-        for each in found.values():
-            assert len(records(each)) + len(skipped(each)) >= 1
+        for entries in by_name.values():
+            assert len(records(entries)) + len(skipped(entries)) >= 1
 
 
 def test_a_zip_with_a_password_says_so(tmp_path: Path) -> None:
@@ -242,8 +242,8 @@ def test_a_missing_or_empty_input_is_an_error(tmp_path: Path) -> None:
 
 def test_another_database_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
-    with closing(sqlite3.connect(path)) as other, other:
-        other.execute("CREATE TABLE messages (id)")
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE messages (id)")
     with pytest.raises(ReservoirError, match="not a log of llm"):
         found_in(path)
     path.write_bytes(b"SQLite format 3\0" + bytes(5_000))
@@ -253,11 +253,11 @@ def test_another_database_is_an_error(tmp_path: Path) -> None:
 
 def test_another_database_next_to_notes_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "note.md").write_text("# Redis\n")
-    with closing(sqlite3.connect(tmp_path / "other.db")) as other, other:
-        other.execute("CREATE TABLE messages (id)")
+    with closing(sqlite3.connect(tmp_path / "other.db")) as database, database:
+        database.execute("CREATE TABLE messages (id)")
     with ExitStack() as open_files:
-        found, passed_over = find(tmp_path, None, open_files)
-        assert ([Path(each.file.name).name for each in found], passed_over) == (["note.md"], 1)
+        detected, passed_over = find(tmp_path, None, open_files)
+        assert ([Path(file.file.name).name for file in detected], passed_over) == (["note.md"], 1)
 
 
 def test_a_reservoir_store_is_an_error_with_the_right_command(tmp_path: Path) -> None:
@@ -270,10 +270,10 @@ def test_a_reservoir_store_is_an_error_with_the_right_command(tmp_path: Path) ->
 
 def test_a_turn_without_its_messages_is_skipped(tmp_path: Path) -> None:
     path = newer_log(tmp_path / "logs.db")
-    whole = len(records(found_in(path)[""]))
+    count = len(records(found_in(path)[""]))
     with closing(sqlite3.connect(path)) as log, log:
         log.execute("UPDATE turns SET tip_message_hash = 'lost' WHERE rowid = 1")
-    assert 0 < len(records(found_in(path)[""])) <= whole
+    assert 0 < len(records(found_in(path)[""])) <= count
 
 
 def test_reading_a_log_creates_no_files_next_to_it(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_reading_a_log_creates_no_files_next_to_it(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as log:
         log.execute("PRAGMA journal_mode = WAL")
     assert records(found_in(path)[""])
-    assert [each.name for each in tmp_path.iterdir()] == ["logs.db"]
+    assert [path.name for path in tmp_path.iterdir()] == ["logs.db"]
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads everything")
@@ -300,14 +300,14 @@ def test_an_explicitly_named_pipe_is_read_to_its_end(tmp_path: Path) -> None:
     data = lines(*({"role": "user", "content": f"m{number}"} for number in range(5_000)))
     writer = threading.Thread(target=pipe.write_text, args=(data,))
     writer.start()
-    [found] = found_in(pipe).values()
+    [entries] = found_in(pipe).values()
     writer.join()
-    assert len(records(found)) == 5_000
+    assert len(records(entries)) == 5_000
 
 
 def test_the_number_of_read_bytes_is_known(tmp_path: Path) -> None:
     archive = zipped(tmp_path / "a.zip", EXPORT)
     with ExitStack() as open_files:
-        [found] = find(archive, None, open_files)[0]
-        list(found.records())
-        assert found.file.done == found.file.size == len(CHAT)
+        [detected] = find(archive, None, open_files)[0]
+        list(detected.records())
+        assert detected.file.done == detected.file.size == len(CHAT)

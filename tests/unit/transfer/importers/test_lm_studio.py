@@ -13,8 +13,8 @@ CHAT: dict[str, Any] = json.loads((SAMPLES / "lm-studio.json").read_text(encodin
 
 
 def step(text: str, identity: str | None = "1778328003000-0.25") -> dict[str, Any]:
-    made = {"type": "contentBlock", "content": [{"type": "text", "text": text}]}
-    return made | ({"stepIdentifier": identity} if identity else {})
+    block = {"type": "contentBlock", "content": [{"type": "text", "text": text}]}
+    return block | ({"stepIdentifier": identity} if identity else {})
 
 
 def reply(*steps: dict[str, Any]) -> dict[str, Any]:
@@ -34,15 +34,15 @@ def chat(*messages: Any, **more: Any) -> list[Any]:
     return read(json.dumps({"createdAt": 1778328000000, "messages": messages, **more}), LmStudio())
 
 
-def ids(found: list[Any]) -> list[str | None]:
-    return [each.message.source_id for each in records(found)]
+def ids(entries: list[Any]) -> list[str | None]:
+    return [record.message.source_id for record in records(entries)]
 
 
 def test_the_id_of_a_growing_reply_does_not_change() -> None:
-    begun = chat(question("Why?"), reply(step("Be")))
-    done = chat(question("Why?"), reply(step("Because."), step("So.", "2-1")), question("And?"))
-    assert ids(done)[:2] == ids(begun)
-    assert said(done)[1] == ("assistant", "Because.\nSo.")
+    partial = chat(question("Why?"), reply(step("Be")))
+    complete = chat(question("Why?"), reply(step("Because."), step("So.", "2-1")), question("And?"))
+    assert ids(complete)[:2] == ids(partial)
+    assert said(complete)[1] == ("assistant", "Because.\nSo.")
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_a_conversation_is_named_by_its_start_time_or_else_by_its_file() -> None
 
 
 def test_steps_without_ids_are_identified_by_their_predecessors() -> None:
-    found = chat(question("a"), reply(step("b", None)), question("a"), reply(step("b", None)))
-    assert len(set(ids(found))) == 4
+    entries = chat(question("a"), reply(step("b", None)), question("a"), reply(step("b", None)))
+    assert len(set(ids(entries))) == 4
 
 
 def test_a_call_without_an_id_is_named_by_its_number() -> None:
