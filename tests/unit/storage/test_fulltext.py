@@ -49,13 +49,15 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 def found(store: Store, query: str, scope: Scope = HERE, limit: int = 99) -> list[str]:
     hits, _ = store.keyword(query, scope, limit)
-    by_id = {each.id: each.content for each in store.by_id([hit[0] for hit in hits], scope)}
+    by_id = {
+        message.id: message.content for message in store.by_id([hit[0] for hit in hits], scope)
+    }
     return [by_id[number] for number, _ in hits]
 
 
 def holding(candidates: Candidates) -> set[int]:
     """Return the positions of the candidates that contain a word of the question."""
-    return {place for posting in candidates.postings for place in posting.places.tolist()}
+    return {position for posting in candidates.postings for position in posting.places.tolist()}
 
 
 FINDS = [
@@ -99,9 +101,9 @@ FINDS = [
 def test_keyword_search_finds(
     texts: Store, query: str, beginnings: list[str], all_words: bool
 ) -> None:
-    wanted = {text for text in TEXTS if any(text.startswith(start) for start in beginnings)}
-    assert len(wanted) == len(beginnings)
-    assert set(found(texts, query)) == wanted
+    expected = {text for text in TEXTS if any(text.startswith(start) for start in beginnings)}
+    assert len(expected) == len(beginnings)
+    assert set(found(texts, query)) == expected
     assert texts.keyword(query, HERE, 99)[1] is all_words
 
 
@@ -163,8 +165,8 @@ def test_the_key_of_a_scope_cannot_be_found_as_a_word(texts: Store) -> None:
     "query", ["redis\0", "re\0dis redis", "redis \ud800", "redis\udcff", "\udcff", "\0"]
 )
 def test_invalid_utf8_does_not_fail_a_search(texts: Store, query: str) -> None:
-    wanted = {TEXTS[2]} if "redis" in query else set()
-    assert set(found(texts, query)) >= wanted
+    expected = {TEXTS[2]} if "redis" in query else set()
+    assert set(found(texts, query)) >= expected
 
 
 @pytest.mark.parametrize("query", ["redis\0", "redis\udcff"])
@@ -195,13 +197,13 @@ def test_a_search_may_be_as_long_as_a_page(texts: Store, query: str) -> None:
 
 def test_hits_are_ranked_and_limited(store: Store, add: Adding) -> None:
     filler = "and a great deal of other words that say nothing of it at all"
-    one, two, _ = add(
+    first, second, _ = add(
         Message("user", f"tea {filler}"), Message("user", "tea tea"), Message("user", "coffee")
     )
     hits, _ = store.keyword("tea", HERE, 99)
-    assert one
-    assert two
-    assert [number for number, _ in hits] == [two.id, one.id]
+    assert first
+    assert second
+    assert [number for number, _ in hits] == [second.id, first.id]
     assert hits[0][1] > hits[1][1] > 0
     assert store.keyword("tea", HERE, 1)[0] == hits[:1]
 
@@ -295,16 +297,16 @@ SPELLINGS = {
 }
 
 
-@pytest.mark.parametrize(("stored", "typed"), SPELLINGS.items(), ids=SPELLINGS)
+@pytest.mark.parametrize(("stored", "query"), SPELLINGS.items(), ids=SPELLINGS)
 def test_a_word_is_found_however_its_letters_are_written(
-    store: Store, stored: str, typed: str
+    store: Store, stored: str, query: str
 ) -> None:
     messages = [Message("user", stored), Message("user", "something else")]
     store.add(HERE, messages, counter=load_counter("approximate"), now=NOW)
-    assert found(store, typed) == [stored]
-    if not typed.startswith('"') and not typed.endswith("*"):
-        asked = store.candidates(HERE, None, f"where was {typed}?", None)
-        assert len(holding(asked)) == 1
+    assert found(store, query) == [stored]
+    if not query.startswith('"') and not query.endswith("*"):
+        candidates = store.candidates(HERE, None, f"where was {query}?", None)
+        assert len(holding(candidates)) == 1
 
 
 @given(st.text(alphabet="aouäöüßłø é京x", max_size=40))

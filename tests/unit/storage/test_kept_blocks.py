@@ -53,35 +53,40 @@ def warm(path: Path, other: Store) -> Iterator[Store]:
 
 def say(store: Store, count: int, scope: Scope) -> None:
     messages = [
-        Message("user", f"note {at} of {scope}?", created_at=NOW + timedelta(minutes=at))
-        for at in range(count)
+        Message("user", f"note {number} of {scope}?", created_at=NOW + timedelta(minutes=number))
+        for number in range(count)
     ]
     store.add(scope, messages, counter=load_counter("approximate"), now=NOW)
 
 
 def answers(store: Store) -> list[tuple[Candidates, Scored]]:
     vector = MODEL.encode_query(QUESTION)
-    found = [store.candidates(scope, "i", QUESTION, vector) for scope in SCOPES]
-    dates = [np.zeros(len(each.ids)) for each in found]
+    results = [store.candidates(scope, "i", QUESTION, vector) for scope in SCOPES]
+    dates = [np.zeros(len(candidates.ids)) for candidates in results]
     return [
-        (each, score(each, Settings(), 0, near)) for each, near in zip(found, dates, strict=True)
+        (candidates, score(candidates, Settings(), 0, date_scores))
+        for candidates, date_scores in zip(results, dates, strict=True)
     ]
 
 
 def assert_answers_like_new(warm: Store) -> None:
-    with closing(open_store(warm.location, create=False)) as fresh:
-        expected = answers(fresh)
+    with closing(open_store(warm.location, create=False)) as reopened:
+        expected = answers(reopened)
     for _ in range(2):
-        for (found, scored), (known, right) in zip(answers(warm), expected, strict=True):
-            for name in [each.name for each in fields(Candidates)]:
-                if isinstance(getattr(known, name), np.ndarray):
-                    np.testing.assert_array_equal(getattr(found, name), getattr(known, name))
-            np.testing.assert_array_equal(scored.priority, right.priority)
+        for (candidates, scored), (expected_candidates, expected_scores) in zip(
+            answers(warm), expected, strict=True
+        ):
+            for name in [field.name for field in fields(Candidates)]:
+                if isinstance(getattr(expected_candidates, name), np.ndarray):
+                    np.testing.assert_array_equal(
+                        getattr(candidates, name), getattr(expected_candidates, name)
+                    )
+            np.testing.assert_array_equal(scored.priority, expected_scores.priority)
 
 
-def forget(store: Store, *places: int) -> None:
+def forget(store: Store, *positions: int) -> None:
     keys = store.find(Scope("p"), Filter())
-    store.delete([keys[place] for place in places])
+    store.delete([keys[position] for position in positions])
 
 
 def add_and_embed(store: Store) -> None:
@@ -138,38 +143,38 @@ def test_only_blocks_that_changed_are_read_again(
         return read_blocks(connection, numbers)
 
     monkeypatch.setattr(vector_scan, "_read_blocks", noted)
-    ask = MODEL.encode_query(QUESTION)
-    warm.candidates(Scope("p"), None, QUESTION, ask)
+    vector = MODEL.encode_query(QUESTION)
+    warm.candidates(Scope("p"), None, QUESTION, vector)
     assert len(read) == 4  # three blocks of i, one of j
     read.clear()
-    warm.candidates(Scope("p"), None, "and now?", ask)
+    warm.candidates(Scope("p"), None, "and now?", vector)
     assert read == []
     say(other, 1, Scope("p", "j"))
     embed(other, MODEL)
-    warm.candidates(Scope("p"), None, QUESTION, ask)
+    warm.candidates(Scope("p"), None, QUESTION, vector)
     assert len(read) == 1
 
 
 def test_messages_without_vectors_are_prepared_once(warm: Store, other: Store) -> None:
-    ask = MODEL.encode_query(QUESTION)
+    vector = MODEL.encode_query(QUESTION)
     say(other, 2, Scope("p", "k"))
-    known = warm.candidates(Scope("p"), None, QUESTION, ask).known
-    assert warm.candidates(Scope("p"), None, "and now?", ask).known is known
+    prepared = warm.candidates(Scope("p"), None, QUESTION, vector).known
+    assert warm.candidates(Scope("p"), None, "and now?", vector).known is prepared
     say(other, 1, Scope("p", "k"))
-    assert warm.candidates(Scope("p"), None, "and now?", ask).known is not known
+    assert warm.candidates(Scope("p"), None, "and now?", vector).known is not prepared
     assert_answers_like_new(warm)
 
 
-@pytest.mark.parametrize("most", [0, 700, 5_000, 6_000])
+@pytest.mark.parametrize("limit", [0, 700, 5_000, 6_000])
 def test_vectors_too_large_for_the_cache_are_read_each_time(
-    warm: Store, other: Store, monkeypatch: pytest.MonkeyPatch, most: int
+    warm: Store, other: Store, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
-    monkeypatch.setattr(vector_scan, "MOST_KEPT", most)
+    monkeypatch.setattr(vector_scan, "MOST_KEPT", limit)
     assert_answers_like_new(warm)
     add_and_embed(other)
     assert_answers_like_new(warm)
-    kept = [codes for _, codes in warm._kept.blocks._kept.values()]
-    assert sum(code.nbytes for of_scope in kept for code, _ in of_scope.values()) <= most
+    cached = [codes for _, codes in warm._kept.blocks._kept.values()]
+    assert sum(code.nbytes for of_scope in cached for code, _ in of_scope.values()) <= limit
 
 
 def test_words_are_looked_up_while_the_question_is_embedded(warm: Store, other: Store) -> None:
@@ -210,5 +215,5 @@ def test_an_error_while_words_are_looked_up_is_raised_unchanged(warm: Store, oth
 
 
 def places_of_words(store: Store, question: str) -> list[tuple[list[int], list[int]]]:
-    found = store.candidates(Scope("p"), None, question, None)
-    return [(each.places.tolist(), each.counts.tolist()) for each in found.postings]
+    candidates = store.candidates(Scope("p"), None, question, None)
+    return [(posting.places.tolist(), posting.counts.tolist()) for posting in candidates.postings]

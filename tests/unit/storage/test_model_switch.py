@@ -25,15 +25,17 @@ Adding = Callable[..., list[StoredMessage | None]]
 class Watched:
     """An embedder that calls a function before each batch, and counts embedded texts."""
 
-    def __init__(self, inner: Embedder, then: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(
+        self, inner: Embedder, before_batch: Callable[[int], None] = lambda _: None
+    ) -> None:
         self.name, self.model_id = inner.name, inner.model_id
         self.dimensions, self.engine = inner.dimensions, inner.engine
         self.encode_query, self.passages = inner.encode_query, inner.passages
-        self._inner, self._then = inner, then
+        self._inner, self._before_batch = inner, before_batch
         self.groups: list[int] = []
 
     def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        self._then(len(self.groups))
+        self._before_batch(len(self.groups))
         self.groups.append(len(texts))
         return self._inner.encode_documents(texts)
 
@@ -68,17 +70,17 @@ def rebuild(store: Store, embedder: Any) -> int:
 
 def compared(store: Store, embedder: Embedder) -> int:
     """Return how many messages are compared with a question."""
-    found = store.candidates(HERE, None, "message", embedder.encode_query("message"))
-    return int((~np.isnan(found.cosine)).sum())
+    candidates = store.candidates(HERE, None, "message", embedder.encode_query("message"))
+    return int((~np.isnan(candidates.cosine)).sum())
 
 
 def models(store: Store) -> set[tuple[str, int]]:
     """Return the models with the number of their vectors."""
-    found = set(behind(store.location, "SELECT model_id, COUNT(*) FROM embeddings GROUP BY 1"))
+    counts = set(behind(store.location, "SELECT model_id, COUNT(*) FROM embeddings GROUP BY 1"))
     if "://" not in store.location:  # a server has no vector blocks
         chunks = behind(store.location, "SELECT DISTINCT model_id FROM vector_chunks")
-        assert {row[0] for row in chunks} == {row[0] for row in found}
-    return found
+        assert {row[0] for row in chunks} == {row[0] for row in counts}
+    return counts
 
 
 def check(store: Store, embedder: Embedder, count: int) -> None:
@@ -87,24 +89,28 @@ def check(store: Store, embedder: Embedder, count: int) -> None:
     assert models(store) == {(embedder.model_id, count)}
     assert store.problems() == []
     assert compared(store, embedder) == count
-    held = [
-        part.vector for some in store.passages(store.find(EVERYWHERE)).values() for part in some
+    stored_vectors = [
+        part.vector
+        for passages in store.passages(store.find(EVERYWHERE)).values()
+        for part in passages
     ]
-    wanted = embedder.encode_documents([each.content for each in store.last(EVERYWHERE, 0)])
-    assert {each.tobytes() for each in held} <= {each.tobytes() for each in wanted}
+    expected = embedder.encode_documents([message.content for message in store.last(EVERYWHERE, 0)])
+    assert {vector.tobytes() for vector in stored_vectors} <= {
+        vector.tobytes() for vector in expected
+    }
 
 
 def test_readers_go_on_with_the_old_vectors_until_the_new_ones_are_complete(
     filled: Store, old: Embedder, new: Embedder
 ) -> None:
-    seen = []
+    observed = []
 
     def read(_: int) -> None:
-        with closing(open_store(filled.location)) as other:
-            seen.append((other.active_model(), compared(other, old)))
+        with closing(open_store(filled.location)) as reader:
+            observed.append((reader.active_model(), compared(reader, old)))
 
     assert rebuild(filled, Watched(new, read)) == 26
-    assert seen == [(("fake-8", "fake"), 25)] * 3
+    assert observed == [(("fake-8", "fake"), 25)] * 3
     check(filled, new, 26)
     assert filled.count_unembedded(EVERYWHERE) == 0
 
@@ -119,9 +125,9 @@ def test_an_interrupted_switch_is_resumed(filled: Store, old: Embedder, new: Emb
     assert compared(filled, old) == 25
     assert filled.next_model() == ("new-12", "new")
     assert filled.count_unembedded(model=new.model_id) == 6
-    again = Watched(new)
-    assert rebuild(filled, again) == 6
-    assert again.groups == [6]
+    resumed = Watched(new)
+    assert rebuild(filled, resumed) == 6
+    assert resumed.groups == [6]
     check(filled, new, 26)
 
 
@@ -142,8 +148,8 @@ def test_messages_stored_meanwhile_get_vectors_of_the_new_model(
 def test_messages_without_new_vectors_at_the_switch_are_pending(
     filled: Store, add: Adding, new: Embedder
 ) -> None:
-    kept_as = filled.begin_model(new.model_id, new.name)
-    filled.switch_model(kept_as)
+    model_id = filled.begin_model(new.model_id, new.name)
+    filled.switch_model(model_id)
     assert filled.count_unembedded(EVERYWHERE) == 26
     assert embed(filled, new, synapse_threshold=0) == 26
     indexing.clear_former_model(filled)
@@ -151,8 +157,8 @@ def test_messages_without_new_vectors_at_the_switch_are_pending(
 
 
 def test_the_vectors_of_a_model_can_be_rebuilt(filled: Store, old: Embedder) -> None:
-    nothing = "'[0,0,0,0,0,0,0,0]'" if "://" in filled.location else "zeroblob(32)"
-    behind(filled.location, f"UPDATE embeddings SET vector = {nothing}")
+    zeros = "'[0,0,0,0,0,0,0,0]'" if "://" in filled.location else "zeroblob(32)"
+    behind(filled.location, f"UPDATE embeddings SET vector = {zeros}")
     assert rebuild(filled, Watched(old)) == 26
     check(filled, old, 26)
 
@@ -196,8 +202,8 @@ def test_giving_up_a_switch_keeps_the_old_model(
 def test_switching_back_before_cleanup_is_possible(
     filled: Store, old: Embedder, new: Embedder
 ) -> None:
-    kept_as = filled.begin_model(new.model_id, new.name)
-    filled.switch_model(kept_as)  # killed here
+    model_id = filled.begin_model(new.model_id, new.name)
+    filled.switch_model(model_id)  # killed here
     rebuild(filled, old)
     check(filled, old, 26)
 
@@ -205,9 +211,9 @@ def test_switching_back_before_cleanup_is_possible(
 def test_a_process_with_the_old_model_cannot_store_its_vectors(
     filled: Store, add: Adding, old: Embedder, new: Embedder
 ) -> None:
-    [late] = add(Message("user", "late"))
-    assert late
-    passages = indexing.embed_messages([late], old)
+    [late_message] = add(Message("user", "late"))
+    assert late_message
+    passages = indexing.embed_messages([late_message], old)
     rebuild(filled, new)
     with pytest.raises(ReservoirError, match="changed meanwhile"):
         filled.add_passages(old.model_id, passages, 0)

@@ -34,12 +34,15 @@ def filled(store: Store, add: Adding, fake_embedder: Embedder) -> Store:
     """Store a partition with two instances; half of its messages are embedded."""
     for instance in ("a", "chatgpt"):
         add(
-            *(said(f"quokkas {each}", each, "c" if each % 2 else None) for each in range(6)),
+            *(
+                said(f"quokkas {number}", number, "c" if number % 2 else None)
+                for number in range(6)
+            ),
             partition="a",
             instance=instance,
         )
-        about = Conversation("c", f"of {instance}", project="taskboard", branch="main")
-        store.add_conversations(Scope("a", instance), [about])
+        conversation = Conversation("c", f"of {instance}", project="taskboard", branch="main")
+        store.add_conversations(Scope("a", instance), [conversation])
     indexing.embed_pending(
         store, fake_embedder, EVERYWHERE, synapse_threshold=0, progress=lambda *_: None, limit=9
     )
@@ -75,10 +78,10 @@ def places(store: Store) -> set[tuple[str, str, int]]:
 
 def check(store: Store) -> None:
     """Check that derived tables equal rebuilt ones."""
-    moved = derived(store)
+    before = derived(store)
     assert store.problems() == []
     store.repair(0)
-    assert derived(store) == moved
+    assert derived(store) == before
 
 
 def test_a_renamed_partition_equals_one_created_with_that_name(filled: Store) -> None:
@@ -88,7 +91,7 @@ def test_a_renamed_partition_equals_one_created_with_that_name(filled: Store) ->
     hits, _ = filled.keyword("quokka", Scope("b", "b"), 20)
     assert len(hits) == 6
     assert filled.keyword("quokka", Scope("a"), 20)[0] == []
-    titles = {each.conversation.title for each in filled.conversations(EVERYWHERE)}
+    titles = {summary.conversation.title for summary in filled.conversations(EVERYWHERE)}
     assert titles == {"of a", "of chatgpt"}
     assert filled.count_unembedded(Scope("b")) == 3
 
@@ -110,7 +113,7 @@ def test_merging_keeps_equal_sources_once(filled: Store, add: Adding) -> None:
         ("b", "chatgpt", "c"): Conversation("c", "of b"),
         ("b", "b", "c"): Conversation("c", "of a", project="taskboard", branch="main"),
     }
-    contents = [each.content for each in filled.last(Scope("b", "b"), 0)]
+    contents = [message.content for message in filled.last(Scope("b", "b"), 0)]
     assert contents.count("the same") == 1
     assert "quokkas 0" not in contents
 
@@ -120,8 +123,8 @@ def test_an_instance_named_like_the_new_partition_is_merged_with_its_default_one
 ) -> None:
     add(said("one", 1), said("two", 2), partition="a", instance="a")
     add(said("two again", 2), said("three", 3), partition="a", instance="b")
-    moved, there = store.move_partition("a", "b")
-    assert (moved, there) == (3, 1)
+    moved, merged = store.move_partition("a", "b")
+    assert (moved, merged) == (3, 1)
     assert places(store) == {("b", "b", 3)}
     assert store.problems() == []
 
