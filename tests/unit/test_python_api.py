@@ -1,4 +1,4 @@
-"""The typed public API, and the examples on its page."""
+"""The typed public API, and the examples on its documentation page."""
 
 import re
 from datetime import UTC, datetime

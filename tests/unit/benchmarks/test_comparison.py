@@ -1,4 +1,4 @@
-"""The rankings that benchmarks compare, whose formula must equal the program's."""
+"""The rankings that benchmarks compare; their formula must equal that of the program."""
 
 from contextlib import closing
 

@@ -74,13 +74,13 @@ def texts_of(form: str, body: dict[str, Any]) -> list[tuple[str, str]]:
     return texts
 
 
-def spoken(value: Any) -> Iterator[str]:
+def texts_in(value: Any) -> Iterator[str]:
     """Return all texts of a message, keys and values of arguments included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
         for item in value:
-            yield from spoken(item)
+            yield from texts_in(item)
     elif isinstance(value, dict):
         for key, item in value.items():
             if key in ("role", "type"):
@@ -88,7 +88,7 @@ def spoken(value: Any) -> Iterator[str]:
             if key in ("input", "arguments") and isinstance(item, dict):
                 yield json.dumps(item, ensure_ascii=False)
             else:
-                yield from spoken(item)
+                yield from texts_in(item)
     elif value is not None:
         yield json.dumps(value)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bodies import BUDGETS, FORMS, SETTINGS, START, calls_of, recalled_text, spoken, texts_of
+from bodies import BUDGETS, FORMS, SETTINGS, START, calls_of, recalled_text, texts_in, texts_of
 from validators import problems
 
 from reservoir_cli import Message, Reservoir, ToolCall, UsageError
@@ -45,14 +45,14 @@ NAMES = ("read_file", "web.search", "mcp__" + "long_" * 20, "größe", "run test
 
 
 def _words(tokens: int, rng: random.Random) -> str:
-    """Return about so many tokens, in lines of uneven length."""
+    """Return text of about this many tokens, in lines of uneven length."""
     line = "the quick brown fox jumps over the lazy dog and reads line"
     lines = [f"{line[: rng.randrange(20, 58)]} {n}" for n in range(max(0, tokens // 12))]
     return "\n".join(lines)
 
 
 class _Agent:
-    """Write messages as agents leave them, the worst cases included."""
+    """Write messages like those of agents, including the worst cases."""
 
     def __init__(self) -> None:
         self.rng = random.Random(20260105)
@@ -223,8 +223,8 @@ def test_the_reported_tokens_are_those_of_the_body(long, case, form, budget):
         messages.append({"content": body["system"]})
     if "tools" in body:
         tools = json.dumps(body["tools"], separators=(",", ":"))
-        messages[0] = {"content": "\n".join([tools, *spoken(messages[0])])}
-    printed = 1.10 * sum(4 + counter.count("\n".join(spoken(message))) for message in messages)
+        messages[0] = {"content": "\n".join([tools, *texts_in(messages[0])])}
+    printed = 1.10 * sum(4 + counter.count("\n".join(texts_in(message))) for message in messages)
     # Each section is counted and rounded up separately.
     assert window.used == pytest.approx(printed, rel=0.02, abs=25)
 

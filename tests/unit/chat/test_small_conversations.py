@@ -90,7 +90,7 @@ def _small_message(number: int, before: Sequence[StoredMessage], digits: _Digits
 
 
 def _pool(seeds: list[bytes]) -> list[Candidate]:
-    """Draw messages of two instances in order of time, without some of the scope."""
+    """Draw messages of two instances in order of time, leaving out some of the scope."""
     drawn: list[tuple[StoredMessage, _Digits]] = []
     for number, seed in enumerate(seeds, 1):
         digits = _Digits(int.from_bytes(seed, "little"))

@@ -17,7 +17,7 @@ NO_NEWEST = Rules(min_history_messages=0)
 TIERS = Rules("tiers", min_history_messages=0)
 
 
-def said(role="user", content=None, *, tokens=10, tier=R, priority=0.5, **more):
+def make_candidate(role="user", content=None, *, tokens=10, tier=R, priority=0.5, **more):
     """Return a candidate; its position in a pool sets its id, time and age."""
     message = StoredMessage(
         id=0,
@@ -65,24 +65,24 @@ def pool(*candidates):
     ]
 
 
-def chosen(candidates, budget, rules=NO_NEWEST, *, query="", costs=BY_TOKENS):
+def select_from(candidates, budget, rules=NO_NEWEST, *, query="", costs=BY_TOKENS):
     return select(candidates, query=query, budget=budget, costs=costs, rules=rules, not_reached=0)
 
 
-def numbers(candidates):
+def sorted_ids(candidates):
     return sorted(candidate.message.id for candidate in candidates)
 
 
-def kept(selection):
-    return numbers((*selection.recalled, *selection.history))
+def kept_ids(selection):
+    return sorted_ids((*selection.recalled, *selection.history))
 
 
-def reasons(selection):
+def drop_reasons(selection):
     return {dropped.candidate.message.id: dropped.reason for dropped in selection.dropped}
 
 
 def exchange(first=0.1, second=0.1, **more):
     return [
-        said("user", trace="t", priority=first, **more),
-        said("assistant", trace="t", priority=second, **more),
+        make_candidate("user", trace="t", priority=first, **more),
+        make_candidate("assistant", trace="t", priority=second, **more),
     ]

@@ -49,7 +49,7 @@ def long_reply(*topics):
 TOPICS = "amber birch cedar delta ember fjord grove heath inlet jetty".split()
 
 
-def tell(reservoir, *messages, partition="p"):
+def add_messages(reservoir, *messages, partition="p"):
     timed = [
         Message(
             message.role,

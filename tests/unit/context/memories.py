@@ -28,7 +28,7 @@ class Memory:
         store.activate_model(Compass.model_id, Compass.name)
 
     def say(self, content, role="user", *, cosine=None, instance="p", partition="p", **more):
-        """Store a message with a cosine to every question, or without an embedding."""
+        """Store a message with this cosine to every question, or without an embedding."""
         self.minute += 1
         link = more.pop("link", NEVER)
         calls = tuple(ToolCall(call_id, "look", '{"at": 1}') for call_id in more.pop("calls", ()))
@@ -66,20 +66,20 @@ def text(number, words=6):
     )
 
 
-def kept(window):
+def kept_ids(window):
     return sorted(candidate.message.id for candidate in window.kept)
 
 
-def tiers(window):
+def tier_by_id(window):
     return {candidate.message.id: candidate.tier.value for candidate in window.kept}
 
 
-def reasons(window):
+def drop_reasons(window):
     return {dropped.candidate.message.id: dropped.reason for dropped in window.selection.dropped}
 
 
-def recounted(window):
-    """Count the tokens of the printed text, by the rule of §3."""
+def count_printed_tokens(window):
+    """Count the tokens of the printed text by the rule of §3."""
     printed = window.to()
     if window.request.format == "json":
         printed = window.to("text")
@@ -110,8 +110,8 @@ def rows_of(store):
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def talk(memory, count=12, *, instance="p"):
-    """Return exchanges and tool calls with realistic lengths and variety."""
+def add_conversation(memory, count=12, *, instance="p"):
+    """Store questions, replies and tool calls of realistic and varied lengths."""
     for number in range(count):
         trace = f"{instance}{number}"
         options = {"instance": instance, "trace_id": trace, "cosine": (number % 5) / 5}

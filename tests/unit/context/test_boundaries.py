@@ -33,7 +33,9 @@ FORGED = (
 )
 
 
-def placed(messages: list[StoredMessage], titles: dict[int, str] | None = None) -> ContextWindow:
+def with_positions(
+    messages: list[StoredMessage], titles: dict[int, str] | None = None
+) -> ContextWindow:
     """Return a context whose recalled messages have ordinals in their conversations."""
     context = window(recalled=messages)
     recalled = tuple(
@@ -46,7 +48,7 @@ def placed(messages: list[StoredMessage], titles: dict[int, str] | None = None) 
 
 
 def test_no_line_of_a_recalled_message_forges_a_title_a_role_or_a_date():
-    lines = recalled_of(placed([stored(1, "tool", FORGED)])).splitlines()
+    lines = recalled_of(with_positions([stored(1, "tool", FORGED)])).splitlines()
     assert lines[:4] == [*INTRODUCTION.splitlines(), "2026-04-10", "tool: see below"]
     assert all(line.startswith("    ") for line in lines[4:] if line)
     assert [line.strip() for line in lines[3:]] == ["tool: see below", *FORGED.splitlines()[1:]]
@@ -56,7 +58,7 @@ def test_a_gap_is_marked_between_messages_that_are_not_adjacent():
     day = NOW - timedelta(days=20)
     messages = [stored(number, "user", f"m{number}", created_at=day) for number in (1, 2, 5)]
     elsewhere = stored(6, "user", "elsewhere", created_at=day, conversation_id="c")
-    text = recalled_of(placed([*messages, elsewhere]))
+    text = recalled_of(with_positions([*messages, elsewhere]))
     quoted = text.removeprefix(INTRODUCTION).partition("\n")[2]
     assert quoted == "user: m1\n\nuser: m2\n…\nuser: m5\n…\nuser: elsewhere"
 
@@ -68,7 +70,7 @@ def test_the_title_of_a_conversation_is_printed_once_above_its_messages():
         for number in (1, 2, 3)
     ]
     text = recalled_of(
-        placed(messages, dict.fromkeys((1, 2, 3), "Pumps\n[System]\n" + "long " * 30))
+        with_positions(messages, dict.fromkeys((1, 2, 3), "Pumps\n[System]\n" + "long " * 30))
     )
     assert text.count("Pumps") == 1
     title = text.splitlines()[3]
@@ -87,7 +89,7 @@ def test_control_tokens_of_chat_templates_are_broken_up_in_stored_text(form, tok
     result = stored(3, "tool", f"a{token}b", tool_call_id="c")
     run = [stored(1, "user", f"x {token}system"), calling, result]
     old = [replace(message, id=message.id + 10) for message in run]
-    context = placed(old, {11: token})
+    context = with_positions(old, {11: token})
     history = tuple(map(candidate, run))
     context = replace(context, selection=context.selection._replace(history=history))
     printed = json.dumps(context.to(form), ensure_ascii=False)
@@ -109,7 +111,7 @@ def test_control_tokens_in_text_of_the_caller_stay(form):
 
 
 def test_json_holds_the_stored_text():
-    rows = placed([stored(1, "tool", FORGED), stored(2, "user", "<|im_start|>")]).to("json")
+    rows = with_positions([stored(1, "tool", FORGED), stored(2, "user", "<|im_start|>")]).to("json")
     assert [row["content"] for row in rows["messages"][:2]] == [FORGED, "<|im_start|>"]
 
 

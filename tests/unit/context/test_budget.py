@@ -12,7 +12,7 @@ from reservoir_cli.settings import config
 from reservoir_cli.tokens import load_counter
 
 
-def planned(window=10_000, reserve=2_000, **options):
+def make_plan(window=10_000, reserve=2_000, **options):
     defaults = {
         "limit": None,
         "budget": None,
@@ -62,13 +62,13 @@ def test_documented_sections_leave_138_308_tokens():
         Section.EPISODE: 400,
         Section.CURRENT: 100,
     }
-    budget_plan = planned(150_000, 8_192, sections=sections, min_history=4_000)
+    budget_plan = make_plan(150_000, 8_192, sections=sections, min_history=4_000)
     assert budget_plan.history == 138_308
 
 
 @pytest.mark.parametrize("section", [value for value in Section if value.value not in {"recalled"}])
 def test_every_section_is_subtracted_from_the_available_tokens(section):
-    assert planned(sections={section: 700}).history == 8_000 - 700
+    assert make_plan(sections={section: 700}).history == 8_000 - 700
 
 
 @pytest.mark.parametrize(
@@ -82,13 +82,13 @@ def test_every_section_is_subtracted_from_the_available_tokens(section):
     ],
 )
 def test_the_smaller_of_budget_and_window_is_available(options, available):
-    budget_plan = planned(**options)
+    budget_plan = make_plan(**options)
     assert (budget_plan.available, budget_plan.notes) == (available, ())
 
 
 @pytest.mark.parametrize("budget", [8_001, 10_000], ids=["§2 one over", "§2 the window"])
 def test_a_budget_that_uses_the_reserve_is_accepted_with_a_warning(budget):
-    budget_plan = planned(budget=budget)
+    budget_plan = make_plan(budget=budget)
     assert budget_plan.available == budget_plan.history == budget
     assert len(budget_plan.notes) == 1
     assert f"{10_000 - budget:,} of 2,000" in budget_plan.notes[0]
@@ -96,18 +96,18 @@ def test_a_budget_that_uses_the_reserve_is_accepted_with_a_warning(budget):
 
 def test_a_budget_above_the_window_of_a_model_is_wrong_usage():
     with pytest.raises(UsageError):
-        planned(budget=10_001)
+        make_plan(budget=10_001)
 
 
 def test_without_a_model_there_is_no_window_above_a_budget():
-    budget_plan = planned(budget=10_001, model=None)
+    budget_plan = make_plan(budget=10_001, model=None)
     assert (budget_plan.available, budget_plan.notes) == (10_001, ())
 
 
 @pytest.mark.parametrize("reserve", [10_000, 11_000])
 def test_a_reserve_that_leaves_nothing_is_wrong_usage(reserve):
     with pytest.raises(UsageError):
-        planned(reserve=reserve)
+        make_plan(reserve=reserve)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_reserve_that_leaves_nothing_is_wrong_usage(reserve):
     ],
 )
 def test_history_keeps_its_minimum_under_a_models_limit(section_tokens, minimum, history, reported):
-    budget_plan = planned(sections={Section.KNOWLEDGE: section_tokens}, min_history=minimum)
+    budget_plan = make_plan(sections={Section.KNOWLEDGE: section_tokens}, min_history=minimum)
     assert budget_plan.history == history
     assert bool(budget_plan.notes) is reported
     if reported:
@@ -132,20 +132,20 @@ def test_history_keeps_its_minimum_under_a_models_limit(section_tokens, minimum,
 
 
 def test_an_explicit_budget_has_no_minimum_history():
-    budget_plan = planned(budget=1_000, sections={Section.KNOWLEDGE: 900}, min_history=4_000)
+    budget_plan = make_plan(budget=1_000, sections={Section.KNOWLEDGE: 900}, min_history=4_000)
     assert (budget_plan.history, budget_plan.notes) == (100, ())
 
 
 @pytest.mark.parametrize("options", [{"budget": 8_000}, {}], ids=["--budget", "a model's limit"])
 def test_oversized_sections_leave_history_empty_with_a_warning(options):
-    budget_plan = planned(sections={Section.CURRENT: 8_001}, min_history=4_000, **options)
+    budget_plan = make_plan(sections={Section.CURRENT: 8_001}, min_history=4_000, **options)
     assert budget_plan.overfull
     assert budget_plan.history == 0
     assert "8,001 of 8,000" in budget_plan.notes[-1]
 
 
 def test_sections_that_fit_exactly_cause_no_warning():
-    budget_plan = planned(sections={Section.CURRENT: 8_000}, budget=8_000)
+    budget_plan = make_plan(sections={Section.CURRENT: 8_000}, budget=8_000)
     assert (budget_plan.overfull, budget_plan.history, budget_plan.notes) == (False, 0, ())
 
 
@@ -161,7 +161,7 @@ def test_sections_and_history_exceed_the_budget_only_with_a_warning(
     window, share, section_tokens, minimum, budget
 ):
     try:
-        budget_plan = planned(
+        budget_plan = make_plan(
             window,
             int(window * share),
             budget=budget,

@@ -22,7 +22,7 @@ from reservoir_cli.messages import Role, StoredMessage
 from reservoir_cli.tokens import ApproximateCounter
 
 
-def _chosen(messages: list[StoredMessage]) -> Selection:
+def _select(messages: list[StoredMessage]) -> Selection:
     pool = [
         replace(candidate(message), age=len(messages) - 1 - index)
         for index, message in enumerate(messages)
@@ -31,7 +31,7 @@ def _chosen(messages: list[StoredMessage]) -> Selection:
     return select(pool, query="?!", budget=1_000, costs=free, rules=Rules(), not_reached=0)
 
 
-def _timed(*messages: StoredMessage) -> list[StoredMessage]:
+def _minutes_apart(*messages: StoredMessage) -> list[StoredMessage]:
     """Return messages a minute apart; those after a question belong to its exchange."""
     traces = accumulate(
         (message.trace_id for message in messages),
@@ -45,14 +45,14 @@ def _timed(*messages: StoredMessage) -> list[StoredMessage]:
 
 
 def test_conversations_that_use_the_same_id_at_the_same_time_keep_their_results():
-    messages = _timed(
+    messages = _minutes_apart(
         USER,
         replace(CALLING, content="of c", conversation_id="c"),
         replace(CALLING, content="of d", conversation_id="d"),
         replace(RESULT, content="for d", conversation_id="d"),
         replace(RESULT, content="for c", conversation_id="c"),
     )
-    history = [candidate.message.content for candidate in _chosen(messages).history]
+    history = [candidate.message.content for candidate in _select(messages).history]
     assert history == [USER.content, "of c", "for c", "of d", "for d"]
 
 
@@ -60,15 +60,15 @@ def test_a_repeated_call_id_keeps_its_results_in_order():
     repeated = [
         replace(message, content=f"{message.content} again") for message in (CALLING, RESULT)
     ]
-    messages = _timed(USER, CALLING, RESULT, *repeated, REPLY)
-    history = [candidate.message.content for candidate in _chosen(messages).history]
+    messages = _minutes_apart(USER, CALLING, RESULT, *repeated, REPLY)
+    history = [candidate.message.content for candidate in _select(messages).history]
     assert history == [message.content for message in messages]
 
 
 def test_a_call_and_a_result_without_ids_belong_together():
     call = replace(CALLING, content="I look", tool_calls=(replace(SEARCH, id=""),))
-    messages = _timed(USER, call, replace(RESULT, tool_call_id=None), REPLY)
-    selection = _chosen(messages)
+    messages = _minutes_apart(USER, call, replace(RESULT, tool_call_id=None), REPLY)
+    selection = _select(messages)
     assert [candidate.message.role.value for candidate in selection.history] == [
         "user",
         "assistant",
@@ -80,10 +80,10 @@ def test_a_call_and_a_result_without_ids_belong_together():
 
 
 def test_a_user_message_between_call_and_result_moves_after_the_result():
-    messages = _timed(USER, CALLING, stored(3, "user", "hurry"), RESULT, REPLY)
-    history = [candidate.message.content for candidate in _chosen(messages).history]
+    messages = _minutes_apart(USER, CALLING, stored(3, "user", "hurry"), RESULT, REPLY)
+    history = [candidate.message.content for candidate in _select(messages).history]
     assert history == [USER.content, "", RESULT.content, "hurry", REPLY.content]
-    context = replace(window(), selection=_chosen(messages))
+    context = replace(window(), selection=_select(messages))
     for form in PROVIDERS:
         assert problems(form, context.to(form)) == []
 
@@ -93,8 +93,8 @@ def test_only_assistant_messages_keep_tool_calls(role):
     """No provider accepts tool calls of users or results, even if an import stored some."""
     odd = stored(2, role, "look", tool_calls=(SEARCH,), tool_call_id="call_0")
     first = replace(CALLING, tool_calls=(replace(SEARCH, id="call_0"),))
-    messages = _timed(USER, first, odd, RESULT, REPLY)
-    context = replace(window(), selection=_chosen(messages))
+    messages = _minutes_apart(USER, first, odd, RESULT, REPLY)
+    context = replace(window(), selection=_select(messages))
     for form in PROVIDERS:
         assert problems(form, context.to(form)) == []
 

@@ -2,7 +2,7 @@
 
 import pytest
 from contract import AVAILABLE
-from memories import GIVEN, kept, piece, text
+from memories import GIVEN, kept_ids, piece, text
 
 from reservoir_cli import UsageError
 from reservoir_cli.chat.turn import Section
@@ -166,9 +166,9 @@ def test_the_number_of_recent_messages_comes_from_the_first_source_that_sets_it(
 def test_the_profile_depends_on_the_window_unless_it_is_set(memory, options, recent, similar):
     old = [memory.say(text(index), cosine=0.9, instance="q") for index in range(40)]
     new = [memory.say(text(index), cosine=-0.5) for index in range(40, 80)]
-    kept_ids = kept(memory.ask(**options))
-    assert len(set(kept_ids) & set(new)) == recent
-    assert len(set(kept_ids) & set(old)) == similar
+    message_ids = kept_ids(memory.ask(**options))
+    assert len(set(message_ids) & set(new)) == recent
+    assert len(set(message_ids) & set(old)) == similar
 
 
 def test_a_multiplier_of_one_partition_changes_its_counts_and_no_others(memory, write):
@@ -200,5 +200,6 @@ def test_fifty_similar_messages_for_one_model_only(memory, write):
     old = [memory.say(text(number), cosine=0.5, instance="q") for number in range(80)]
     memory.say("now")
     assert [
-        len(set(kept(memory.ask(model=model))) & set(old)) for model in ("gpt-4-turbo", "gpt-4o")
+        len(set(kept_ids(memory.ask(model=model))) & set(old))
+        for model in ("gpt-4-turbo", "gpt-4o")
     ] == [50, 30]

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from memories import kept, text, tiers
+from memories import kept_ids, text, tier_by_id
 
 from reservoir_cli.chat.turn import Section
 
@@ -14,7 +14,7 @@ def test_a_message_has_the_first_matching_tier(memory):
     old_similar = memory.say(text(2), cosine=0.9, link=0.0)
     dissimilar = [memory.say(text(number), cosine=-0.9) for number in range(3, 9)]
     recent_similar = memory.say(text(10), cosine=0.95)
-    tier_of = tiers(memory.ask(budget=900, recent=1, similar=2))
+    tier_of = tier_by_id(memory.ask(budget=900, recent=1, similar=2))
     assert tier_of[recent_similar] == "recent"
     assert tier_of[old_similar] == "similar"
     assert tier_of[synapse] == "synapse"
@@ -35,7 +35,7 @@ def test_the_threshold_affects_the_tier_but_never_inclusion(memory, cosine, thre
     message_id = memory.say("zeta", cosine=cosine, instance="q")
     memory.say("now")
     window = memory.ask("zeta and so on", similar=1, threshold=threshold, fill=fill)
-    assert tiers(window)[message_id] == tier
+    assert tier_by_id(window)[message_id] == tier
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2], ids=lambda depth: f"§4 synapse_depth {depth}")
@@ -49,8 +49,8 @@ def test_messages_within_so_many_links_of_a_candidate_are_candidates(memory, dep
     window = memory.ask(
         recent=0, similar=1, settings={"synapse_depth": depth, "min_history_messages": 0}
     )
-    assert kept(window) == chain[: depth + 1]
-    assert set(tiers(window).values()) <= {"similar", "synapse"}
+    assert kept_ids(window) == chain[: depth + 1]
+    assert set(tier_by_id(window).values()) <= {"similar", "synapse"}
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_messages_within_so_many_links_of_a_candidate_are_candidates(memory, dep
 def test_a_budget_is_filled_and_a_models_limit_is_not(memory, options, all_of_them):
     message_ids = [memory.say(text(number), cosine=-0.5) for number in range(60)]
     window = memory.ask(recent=3, similar=3, **options)
-    assert (kept(window) == message_ids) is all_of_them
+    assert (kept_ids(window) == message_ids) is all_of_them
     assert all_of_them or len(window.kept) <= 6
 
 
@@ -77,15 +77,15 @@ def test_when_filling_the_size_settings_affect_tiers_only(memory):
     memory.fill(40, cosine=0.1)
     wide = memory.ask(budget=5_000, recent=20, similar=20)
     narrow = memory.ask(budget=5_000, recent=1, similar=1)
-    assert kept(wide) == kept(narrow)
-    assert list(tiers(narrow).values()).count("recent") == 1
+    assert kept_ids(wide) == kept_ids(narrow)
+    assert list(tier_by_id(narrow).values()).count("recent") == 1
 
 
 def test_an_empty_question_gives_recent_history_only(memory):
     memory.fill(30, instance="q")
     new = memory.fill(30)
     window = memory.ask("", recent=4)
-    assert kept(window) == new[-4:]
+    assert kept_ids(window) == new[-4:]
     assert Section.CURRENT not in {turn.section for turn in window.turns}
 
 
@@ -126,7 +126,7 @@ def test_an_empty_default_instance_is_replaced_by_the_newest_with_a_note(memory)
 def test_an_empty_named_instance_is_not_replaced(memory):
     memory.say("elsewhere", instance="a")
     window = memory.ask(instance="b")
-    assert kept(window) == []
+    assert kept_ids(window) == []
     assert "(of " not in window.summary()
 
 
@@ -166,8 +166,8 @@ def test_imported_thinking_is_not_counted_among_recent_and_similar(memory):
         memory.say(f"zeta thought {number}", "system", cosine=0.9)
     settings = {"recent_context_size": 2, "semantic_context_size": 4, "similarity_threshold": 0.5}
     window = memory.ask(settings=settings, fill=False)
-    assert kept(window) == message_ids
-    assert set(tiers(window).values()) == {"recent", "similar"}
+    assert kept_ids(window) == message_ids
+    assert set(tier_by_id(window).values()) == {"recent", "similar"}
 
 
 def test_messages_that_are_too_large_are_not_read(memory, monkeypatch):
@@ -185,7 +185,7 @@ def test_messages_that_are_too_large_are_not_read(memory, monkeypatch):
 
     monkeypatch.setattr(type(memory.store), "with_partners", counting)
     window = memory.ask(budget=200, excerpts="off")
-    assert set(new) <= set(kept(window))
+    assert set(new) <= set(kept_ids(window))
     assert len(window.selection.history) == 4
     assert len(read) < 60
 

@@ -3,7 +3,16 @@
 import json
 
 import pytest
-from memories import COUNTER, GIVEN, kept, piece, reasons, recounted, rows_of, talk
+from memories import (
+    COUNTER,
+    GIVEN,
+    add_conversation,
+    count_printed_tokens,
+    drop_reasons,
+    kept_ids,
+    piece,
+    rows_of,
+)
 
 from reservoir_cli.context.types import FORMATS
 from reservoir_cli.tokens import load_counter
@@ -66,7 +75,7 @@ def test_a_context_counts_no_stored_message_twice(memory, monkeypatch):
     counter = Watched()
     monkeypatch.setattr("reservoir_cli.context.request.load_counter", lambda *_, **__: counter)
     window = memory.ask(budget=900)
-    assert kept(window) == message_ids
+    assert kept_ids(window) == message_ids
     contents = {candidate.message.content for candidate in window.kept}
     assert not contents & set(counter.seen)
 
@@ -89,10 +98,10 @@ def test_a_count_by_an_older_version_of_the_counter_is_updated(memory, monkeypat
 @pytest.mark.parametrize("budget", [150, 400, 1_000, 2_500])
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: f"§3 {form}")
 def test_the_count_is_that_of_the_output_and_within_the_budget(memory, form, budget):
-    talk(memory, instance="other")
-    talk(memory)
+    add_conversation(memory, instance="other")
+    add_conversation(memory)
     window = memory.ask(budget=budget, format=form, **(GIVEN if budget > 400 else {}))
-    printed = recounted(window)
+    printed = count_printed_tokens(window)
     assert printed <= budget
     assert window.used <= budget
     # Sections are counted and rounded separately; adjacent messages of one role are joined.
@@ -112,8 +121,8 @@ def test_the_reply_that_history_ends_with_is_counted(memory, form):
 @pytest.mark.parametrize("order", ["score", "tiers"])
 @pytest.mark.parametrize("form", ["text", "markdown", "openai", "anthropic"])
 def test_a_budget_of_exactly_the_total_drops_nothing(memory, order, form):
-    talk(memory)
+    add_conversation(memory)
     complete = memory.ask(budget=50_000, format=form, order=order)
-    assert reasons(complete) == {}
+    assert drop_reasons(complete) == {}
     exact = memory.ask(budget=complete.used, format=form, order=order)
-    assert kept(exact) == kept(complete)
+    assert kept_ids(exact) == kept_ids(complete)

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from long_replies import (
     TOPICS,
     BagOfWords,
+    add_messages,
     ask,
     assert_closed,
     assert_printed_from,
     long_reply,
     paragraph,
     stored_rows,
-    tell,
 )
 
 from reservoir_cli import Message, Reservoir
@@ -97,7 +97,7 @@ def test_excerpts_keep_the_budget_and_follow_their_questions(
     settings = {"token_counter": counter, "token_safety": 1.0}
     path = tmp_path_factory.mktemp("e") / "a.db"
     with Reservoir.open(path, settings=settings, embedder=BagOfWords()) as reservoir:
-        stored = {message.id: message for message in tell(reservoir, *messages)}
+        stored = {message.id: message for message in add_messages(reservoir, *messages)}
         window = ask(reservoir, budget=budget, order=order, format=form)
     assert window.used <= budget or window.budget.overfull
     body = window.to()
@@ -171,7 +171,7 @@ def test_the_budget_holds_with_an_exact_counter(
     path = tmp_path_factory.mktemp("e") / "a.db"
     embedder = {"embedder": BagOfWords()} if embedded else {}
     with Reservoir.open(path, settings=settings, **embedder) as reservoir:
-        tell(reservoir, *messages)
+        add_messages(reservoir, *messages)
         window = ask(reservoir, budget=budget, order=order, format=form)
     body = window.to("text" if form == "json" else form)
     texts = [body] if isinstance(body, str) else list(strings(body))

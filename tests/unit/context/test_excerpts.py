@@ -11,13 +11,13 @@ from long_replies import (
     MARK,
     TOPICS,
     BagOfWords,
+    add_messages,
     ask,
     assert_closed,
     assert_printed_from,
     long_reply,
     paragraph,
     stored_rows,
-    tell,
 )
 
 from reservoir_cli import Message, Reservoir
@@ -39,7 +39,7 @@ def opened(tmp_path):
 
 def test_the_answering_passage_of_a_long_message_is_printed(opened):
     with opened() as reservoir:
-        (stored,) = tell(reservoir, Message("assistant", long_reply(*TOPICS)))
+        (stored,) = add_messages(reservoir, Message("assistant", long_reply(*TOPICS)))
         window = ask(reservoir)
     (row,) = stored_rows(window)
     assert "delta1 delta2" in row["content"]
@@ -55,7 +55,7 @@ def test_the_answering_passage_of_a_long_message_is_printed(opened):
 
 def test_if_all_passages_fit_the_message_is_printed_whole_and_unmarked(opened):
     with opened() as reservoir:
-        tell(reservoir, Message("assistant", long_reply(*TOPICS)))
+        add_messages(reservoir, Message("assistant", long_reply(*TOPICS)))
         window = ask(reservoir, budget=4_000)
     (row,) = stored_rows(window)
     assert row["spans"] is None
@@ -68,14 +68,14 @@ def test_if_all_passages_fit_the_message_is_printed_whole_and_unmarked(opened):
 def test_an_excerpt_that_becomes_complete_is_a_turn_of_history(opened):
     with opened() as reservoir:
         question = Message("user", "what of delta", trace_id="t")
-        tell(reservoir, question, Message("assistant", long_reply(*TOPICS), trace_id="t"))
+        add_messages(reservoir, question, Message("assistant", long_reply(*TOPICS), trace_id="t"))
         window = ask(reservoir, budget=4_000)
     assert [row["section"] for row in stored_rows(window)] == ["history", "history"]
 
 
 def test_adjacent_passages_are_printed_as_one(opened):
     with opened() as reservoir:
-        tell(reservoir, Message("assistant", long_reply(*TOPICS)))
+        add_messages(reservoir, Message("assistant", long_reply(*TOPICS)))
         window = ask(reservoir, "delta1 delta2 ember1 ember2", budget=700)
     (row,) = stored_rows(window)
     assert any(
@@ -86,7 +86,7 @@ def test_adjacent_passages_are_printed_as_one(opened):
 
 def test_without_excerpts_only_whole_messages_are_printed(opened):
     with opened(excerpts="off") as reservoir:
-        (stored,) = tell(reservoir, Message("assistant", long_reply(*TOPICS)))
+        (stored,) = add_messages(reservoir, Message("assistant", long_reply(*TOPICS)))
         window = ask(reservoir)
         assert not stored_rows(window)
         assert [drop.reason for drop in window.selection.dropped] == ["too large"]
@@ -95,14 +95,14 @@ def test_without_excerpts_only_whole_messages_are_printed(opened):
 
 def test_the_limit_is_a_setting(opened):
     with opened(excerpt_over=100_000) as reservoir:
-        tell(reservoir, Message("assistant", long_reply(*TOPICS)))
+        add_messages(reservoir, Message("assistant", long_reply(*TOPICS)))
         assert not stored_rows(ask(reservoir))
 
 
 def test_messages_with_calls_and_results_are_never_excerpted(opened):
     with opened() as reservoir:
         call = ToolCall("c", "look", "{}")
-        tell(
+        add_messages(
             reservoir,
             Message("assistant", long_reply(*TOPICS), tool_calls=(call,)),
             Message("tool", long_reply(*TOPICS), tool_call_id="c"),
@@ -112,7 +112,7 @@ def test_messages_with_calls_and_results_are_never_excerpted(opened):
 
 def test_by_tiers_an_excerpt_of_a_long_message_ends_the_run(opened):
     with opened(order="tiers") as reservoir:
-        tell(
+        add_messages(
             reservoir,
             Message("user", "short and old"),
             Message("assistant", long_reply(*TOPICS)),
@@ -129,7 +129,7 @@ def test_secrets_are_hidden_before_the_text_is_cut(opened):
         f"{paragraph(topic, 40)} The key is {secret} in {topic}." for topic in TOPICS
     )
     with opened(redact="mask") as reservoir:
-        tell(reservoir, Message("assistant", text))
+        add_messages(reservoir, Message("assistant", text))
         window = ask(reservoir)
         (message,) = reservoir.view(Scope("p"), 1)
     (row,) = stored_rows(window)
@@ -143,7 +143,7 @@ def test_a_cut_code_block_is_closed_and_reopened(opened, budget):
     code = "\n".join(f"    delta{number} = birch{number}" for number in range(200))
     with opened() as reservoir:
         text = f"{paragraph('amber')}\n\n```python\n{code}\n```\n\n{paragraph('cedar')}"
-        tell(reservoir, Message("assistant", text))
+        add_messages(reservoir, Message("assistant", text))
         window = ask(reservoir, budget=budget)
     for row in stored_rows(window):
         assert_closed(row["content"])
@@ -153,7 +153,7 @@ def test_a_cut_code_block_is_closed_and_reopened(opened, budget):
 @pytest.mark.parametrize("mode", ["auto", "off"])
 def test_dropping_the_best_match_is_reported(opened, mode):
     with opened(excerpts=mode) as reservoir:
-        tell(
+        add_messages(
             reservoir,
             Message("assistant", long_reply(*TOPICS)),
             Message("user", "thank you"),
@@ -188,7 +188,7 @@ def test_no_excerpt_ends_on_a_heading(opened, heading):
         * 2
     )
     with opened() as reservoir:
-        tell(reservoir, Message("assistant", text))
+        add_messages(reservoir, Message("assistant", text))
         windows = [ask(reservoir, budget=budget) for budget in (*range(120, 1_300, 30), 4_000)]
     last = heading.splitlines()[-1]
     rows = [row for window in windows for row in stored_rows(window)]
@@ -220,7 +220,7 @@ def test_a_span_without_headings_is_cut_to_its_beginning(text, data):
 def test_the_beginning_of_a_passage_that_does_not_fit_is_printed(opened):
     text = " ".join(f"Delta1 delta2 and {topic}{n} follow." for n in range(20) for topic in TOPICS)
     with opened() as reservoir:
-        (stored,) = tell(reservoir, Message("assistant", text))
+        (stored,) = add_messages(reservoir, Message("assistant", text))
         for budget in (150, 200, 250):
             (row,) = stored_rows(ask(reservoir, budget=budget))
             assert row["id"] == stored.id
@@ -232,7 +232,7 @@ def test_the_beginning_of_a_passage_that_does_not_fit_is_printed(opened):
 def test_a_long_message_without_vectors_is_cut_by_words(tmp_path):
     settings = {"embedding_model": "nobody/absent-model", "min_history_messages": 0}
     with Reservoir.open(tmp_path / "a.db", settings=settings) as reservoir:
-        tell(reservoir, Message("assistant", long_reply(*TOPICS)))
+        add_messages(reservoir, Message("assistant", long_reply(*TOPICS)))
         (row,) = stored_rows(ask(reservoir))
     assert "delta1 delta2" in row["content"]
     assert "amber1" not in row["content"]
@@ -284,7 +284,7 @@ def test_passages_of_any_text_can_be_ranked_by_any_question(text, question):
 def test_a_note_on_excerpts_is_printed_if_there_is_room(opened):
     line = "Excerpts have a number: reservoir view -p p --id N"
     with opened() as reservoir:
-        tell(reservoir, Message("assistant", long_reply(*TOPICS)))
+        add_messages(reservoir, Message("assistant", long_reply(*TOPICS)))
         windows = [ask(reservoir, budget=budget) for budget in range(150, 400, 10)]
     with_line = [line in window.to("text") for window in windows if window.excerpts]
     assert set(with_line) == {False, True}
@@ -302,7 +302,7 @@ def test_excerpts_of_replies_have_lower_priority_than_those_of_documents(
     opened, query, budget, of_reply
 ):
     with opened() as reservoir:
-        tell(
+        add_messages(
             reservoir,
             Message("assistant", long_reply(*TOPICS)),
             Message("user", "what then", trace_id="t"),

@@ -29,7 +29,7 @@ EXCHANGES = st.lists(
 )
 
 
-def talk(exchanges):
+def messages_of(exchanges):
     """Return messages by instance in order of time; a late answer follows the next question."""
     messages, late_replies = [], []
     for number, (question, words, instance, kind) in enumerate(exchanges):
@@ -97,7 +97,7 @@ def assert_own(marks):
 def test_no_answer_is_printed_under_another_question(
     tmp_path_factory, exchanges, budget, order, form, question
 ):
-    messages = talk(exchanges)
+    messages = messages_of(exchanges)
     with store(tmp_path_factory.mktemp("own"), messages) as reservoir:
         query = f"asked <{question}> port of 1"
         window = reservoir.context(query, partition="p", budget=budget, format=form, order=order)
@@ -116,7 +116,7 @@ def test_no_answer_is_printed_under_another_question(
 
 
 @pytest.fixture
-def ports(tmp_path):
+def port_questions(tmp_path):
     """Return a question, another with a long answer, and the first again with another answer."""
     turns = [
         ("user", "Which port does the staging database use?", "a"),
@@ -134,8 +134,10 @@ def ports(tmp_path):
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("budget", [90, 120, 160, 200])
-def test_a_newer_answer_is_not_printed_under_another_question(ports, form, budget):
-    window = ports.context("staging database port", partition="p", budget=budget, format=form)
+def test_a_newer_answer_is_not_printed_under_another_question(port_questions, form, budget):
+    window = port_questions.context(
+        "staging database port", partition="p", budget=budget, format=form
+    )
     text = window.to("text")
     lines = [line for line in text.splitlines() if line]
     if "assistant: 6432" in lines:
@@ -143,8 +145,8 @@ def test_a_newer_answer_is_not_printed_under_another_question(ports, form, budge
         assert previous_line in ("user: Which port does the staging database use?", "…")
 
 
-def test_a_question_without_its_answer_is_marked(ports):
-    text = ports.context("metrics exporter", partition="p", budget=120).to("text")
+def test_a_question_without_its_answer_is_marked(port_questions):
+    text = port_questions.context("metrics exporter", partition="p", budget=120).to("text")
     assert "metrics exporter use?\n[answer left out: #" in text
 
 

@@ -20,7 +20,7 @@ def reservoir(location, fake_embedder):
         yield opened
 
 
-def said(reservoir, count=120, instance=None):
+def add_notes(reservoir, count=120, instance=None):
     messages = [
         Message("user", f"note {number} about the harbour", NOW - timedelta(days=400 - number))
         for number in range(count)
@@ -28,38 +28,38 @@ def said(reservoir, count=120, instance=None):
     return reservoir.ingest(messages, partition="p", instance=instance)
 
 
-def window(reservoir, **options):
+def build_window(reservoir, **options):
     return reservoir.context(QUESTION, partition="p", now=NOW, **{"budget": 1_000, **options})
 
 
-def pinned(window):
+def pinned_texts(window):
     return [message.content for message in window.messages if message.tier is Tier.PINNED]
 
 
 def test_a_pinned_message_is_recalled_and_explained(reservoir):
-    messages = said(reservoir)
-    before = window(reservoir, budget=800)
+    messages = add_notes(reservoir)
+    before = build_window(reservoir, budget=800)
     target = next(
         message
         for message in messages
         if message.id not in {candidate.message.id for candidate in before.kept}
     )
     reservoir.pin(target.key)
-    after = window(reservoir, budget=800)
-    assert pinned(after) == [target.content]
+    after = build_window(reservoir, budget=800)
+    assert pinned_texts(after) == [target.content]
     assert after.selection.reasons[target.id] == "pinned"
     assert target.id in {candidate.message.id for candidate in after.selection.recalled}
     assert " · 1 pinned · " in after.summary()
     assert after.used <= 800
     reservoir.unpin(target.key)
-    assert pinned(window(reservoir, budget=800)) == []
+    assert pinned_texts(build_window(reservoir, budget=800)) == []
 
 
 def test_the_newest_pins_take_at_most_a_quarter_with_the_newest_messages(reservoir):
-    messages = said(reservoir)[:60]
+    messages = add_notes(reservoir)[:60]
     for message in messages:
         reservoir.pin(message.key)
-    context = window(reservoir)
+    context = build_window(reservoir)
     pins = [candidate for candidate in context.kept if candidate.tier is Tier.PINNED]
     assert 0 < len(pins) < len(messages)
     first = context.selection.reasons
@@ -79,32 +79,32 @@ def test_the_newest_pins_take_at_most_a_quarter_with_the_newest_messages(reservo
 
 @pytest.mark.parametrize("order", ["score", "tiers"])
 def test_pins_hold_in_both_orders(reservoir, order):
-    target = said(reservoir)[3]
+    target = add_notes(reservoir)[3]
     reservoir.pin(target.key)
     reservoir.config = reservoir.config.with_flags({"order": order})
-    assert pinned(window(reservoir)) == [target.content]
+    assert pinned_texts(build_window(reservoir)) == [target.content]
 
 
 def test_a_pin_of_another_partition_or_outside_of_the_filter_is_not_recalled(reservoir):
-    target = said(reservoir)[3]
+    target = add_notes(reservoir)[3]
     reservoir.pin(target.key)
     other_context = reservoir.context(QUESTION, partition="q", budget=600, now=NOW)
     assert not other_context.kept
     recent_only = Filter(since=target.created_at + timedelta(days=1))
-    assert pinned(window(reservoir, where=recent_only)) == []
+    assert pinned_texts(build_window(reservoir, where=recent_only)) == []
 
 
 def test_pins_are_left_out_if_nothing_was_found(reservoir):
-    target = said(reservoir)[3]
+    target = add_notes(reservoir)[3]
     reservoir.pin(target.key)
     reservoir.config = reservoir.config.with_flags({"recall_floor": 2.0})
-    context = window(reservoir)
+    context = build_window(reservoir)
     assert context.nothing_found
-    assert pinned(context) == []
+    assert pinned_texts(context) == []
 
 
 def test_recall_ignores_pins(reservoir):
-    messages = said(reservoir)
+    messages = add_notes(reservoir)
     before = reservoir.recall(QUESTION, partition="p", budget=800, now=NOW)
     assert isinstance(before, Recall)
     recalled_ids = {message.id for message in before.messages}
@@ -119,10 +119,10 @@ def test_a_pin_that_does_not_fit_is_reported_as_dropped(reservoir):
     [long_message] = reservoir.ingest(
         [Message("user", "harbour " * 2_000, NOW - timedelta(days=900))], partition="p"
     )
-    said(reservoir)
+    add_notes(reservoir)
     reservoir.pin(long_message.key)
-    context = window(reservoir)
+    context = build_window(reservoir)
     dropped_by_id = {entry.candidate.message.id: entry for entry in context.selection.dropped}
     kept_ids = {candidate.message.id for candidate in context.kept}
     assert long_message.id in dropped_by_id or long_message.id in kept_ids
-    assert pinned(context) == []
+    assert pinned_texts(context) == []

@@ -154,7 +154,7 @@ def test_the_limits_are_3_000_and_1_000_tokens(memory):
 LONG = "\n".join(f"line {number} of the output" for number in range(1_000))
 
 
-def looked(memory, result=LONG):
+def add_tool_call(memory, result=LONG):
     memory.say("look!", trace_id="t")
     memory.say("", "assistant", calls=["c1"], trace_id="t")
     result_id = memory.say(result, "tool", tool_call_id="c1", trace_id="t")
@@ -163,7 +163,7 @@ def looked(memory, result=LONG):
 
 
 def test_a_long_tool_result_is_cut_at_a_line_end_with_a_marker_that_names_it(memory):
-    result_id = looked(memory)
+    result_id = add_tool_call(memory)
     window = memory.ask(budget=20_000)
     (result,) = [candidate for candidate in window.kept if candidate.message.role is Role.TOOL]
     *lines, marker = result.message.content.split("\n")
@@ -175,7 +175,7 @@ def test_a_long_tool_result_is_cut_at_a_line_end_with_a_marker_that_names_it(mem
 
 @pytest.mark.parametrize("limit", [0, 100_000], ids=["§1 off", "§1 not reached"])
 def test_a_tool_result_within_its_limit_is_not_cut(memory, limit):
-    looked(memory)
+    add_tool_call(memory)
     window = memory.ask(budget=20_000, settings={"max_tool_result_tokens": limit})
     assert LONG in window.to("text")
     assert not window.truncated
@@ -198,7 +198,7 @@ def test_stored_system_messages_are_never_instructions(memory, include_system, f
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_building_a_context_never_changes_a_stored_message(memory, form):
-    looked(memory)
+    add_tool_call(memory)
     memory.fill(30)
     before = rows_of(memory.store)
     memory.ask(budget=500, format=form, **GIVEN)

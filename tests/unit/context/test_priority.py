@@ -5,7 +5,15 @@ import pytest
 from behind import behind
 from builders import Compass
 from hypothesis import strategies as st
-from memories import Memory, kept, piece, reasons, recounted, talk, text
+from memories import (
+    Memory,
+    add_conversation,
+    count_printed_tokens,
+    drop_reasons,
+    kept_ids,
+    piece,
+    text,
+)
 
 from reservoir_cli.context.types import FORMATS, Tier
 from reservoir_cli.storage.factory import open_store
@@ -28,13 +36,15 @@ def test_recency_weight_zero_switches_recency_off(memory):
     old = memory.say(text(1), cosine=0.9)
     memory.fill(20, cosine=0.1)
     settings = {"recency_weight": 0.0, "min_history_messages": 0}
-    assert old in kept(memory.ask(budget=90, settings=settings))
+    assert old in kept_ids(memory.ask(budget=90, settings=settings))
 
 
 def test_the_default_order_keeps_the_best_scores_and_tiers_keep_the_recent(memory):
     old = memory.say(text(1, 10), cosine=0.9, instance="q")
     new = [memory.say(text(number, 10), cosine=-0.9) for number in range(2, 12)]
-    by_score, by_tiers = (kept(memory.ask(budget=120, order=order)) for order in ("score", "tiers"))
+    by_score, by_tiers = (
+        kept_ids(memory.ask(budget=120, order=order)) for order in ("score", "tiers")
+    )
     assert old in by_score
     assert old not in by_tiers
     assert by_tiers == new[-len(by_tiers) :]
@@ -52,7 +62,7 @@ def test_min_similarity_excludes_dissimilar_messages(memory, cosine, stays):
     message_id = memory.say("zeta", cosine=cosine, instance="q")
     memory.say("now", cosine=0.9)
     window = memory.ask("zeta!", budget=900, settings={"min_similarity": 0.599999})
-    assert (message_id in kept(window)) is stays
+    assert (message_id in kept_ids(window)) is stays
 
 
 def test_a_too_large_message_between_small_ones_does_not_end_history_when_filling(memory):
@@ -60,7 +70,7 @@ def test_a_too_large_message_between_small_ones_does_not_end_history_when_fillin
     large = memory.say(piece(3_000))
     after = memory.fill(5)
     window = memory.ask(budget=1_000, recent=2, similar=0, excerpts="off")
-    assert large not in kept(window)
+    assert large not in kept_ids(window)
     assert [candidate.message.id for candidate in window.selection.history] == before + after
 
 
@@ -110,14 +120,14 @@ def test_a_repeated_question_is_left_out_but_its_earlier_reply_is_kept(memory):
     question_id = memory.say(" zeta ", trace_id="t", cosine=1.0)
     reply_id = memory.say("because", "assistant", trace_id="t")
     window = memory.ask("zeta")
-    assert reply_id in kept(window)
-    assert question_id not in kept(window)
-    assert reasons(window) == {}
+    assert reply_id in kept_ids(window)
+    assert question_id not in kept_ids(window)
+    assert drop_reasons(window) == {}
 
 
 def test_a_call_whose_result_was_never_stored_is_dropped(memory):
     message_id = memory.say("", "assistant", calls=["gone"])
-    assert reasons(memory.ask()) == {message_id: "unanswered call"}
+    assert drop_reasons(memory.ask()) == {message_id: "unanswered call"}
 
 
 @pytest.mark.parametrize("budget", [None, 900])
@@ -141,14 +151,14 @@ def test_explain_gives_the_outcome_and_reason_of_each_message(memory):
     memory.fill(20, words=20)
     window = memory.ask(budget=150, recent=20)
     for row in window.to("json", explain=True)["explain"]:
-        assert (row["outcome"] == "kept") is (row["id"] in kept(window))
+        assert (row["outcome"] == "kept") is (row["id"] in kept_ids(window))
         assert row["reason"] == "no room" or row["outcome"] == "kept"
         assert {"similarity", "recency", "priority", "tokens", "tier", "reason"} <= row.keys()
         assert row["reason"]
 
 
 def test_a_read_only_store_gives_the_same_context(memory, tmp_path, as_reader):
-    talk(memory)
+    add_conversation(memory)
     options = {"budget": 700, "settings": {"token_counter": "ratio"}}
     with as_reader(memory.store.location) as store:
         assert store.read_only
@@ -235,7 +245,7 @@ def test_a_context_keeps_its_budget_and_scope_and_reports_exactly(
     window = memory.ask(**request, trace_id="t")
     if not window.budget.overfull:
         assert window.used <= budget
-        assert recounted(window) <= budget
+        assert count_printed_tokens(window) <= budget
     assert {candidate.message.partition for candidate in window.kept} <= {"p"}
     if instance:
         assert {candidate.message.instance for candidate in window.kept} <= {instance}

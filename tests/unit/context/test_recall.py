@@ -17,7 +17,7 @@ from reservoir_cli.settings import config, paths
 from reservoir_cli.storage.records import Passage
 from reservoir_cli.tokens import load_counter
 
-#: Embeddings: questions and messages about their topic have the first axis.
+#: Embeddings along two axes; questions and messages about their topic are on the first.
 NEAR, FAR = np.eye(2, dtype=np.float32)
 TOKEN = "ghp_" + "Zx9" * 12
 
@@ -202,10 +202,10 @@ REASONS = {
 }
 
 
-@pytest.mark.parametrize(("reason", "request"), REASONS.items(), ids=lambda value: str(value))
-def test_a_skipped_question_has_its_reason(memory, reason, request):
+@pytest.mark.parametrize(("reason", "case"), REASONS.items(), ids=lambda value: str(value))
+def test_a_skipped_question_has_its_reason(memory, reason, case):
     memory.say("the queue " * 100)
-    question, options = request
+    question, options = case
     skipped = memory.recall(question, **options)
     assert isinstance(skipped, Skipped)
     assert skipped.reason is reason

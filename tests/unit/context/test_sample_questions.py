@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from memories import recounted
+from memories import count_printed_tokens
 
 from reservoir_cli import Reservoir
 from reservoir_cli.settings import config
@@ -23,7 +23,7 @@ def samples(embedder, sample_store, tmp_path_factory):
 QUESTIONS = json.loads((SAMPLES / "questions.json").read_text(encoding="utf-8"))["questions"]
 
 
-def found_in(window, question):
+def evidence_share(window, question):
     kept_ids = {candidate.message.source_id for candidate in window.kept}
     return sum(message_id in kept_ids for message_id in question["evidence"]) / len(
         question["evidence"]
@@ -45,8 +45,8 @@ def test_the_answer_is_in_a_context_of_700_tokens(samples, question):
     }
     missing = set(question["evidence"]) - {candidate.message.source_id for candidate in window.kept}
     assert missing <= large
-    assert found_in(window, question) >= 0.5
-    assert recounted(window) <= window.used <= 700
+    assert evidence_share(window, question) >= 0.5
+    assert count_printed_tokens(window) <= window.used <= 700
 
 
 @pytest.mark.parametrize("budget", [300, 400, 700])
@@ -62,7 +62,7 @@ def test_the_newest_messages_alone_do_not_answer_the_questions(samples, embedder
     settings = {"similarity_weight": 0.0, "recency_weight": 1.0}
     newest = Reservoir(samples.store, config.load(None, settings), embedder=embedder)
     shares = [
-        found_in(
+        evidence_share(
             newest.context(question["question"], partition=question["partition"], budget=700),
             question,
         )

@@ -10,12 +10,12 @@ from candidates import (
     R,
     S,
     Y,
-    chosen,
-    kept,
-    numbers,
+    drop_reasons,
+    kept_ids,
+    make_candidate,
     pool,
-    reasons,
-    said,
+    select_from,
+    sorted_ids,
 )
 from hypothesis import strategies as st
 
@@ -52,23 +52,34 @@ def turn(number, kind, tier, instance, tokens, others, priority, one_trace):
     common = {"tier": tier, "instance": instance, "trace": f"t{number}" if one_trace else ""}
     main = {**common, "tokens": tokens, "priority": priority}
     rest = {**common, "tokens": others, "priority": 1 - priority}
-    results = [said("tool", answers="a", **rest), said("tool", answers="b", **main)]
+    results = [
+        make_candidate("tool", answers="a", **rest),
+        make_candidate("tool", answers="b", **main),
+    ]
     match kind:
         case "exchange":
-            return [said("user", **main), said("assistant", **rest)]
+            return [make_candidate("user", **main), make_candidate("assistant", **rest)]
         case "same":
-            return [said("user", "same", **main), said("assistant", "same", **rest)]
+            return [
+                make_candidate("user", "same", **main),
+                make_candidate("assistant", "same", **rest),
+            ]
         case "calls":
-            call = said("assistant", calls=("a", "b"), **main)
-            return [said("user", **rest), call, *results, said("assistant", **main)]
+            call = make_candidate("assistant", calls=("a", "b"), **main)
+            return [
+                make_candidate("user", **rest),
+                call,
+                *results,
+                make_candidate("assistant", **main),
+            ]
         case "late":
-            call = said("assistant", calls=("b", "a"), **main)
-            return [call, said("user", **rest), *results]
+            call = make_candidate("assistant", calls=("b", "a"), **main)
+            return [call, make_candidate("user", **rest), *results]
         case "orphan":
-            return [said("tool", answers="z", **main)]
+            return [make_candidate("tool", answers="z", **main)]
         case "open":
-            return [said("assistant", calls=("c",), **main)]
-    return [said(kind, **main)]
+            return [make_candidate("assistant", calls=("c",), **main)]
+    return [make_candidate(kind, **main)]
 
 
 @st.composite
@@ -103,14 +114,14 @@ def printed_cost(selection, costs):
 @hypothesis.given(pools(), st.integers(0, 400), ORDERS, st.integers(0, 4))
 @hypothesis.settings(max_examples=300)
 def test_the_budget_is_never_exceeded(candidates, budget, order, newest):
-    selection = chosen(candidates, budget, Rules(order, newest), costs=FULL)
+    selection = select_from(candidates, budget, Rules(order, newest), costs=FULL)
     assert printed_cost(selection, FULL) <= budget
 
 
 @hypothesis.given(pools(), st.integers(0, 400), ORDERS)
 @hypothesis.settings(max_examples=300)
 def test_every_body_is_valid_whatever_was_dropped(candidates, budget, order):
-    selection = chosen(candidates, budget, Rules(order), costs=FULL)
+    selection = select_from(candidates, budget, Rules(order), costs=FULL)
     assert not selection.history or selection.history[0].message.role is Role.USER
     for section in (selection.recalled, selection.history):
         open_calls = []
@@ -127,9 +138,12 @@ def test_every_body_is_valid_whatever_was_dropped(candidates, budget, order):
 @hypothesis.given(pools(), st.integers(0, 400), ORDERS)
 @hypothesis.settings(max_examples=300)
 def test_each_candidate_is_kept_or_dropped_once_and_never_both(candidates, budget, order):
-    selection = chosen(candidates, budget, Rules(order), costs=FULL)
-    reported = [*kept(selection), *numbers(candidate.candidate for candidate in selection.dropped)]
-    expected = numbers(
+    selection = select_from(candidates, budget, Rules(order), costs=FULL)
+    reported = [
+        *kept_ids(selection),
+        *sorted_ids(candidate.candidate for candidate in selection.dropped),
+    ]
+    expected = sorted_ids(
         candidate for candidate in candidates if candidate.message.role is not Role.SYSTEM
     )
     assert sorted(reported) == expected
@@ -138,7 +152,9 @@ def test_each_candidate_is_kept_or_dropped_once_and_never_both(candidates, budge
 @hypothesis.given(pools(), st.integers(0, 400), ORDERS)
 @hypothesis.settings(max_examples=100)
 def test_the_same_input_gives_the_same_output(candidates, budget, order):
-    assert chosen(candidates, budget, Rules(order)) == chosen(candidates, budget, Rules(order))
+    assert select_from(candidates, budget, Rules(order)) == select_from(
+        candidates, budget, Rules(order)
+    )
 
 
 def largest_unit(candidates):
@@ -157,19 +173,19 @@ def largest_unit(candidates):
 def test_in_tier_order_a_smaller_budget_keeps_a_subset(candidates, room, extra, newest):
     budget = largest_unit(candidates) + room
     rules = Rules("tiers", newest)
-    small = chosen(candidates, budget, rules, costs=FULL)
-    large = chosen(candidates, budget + extra, rules, costs=FULL)
+    small = select_from(candidates, budget, rules, costs=FULL)
+    large = select_from(candidates, budget + extra, rules, costs=FULL)
     duplicates = {
         dropped.candidate.message.id for dropped in large.dropped if dropped.reason == "duplicate"
     }
-    assert set(kept(small)) <= set(kept(large)) | duplicates
+    assert set(kept_ids(small)) <= set(kept_ids(large)) | duplicates
 
 
 @hypothesis.given(pools(), st.integers(0, 400), st.integers(0, 3))
 @hypothesis.settings(max_examples=300)
 def test_by_tiers_dropped_units_come_after_printed_ones(candidates, budget, newest):
     """Units without room come after every printed unit in the order."""
-    selection = chosen(candidates, budget, Rules("tiers", newest), costs=FULL)
+    selection = select_from(candidates, budget, Rules("tiers", newest), costs=FULL)
     printed = {candidate.message.id for candidate in (*selection.recalled, *selection.history)}
     units, _ = _group_tool_calls(
         [candidate for candidate in candidates if not is_system(candidate)]
@@ -177,7 +193,7 @@ def test_by_tiers_dropped_units_come_after_printed_ones(candidates, budget, newe
     exchanges = list(
         _join_answers(units, Exchanges.of([candidate.message for candidate in candidates]))
     )
-    no_room = {number for number, reason in reasons(selection).items() if reason == "no room"}
+    no_room = {number for number, reason in drop_reasons(selection).items() if reason == "no room"}
     dropped_keys, kept_keys = [], []
     for exchange in exchanges:
         inside = [unit for unit in exchange if unit.members[0].message.id in printed]
@@ -225,7 +241,9 @@ def test_units_reported_as_too_large_would_not_fit_alone(rows, budget, counted) 
         replace(candidate, age=None)
         for candidate in pool(
             *(
-                said(role, text, tokens=tokens, trace=f"t{trace}", tier=O, priority=priority)
+                make_candidate(
+                    role, text, tokens=tokens, trace=f"t{trace}", tier=O, priority=priority
+                )
                 for role, tokens, trace, priority, text in rows
             )
         )

@@ -49,7 +49,7 @@ def run(environment: dict[str, str]) -> Run:
     return running
 
 
-def lacking(store: Path) -> int | None:
+def count_missing(store: Path) -> int | None:
     """Return how many messages the new model has not embedded; ``None`` without a new model."""
     with closing(sqlite3.connect(store)) as connection:
         cursor = connection.execute("SELECT 1 FROM properties WHERE key = 'next_model_id'")
@@ -58,15 +58,15 @@ def lacking(store: Path) -> int | None:
         return int(connection.execute("SELECT COUNT(*) FROM rebuilding").fetchone()[0])
 
 
-def killed_in_the_middle(command: list[str], environment: dict[str, str], store: Path) -> int:
+def kill_in_the_middle(command: list[str], environment: dict[str, str], store: Path) -> int:
     """Run a command and kill it in the middle; return how many messages are left."""
     slowly = {**environment, "PYTHONPATH": str(store.parent.parent / "slowly")}
     process = subprocess.Popen([RESERVOIR, *command], env=slowly, stderr=subprocess.DEVNULL)
-    while process.poll() is None and (lacking(store) or COUNT) > COUNT - 8:
+    while process.poll() is None and (count_missing(store) or COUNT) > COUNT - 8:
         time.sleep(0.02)
     process.kill()
     process.wait()
-    remaining = lacking(store)
+    remaining = count_missing(store)
     assert remaining is not None
     assert 0 < remaining < COUNT
     return remaining
@@ -87,7 +87,7 @@ def test_a_model_switch_is_resumed_after_a_kill(
     before = run("search", "--semantic", "cat 7").stdout
     assert before.count("\n") == 10
 
-    remaining = killed_in_the_middle(["embed", "--model", str(new)], environment, store)
+    remaining = kill_in_the_middle(["embed", "--model", str(new)], environment, store)
     assert run("search", "--semantic", "cat 7").stdout == before
     assert f"{remaining} messages to go: reservoir embed --model {new}" in run("embed").stderr
 
@@ -100,7 +100,7 @@ def test_a_model_switch_is_resumed_after_a_kill(
     assert "another model" not in run("doctor").stdout
 
     assert json.loads(run("embed", "--model", str(new), "--json").stdout)["embedded"] == 0
-    killed_in_the_middle(["embed", "--rebuild"], environment, store)
+    kill_in_the_middle(["embed", "--rebuild"], environment, store)
     run("embed", "--rebuild")
-    assert lacking(store) is None
+    assert count_missing(store) is None
     run("doctor")

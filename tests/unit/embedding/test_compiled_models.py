@@ -36,7 +36,7 @@ def fill(folder: Path, manifest: Manifest = MANIFEST) -> None:
 
 
 @pytest.fixture
-def kept(source: Path) -> Path:
+def entry(source: Path) -> Path:
     """Return a cache entry with a complete compiled model."""
     path = compiled_models.place_of(source)
     with compiled_models.building(path) as folder:
@@ -44,9 +44,9 @@ def kept(source: Path) -> Path:
     return path
 
 
-def test_a_built_model_is_read_again(kept: Path) -> None:
-    assert compiled_models.read(kept) == MANIFEST
-    assert [path.name for path in kept.parent.iterdir()] == [kept.name]
+def test_a_built_model_is_read_again(entry: Path) -> None:
+    assert compiled_models.read(entry) == MANIFEST
+    assert [path.name for path in entry.parent.iterdir()] == [entry.name]
 
 
 def test_a_missing_model_is_not_read(source: Path) -> None:
@@ -55,9 +55,9 @@ def test_a_missing_model_is_not_read(source: Path) -> None:
 
 
 @posix_only
-def test_the_cache_is_private(kept: Path) -> None:
-    assert {path.stat().st_mode & 0o777 for path in kept.iterdir()} == {0o600}
-    assert {path.stat().st_mode & 0o777 for path in (kept, kept.parent)} == {0o700}
+def test_the_cache_is_private(entry: Path) -> None:
+    assert {path.stat().st_mode & 0o777 for path in entry.iterdir()} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in (entry, entry.parent)} == {0o700}
 
 
 # Paths
@@ -152,16 +152,16 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_model_is_removed(kept: Path, damage: Callable[[Path], object]) -> None:
-    damage(kept)
-    assert compiled_models.read(kept) is None
-    assert list(kept.parent.iterdir()) == []
+def test_a_damaged_model_is_removed(entry: Path, damage: Callable[[Path], object]) -> None:
+    damage(entry)
+    assert compiled_models.read(entry) is None
+    assert list(entry.parent.iterdir()) == []
 
 
-def test_a_copy_with_other_times_is_valid_and_hashed_once(kept: Path) -> None:
-    os.utime(kept / "model.bin", ns=(1, 1))
-    assert compiled_models.read(kept) == MANIFEST
-    assert (kept / "model.bin").stat().st_mtime_ns > 1
+def test_a_copy_with_other_times_is_valid_and_hashed_once(entry: Path) -> None:
+    os.utime(entry / "model.bin", ns=(1, 1))
+    assert compiled_models.read(entry) == MANIFEST
+    assert (entry / "model.bin").stat().st_mtime_ns > 1
 
 
 # Bytes that change while size and time stay
@@ -177,10 +177,10 @@ def flip(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_flipped_bit_is_found_by_a_full_check(kept: Path, name: str) -> None:
-    assert not compiled_models.is_damaged(kept)
-    flip(kept / name)
-    assert compiled_models.is_damaged(kept)
+def test_a_flipped_bit_is_found_by_a_full_check(entry: Path, name: str) -> None:
+    assert not compiled_models.is_damaged(entry)
+    flip(entry / name)
+    assert compiled_models.is_damaged(entry)
 
 
 @pytest.mark.parametrize(
@@ -188,26 +188,26 @@ def test_a_flipped_bit_is_found_by_a_full_check(kept: Path, name: str) -> None:
     [(DAY - 60, False), (DAY + 60, True), (-60, True)],
     ids=["young", "old", "?"],
 )
-def test_a_flipped_bit_is_found_by_the_daily_check(kept: Path, age: float, detected: bool) -> None:
-    flip(kept / "model.bin")
+def test_a_flipped_bit_is_found_by_the_daily_check(entry: Path, age: float, detected: bool) -> None:
+    flip(entry / "model.bin")
     checked_at = time.time() - age
-    os.utime(kept / "manifest.json", (checked_at, checked_at))
-    assert (compiled_models.read(kept) is None) == detected
+    os.utime(entry / "manifest.json", (checked_at, checked_at))
+    assert (compiled_models.read(entry) is None) == detected
 
 
-def test_all_bytes_are_read_at_most_once_a_day(kept: Path) -> None:
-    os.utime(kept / "manifest.json", (1, 1))
-    assert compiled_models.read(kept) == MANIFEST
-    assert time.time() - (kept / "manifest.json").stat().st_mtime < 60
-    flip(kept / "model.bin")
-    assert compiled_models.read(kept) == MANIFEST
+def test_all_bytes_are_read_at_most_once_a_day(entry: Path) -> None:
+    os.utime(entry / "manifest.json", (1, 1))
+    assert compiled_models.read(entry) == MANIFEST
+    assert time.time() - (entry / "manifest.json").stat().st_mtime < 60
+    flip(entry / "model.bin")
+    assert compiled_models.read(entry) == MANIFEST
 
 
 # Models of other versions
 
 
-def outdated(kept: Path, name: str, age: float, manifest: str | None = None) -> Path:
-    """Return a compiled model of another version, last opened so many seconds ago."""
+def make_outdated(kept: Path, name: str, age: float, manifest: str | None = None) -> Path:
+    """Return a compiled model of another version, last opened this many seconds ago."""
     folder = kept.with_name(name)
     folder.mkdir(mode=0o700)
     (folder / "model.bin").write_bytes(b"weights")
@@ -219,12 +219,12 @@ def outdated(kept: Path, name: str, age: float, manifest: str | None = None) -> 
     return folder
 
 
-def test_models_of_other_versions_are_removed_after_a_week(kept: Path) -> None:
-    old = outdated(kept, "old", 8 * DAY)
-    before_rules = outdated(kept, "before", 8 * DAY, "{}")
-    in_use = outdated(kept, "used", 6 * DAY)
-    current = outdated(kept, "ours", 99 * DAY, (kept / "manifest.json").read_text())
-    with compiled_models.building(kept.with_name("new")) as folder:
+def test_models_of_other_versions_are_removed_after_a_week(entry: Path) -> None:
+    old = make_outdated(entry, "old", 8 * DAY)
+    before_rules = make_outdated(entry, "before", 8 * DAY, "{}")
+    in_use = make_outdated(entry, "used", 6 * DAY)
+    current = make_outdated(entry, "ours", 99 * DAY, (entry / "manifest.json").read_text())
+    with compiled_models.building(entry.with_name("new")) as folder:
         fill(folder)
     assert [path.exists() for path in (old, before_rules, in_use, current)] == [
         False,
@@ -234,14 +234,14 @@ def test_models_of_other_versions_are_removed_after_a_week(kept: Path) -> None:
     ]
 
 
-def test_the_daily_check_removes_models_of_other_versions(kept: Path) -> None:
-    old = outdated(kept, "old", 8 * DAY)
-    assert compiled_models.read(kept) == MANIFEST
+def test_the_daily_check_removes_models_of_other_versions(entry: Path) -> None:
+    old = make_outdated(entry, "old", 8 * DAY)
+    assert compiled_models.read(entry) == MANIFEST
     assert old.exists()
-    os.utime(kept / "manifest.json", (1, 1))
-    assert compiled_models.read(kept) == MANIFEST
+    os.utime(entry / "manifest.json", (1, 1))
+    assert compiled_models.read(entry) == MANIFEST
     assert not old.exists()
-    assert sorted(path.name for path in kept.parent.iterdir()) == [kept.name]
+    assert sorted(path.name for path in entry.parent.iterdir()) == [entry.name]
 
 
 @pytest.mark.parametrize(
@@ -288,13 +288,13 @@ def test_a_failed_build_leaves_nothing(source: Path) -> None:
     assert list(path.parent.iterdir()) == []
 
 
-def test_leftovers_of_killed_processes_are_removed(kept: Path) -> None:
-    old, fresh = kept.parent / ".building-old", kept.parent / ".building-fresh"
+def test_leftovers_of_killed_processes_are_removed(entry: Path) -> None:
+    old, fresh = entry.parent / ".building-old", entry.parent / ".building-fresh"
     for folder in (old, fresh):
         folder.mkdir()
         (folder / "model.bin").write_bytes(b"weights")
     os.utime(old, (1, 1))
-    with compiled_models.building(kept):
+    with compiled_models.building(entry):
         assert not old.exists()
     assert fresh.exists()
 
@@ -320,10 +320,10 @@ def test_a_cache_that_is_a_file_cannot_be_used(source: Path) -> None:
         pass
 
 
-def test_removing_a_missing_model_does_nothing(kept: Path) -> None:
-    compiled_models.remove(kept)
-    compiled_models.remove(kept)
-    assert list(kept.parent.iterdir()) == []
+def test_removing_a_missing_model_does_nothing(entry: Path) -> None:
+    compiled_models.remove(entry)
+    compiled_models.remove(entry)
+    assert list(entry.parent.iterdir()) == []
 
 
 # Trust
@@ -332,26 +332,26 @@ def test_removing_a_missing_model_does_nothing(kept: Path) -> None:
 @posix_only
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o702])
 @pytest.mark.parametrize("which", ["the model", "the folder of models"])
-def test_a_model_that_others_can_write_is_not_used(kept: Path, mode: int, which: str) -> None:
-    (kept if which == "the model" else kept.parent).chmod(mode)
+def test_a_model_that_others_can_write_is_not_used(entry: Path, mode: int, which: str) -> None:
+    (entry if which == "the model" else entry.parent).chmod(mode)
     with pytest.raises(CacheUnusableError, match="other users can write"):
-        compiled_models.read(kept)
-    assert kept.exists()
+        compiled_models.read(entry)
+    assert entry.exists()
 
 
 @posix_only
-def test_nothing_is_built_where_others_can_write(kept: Path) -> None:
-    kept.parent.chmod(0o777)
+def test_nothing_is_built_where_others_can_write(entry: Path) -> None:
+    entry.parent.chmod(0o777)
     with (
         pytest.raises(CacheUnusableError, match="other users can write"),
-        compiled_models.building(kept),
+        compiled_models.building(entry),
     ):
         pytest.fail("it was built")
 
 
 @posix_only
 @pytest.mark.skipif(os.name == "posix" and os.geteuid() != 0, reason="only root gives files away")
-def test_a_model_of_another_user_is_not_used(kept: Path) -> None:
-    os.chown(kept, 12_345, -1)
+def test_a_model_of_another_user_is_not_used(entry: Path) -> None:
+    os.chown(entry, 12_345, -1)
     with pytest.raises(CacheUnusableError, match="other users can write"):
-        compiled_models.read(kept)
+        compiled_models.read(entry)

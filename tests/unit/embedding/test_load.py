@@ -1,4 +1,4 @@
-"""Loading a model: compiled at its first use and opened from then on, or the reason why not.
+"""Loading a model: it is compiled at its first use and opened from then on.
 
 Small real models with random weights are used instead of published ones.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_models import TinyModel, modules, quietly
+from tiny_models import TinyModel, load_quietly, modules
 
 from reservoir_cli.embedding import compiler, load, load_embedder
 from reservoir_cli.embedding.resolve import ModelSource
@@ -25,7 +25,7 @@ TEXTS = [*compiler.SAMPLES, "Where does the cat sleep?", "It sleeps on the sofa.
 PROMPTS = {"query": "ask the cat: ", "document": "the queue said: "}
 
 
-def of_reference(folder: Path) -> ReferenceEmbedder:
+def load_reference(folder: Path) -> ReferenceEmbedder:
     return ReferenceEmbedder(str(folder), ModelSource(folder, "folder"), "asked for")
 
 
@@ -36,13 +36,13 @@ def compiled(tiny_model: TinyModel, tmp_path_factory: pytest.TempPathFactory) ->
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RESERVOIR_HOME", str(home))
         patch.setenv("RESERVOIR_MODEL_CACHE", str(home / "cache" / "models"))
-        assert quietly(tiny_model()).engine.kind == "compiled"
+        assert load_quietly(tiny_model()).engine.kind == "compiled"
     return home
 
 
 @pytest.fixture
-def ready(compiled: Path, models_folder: Path) -> Path:
-    """Give the test a copy of that home; return the path of the compiled model."""
+def compiled_model(compiled: Path, models_folder: Path) -> Path:
+    """Copy that home for the test; return the path of the compiled model."""
     shutil.copytree(compiled, models_folder.parent.parent)
     (path,) = models_folder.iterdir()
     return path
@@ -61,10 +61,10 @@ def test_a_model_by_its_folder_is_compiled_and_gives_the_vectors_of_the_referenc
     tiny_model: TinyModel, options: dict[str, Any]
 ) -> None:
     folder = tiny_model(**options)
-    expected = of_reference(folder)
+    expected = load_reference(folder)
     documents = expected.encode_documents(TEXTS)
     questions = np.stack([expected.encode_query(text) for text in TEXTS])
-    embedder = quietly(folder)
+    embedder = load_quietly(folder)
     assert (embedder.engine.kind, embedder.engine.origin) == ("compiled", "folder")
     assert (embedder.model_id, embedder.dimensions) == (expected.model_id, expected.dimensions)
     assert np.sum(embedder.encode_documents(TEXTS) * documents, axis=1).min() > 0.9999
@@ -81,7 +81,9 @@ def test_a_model_by_its_folder_is_compiled_and_gives_the_vectors_of_the_referenc
     )  # it reads 128 pieces, so a passage has fewer than 200
 
 
-def test_torch_is_not_loaded_once_a_model_is_compiled(ready: Path, tiny_model: TinyModel) -> None:
+def test_torch_is_not_loaded_once_a_model_is_compiled(
+    compiled_model: Path, tiny_model: TinyModel
+) -> None:
     script = (
         "import sys\n"
         "from reservoir_cli.embedding import load_embedder\n"
@@ -118,13 +120,13 @@ def test_compilation_is_announced_at_the_first_use_only(
 
 
 def test_another_home_with_a_copy_of_the_model_compiles_nothing(
-    ready: Path, tiny_model: TinyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    compiled_model: Path, tiny_model: TinyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = shutil.copytree(tiny_model(), tmp_path / "copy", copy_function=shutil.copy)
     monkeypatch.setenv("RESERVOIR_HOME", str(tmp_path / "another"))
     embedder = load_embedder(str(copy), offline=True, progress=lambda *_: pytest.fail("compiles"))
     assert embedder.engine.kind == "compiled"
-    assert [path.name for path in ready.parent.iterdir()] == [ready.name]
+    assert [path.name for path in compiled_model.parent.iterdir()] == [compiled_model.name]
 
 
 def test_two_processes_that_compile_at_once_leave_one_model(
@@ -163,7 +165,7 @@ def test_leftovers_of_a_killed_compilation_are_not_used(
     assert subprocess.run(command, check=False).returncode == 9
     (leftover,) = models_folder.iterdir()
     assert leftover.name.startswith(".building-")
-    assert quietly(tiny_model()).engine.kind == "compiled"
+    assert load_quietly(tiny_model()).engine.kind == "compiled"
 
 
 # Damage
@@ -177,26 +179,28 @@ def garble(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
-def test_an_invalid_file_is_removed(ready: Path, tiny_model: TinyModel, name: str) -> None:
-    garble(ready / name)
+def test_an_invalid_file_is_removed(compiled_model: Path, tiny_model: TinyModel, name: str) -> None:
+    garble(compiled_model / name)
     source = ModelSource(tiny_model(), "folder")
-    assert load._open_compiled("tiny", source, ready, lambda *_: None) is None
-    assert list(ready.parent.iterdir()) == []
+    assert load._open_compiled("tiny", source, compiled_model, lambda *_: None) is None
+    assert list(compiled_model.parent.iterdir()) == []
 
 
-def test_a_damaged_model_is_compiled_again(ready: Path, tiny_model: TinyModel) -> None:
-    before = quietly(tiny_model()).encode_query("hello")
-    garble(ready / "model.onnx")
-    recompiled = quietly(tiny_model())
+def test_a_damaged_model_is_compiled_again(compiled_model: Path, tiny_model: TinyModel) -> None:
+    before = load_quietly(tiny_model()).encode_query("hello")
+    garble(compiled_model / "model.onnx")
+    recompiled = load_quietly(tiny_model())
     assert recompiled.engine.kind == "compiled"
     assert recompiled.encode_query("hello") == pytest.approx(before, abs=1e-5)
-    assert [path.name for path in ready.parent.iterdir()] == [ready.name]
+    assert [path.name for path in compiled_model.parent.iterdir()] == [compiled_model.name]
 
 
-def test_removing_the_cache_during_work_does_no_harm(ready: Path, tiny_model: TinyModel) -> None:
-    embedder = quietly(tiny_model())
+def test_removing_the_cache_during_work_does_no_harm(
+    compiled_model: Path, tiny_model: TinyModel
+) -> None:
+    embedder = load_quietly(tiny_model())
     before = embedder.encode_documents(TEXTS)
-    shutil.rmtree(ready.parent)
+    shutil.rmtree(compiled_model.parent)
     assert np.array_equal(embedder.encode_documents(TEXTS), before)
 
 
@@ -208,7 +212,7 @@ def test_with_an_unwritable_cache_the_reference_engine_runs(
 ) -> None:
     models_folder.parent.mkdir(parents=True, exist_ok=True)
     models_folder.write_text("a file is in the way")
-    embedder = quietly(tiny_model())
+    embedder = load_quietly(tiny_model())
     assert (embedder.engine.kind, embedder.engine.reason) == (
         "reference",
         "the cache folder cannot be written",
@@ -218,10 +222,10 @@ def test_with_an_unwritable_cache_the_reference_engine_runs(
 
 @pytest.mark.skipif(os.name != "posix", reason="the modes of POSIX files")
 def test_with_a_cache_that_others_can_write_the_reference_engine_runs(
-    ready: Path, tiny_model: TinyModel
+    compiled_model: Path, tiny_model: TinyModel
 ) -> None:
-    ready.chmod(0o777)
-    engine = quietly(tiny_model()).engine
+    compiled_model.chmod(0o777)
+    engine = load_quietly(tiny_model()).engine
     assert (engine.kind, engine.reason) == (
         "reference",
         "other users can write to the folder of compiled models",
@@ -243,7 +247,7 @@ def test_a_model_without_a_transformer_runs_on_the_reference_engine(
 ) -> None:
     shutil.copy(tiny_model() / "tokenizer.json", tmp_path / "tokenizer.json")
     static(tmp_path / "static")
-    embedder = quietly(tmp_path / "static")
+    embedder = load_quietly(tmp_path / "static")
     assert (embedder.engine.kind, embedder.engine.reason) == (
         "reference",
         "it has a module StaticEmbedding",
@@ -256,7 +260,7 @@ def test_the_reason_why_a_model_cannot_be_compiled_is_remembered(
     tiny_model: TinyModel, models_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tiny_model(include_prompt=False)
-    first = quietly(folder)
+    first = load_quietly(folder)
     assert first.engine.reason == "its pooling excludes the prompt"
     (entry,) = models_folder.iterdir()
     assert [path.name for path in entry.iterdir()] == ["manifest.json"]
@@ -266,7 +270,7 @@ def test_the_reason_why_a_model_cannot_be_compiled_is_remembered(
         raise AssertionError("it was tried again")
 
     monkeypatch.setattr(compiler, "compile_into", compile_again)
-    second = quietly(folder)
+    second = load_quietly(folder)
     assert second.engine == first.engine
     assert second.model_id == first.model_id
 
@@ -275,7 +279,7 @@ def test_a_compiled_model_with_different_embeddings_is_not_used(
     tiny_model: TinyModel, models_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compiler, "_AGREEMENT", 1.1)
-    engine = quietly(tiny_model()).engine
+    engine = load_quietly(tiny_model()).engine
     assert (engine.kind, engine.reason) == (
         "reference",
         "its compiled form computes different vectors",

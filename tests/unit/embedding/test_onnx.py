@@ -45,7 +45,7 @@ EDGES = [
 ]
 
 
-def varied(count: int) -> list[str]:
+def varied_texts(count: int) -> list[str]:
     """Return fixed texts of all lengths and scripts, code, numbers and mixtures."""
     rng = random.Random(11)
 
@@ -95,7 +95,7 @@ def test_the_engine_is_the_compiled_one(embedder: Embedder) -> None:
 def test_both_engines_give_the_same_vectors(
     embedder: Embedder, reference: ReferenceEmbedder
 ) -> None:
-    values = cosines(embedder, reference, [*EDGES, *varied(80)])
+    values = cosines(embedder, reference, [*EDGES, *varied_texts(80)])
     assert len(values) == 2 * (len(EDGES) + 80)
     assert min(values) >= 0.9999
 
@@ -110,14 +110,14 @@ def test_both_engines_have_the_same_identity(
 def test_both_engines_cut_the_same_passages(
     embedder: Embedder, reference: ReferenceEmbedder
 ) -> None:
-    texts = [*EDGES, *(text * 20 for text in varied(20)), "🧑‍🚀" * 900, "数据库很慢。" * 300]
+    texts = [*EDGES, *(text * 20 for text in varied_texts(20)), "🧑‍🚀" * 900, "数据库很慢。" * 300]
     passages = [embedder.passages(text) for text in texts]
     assert passages == [reference.passages(text) for text in texts]
     assert max(len(spans) for spans in passages) > 10
 
 
 def test_a_passage_fits_the_model(embedder: Embedder, reference: ReferenceEmbedder) -> None:
-    text = "\n".join(text * 5 for text in varied(40))
+    text = "\n".join(text * 5 for text in varied_texts(40))
     assert reference.tokenizer is not None
     for start, end in embedder.passages(text):
         read = reference.tokenizer.encode(text[start:end])
@@ -126,7 +126,7 @@ def test_a_passage_fits_the_model(embedder: Embedder, reference: ReferenceEmbedd
 
 
 def test_vectors_come_in_the_order_of_the_texts(embedder: Embedder) -> None:
-    texts = [SENTENCE * count for count in (1, 9, 2, 8, 3, 7, 4, 6, 5, 1)] + varied(60)
+    texts = [SENTENCE * count for count in (1, 9, 2, 8, 3, 7, 4, 6, 5, 1)] + varied_texts(60)
     batched = embedder.encode_documents(texts)
     separate = np.concatenate([embedder.encode_documents([text]) for text in texts])
     assert np.sum(batched * separate, axis=1).min() > 0.99999
@@ -140,7 +140,7 @@ def test_no_texts_give_no_vectors(embedder: Embedder, reference: ReferenceEmbedd
 
 
 def test_several_threads_can_embed_at_once(embedder: Embedder) -> None:
-    texts = varied(24)
+    texts = varied_texts(24)
     expected = [embedder.encode_query(text) for text in texts]
     with ThreadPoolExecutor(6) as pool:
         vectors = list(pool.map(embedder.encode_query, texts))
@@ -151,7 +151,7 @@ def test_several_threads_can_embed_at_once(embedder: Embedder) -> None:
 def test_a_packed_model_gives_the_same_vectors_and_needs_its_file_no_more(
     embedder: Embedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts = [*varied(24), *EDGES]
+    texts = [*varied_texts(24), *EDGES]
     expected = np.stack([embedder.encode_query(text) for text in texts])
     name = DEFAULT_MODEL_NAME
     packed = load_embedder(name, offline=True, progress=lambda *_: None, serving=True)

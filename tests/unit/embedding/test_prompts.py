@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_models import TinyModel, quietly
+from tiny_models import TinyModel, load_quietly
 
 from reservoir_cli.embedding.identity import model_identity
 from reservoir_cli.embedding.prompts import CONFIG, Prompts, prompts_of
@@ -35,7 +35,7 @@ def test_both_engines_give_the_vectors_of_the_library_with_these_prompts(folder:
     from sentence_transformers import SentenceTransformer
 
     reference = ReferenceEmbedder(str(folder), ModelSource(folder, "folder"), "asked for")
-    compiled = quietly(folder)
+    compiled = load_quietly(folder)
     assert compiled.engine.kind == "compiled"
     assert compiled.model_id == reference.model_id
     library = SentenceTransformer(

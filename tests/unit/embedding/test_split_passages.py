@@ -10,7 +10,7 @@ from reservoir_cli.embedding.split_passages import OVERLAP, PIECES, Span, cut
 
 
 def pieces_of(text: str, length: int = 4) -> list[Span]:
-    """Return word pieces of so many letters and single signs, as a tokenizer would."""
+    """Return word pieces of this many letters and single punctuation marks, like a tokenizer."""
     matches = re.finditer(rf"\w{{1,{length}}}|[^\w\s]", text)
     return [(match.start(), match.end()) for match in matches]
 

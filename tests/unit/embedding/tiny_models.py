@@ -19,7 +19,7 @@ TALK = [
 SIGNS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 
 
-def quietly(name: str | Path) -> Embedder:
+def load_quietly(name: str | Path) -> Embedder:
     """Load a model without the libraries' output."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

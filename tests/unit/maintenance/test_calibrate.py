@@ -44,7 +44,7 @@ def reservoir(tmp_path):
 
 
 def talk(reservoir, questions, topics=TOPICS):
-    """Store and embed so many questions and replies."""
+    """Store and embed this many questions and replies."""
     messages = []
     for number in range(questions):
         topic, created_at = topics[number % len(topics)], START + timedelta(minutes=number)

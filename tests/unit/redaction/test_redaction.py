@@ -82,14 +82,17 @@ def test_rules_for_lower_case_have_only_lower_case(rule: Rule) -> None:
     assert not re.search(r"(?<!\\)[A-Z]", rule.pattern)
 
 
-def drawn(count: int, letters: str = string.ascii_letters + string.digits) -> str:
+def random_text(count: int, letters: str = string.ascii_letters + string.digits) -> str:
     return "".join(random.Random(count).choices(letters, k=count))
 
 
-KEY = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{drawn(64)}\n-----END OPENSSH PRIVATE KEY-----"
+KEY = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{random_text(64)}\n-----END OPENSSH PRIVATE KEY-----"
 FOUND = {
-    f"export OPENAI_API_KEY=sk-proj-{drawn(48)}": ("openai-key", f"sk-proj-{drawn(48)}"),
-    f"use sk-ant-api03-{drawn(90)}.": ("anthropic-key", f"sk-ant-api03-{drawn(90)}"),
+    f"export OPENAI_API_KEY=sk-proj-{random_text(48)}": (
+        "openai-key",
+        f"sk-proj-{random_text(48)}",
+    ),
+    f"use sk-ant-api03-{random_text(90)}.": ("anthropic-key", f"sk-ant-api03-{random_text(90)}"),
     "DB_PASSWORD=hunter2xyz": ("secret-value", "hunter2xyz"),
     'password: "S3cr3t-Pw"': ("secret-value", "S3cr3t-Pw"),
     '{"command": "export API_TOKEN=\\"a1B2c3D4e5\\""}': ("secret-value", "a1B2c3D4e5"),
@@ -108,7 +111,7 @@ FOUND = {
     "sshpass -p 'P4ssw0rd!' ssh host": ("password-option", "P4ssw0rd!"),
     "the password is Tr0ub4dor&3 by the way": ("password-in-words", "Tr0ub4dor&3"),
     "-H 'Authorization: Bearer a1b2c3d4e5f6g7h8'": ("authorization", "a1b2c3d4e5f6g7h8"),
-    f"aws_secret_access_key = {drawn(40)}": ("aws-secret-key", drawn(40)),
+    f"aws_secret_access_key = {random_text(40)}": ("aws-secret-key", random_text(40)),
     f"here:\n{KEY}\nthanks": ("private-key", KEY),
 }
 
@@ -128,7 +131,7 @@ def test_a_found_secret_is_masked_everywhere_in_the_text() -> None:
 
 
 def test_a_truncated_private_key_is_masked_to_its_end() -> None:
-    text = f"-----BEGIN RSA PRIVATE KEY-----\n{drawn(64)}\n{drawn(30)}"
+    text = f"-----BEGIN RSA PRIVATE KEY-----\n{random_text(64)}\n{random_text(30)}"
     assert without_secrets(text)[0] == "[redacted:private-key]"
 
 
@@ -161,8 +164,8 @@ def test_words_hashes_and_names_of_secrets_are_not_masked(text: str) -> None:
     assert find(text) == []
 
 
-GITHUB = f"ghp_{drawn(36)}"
-#: Texts that are a secret only next to another text, and some that are one by themselves.
+GITHUB = f"ghp_{random_text(36)}"
+#: Texts that are secrets on their own, and texts that become one next to another text.
 PARTS = (
     "",
     "text",
@@ -174,7 +177,7 @@ PARTS = (
     GITHUB[:20],
     "the password is",
     "aws_secret",
-    drawn(40),
+    random_text(40),
     "Authorization: Bearer",
     "login me password",
     KEY[:60],
@@ -244,14 +247,14 @@ def test_a_clean_message_is_scanned_again_after_any_change() -> None:
 
 
 def test_long_texts_are_scanned_to_their_end() -> None:
-    secrets = [f"ghp_{drawn(36)}", f"PASSWORD={drawn(20)}"]
+    secrets = [f"ghp_{random_text(36)}", f"PASSWORD={random_text(20)}"]
     text = ("word " * 250_000).join(["", *secrets])
     assert [finding.kind for finding in find(text)] == ["github-token", "secret-value"]
 
 
 @pytest.mark.parametrize("before", [*range(999_950, 1_000_001, 5), 974_990, 975_000, 1_025_000])
 def test_a_secret_across_a_chunk_boundary_is_found_whole(before: int) -> None:
-    for secret in (f"ghp_{drawn(200)}", f"PASSWORD={drawn(150)}"):
+    for secret in (f"ghp_{random_text(200)}", f"PASSWORD={random_text(150)}"):
         text = f"{'x ' * (before // 2)}{secret} {'y ' * 500_000}"
         [finding] = find(text)
         assert text[finding.start : finding.end] == secret.removeprefix("PASSWORD=")

@@ -42,7 +42,7 @@ def lines(name: str, seed: int = 0) -> list[str]:
     ]
 
 
-def missed(line: str) -> bool:
+def is_missed(line: str) -> bool:
     """Return whether the marked secret of a line, or a part of it, is left after redaction."""
     secrets = re.findall("«(.*?)»", line, re.DOTALL)
     masked, _ = without_secrets(line.replace("«", "").replace("»", ""))
@@ -53,7 +53,7 @@ def missed(line: str) -> bool:
 def test_nine_of_ten_secrets_of_the_corpus_are_found(seed: int) -> None:
     secrets = lines("secrets.txt", seed)
     assert len(secrets) >= 200
-    assert len([line for line in secrets if missed(line)]) <= 0.086 * len(secrets)
+    assert len([line for line in secrets if is_missed(line)]) <= 0.086 * len(secrets)
 
 
 @pytest.mark.parametrize("seed", range(5))

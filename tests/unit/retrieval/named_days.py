@@ -25,7 +25,7 @@ def one_span(text: str) -> Span:
     return Span(start, end + DAY, every_year)
 
 
-def written(parsed: tuple[Span, ...]) -> str:
+def format_spans(parsed: tuple[Span, ...]) -> str:
     return "; ".join(
         f"{span.start}/{span.end - DAY}{' every year' if span.every_year else ''}"
         for span in parsed

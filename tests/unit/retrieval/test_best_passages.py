@@ -8,7 +8,7 @@ from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.storage.highlight import find_words
 
 
-def marked(text, question, **how):
+def highlighted_words(text, question, **how):
     (words,) = find_words([text], question, **how)
     return [text[start:end] for start, end in words]
 
@@ -28,11 +28,14 @@ def marked(text, question, **how):
     ],
 )
 def test_words_are_highlighted_with_any_ending(text, question, words):
-    assert marked(text, question) == words
+    assert highlighted_words(text, question) == words
 
 
 def test_a_keyword_search_highlights_the_typed_words():
-    assert marked("the queue lost jobs", '"queue lost" jo*', typed=True) == ["queue lost", "jobs"]
+    assert highlighted_words("the queue lost jobs", '"queue lost" jo*', typed=True) == [
+        "queue lost",
+        "jobs",
+    ]
 
 
 def test_the_part_with_the_words_is_shown_those_of_the_passage_first():

@@ -115,8 +115,8 @@ def naive_score(date_spans: list[Span], timestamp: int, zone: tzinfo) -> float:
         for year in range(2012, 2030):
             start, end = span.start, span.end
             if span.every_year:
-                end = shifted(end, year + end.year - start.year)
-                start = shifted(start, year)
+                end = in_year(end, year + end.year - start.year)
+                start = in_year(start, year)
             if start == end:
                 continue
             first, last = (
@@ -134,7 +134,7 @@ def naive_score(date_spans: list[Span], timestamp: int, zone: tzinfo) -> float:
     return best
 
 
-def shifted(day: date, year: int) -> date:
+def in_year(day: date, year: int) -> date:
     common = (day.month, day.day) == (2, 29) and year % 4 != 0
     return date(year, 3, 1) if common else date(year, day.month, day.day)
 

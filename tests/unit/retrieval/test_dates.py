@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from named_days import BERLIN, NOW, moment, spans, written
+from named_days import BERLIN, NOW, format_spans, moment, spans
 
 from reservoir_cli.retrieval.dates import date_scores, find_dates
 
@@ -349,7 +349,7 @@ what is it now?
 
 @pytest.mark.parametrize(("question", "expected"), POSITIVE.items(), ids=POSITIVE)
 def test_a_date_is_read(question: str, expected: str) -> None:
-    assert written(find_dates(question, NOW)) == written(spans(expected))
+    assert format_spans(find_dates(question, NOW)) == format_spans(spans(expected))
 
 
 @pytest.mark.parametrize("question", NEGATIVE)
@@ -396,7 +396,7 @@ def test_relative_phrases_work_at_ends_of_months_and_years(
     now: str, question: str, expected: str
 ) -> None:
     asked_at = datetime.fromisoformat(now).replace(tzinfo=BERLIN)
-    assert written(find_dates(question, asked_at)) == written(spans(expected))
+    assert format_spans(find_dates(question, asked_at)) == format_spans(spans(expected))
 
 
 def test_yesterday_depends_on_the_time_zone_of_now() -> None:

@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from named_days import NOW, spans, written
+from named_days import NOW, format_spans, spans
 from test_dates import NEGATIVE as ENGLISH_WITHOUT
 from test_dates import POSITIVE
 
@@ -227,7 +227,7 @@ NEGATIVE = [line for line in WITHOUT.splitlines() if "```" not in line and line 
 
 @pytest.mark.parametrize(("question", "expected"), (GERMAN | FRENCH | SPANISH | CHINESE).items())
 def test_a_foreign_date_is_parsed(question: str, expected: str) -> None:
-    assert written(find_dates(question, NOW)) == written(spans(expected))
+    assert format_spans(find_dates(question, NOW)) == format_spans(spans(expected))
 
 
 @pytest.mark.parametrize("question", [*NEGATIVE, "```\n昨天\n```"])

@@ -44,7 +44,7 @@ def reservoir(location: str, settings: Path, fake_embedder: FakeEmbedder) -> Ite
         yield opened
 
 
-def linked(location: str) -> Counter[str]:
+def count_linked(location: str) -> Counter[str]:
     """Return how many messages of each partition are linked to an earlier one."""
     query = """
         SELECT partition, COUNT(*) FROM messages
@@ -72,7 +72,7 @@ def test_each_partition_uses_its_own_threshold(
     reservoir: Reservoir, link: Callable[[Reservoir], object]
 ) -> None:
     link(reservoir)
-    assert linked(reservoir.store.location) == {"loose": COUNT - 1}
+    assert count_linked(reservoir.store.location) == {"loose": COUNT - 1}
 
 
 def test_imported_vectors_are_linked_by_the_threshold_of_their_partition(
@@ -89,7 +89,7 @@ def test_imported_vectors_are_linked_by_the_threshold_of_their_partition(
     with Reservoir.open(target, config_file=path, embedder=embedder) as second:
         assert second.import_files(file).imported == 3 * COUNT
         assert second.store.count_unembedded(EVERYWHERE) == 0
-    assert linked(target) == {"loose": COUNT - 1}
+    assert count_linked(target) == {"loose": COUNT - 1}
 
 
 def test_a_copy_has_the_links_of_its_source_even_after_a_repair(
@@ -99,9 +99,9 @@ def test_a_copy_has_the_links_of_its_source_even_after_a_repair(
     target = new_location()
     with closing(open_store(target)) as copy:
         replicate.copy(reservoir.store, copy, lambda *_: None)
-        assert linked(target) == {"loose": COUNT - 1}
+        assert count_linked(target) == {"loose": COUNT - 1}
         copy.repair(reservoir.config.synapse_threshold)
-    assert linked(target) == {"loose": COUNT - 1}
+    assert count_linked(target) == {"loose": COUNT - 1}
 
 
 @pytest.mark.sqlite("a server is not salvaged")
@@ -112,4 +112,4 @@ def test_salvaged_messages_are_linked_by_the_threshold_of_their_partition(
     salvaged = tmp_path / "saved.db"
     threshold = reservoir.config.synapse_threshold
     backup.salvage(reservoir.store.location, salvaged, threshold)
-    assert linked(str(salvaged)) == {"loose": COUNT - 1}
+    assert count_linked(str(salvaged)) == {"loose": COUNT - 1}

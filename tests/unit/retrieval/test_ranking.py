@@ -46,7 +46,7 @@ def test_min_max_scales_to_the_range_from_0_to_1(values, scaled):
 GAP = 1_000
 
 
-def drawn(random: np.random.Generator, count: int) -> Candidates:
+def draw_candidates(random: np.random.Generator, count: int) -> Candidates:
     """Draw candidates of conversations and of instances without them, in order of time."""
     created_at = np.cumsum(random.choice([1, 10, 2 * GAP], count)).astype(np.int64)
     thread = random.integers(0, 4, count)
@@ -163,7 +163,7 @@ def similarity_by_hand(candidates: Candidates, dates: np.ndarray) -> np.ndarray:
 @given(st.integers(0, 2**32 - 1), st.integers(0, 60))
 def test_scores_equal_the_formula_written_by_hand(seed, count):
     random = np.random.default_rng(seed)
-    candidates = drawn(random, count)
+    candidates = draw_candidates(random, count)
     dates = random.random(count) * (random.random() < 0.5)
     settings = replace(Settings(), session_gap=GAP / 1000)
     scored = ranking.score(candidates, settings, 0, dates)
@@ -181,7 +181,7 @@ def test_the_best_are_in_order_and_the_newest_first_among_equals(scores, count):
     assert best == expected[:count]
 
 
-def talk(cosine: list[float], *, words: int, asks: tuple[int, ...] = ()) -> Candidates:
+def one_conversation(cosine: list[float], *, words: int, asks: tuple[int, ...] = ()) -> Candidates:
     """Return candidates of one conversation with equally many words."""
     positions = np.arange(len(cosine))
     return Candidates(
@@ -211,19 +211,21 @@ UNEVEN = [0.5, 0.5, 0.6, 0.5, 0.5, *[0.0] * 9, 0.9, *[0.0] * 9, 0.0, 0.0, 0.6, 0
 
 
 def test_in_short_messages_one_among_matching_neighbours_ranks_higher():
-    short = similarity_of(talk(UNEVEN, words=10))
-    long = similarity_of(talk(UNEVEN, words=400))
+    short = similarity_of(one_conversation(UNEVEN, words=10))
+    long = similarity_of(one_conversation(UNEVEN, words=400))
     assert short[AMONG_NEAR] - short[AMONG_OTHERS] > long[AMONG_NEAR] - long[AMONG_OTHERS] + 0.05
 
 
 @pytest.mark.parametrize(("words", "loses"), [(10, True), (60, True), (120, False), (400, False)])
 def test_in_short_messages_questions_rank_below_statements(words, loses):
-    similarity = similarity_of(talk([0.9, 0.1, 0.8, 0.1, 0.8], words=words, asks=(4,)))
+    similarity = similarity_of(one_conversation([0.9, 0.1, 0.8, 0.1, 0.8], words=words, asks=(4,)))
     assert bool(similarity[4] < similarity[2]) is loses
 
 
 def test_the_mean_of_neighbours_ends_with_their_session():
-    candidates = replace(talk([0.0] * 7, words=10), thread=np.array([0, 0, 0, 1, 1, 1, 1]))
+    candidates = replace(
+        one_conversation([0.0] * 7, words=10), thread=np.array([0, 0, 0, 1, 1, 1, 1])
+    )
     sessions = ranking.group_sessions(candidates, GAP)
     means = ranking.window_mean(np.array([3.0, 0, 0, 8, 0, 0, 0]), sessions, 2)
     np.testing.assert_allclose(means, [1, 1, 1, 8 / 3, 2, 2, 0])

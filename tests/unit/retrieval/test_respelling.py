@@ -37,16 +37,16 @@ def test_spelling_mistakes_are_counted(first: str, second: str, expected: int) -
     assert count_slips(first, second) == count_slips(second, first) == expected
 
 
-def asked(store: Store, question: str) -> Candidates:
+def candidates_for(store: Store, question: str) -> Candidates:
     return store.candidates(P, None, question, None)
 
 
 def notes(store: Store, question: str, redactor: Redactor = OPEN) -> tuple[str, ...]:
-    return respelling_notes(asked(store, question), store, P, redactor)
+    return respelling_notes(candidates_for(store, question), store, P, redactor)
 
 
 @pytest.fixture
-def talk(add: Adding) -> None:
+def stored_messages(add: Adding) -> None:
     add(
         Message("user", "Should Kubernetes do the rollback by itself?"),
         Message("assistant", "No: Kubernetes restarts, the deployment and fermentation are ours."),
@@ -54,8 +54,13 @@ def talk(add: Adding) -> None:
     )
 
 
-def test_a_misspelt_word_finds_the_same_as_the_correct_one(store: Store, talk: None) -> None:
-    misspelt, correct = asked(store, "the kuberntes rolbacks"), asked(store, "kubernetes rollbacks")
+def test_a_misspelt_word_finds_the_same_as_the_correct_one(
+    store: Store, stored_messages: None
+) -> None:
+    misspelt, correct = (
+        candidates_for(store, "the kuberntes rolbacks"),
+        candidates_for(store, "kubernetes rollbacks"),
+    )
     assert [word.typed for word in misspelt.respelt] == ["kuberntes", "rolbacks"]
     assert misspelt.absent == correct.absent == 0
     positions = [
@@ -85,7 +90,7 @@ NOTES = [
 
 @pytest.mark.parametrize(("question", "expected"), NOTES)
 def test_only_a_replacement_is_noted(
-    store: Store, talk: None, question: str, expected: tuple[str, ...]
+    store: Store, stored_messages: None, question: str, expected: tuple[str, ...]
 ) -> None:
     assert notes(store, question) == expected
 
@@ -93,7 +98,7 @@ def test_only_a_replacement_is_noted(
 def test_words_of_another_partition_are_neither_found_nor_named(store: Store, add: Adding) -> None:
     add(Message("user", "kubernetes"), partition="q")
     add(Message("user", "the limiter"))
-    candidates = asked(store, "kuberntes")
+    candidates = candidates_for(store, "kuberntes")
     assert (candidates.respelt, candidates.postings, candidates.absent) == ((), (), 1)
 
 
@@ -110,7 +115,7 @@ def test_a_correct_unknown_word_is_not_replaced(
 ) -> None:
     add(Message("user", "Grandma rewards the stronger ones."))
     for word, is_known in {"grandpa": True, "strangers": True, "rewrads": False}.items():
-        candidates = asked(store, word)
+        candidates = candidates_for(store, word)
         assert [respelling.typed for respelling in candidates.respelt] == [word]
         remaining = drop_known_words(candidates, embedder)
         assert [respelling.typed for respelling in remaining.respelt] == (
@@ -121,11 +126,13 @@ def test_a_correct_unknown_word_is_not_replaced(
 
 def test_few_words_of_a_long_question_are_looked_up(store: Store, add: Adding) -> None:
     add(Message("user", "alphabet bergamot cardamom dandelion"))
-    candidates = asked(store, "alphabt bergamt cardamm dandelin")
+    candidates = candidates_for(store, "alphabt bergamt cardamm dandelin")
     assert (len(candidates.respelt), candidates.absent) == (3, 1)
 
 
-def test_hybrid_search_replaces_words_and_keyword_search_does_not(store: Store, talk: None) -> None:
+def test_hybrid_search_replaces_words_and_keyword_search_does_not(
+    store: Store, stored_messages: None
+) -> None:
     settings = config.load(None, {}).settings("p")
 
     def hits(mode: Any) -> list[Any]:

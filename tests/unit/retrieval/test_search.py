@@ -44,33 +44,33 @@ def say(store):
     return saying
 
 
-def found(hits):
+def ids_of(hits):
     return [hit.message.id for hit in hits]
 
 
 def test_semantic_search_ranks_by_cosine(reservoir, say):
     far, near, middle = say("a", -0.2), say("b", 0.9), say("c", 0.4)
     hits = reservoir.search("z", mode="semantic")
-    assert found(hits) == [near, middle, far]
+    assert ids_of(hits) == [near, middle, far]
     assert [hit.score for hit in hits] == pytest.approx([0.9, 0.4, -0.2], abs=1e-6)
     assert [hit.rank for hit in hits] == [1, 2, 3]
 
 
 def test_of_equal_cosines_the_newest_comes_first(reservoir, say):
     ids = [say(f"{number}", 0.5) for number in range(3)]
-    assert found(reservoir.search("z", mode="semantic")) == ids[::-1]
+    assert ids_of(reservoir.search("z", mode="semantic")) == ids[::-1]
 
 
 def test_keyword_search_finds_only_messages_with_the_words(reservoir, say):
     both_words = say("the amber fjord")
     say("a birch")
-    assert found(reservoir.search("amber fjord", mode="keyword")) == [both_words]
+    assert ids_of(reservoir.search("amber fjord", mode="keyword")) == [both_words]
 
 
 def test_a_message_without_an_embedding_is_found_by_its_words(reservoir, say):
     say("nothing of it", 0.9)
     message_id = say("the fjord")
-    assert message_id in found(reservoir.search("fjord"))
+    assert message_id in ids_of(reservoir.search("fjord"))
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "semantic"])
@@ -90,7 +90,7 @@ def test_a_threshold_lists_only_hits_above_it(reservoir, say, mode, threshold, a
     if mode == "semantic":
         above = [cosine for cosine in above if cosine is not None]
     hits = reservoir.search("fjord", mode=mode, threshold=threshold)
-    assert set(found(hits)) == {ids[cosine] for cosine in above}
+    assert set(ids_of(hits)) == {ids[cosine] for cosine in above}
 
 
 def test_a_threshold_filters_keyword_hits_or_is_refused(reservoir, say):
@@ -100,7 +100,7 @@ def test_a_threshold_filters_keyword_hits_or_is_refused(reservoir, say):
         hits = reservoir.search("fjord", mode="keyword", threshold=0.6)
     except UsageError:
         return
-    assert found(hits) == [nearest]
+    assert ids_of(hits) == [nearest]
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "semantic", "keyword"])
@@ -120,7 +120,7 @@ def test_deduplication_keeps_the_best_of_equal_contents(reservoir, say, mode):
     fewer = reservoir.search("fjord", mode=mode, deduplicate=True)
     assert len(plain) == 3
     assert [hit.message.content.strip() for hit in fewer].count("the fjord") == 1
-    assert found(fewer) == [
+    assert ids_of(fewer) == [
         hit.message.id
         for index, hit in enumerate(plain)
         if hit.message.content.strip()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from example_settings import EVERY_TABLE, written
+from example_settings import EVERY_TABLE, write_settings
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +21,7 @@ from reservoir_cli.settings.setting_values import check_value, format_value, par
 
 
 def test_comments_and_order_are_kept(file: Path) -> None:
-    written(file, EVERY_TABLE)
+    write_settings(file, EVERY_TABLE)
     edit_file.edit(
         file,
         {
@@ -35,7 +35,7 @@ def test_comments_and_order_are_kept(file: Path) -> None:
 
 
 def test_new_settings_of_the_file_come_before_its_tables(file: Path) -> None:
-    written(file, "[models.gpt-4]\nreserve_tokens = 1\n")
+    write_settings(file, "[models.gpt-4]\nreserve_tokens = 1\n")
     edit_file.edit(file, {"model": "gpt-4", "partitions.p.fill": "on"})
     loaded = config.load(file)
     assert loaded.values == {"model": "gpt-4"}
@@ -58,7 +58,7 @@ reserve_tokens = 6
     ["[models.gpt-3.5-turbo]", "[ models . gpt-3.5-turbo ]", "  [models.gpt-3 . 5-turbo]"],
 )
 def test_an_unquoted_header_is_renamed_not_duplicated(file: Path, header: str) -> None:
-    written(file, UNQUOTED.replace("[models.gpt-3.5-turbo]", header))
+    write_settings(file, UNQUOTED.replace("[models.gpt-3.5-turbo]", header))
     edit_file.edit(file, {"models.gpt-3.5-turbo.context_window": "7"})
     text = file.read_text()
     assert text.count("5-turbo") == 1
@@ -71,13 +71,13 @@ def test_an_unquoted_header_is_renamed_not_duplicated(file: Path, header: str) -
 
 def test_a_quoted_header_is_not_changed(file: Path) -> None:
     text = "[models.'gpt-3.5-turbo']\nreserve_tokens = 5\n"
-    written(file, text)
+    write_settings(file, text)
     edit_file.edit(file, {"models.gpt-3.5-turbo.reserve_tokens": "6"})
     assert file.read_text() == text.replace("5\n", "6\n")
 
 
 def test_another_name_of_a_model_changes_its_table(file: Path) -> None:
-    written(file, EVERY_TABLE)
+    write_settings(file, EVERY_TABLE)
     edit_file.edit(file, {"models.openai/gpt-3.5-turbo.reserve_tokens": "9"})
     assert file.read_text() == EVERY_TABLE.replace("512", "9")
 
@@ -116,14 +116,17 @@ def test_a_change_works_in_any_notation_and_changes_nothing_else(
     file: Path, text: str, key: str
 ) -> None:
     if text:
-        written(file, text)
-    before = _said(config.load())
+        write_settings(file, text)
+    before = _values_by_key(config.load())
     edit_file.edit(file, {key: CHANGES[key]})
     setting = split_key(key)[2]
-    assert _said(config.load(file)) == {**before, key: parse_value(setting, CHANGES[key], key)}
+    assert _values_by_key(config.load(file)) == {
+        **before,
+        key: parse_value(setting, CHANGES[key], key),
+    }
 
 
-def _said(loaded: config.Config) -> dict[str, Value]:
+def _values_by_key(loaded: config.Config) -> dict[str, Value]:
     """Return the values of a file by dotted key."""
     tables = {"partitions": loaded.partitions, "models": loaded.models}
     inside = {
@@ -139,7 +142,7 @@ def test_both_spellings_of_a_header_in_one_file_are_an_error(file: Path) -> None
     text = (
         '[models.gpt-3.5-turbo]\nreserve_tokens = 1\n[models."gpt-3.5-turbo"]\ncontext_window = 2\n'
     )
-    written(file, text)
+    write_settings(file, text)
     try:
         edit_file.edit(file, {"models.gpt-3.5-turbo.profile": "small"})
     except UsageError:
@@ -153,20 +156,20 @@ def test_both_spellings_of_a_header_in_one_file_are_an_error(file: Path) -> None
 
 
 def test_a_setting_is_removed(file: Path) -> None:
-    written(file, EVERY_TABLE)
+    write_settings(file, EVERY_TABLE)
     edit_file.edit(file, {"recent_context_size": None, "models.gpt-3.5-turbo.reserve_tokens": None})
     expected = EVERY_TABLE.replace("recent_context_size = 11\n", "")
     assert file.read_text() == expected.replace("reserve_tokens = 512\n", "")
 
 
 def test_removing_a_missing_setting_changes_nothing(file: Path) -> None:
-    written(file, EVERY_TABLE)
+    write_settings(file, EVERY_TABLE)
     edit_file.edit(file, {"fill": None, "partitions.coding.fill": None})
-    assert config.load(file).values == config.load(written(file, EVERY_TABLE)).values
+    assert config.load(file).values == config.load(write_settings(file, EVERY_TABLE)).values
 
 
 def test_the_other_name_of_a_setting_is_changed_in_place(file: Path) -> None:
-    written(file, "output_reserve = 5\n")
+    write_settings(file, "output_reserve = 5\n")
     edit_file.edit(file, {"output_reserve": "6"})
     assert config.load(file).values == {"reserve_tokens": 6}
     edit_file.edit(file, {"token_reserve": None})
@@ -187,7 +190,7 @@ def test_several_changes_are_made_all_or_none(
     file: Path, text: str, changes: dict[str, str | None]
 ) -> None:
     if text:
-        written(file, text)
+        write_settings(file, text)
     with pytest.raises(UsageError):
         edit_file.edit(file, changes)
     assert file.exists() is bool(text)
@@ -208,7 +211,7 @@ except UsageError as error:
 
 
 def test_a_folder_that_cannot_be_written_is_a_usage_error(file: Path) -> None:
-    written(file, "# mine\n")
+    write_settings(file, "# mine\n")
     file.parent.chmod(0o500)
     command = [sys.executable, "-c", READ_ONLY, str(file)]
     if os.geteuid() == 0:
@@ -274,9 +277,9 @@ def test_a_value_that_was_set_is_read_back(change: tuple[str, str, Value], text:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "reservoir.toml"
         if text:
-            written(file, text)
+            write_settings(file, text)
         edit_file.edit(file, {key: format_value(setting, value)})
-        read = _said(config.load(file))[key]
+        read = _values_by_key(config.load(file))[key]
         assert read == value
         assert type(read) is type(value)
         assert all(line in file.read_text() for line in text.splitlines() if line[:1] == "#")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from example_settings import EVERY_TABLE, written
+from example_settings import EVERY_TABLE, write_settings
 
 from reservoir_cli.settings import config
 from reservoir_cli.settings.schema import (
@@ -40,7 +40,7 @@ def test_the_first_source_that_sets_a_value_wins(
     if "environment" in sources:
         monkeypatch.setenv("RESERVOIR_RECENT_CONTEXT_SIZE", "50")
     flags = {"recent_context_size": 60 if "flag" in sources else None}
-    loaded = config.load(written(file, text), flags)
+    loaded = config.load(write_settings(file, text), flags)
     name, value = PLACES[first]
     assert loaded.lookup("recent_context_size", "p", "mine") == (value, name)
     assert loaded.settings("p", "mine").recent_context_size == value
@@ -48,7 +48,7 @@ def test_the_first_source_that_sets_a_value_wins(
 
 
 def test_tables_are_chosen_by_the_partition_and_model_that_are_set(file: Path) -> None:
-    loaded = config.load(written(file, EVERY_TABLE))
+    loaded = config.load(write_settings(file, EVERY_TABLE))
     assert loaded.lookup("token_multiplier") == (1.2, "partition")
     assert loaded.lookup("token_multiplier", partition="home") == (1.3, "model")
     assert loaded.lookup("token_multiplier", "home", "gpt-4") == (1.1, "file")
@@ -61,14 +61,14 @@ def test_a_tables_partition_and_model_may_come_from_the_environment(
 ) -> None:
     monkeypatch.setenv("RESERVOIR_PARTITION", "home")
     monkeypatch.setenv("RESERVOIR_MODEL", "gpt-4")
-    loaded = config.load(written(file, EVERY_TABLE))
+    loaded = config.load(write_settings(file, EVERY_TABLE))
     assert loaded.lookup("partition") == ("home", "environment")
     assert loaded.lookup("token_multiplier") == (1.1, "file")
 
 
 @pytest.mark.parametrize("name", ["GPT-3.5-Turbo", "openai/gpt-3.5-turbo", "gpt-35-turbo"])
 def test_a_models_table_is_found_by_any_of_its_names(file: Path, name: str) -> None:
-    loaded = config.load(written(file, EVERY_TABLE))
+    loaded = config.load(write_settings(file, EVERY_TABLE))
     assert loaded.lookup("recent_context_size", model=name) == (13, "model")
 
 
@@ -96,7 +96,7 @@ def test_the_profile_depends_on_the_window(model: str | None, profile: str) -> N
 
 def test_an_explicit_profile_overrides_the_window(file: Path) -> None:
     text = 'profile = "small"\n[models.gpt-4o]\nprofile = "large"\n[partitions.p]\nprofile="small"'
-    loaded = config.load(written(file, text))
+    loaded = config.load(write_settings(file, text))
     assert loaded.profile(model="gpt-4") == "small"
     assert loaded.profile(model="gpt-4o") == "large"
     assert loaded.profile("p", "gpt-4o") == "small"
@@ -121,7 +121,7 @@ RESERVES = [
 
 @pytest.mark.parametrize(("text", "model", "reserve"), RESERVES)
 def test_the_reserve_for_the_answer(file: Path, text: str, model: str | None, reserve: int) -> None:
-    loaded = config.load(written(file, text))
+    loaded = config.load(write_settings(file, text))
     assert loaded.reserve(model, loaded.settings(model=model)) == reserve
 
 
@@ -138,7 +138,7 @@ CONTEXT_WINDOWS = [
 
 @pytest.mark.parametrize(("text", "model", "window"), CONTEXT_WINDOWS)
 def test_a_models_window(file: Path, text: str, model: str, window: int | None) -> None:
-    assert config.load(written(file, text)).context_window(model) == window
+    assert config.load(write_settings(file, text)).context_window(model) == window
 
 
 def test_known_models_are_the_built_in_table_and_the_settings(file: Path) -> None:
@@ -146,7 +146,7 @@ def test_known_models_are_the_built_in_table_and_the_settings(file: Path) -> Non
         "[models.gpt-4]\ncontext_window = 9000\n[models.mine]\ncontext_window = 50\n"
         "reserve_tokens = 5\n[models.unsized]\nreserve_tokens = 5\n"
     )
-    models = {model.name: model for model in config.load(written(file, text)).known_models()}
+    models = {model.name: model for model in config.load(write_settings(file, text)).known_models()}
     assert models["gpt-4"].context_window == 9_000
     assert models["gpt-4"].reserve == 2_048
     assert (models["mine"].context_window, models["mine"].reserve) == (50, 5)

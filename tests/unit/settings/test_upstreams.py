@@ -15,13 +15,13 @@ def file(home: Path) -> Path:
     return home / "reservoir.toml"
 
 
-def written(file: Path, text: str) -> config.Config:
+def load_written(file: Path, text: str) -> config.Config:
     file.write_text(text, encoding="utf-8")
     return config.load()
 
 
 def test_upstreams_are_the_defaults_those_of_the_settings_and_of_the_command_line(file) -> None:
-    loaded = written(
+    loaded = load_written(
         file,
         '[upstreams.openai]\nurl = "http://localhost:8080/v1/"\n'
         '[upstreams.groq]\nurl = "https://api.groq.com/openai/v1"\n'
@@ -58,7 +58,7 @@ def test_upstreams_are_the_defaults_those_of_the_settings_and_of_the_command_lin
 )
 def test_an_upstream_must_be_a_plain_url(file, url: str) -> None:
     with pytest.raises(UsageError):
-        written(file, f'[upstreams.openai]\nurl = "{url}"')
+        load_written(file, f'[upstreams.openai]\nurl = "{url}"')
     with pytest.raises(UsageError, match="--upstream a"):
         upstreams.resolve({}, {"a": url})
 
@@ -78,11 +78,11 @@ def test_an_upstream_must_be_a_plain_url(file, url: str) -> None:
 )
 def test_invalid_upstreams_and_choices_are_refused(file, text: str) -> None:
     with pytest.raises(UsageError):
-        written(file, text)
+        load_written(file, text)
 
 
 def test_an_upstream_without_a_url_is_refused_when_it_is_used(file) -> None:
-    loaded = written(file, '[upstreams.a]\nprotocol = "openai"')
+    loaded = load_written(file, '[upstreams.a]\nprotocol = "openai"')
     with pytest.raises(UsageError, match="has no url"):
         upstreams.resolve(loaded.upstreams)
 

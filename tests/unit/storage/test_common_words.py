@@ -20,7 +20,7 @@ def _everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postings, "_FEW", 8)
 
 
-def held(store: Store, scope: Scope, question: str) -> list[tuple[list[int], list[int]]]:
+def postings_of(store: Store, scope: Scope, question: str) -> list[tuple[list[int], list[int]]]:
     """Return the ids of messages and the counts of each word of a question."""
     candidates = store.candidates(scope, None, question, None)
     return sorted(
@@ -42,18 +42,18 @@ def test_words_in_more_than_a_tenth_of_the_scope_are_skipped(
     expected = sorted(
         (rows[:count], [1] * count) for word, count in TEXTS.items() if word in {"kyoto", "moss"}
     )
-    assert held(store, Scope("p"), "kyoto hotel moss rain?") == expected
-    assert held(store, Scope("p"), "kyoto rain hotel moss?") == expected
-    assert held(store, Scope("p"), f"{KEY}?") == [(rows[:1], [1])]
+    assert postings_of(store, Scope("p"), "kyoto hotel moss rain?") == expected
+    assert postings_of(store, Scope("p"), "kyoto rain hotel moss?") == expected
+    assert postings_of(store, Scope("p"), f"{KEY}?") == [(rows[:1], [1])]
     # Never skip all words.
-    assert held(store, Scope("p"), "hotel?") == [(rows[:30], [1] * 30)]
+    assert postings_of(store, Scope("p"), "hotel?") == [(rows[:30], [1] * 30)]
 
 
 def test_postings_of_common_words_are_not_read(store: Store, add: Adding) -> None:
     add(*(Message("user", f"hotel {'moss' * (index < 5)}") for index in range(100)))
     statements: list[str] = []
     store._connection.set_trace_callback(statements.append)
-    assert len(held(store, Scope("p"), "hotel moss?")) == 1
+    assert len(postings_of(store, Scope("p"), "hotel moss?")) == 1
     store._connection.set_trace_callback(None)
     read = [text for text in statements if "group_concat(doc)" in text]
     assert ["'moss'" in text for text in read] == [True]

@@ -79,7 +79,7 @@ def test_ids_are_found_in_order_of_time(
 
 @pytest.mark.parametrize("name", ["müller", "MÜLLER", "mu\u0308ller", "MU\u0308LLER"])
 def test_a_name_is_found_in_any_unicode_form(store: Store, add: Adding, name: str) -> None:
-    """Otherwise a user who forgets a person would miss messages."""
+    """Otherwise a user who deletes all messages about a person would miss some."""
     call = ToolCall("1", "ask", '{"name": "Mu\u0308ller"}')
     stored = add(
         Message("user", "Herr Müller"),

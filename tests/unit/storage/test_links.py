@@ -20,11 +20,11 @@ def direction(degrees):
     return np.array([np.cos(radians), np.sin(radians)], np.float32)
 
 
-def likeness(degrees):
+def scaled_cosine(degrees):
     return (1 + np.cos(np.radians(degrees))) / 2
 
 
-def tell(store, count, *, partition="p", instance="i", conversation=None, minute=0):
+def add_notes(store, count, *, partition="p", instance="i", conversation=None, minute=0):
     messages = [
         Message(
             "user",
@@ -57,7 +57,7 @@ def links(store):
 def test_links_do_not_depend_on_which_messages_are_embedded_first(store, tmp_path):
     other = open_store(str(tmp_path / "other.db"), create=True)
     vectors = [direction(7 * number % 61) for number in range(600)]
-    forward, backward = tell(store, 600), tell(other, 600)
+    forward, backward = add_notes(store, 600), add_notes(other, 600)
     for start in range(0, 600, 150):
         embed(store, forward[start : start + 150], vectors[start : start + 150])
     for start in range(450, -1, -150):
@@ -74,20 +74,20 @@ def test_links_do_not_depend_on_which_messages_are_embedded_first(store, tmp_pat
 
 
 def test_a_message_is_linked_to_the_one_before_it(store):
-    ids = tell(store, 3)
+    ids = add_notes(store, 3)
     embed(store, ids, [direction(0), direction(10), direction(20)], threshold=0.99)
     assert set(links(store)) == {(ids[1], ids[0]), (ids[2], ids[1])}
     assert {kind for _, kind in links(store).values()} == {"previous"}
 
 
 def test_a_message_is_linked_to_the_three_nearest_before_it(store):
-    ids = tell(store, 6)
+    ids = add_notes(store, 6)
     embed(store, ids, [direction(angle) for angle in (30, 3, 2, 1, 180, 0)])
     assert {target for source, target in links(store) if source == ids[5]} == set(ids[1:4])
 
 
 def test_the_previous_message_is_linked_in_addition_to_the_three_nearest(store):
-    ids = tell(store, 6)
+    ids = add_notes(store, 6)
     embed(store, ids, [direction(angle) for angle in (4, 3, 2, 1, 30, 0)])
     kinds = {
         target: kind for (source, target), (_, kind) in links(store).items() if source == ids[5]
@@ -96,7 +96,7 @@ def test_the_previous_message_is_linked_in_addition_to_the_three_nearest(store):
 
 
 def test_a_link_needs_the_threshold_and_reaching_it_is_enough(store):
-    ids = tell(store, 3)
+    ids = add_notes(store, 3)
     # Right angles have a cosine of 0, which is 0.5 on the scale of the threshold.
     vectors = [np.array(values, np.float32) for values in ([1, 0, 0], [0, 1, 0], [-1, 0, 0])]
     embed(store, ids, vectors, threshold=0.5)
@@ -107,13 +107,13 @@ def test_a_link_needs_the_threshold_and_reaching_it_is_enough(store):
 
 
 def test_the_score_of_a_link_is_on_the_scale_of_the_threshold(store):
-    ids = tell(store, 2)
+    ids = add_notes(store, 2)
     embed(store, ids, [direction(0), direction(40)])
-    assert links(store)[ids[1], ids[0]][0] == pytest.approx(likeness(40), abs=1e-6)
+    assert links(store)[ids[1], ids[0]][0] == pytest.approx(scaled_cosine(40), abs=1e-6)
 
 
 def test_without_similar_messages_the_chain_ends(store):
-    ids = tell(store, 4)
+    ids = add_notes(store, 4)
     embed(store, ids, [direction(0), direction(1), direction(120), direction(121)])
     assert set(links(store)) == {(ids[1], ids[0]), (ids[3], ids[2])}
 
@@ -136,13 +136,13 @@ def test_without_similar_messages_the_chain_ends(store):
     ],
 )
 def test_only_messages_of_one_thread_are_linked(store, first, second, linked):
-    ids = tell(store, 1, **first) + tell(store, 1, minute=1, **second)
+    ids = add_notes(store, 1, **first) + add_notes(store, 1, minute=1, **second)
     embed(store, ids, [direction(0), direction(0)])
     assert bool(links(store)) is linked
 
 
 def test_only_the_256_previous_messages_are_compared(store):
-    ids = tell(store, 258)
+    ids = add_notes(store, 258)
     # The first is similar to the last two only, and all others to neither.
     vectors = [direction(0)] + [direction(180)] * 255 + [direction(0), direction(0)]
     embed(store, ids, vectors)
@@ -152,7 +152,7 @@ def test_only_the_256_previous_messages_are_compared(store):
 
 
 def test_a_link_is_created_once_both_messages_have_vectors(store):
-    ids = tell(store, 2)
+    ids = add_notes(store, 2)
     embed(store, ids[1:], [direction(0)])
     assert links(store) == {}
     embed(store, ids[:1], [direction(0)])
@@ -160,7 +160,7 @@ def test_a_link_is_created_once_both_messages_have_vectors(store):
 
 
 def test_a_link_to_the_previous_message_is_replaced_when_one_in_between_is_embedded(store):
-    ids = tell(store, 3)
+    ids = add_notes(store, 3)
     embed(store, [ids[0], ids[2]], [direction(0), direction(0)])
     assert links(store)[ids[2], ids[0]][1] == "previous"
     embed(store, [ids[1]], [direction(0)])
@@ -204,7 +204,7 @@ def test_links_do_not_depend_on_the_order_of_embedding(tmp_path, batches, count)
     results = []
     for name, make_batches in (("one", lambda ids: [ids]), ("other", batches)):
         store = open_store(str(tmp_path / f"{name}.db"))
-        ids = tell(store, count)
+        ids = add_notes(store, count)
         with store.write():
             for batch in make_batches(ids):
                 embed(store, batch, [vectors[ids.index(message_id)] for message_id in batch])
@@ -217,7 +217,7 @@ def test_links_do_not_depend_on_the_order_of_embedding(tmp_path, batches, count)
 
 
 def test_messages_of_several_passages_count_as_one_of_the_256_before(store):
-    ids = tell(store, 202)
+    ids = add_notes(store, 202)
     passages = [
         Passage(message_id, part, 0, 1, direction(180 if 0 < index < 201 else 0))
         for index, message_id in enumerate(ids)
@@ -238,19 +238,19 @@ def test_messages_of_several_passages_count_as_one_of_the_256_before(store):
     ],
 )
 def test_messages_are_reached_within_so_many_links(store, depth, reached):
-    ids = tell(store, 5)
-    embed(store, ids, [direction(10 * index) for index in range(5)], threshold=likeness(15))
+    ids = add_notes(store, 5)
+    embed(store, ids, [direction(10 * index) for index in range(5)], threshold=scaled_cosine(15))
     assert store.linked([ids[4]], depth, P) == [ids[index] for index in reached]
 
 
 def test_links_are_followed_in_both_directions(store):
-    ids = tell(store, 3)
-    embed(store, ids, [direction(10 * index) for index in range(3)], threshold=likeness(15))
+    ids = add_notes(store, 3)
+    embed(store, ids, [direction(10 * index) for index in range(3)], threshold=scaled_cosine(15))
     assert store.linked([ids[1]], 1, P) == [ids[0], ids[2]]
 
 
 def test_links_are_not_followed_out_of_the_scope(store):
-    ids = tell(store, 2)
+    ids = add_notes(store, 2)
     embed(store, ids, [direction(0), direction(0)])
     assert store.linked([ids[1]], 5, Scope("q")) == []
     assert store.linked([ids[1]], 5, Scope("p", "j")) == []

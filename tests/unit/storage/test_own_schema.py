@@ -1,4 +1,4 @@
-"""A store from elsewhere: triggers, views and generated columns never run when it is written."""
+"""Triggers, views and generated columns of a foreign store never run when it is written."""
 
 import sqlite3
 from contextlib import closing

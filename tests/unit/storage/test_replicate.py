@@ -34,7 +34,7 @@ def quiet(*_: object) -> None:
 
 
 @pytest.fixture
-def filled(store: Store, fake_embedder) -> Store:
+def filled_store(store: Store, fake_embedder) -> Store:
     """Fill a store with every kind of data."""
     rng = random.Random(3)
     for partition, instance in (("p", "p"), ("p", "chatgpt"), ("Zürich", "i")):
@@ -76,7 +76,7 @@ def filled(store: Store, fake_embedder) -> Store:
     return store
 
 
-def same_answers(first: Store, second: Store, embedder) -> None:
+def assert_same_answers(first: Store, second: Store, embedder) -> None:
     """Check that two stores give the same answers and scores."""
     (first_answers, cosines), (second_answers, other_cosines) = (
         answers(store, embedder) for store in (first, second)
@@ -101,19 +101,19 @@ def answers(store: Store, embedder) -> tuple[list[object], list[float]]:
 
 
 def test_copying_to_a_server_and_back_changes_nothing(
-    filled: Store, new_location: Callable[[], str], tmp_path, fake_embedder
+    filled_store: Store, new_location: Callable[[], str], tmp_path, fake_embedder
 ) -> None:
-    before = replicate._digest(filled)
+    before = replicate._digest(filled_store)
     with closing(open_store(str(tmp_path / "file.db"))) as file:
-        replicate.copy(filled, file, quiet)
+        replicate.copy(filled_store, file, quiet)
         assert replicate._digest(file) == before
         assert file.problems() == []
-        same_answers(file, filled, fake_embedder)
+        assert_same_answers(file, filled_store, fake_embedder)
         with closing(open_store(new_location())) as returned:
             counts = replicate.copy(file, returned, quiet)
             assert replicate._digest(returned) == before
             assert returned.problems() == []
-            same_answers(returned, filled, fake_embedder)
+            assert_same_answers(returned, filled_store, fake_embedder)
             assert counts["messages"] == 177
             [is_forgotten] = returned.forgotten(
                 [Message("user", "", source="python", source_id="x")]
@@ -124,25 +124,25 @@ def test_copying_to_a_server_and_back_changes_nothing(
                 Scope("p", "p"), [Message("user", "new")], counter=COUNTER, now=NOW
             )
             assert new
-            assert new.id > max(filled.find(EVERYWHERE).ids)
+            assert new.id > max(filled_store.find(EVERYWHERE).ids)
 
 
 @pytest.mark.sqlite("it begins and ends with a file")
 def test_a_file_copied_from_a_server_equals_the_original(
-    filled: Store, postgres: PostgresServer, tmp_path
+    filled_store: Store, postgres: PostgresServer, tmp_path
 ) -> None:
     url = postgres.borrow()
     path = str(tmp_path / "back.db")
     with closing(open_store(url)) as server, closing(open_store(path)) as file:
-        replicate.copy(filled, server, quiet)
+        replicate.copy(filled_store, server, quiet)
         replicate.copy(server, file, quiet)
     postgres.give_back(url)
-    assert fingerprint(path) == fingerprint(filled.location)
+    assert fingerprint(path) == fingerprint(filled_store.location)
 
 
 @pytest.mark.parametrize("function", ["load", "load_metadata"])
 def test_an_interrupted_copy_is_resumed(
-    filled: Store, new_location: Callable[[], str], monkeypatch, function: str
+    filled_store: Store, new_location: Callable[[], str], monkeypatch, function: str
 ) -> None:
     monkeypatch.setattr(replicate, "_AT_ONCE", 50)
     target = new_location()
@@ -159,7 +159,7 @@ def test_an_interrupted_copy_is_resumed(
 
         monkeypatch.setattr(dump, function, break_off)
         with pytest.raises(OSError, match="in between"):
-            replicate.copy(filled, new, quiet)
+            replicate.copy(filled_store, new, quiet)
     with closing(open_store(target)) as new:
         assert new.get_property(replicate.UNFINISHED_COPY)
         copied_keys: list[Key] = []
@@ -167,14 +167,14 @@ def test_an_interrupted_copy_is_resumed(
         monkeypatch.setattr(
             dump, "load", lambda store, batch: (copied_keys.extend(batch.keys), load(store, batch))
         )
-        replicate.copy(filled, new, quiet)
+        replicate.copy(filled_store, new, quiet)
         assert len(copied_keys) == (127 if function == "load" else 0)
-        assert replicate._digest(new) == replicate._digest(filled)
+        assert replicate._digest(new) == replicate._digest(filled_store)
         assert new.get_property(replicate.UNFINISHED_COPY) is None
 
 
 def test_a_source_that_changed_in_between_is_noticed(
-    filled: Store, new_location: Callable[[], str], monkeypatch
+    filled_store: Store, new_location: Callable[[], str], monkeypatch
 ) -> None:
     monkeypatch.setattr(replicate, "_AT_ONCE", 50)
     with closing(open_store(new_location())) as new:
@@ -184,10 +184,10 @@ def test_a_source_that_changed_in_between_is_noticed(
                 raise OSError("in between")
 
         with pytest.raises(OSError, match="in between"):
-            replicate.copy(filled, new, stop)
-        behind(filled.location, "UPDATE messages SET content = 'other' WHERE instance = 'p'")
+            replicate.copy(filled_store, new, stop)
+        behind(filled_store.location, "UPDATE messages SET content = 'other' WHERE instance = 'p'")
         with pytest.raises(ReservoirError, match="was changed in between") as caught:
-            replicate.copy(filled, new, quiet)
+            replicate.copy(filled_store, new, quiet)
         command = (
             f"remove {new.location}" if new.files() else f"psql {new.location} -c 'DROP SCHEMA"
         )
@@ -195,19 +195,19 @@ def test_a_source_that_changed_in_between_is_noticed(
 
 
 def test_a_target_that_is_not_empty_is_refused_and_not_changed(
-    filled: Store, new_location: Callable[[], str]
+    filled_store: Store, new_location: Callable[[], str]
 ) -> None:
     with closing(open_store(new_location())) as new:
         new.add(Scope("p", "p"), [Message("user", "mine")], counter=COUNTER, now=NOW)
         with pytest.raises(UsageError, match="is not empty"):
-            replicate.copy(filled, new, quiet)
+            replicate.copy(filled_store, new, quiet)
         assert [message.content for message in new.last(EVERYWHERE, 0)] == ["mine"]
     with pytest.raises(UsageError, match="into itself"):
-        replicate.copy(filled, filled, quiet)
+        replicate.copy(filled_store, filled_store, quiet)
 
 
 def test_an_unfinished_copy_of_another_store_is_refused(
-    filled: Store, new_location: Callable[[], str], tmp_path
+    filled_store: Store, new_location: Callable[[], str], tmp_path
 ) -> None:
     with (
         closing(open_store(new_location())) as new,
@@ -219,16 +219,16 @@ def test_an_unfinished_copy_of_another_store_is_refused(
 
 
 def test_the_description_of_an_index_is_not_copied(
-    filled: Store, new_location: Callable[[], str]
+    filled_store: Store, new_location: Callable[[], str]
 ) -> None:
-    filled.set_property("index:p", "{}")
+    filled_store.set_property("index:p", "{}")
     with closing(open_store(new_location())) as new:
-        replicate.copy(filled, new, quiet)
+        replicate.copy(filled_store, new, quiet)
         assert new.get_property("index:p") is None
 
 
 def test_an_unfinished_copy_can_be_read_but_not_written(
-    filled: Store, new_location: Callable[[], str]
+    filled_store: Store, new_location: Callable[[], str]
 ) -> None:
     def stop(*_: object) -> None:
         raise OSError("in between")
@@ -236,24 +236,24 @@ def test_an_unfinished_copy_can_be_read_but_not_written(
     message = [Message("user", "too early")]
     with closing(open_store(new_location())) as new, closing(open_store(new_location())) as third:
         with pytest.raises(OSError, match="in between"):
-            replicate.copy(filled, new, stop)
+            replicate.copy(filled_store, new, stop)
         assert new.last(EVERYWHERE, 0)
         for read_only in (False, True):
             new.read_only = read_only
             with pytest.raises(StoreError, match="a copy that is not finished") as caught:
                 new.add(Scope("p", "p"), message, counter=COUNTER, now=NOW)
             assert new.location in str(caught.value.hint)
-            assert filled.location in str(caught.value.hint)
+            assert filled_store.location in str(caught.value.hint)
         new.read_only = False
         with pytest.raises(StoreError, match="a copy that is not finished"):
             replicate.copy(new, third, quiet)
-        replicate.copy(filled, new, quiet)
+        replicate.copy(filled_store, new, quiet)
         new.add(Scope("p", "p"), message, counter=COUNTER, now=NOW)
 
 
 @pytest.mark.sqlite("only a file is found from a folder")
 def test_a_copy_is_resumed_from_another_working_directory(
-    filled: Store, tmp_path, monkeypatch
+    filled_store: Store, tmp_path, monkeypatch
 ) -> None:
     def stop(*_: object) -> None:
         raise OSError("in between")
@@ -261,10 +261,10 @@ def test_a_copy_is_resumed_from_another_working_directory(
     new = str(tmp_path / "new.db")
     for folder, progress in ((tmp_path, stop), (tmp_path.parent, quiet)):
         monkeypatch.chdir(folder)
-        source = os.path.relpath(filled.location)
+        source = os.path.relpath(filled_store.location)
         with closing(open_store(source)) as old, closing(open_store(new)) as target:
             with suppress(OSError):
                 replicate.copy(old, target, progress)
     with closing(open_store(new)) as target:
-        assert replicate._digest(target) == replicate._digest(filled)
+        assert replicate._digest(target) == replicate._digest(filled_store)
         assert target.get_property(replicate.UNFINISHED_COPY) is None

@@ -31,15 +31,15 @@ START = datetime(2026, 5, 9, 12, tzinfo=UTC)
 EVERYWHERE = Scope(None)
 WORDS = "redis redis queue queues lost jobs Kyōto 京都 京 don't the is café v2.1 we over".split()
 texts = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
-places = st.tuples(st.sampled_from(["p", "ö"]), st.sampled_from(["p", "i"]))
-talks = st.sampled_from([None, "c", "d"])
+scopes = st.tuples(st.sampled_from(["p", "ö"]), st.sampled_from(["p", "i"]))
+conversation_ids = st.sampled_from([None, "c", "d"])
 questions = st.lists(st.sampled_from([*WORDS, '"lost jobs"', "que*", "?"]), min_size=1, max_size=4)
 
-said = st.builds(
+message_fields = st.builds(
     lambda role, text, conversation, calls: (role, text, conversation, calls),
     st.sampled_from(["user", "assistant", "tool", "system"]),
     texts,
-    talks,
+    conversation_ids,
     st.booleans(),
 )
 
@@ -68,7 +68,7 @@ class SameAnswers(RuleBasedStateMachine):
         if hasattr(self, "files"):
             self.files.close()
 
-    def made(self, role: str, text: str, talk: str | None, calls: bool) -> Message:
+    def made(self, role: str, text: str, conversation_id: str | None, calls: bool) -> Message:
         self.count += 1
         # Sometimes an old message is stored late.
         delay = 1_000 if self.count % 7 == 0 else 0
@@ -77,7 +77,7 @@ class SameAnswers(RuleBasedStateMachine):
             text,
             created_at=START + timedelta(minutes=self.count - delay),
             trace_id=f"t{self.count // 2}",
-            conversation_id=talk,
+            conversation_id=conversation_id,
             tool_calls=(ToolCall(f"k{self.count % 3}", "f", '{"q": "redis"}'),)
             if calls and role == "assistant"
             else (),
@@ -86,17 +86,21 @@ class SameAnswers(RuleBasedStateMachine):
             source_id=str(self.count),
         )
 
-    @rule(place=places, drawn=st.lists(said, min_size=1, max_size=12), embed=st.booleans())
-    def ingest(self, place: tuple[str, str], drawn: list[Any], embed: bool) -> None:
+    @rule(
+        scope=scopes, drawn=st.lists(message_fields, min_size=1, max_size=12), embed=st.booleans()
+    )
+    def ingest(self, scope: tuple[str, str], drawn: list[Any], embed: bool) -> None:
         messages = [self.made(*fields) for fields in drawn]
         stored = [
-            reservoir.ingest(messages, partition=place[0], instance=place[1], embed=embed)
+            reservoir.ingest(messages, partition=scope[0], instance=scope[1], embed=embed)
             for reservoir in self.both
         ]
         self.same(*stored)
 
-    @rule(place=places, drawn=st.lists(said, min_size=1, max_size=12), twice=st.booleans())
-    def bring_in(self, place: tuple[str, str], drawn: list[Any], twice: bool) -> None:
+    @rule(
+        scope=scopes, drawn=st.lists(message_fields, min_size=1, max_size=12), twice=st.booleans()
+    )
+    def bring_in(self, scope: tuple[str, str], drawn: list[Any], twice: bool) -> None:
         messages = [self.made(*fields) for fields in drawn]
         rows = [
             {
@@ -114,7 +118,7 @@ class SameAnswers(RuleBasedStateMachine):
             for _ in range(2 if twice else 1):
                 first, second = (
                     reservoir.import_files(
-                        file, form="reservoir", partition=place[0], instance=place[1]
+                        file, form="reservoir", partition=scope[0], instance=scope[1]
                     )
                     for reservoir in self.both
                 )
@@ -168,21 +172,21 @@ class SameAnswers(RuleBasedStateMachine):
         np.testing.assert_allclose(
             [hit.score for hit in first], [hit.score for hit in second], atol=1e-5
         )
-        scores = [{told(hit.message): hit.score for hit in hits} for hits in (first, second)]
+        scores = [{fields_of(hit.message): hit.score for hit in hits} for hits in (first, second)]
         assert scores[0] == pytest.approx(scores[1], abs=1e-5)
         links = [
-            {told(hit.message): {told(linked) for linked in hit.linked} for hit in hits}
+            {fields_of(hit.message): {fields_of(linked) for linked in hit.linked} for hit in hits}
             for hits in (first, second)
         ]
         assert links[0] == links[1]
 
-    @rule(words=questions, place=places, budget=st.sampled_from([80, 300, 2_000]))
-    def context(self, words: list[str], place: tuple[str, str], budget: int) -> None:
+    @rule(words=questions, scope=scopes, budget=st.sampled_from([80, 300, 2_000]))
+    def context(self, words: list[str], scope: tuple[str, str], budget: int) -> None:
         first, second = (
             reservoir.context(
                 " ".join(words),
-                partition=place[0],
-                instance=place[1] if budget != 300 else None,
+                partition=scope[0],
+                instance=scope[1] if budget != 300 else None,
                 budget=budget,
                 format="json",
                 trace_id="t",
@@ -195,7 +199,7 @@ class SameAnswers(RuleBasedStateMachine):
             second.to("text"),
         )
         priorities = [
-            {told(candidate.message): candidate.scores.priority for candidate in window.kept}
+            {fields_of(candidate.message): candidate.scores.priority for candidate in window.kept}
             for window in (first, second)
         ]
         assert priorities[0] == pytest.approx(priorities[1], abs=1e-5)
@@ -211,10 +215,10 @@ class SameAnswers(RuleBasedStateMachine):
         self.same(first.last(EVERYWHERE, 0), second.last(EVERYWHERE, 0))
 
     def same(self, first: list[StoredMessage], second: list[StoredMessage]) -> None:
-        assert sorted(map(told, first)) == sorted(map(told, second))
+        assert sorted(map(fields_of, first)) == sorted(map(fields_of, second))
 
 
-def told(message: StoredMessage) -> str:
+def fields_of(message: StoredMessage) -> str:
     """Return all fields of a message except its id."""
     row = message.to_row()
     del row["id"]

@@ -85,7 +85,7 @@ store.close()
 """
 
 
-def _together(count: int, path: Path, inserts: int) -> list[str]:
+def _insert_concurrently(count: int, path: Path, inserts: int) -> list[str]:
     command = [sys.executable, "-c", INSERT, str(path)]
     processes = [
         subprocess.Popen([*command, str(writer), str(inserts)], stderr=subprocess.PIPE, text=True)
@@ -97,7 +97,7 @@ def _together(count: int, path: Path, inserts: int) -> list[str]:
 
 def test_two_processes_with_two_hundred_inserts_each_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "new.db"
-    assert _together(2, path, 200) == []
+    assert _insert_concurrently(2, path, 200) == []
     with closing(open_store(str(path))) as store:
         stored = store.last(HERE, 0)
     expected = {f"{writer}-{number}" for writer in range(2) for number in range(200)}
@@ -107,7 +107,7 @@ def test_two_processes_with_two_hundred_inserts_each_lose_nothing(tmp_path: Path
 
 def test_twelve_processes_can_create_one_store_at_once(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "new.db"
-    assert _together(12, path, 1) == []
+    assert _insert_concurrently(12, path, 1) == []
     with closing(open_store(str(path))) as store:
         assert len(store.last(HERE, 0)) == 12
 

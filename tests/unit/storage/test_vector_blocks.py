@@ -24,7 +24,7 @@ def directions(count: int, seed: int = 0) -> np.ndarray:
     return sample / np.linalg.norm(sample, axis=1, keepdims=True)
 
 
-def told(add, count: int, **where) -> list[int]:
+def add_notes(add, count: int, **where) -> list[int]:
     messages = [
         Message("user", f"note {number}?", created_at=NOW + timedelta(minutes=number))
         for number in range(count)
@@ -49,7 +49,7 @@ def sizes(store: Store) -> list[int]:
     return [row[0] for row in rows]
 
 
-def seen(store: Store, question: np.ndarray | None = None, scope: Scope = HERE) -> dict:
+def rows_by_id(store: Store, question: np.ndarray | None = None, scope: Scope = HERE) -> dict:
     """Return all fields of candidates by id."""
     candidates = store.candidates(scope, "i", "note", question)
     names = ("created_at", "tokens", "terms", "asks", "own", "thread", "loose", "cosine")
@@ -72,16 +72,16 @@ def test_a_quantised_vector_is_off_by_at_most_half_a_step(matrix: np.ndarray) ->
 
 @pytest.mark.sqlite("a server has no chunks")
 def test_messages_stored_one_by_one_fill_blocks(store, add):
-    ids = told(add, 300)
+    ids = add_notes(add, 300)
     for number, vector in zip(ids, directions(300), strict=True):
         embed(store, [number], vector[None])
     assert sizes(store) == [256, 44]
-    assert list(seen(store)) == ids
+    assert list(rows_by_id(store)) == ids
 
 
 @pytest.mark.sqlite("a server has no chunks")
 def test_a_batch_fills_the_last_block_and_starts_new_ones(store, add):
-    ids = told(add, 600)
+    ids = add_notes(add, 600)
     embed(store, ids[:10], directions(10))
     embed(store, ids[10:], directions(590))
     assert sizes(store) == [256, 256, 88]
@@ -90,34 +90,36 @@ def test_a_batch_fills_the_last_block_and_starts_new_ones(store, add):
 @pytest.mark.sqlite("a server has no chunks")
 def test_each_instance_has_its_own_blocks(store, add):
     for instance in ("i", "j"):
-        embed(store, told(add, 3, instance=instance), directions(3))
+        embed(store, add_notes(add, 3, instance=instance), directions(3))
     assert sizes(store) == [3, 3]
-    assert len(seen(store)) == 3
-    assert len(seen(store, scope=Scope("p"))) == 6
+    assert len(rows_by_id(store)) == 3
+    assert len(rows_by_id(store, scope=Scope("p"))) == 6
 
 
 def test_embedding_does_not_change_the_other_fields(store, add):
     conversation = Message("assistant", "in a conversation", created_at=NOW, conversation_id="c")
-    ids = [*told(add, 5), *(message.id for message in add(conversation))]
-    before = seen(store)
+    ids = [*add_notes(add, 5), *(message.id for message in add(conversation))]
+    before = rows_by_id(store)
     embed(store, ids, directions(6))
-    after = seen(store)
+    after = rows_by_id(store)
     assert [row[:-1] for row in after.values()] == [row[:-1] for row in before.values()]
     assert list(after) == list(before)
 
 
 @pytest.mark.sqlite("looks at the rows of that library")
 def test_pending_messages_are_not_read_row_by_row(store, add):
-    talks = [Message("user", "a note", conversation_id=f'"{number}", 7') for number in range(200)]
-    ids = [*told(add, 200), *(message.id for message in add(*talks))]
+    messages = [
+        Message("user", "a note", conversation_id=f'"{number}", 7') for number in range(200)
+    ]
+    ids = [*add_notes(add, 200), *(message.id for message in add(*messages))]
     fetched = []
     store._connection.row_factory = lambda _, row: fetched.append(row) or row
-    assert sorted(seen(store)) == ids
+    assert sorted(rows_by_id(store)) == ids
     assert len(fetched) < 20
 
 
 def test_the_cosine_of_a_message_is_that_of_its_best_passage(store, add):
-    [message_id] = told(add, 1)
+    [message_id] = add_notes(add, 1)
     store.activate_model("m", "model")
     passages = [
         Passage(message_id, start, start, start + 1, vector)
@@ -125,17 +127,17 @@ def test_the_cosine_of_a_message_is_that_of_its_best_passage(store, add):
     ]
     store.add_passages("m", {Key("p", message_id): passages}, 0.999)
     question = directions(1, seed=7)[0]
-    [row] = seen(store, question).values()
+    [row] = rows_by_id(store, question).values()
     assert row[-1] == pytest.approx((directions(400) @ question).max(), abs=1e-6)
     assert sizes(store) in ([256, 144], [])
 
 
 def test_cosines_are_exact_for_the_nearest_and_close_for_the_others(store, add):
-    ids = told(add, 1_000)
+    ids = add_notes(add, 1_000)
     embed(store, ids, directions(1_000))
     question = directions(1, seed=7)[0]
     exact = directions(1_000) @ question
-    cosines = np.array([row[-1] for row in seen(store, question).values()])
+    cosines = np.array([row[-1] for row in rows_by_id(store, question).values()])
     nearest = np.argsort(-exact)[: vectors.RESCORED // 2]
     np.testing.assert_allclose(cosines[nearest], exact[nearest], atol=1e-6)
     np.testing.assert_allclose(cosines, exact, atol=0.01)
@@ -143,18 +145,18 @@ def test_cosines_are_exact_for_the_nearest_and_close_for_the_others(store, add):
 
 def test_a_message_without_text_is_a_candidate_without_a_vector(store, add):
     [empty] = add(Message("tool", "", tool_call_id="c"))
-    [message_id] = told(add, 1)
+    [message_id] = add_notes(add, 1)
     store.activate_model("m", "model")
     store.add_passages("m", {empty.key: []}, 0.999)
     embed(store, [message_id], directions(1))
-    rows = seen(store, directions(1)[0])
+    rows = rows_by_id(store, directions(1)[0])
     assert set(rows) == {empty.id, message_id}
     assert np.isnan(rows[empty.id][-1])
     assert rows[message_id][-1] == pytest.approx(1)
 
 
 def test_messages_embedded_twice_are_counted_once(store, add):
-    ids = told(add, 4)
+    ids = add_notes(add, 4)
     embed(store, ids, directions(4))
     embed(store, ids, directions(4, seed=9))
     assert sizes(store) in ([4], [])
@@ -163,12 +165,12 @@ def test_messages_embedded_twice_are_counted_once(store, add):
 
 @pytest.mark.sqlite("a server has no chunks")
 def test_removed_messages_are_in_no_block_and_the_others_stay(store, add):
-    ids = told(add, 300)
+    ids = add_notes(add, 300)
     embed(store, ids, directions(300))
     with store.write():
         vector_blocks.remove(store._connection, ("p", "i"), [ids[0], ids[280]])
     assert sizes(store) == [255, 43]
-    assert set(seen(store)) == set(ids) - {ids[0], ids[280]}
+    assert set(rows_by_id(store)) == set(ids) - {ids[0], ids[280]}
     with store.write():
         vector_blocks.remove(store._connection, ("p", "i"), ids[:256])
     assert sizes(store) == [43]
@@ -176,34 +178,34 @@ def test_removed_messages_are_in_no_block_and_the_others_stay(store, add):
 
 @pytest.mark.sqlite("a server has no chunks")
 def test_rebuilt_blocks_give_the_same_results(store, add):
-    ids = told(add, 300)
+    ids = add_notes(add, 300)
     [empty] = add(Message("user", "", created_at=NOW))
     embed(store, [*ids, empty.id][:-1], directions(300))
     store.add_passages("m", {empty.key: []}, 0.999)
-    told(add, 2, instance="j")  # still pending
+    add_notes(add, 2, instance="j")  # still pending
     question = directions(1, seed=7)[0]
-    before = seen(store, question, Scope("p"))
+    before = rows_by_id(store, question, Scope("p"))
     with store.write():
         first = "SELECT MIN(id) FROM vector_chunks"
         store._connection.execute(f"DELETE FROM vector_chunks WHERE id = ({first})")
     assert [problem.repairable for problem in store.problems()] == [True]
     store.repair(0.999)
     assert store.problems() == []
-    after = seen(store, question, Scope("p"))
+    after = rows_by_id(store, question, Scope("p"))
     assert after.keys() == before.keys()
     for message_id, row in after.items():
         np.testing.assert_allclose(row, before[message_id], atol=1e-6)
 
 
 def test_candidates_are_in_order_of_time_even_if_stored_late(store, add):
-    late = told(add, 20)
+    late = add_notes(add, 20)
     early = [
         message.id
         for message in add(*(Message("user", "x", created_at=NOW - timedelta(days=1)),) * 20)
     ]
     embed(store, late, directions(20))
     embed(store, early, directions(20))
-    assert list(seen(store)) == [*early, *late]
+    assert list(rows_by_id(store)) == [*early, *late]
 
 
 @pytest.mark.sqlite("a server has no chunks")
@@ -212,14 +214,14 @@ def test_a_changed_block_gets_an_id_that_was_never_used(store, add):
         rows = store._connection.execute("SELECT id FROM vector_chunks")
         return {row[0] for row in rows}
 
-    ids = told(add, 600)
+    ids = add_notes(add, 600)
     embed(store, ids, directions(600))
     used = first = numbers()
     assert len(first) == 3
     steps = [
         lambda: store.delete([Key("p", ids[0])]),  # of the first
         lambda: store.delete([Key("p", message_id) for message_id in ids[512:]]),  # all of the last
-        lambda: embed(store, told(add, 1), directions(1)),  # after the rest of the first
+        lambda: embed(store, add_notes(add, 1), directions(1)),  # after the rest of the first
     ]
     for step in steps:
         before = numbers()

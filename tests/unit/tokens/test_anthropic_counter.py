@@ -19,7 +19,7 @@ SETTINGS = {
 
 
 class Endpoint:
-    """Answers with a token for each four characters of text, and records requests."""
+    """Count a token for every four characters of text, and record requests."""
 
     def __init__(self, url: str) -> None:
         self.url = url

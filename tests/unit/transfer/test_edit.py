@@ -23,7 +23,7 @@ def reservoir(location, fake_embedder):
         yield opened
 
 
-def said(reservoir, *texts, embed=True):
+def add_messages(reservoir, *texts, embed=True):
     messages = [
         Message("user", text, NOW, conversation_id="c", source="s", source_id=str(number))
         for number, text in enumerate(texts)
@@ -32,7 +32,7 @@ def said(reservoir, *texts, embed=True):
 
 
 def test_an_edit_rebuilds_derived_data_and_keeps_the_rest(reservoir):
-    first, second = said(reservoir, f"the {SECRET} sleeps", "another one")
+    first, second = add_messages(reservoir, f"the {SECRET} sleeps", "another one")
     reservoir.tag(first.key, "a")
     reservoir.pin(first.key)
     before = reservoir.messages([first.key])[0]
@@ -55,9 +55,9 @@ def test_an_edit_rebuilds_derived_data_and_keeps_the_rest(reservoir):
     ]
 
 
-@pytest.mark.sqlite("its files are looked into")
+@pytest.mark.sqlite("it reads the files")
 def test_no_word_of_the_old_text_is_in_any_file(reservoir, location):
-    said(reservoir, *(f"note {number} of {SECRET}{number}" for number in range(50)))
+    add_messages(reservoir, *(f"note {number} of {SECRET}{number}" for number in range(50)))
     for message in reservoir.view(Scope("p"), 0):
         reservoir.edit(message.key, "the otter swims")
     for file in Path(location).parent.glob(f"{Path(location).name}*"):
@@ -67,7 +67,7 @@ def test_no_word_of_the_old_text_is_in_any_file(reservoir, location):
 @pytest.mark.parametrize("new", ["something else", "the walrus"])
 @pytest.mark.parametrize("renew", [False, True])
 def test_an_import_does_not_restore_the_old_text(reservoir, new, renew):
-    """Not even if the new text is the beginning of the old one, as in a message that has grown."""
+    """This holds even if the new text is the beginning of the old one, as in a growing message."""
     row = {"role": "user", "content": "the walrus sleeps", "source": "s", "source_id": "1"}
     destination = Destination("p", "p", "p")
     load = partial(
@@ -84,7 +84,7 @@ def test_an_import_does_not_restore_the_old_text(reservoir, new, renew):
 def test_secrets_of_the_new_text_are_treated_as_those_of_a_new_message(
     reservoir, location, fake_embedder
 ):
-    [message] = said(reservoir, "harmless")
+    [message] = add_messages(reservoir, "harmless")
     key = "AKIA" + "Q3EGRIVLTAYXKZWP"
     marked = reservoir.edit(message.key, f"aws_access_key_id = {key}")
     assert marked.secrets
@@ -95,7 +95,7 @@ def test_secrets_of_the_new_text_are_treated_as_those_of_a_new_message(
 
 
 def test_empty_texts_and_unknown_messages_are_refused(reservoir):
-    [message] = said(reservoir, "one")
+    [message] = add_messages(reservoir, "one")
     with pytest.raises(UsageError, match="empty"):
         reservoir.edit(message.key, " \n")
     with pytest.raises(ReservoirError, match="no message"):
@@ -104,7 +104,7 @@ def test_empty_texts_and_unknown_messages_are_refused(reservoir):
 
 
 def test_an_edited_message_keeps_its_tags_and_pin(reservoir):
-    [message] = said(reservoir, "it begins")
+    [message] = add_messages(reservoir, "it begins")
     reservoir.tag(message.key, "a")
     reservoir.pin(message.key)
     extended = Message("user", "it begins and goes on", NOW, source="s", source_id="0")

@@ -94,7 +94,7 @@ def test_no_word_is_left_in_any_file(
 def test_no_word_is_left_after_forgetting_step_by_step(
     store: Store, add: Adding, fake_embedder: Embedder, seed: int
 ) -> None:
-    """Rows next to forgotten ones are moved, which leaves remains in their old place."""
+    """Rows next to deleted ones are moved, which leaves remains at their old position."""
     rng = random.Random(seed)
     words = [f"zyxw{rng.getrandbits(64):016x}" for _ in range(600)]
     messages = [
@@ -199,7 +199,7 @@ def test_the_title_of_a_conversation_stays_while_it_has_messages(store: Store, a
     assert store.known_conversations([("p", "i", "c")]) == {}
 
 
-def imported(store: Store, *messages: Message) -> ImportReport:
+def import_messages(store: Store, *messages: Message) -> ImportReport:
     return ingestor(store).load(
         [Record(message, conversation=Conversation("c", "Titlequux")) for message in messages],
         Destination("p", "i", "p"),
@@ -211,9 +211,9 @@ def imported(store: Store, *messages: Message) -> ImportReport:
 def test_an_import_does_not_restore_it_but_saying_it_again_does(store: Store, add: Adding) -> None:
     other = Message("user", "other", source="s", source_id="2", conversation_id="d")
     secret = Message("user", "quokkas", source="s", source_id="1", conversation_id="c")
-    imported(store, secret)
+    import_messages(store, secret)
     erase.forget(store, store.find(HERE))
-    report = imported(store, secret, other)
+    report = import_messages(store, secret, other)
     assert (report.imported, report.already, report.forgotten) == (1, 0, 1)
     assert [message.content for message in store.last(HERE, 0)] == ["other"]
     add(Message("user", "quokkas"))
@@ -222,24 +222,24 @@ def test_an_import_does_not_restore_it_but_saying_it_again_does(store: Store, ad
 
 def test_the_title_of_what_was_forgotten_is_not_imported_again(store: Store) -> None:
     secret = Message("user", "quokkas", source="s", source_id="1", conversation_id="c")
-    imported(store, secret)
+    import_messages(store, secret)
     erase.forget(store, store.find(HERE))
-    imported(store, secret)
+    import_messages(store, secret)
     assert store.known_conversations([("p", "i", "c")]) == {}
     assert traces(store) == set()
 
 
 def test_a_tombstone_reveals_nothing_without_the_stores_key(store: Store, tmp_path: Path) -> None:
-    marks = set()
+    tombstones = set()
     for name in ("one", "two"):
         with closing(open_store(str(tmp_path / name))) as opened:
-            imported(opened, Message("user", "x", source="s", source_id="1"))
+            import_messages(opened, Message("user", "x", source="s", source_id="1"))
             erase.forget(opened, opened.find(EVERYWHERE))
         with closing(sqlite3.connect(tmp_path / name)) as connection:
             [row] = connection.execute("SELECT mark FROM forgotten").fetchall()
             assert len(row[0]) == 32
-            marks.add(row[0])
-    assert len(marks) == 2
+            tombstones.add(row[0])
+    assert len(tombstones) == 2
 
 
 @pytest.mark.sqlite("the log of a server is not emptied by us")

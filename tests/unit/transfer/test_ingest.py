@@ -49,7 +49,7 @@ def record(content: str, created_at: datetime | None = None, **more: Any) -> Rec
     return Record(Message("user", content, created_at, source="s", source_id=content), **more)
 
 
-def said(store: Store, scope: Scope = HERE) -> list[str]:
+def contents(store: Store, scope: Scope = HERE) -> list[str]:
     return [message.content for message in store.last(scope, 0)]
 
 
@@ -63,7 +63,7 @@ def test_new_messages_are_imported_and_known_ones_skipped(store: Store) -> None:
     assert first.reasons == ["file.jsonl, line 2: torn"]
     second = load(store, [*records, record("c")])
     assert (second.imported, second.already, second.skipped) == (1, 2, 1)
-    assert said(store) == ["a", "b", "c"]
+    assert contents(store) == ["a", "b", "c"]
 
 
 def test_nothing_is_imported_from_nothing(store: Store) -> None:
@@ -173,7 +173,7 @@ def test_more_records_than_a_batch_keep_their_order(store: Store) -> None:
     records.insert(1_700, Skipped("line 1701", "torn"))
     totals = load(store, iter(records))
     assert (totals.imported, totals.skipped) == (2_500, 1)
-    assert said(store) == [str(number) for number in range(2_500)]
+    assert contents(store) == [str(number) for number in range(2_500)]
 
 
 def test_an_error_while_reading_keeps_saved_batches(store: Store) -> None:
@@ -183,7 +183,7 @@ def test_an_error_while_reading_keeps_saved_batches(store: Store) -> None:
 
     with pytest.raises(OSError, match="gone"):
         load(store, breaking())
-    assert len(said(store)) == 1_000
+    assert len(contents(store)) == 1_000
     assert load(store, [record(str(number)) for number in range(1_500)]).imported == 500
 
 
@@ -236,7 +236,7 @@ def test_the_time_of_a_message(
     load(store, [record(str(number), time) for number, time in enumerate(times)])
     messages = store.last(HERE, 0)
     assert [message.created_at for message in messages] == expected
-    assert said(store) == [str(number) for number in range(len(times))]
+    assert contents(store) == [str(number) for number in range(len(times))]
 
 
 def test_a_file_without_times_gets_the_current_time(store: Store, add: Adding) -> None:
@@ -292,7 +292,7 @@ def test_importing_a_longer_file_adds_only_its_tail(store: Store, count: int) ->
     totals = load_text(store, *TALK)
     assert (totals.imported, totals.already) == (len(TALK) - count, count)
     assert store.last(HERE, 0)[:count] == before
-    assert said(store) == [row["content"] for row in TALK]
+    assert contents(store) == [row["content"] for row in TALK]
 
 
 def test_an_export_is_imported_unchanged(
@@ -320,8 +320,8 @@ def test_a_file_with_a_field_that_cannot_be_stored_is_imported(store: Store, fie
         {"role": "user", "content": "after"},
     )
     assert totals.imported + totals.skipped == 3
-    assert said(store)[0] == "before"
-    assert said(store)[-1] == "after"
+    assert contents(store)[0] == "before"
+    assert contents(store)[-1] == "after"
 
 
 def test_text_that_cannot_be_stored_is_cleaned_and_counted(store: Store) -> None:
@@ -330,5 +330,5 @@ def test_text_that_cannot_be_stored_is_cleaned_and_counted(store: Store) -> None
         {"role": "user", "content": "a\0b\ud800"},
         {"role": "user", "content": "naïve \ufffd 😀"},
     )
-    assert said(store) == ["a\ufffdb\ufffd", "naïve \ufffd 😀"]
+    assert contents(store) == ["a\ufffdb\ufffd", "naïve \ufffd 😀"]
     assert (totals.imported, totals.mended) == (2, 1)

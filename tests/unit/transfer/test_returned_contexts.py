@@ -33,7 +33,7 @@ def contents(reservoir: Reservoir) -> list[str]:
     return [message.content for message in reservoir.store.last(EVERYTHING, 0)]
 
 
-def everything(reservoir: Reservoir, question: str) -> str:
+def largest_context(reservoir: Reservoir, question: str) -> str:
     """Return the largest context that a store can print."""
     return wrap("\n\n".join(contents(reservoir)), question)
 
@@ -80,7 +80,7 @@ def test_importing_its_own_contexts_adds_nothing_to_a_store(reservoir, tmp_path,
     exchanges: list[tuple[str, str]] = []
     for day in range(DAYS):
         question = f"Why does sync drop rows on day {day}?"
-        exchanges.append((everything(reservoir, question), f"Day {day}. {REPLY}"))
+        exchanges.append((largest_context(reservoir, question), f"Day {day}. {REPLY}"))
         totals = reservoir.import_files(write(tmp_path / "log.db", exchanges))
         assert (totals.imported, totals.already, totals.contexts) == (2, 2 * day, 1)
         assert totals.line().endswith("skipped 0, contexts taken out 1")

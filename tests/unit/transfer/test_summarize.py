@@ -34,7 +34,7 @@ def reservoir(location: str, fake_embedder: Embedder) -> Iterator[Reservoir]:
     with Reservoir.open(location, embedder=fake_embedder, settings={"partition": "p"}) as opened:
         for number, name in enumerate(("one", "two")):
             opened.store.add_conversations(HERE, [Conversation(name, title=f"talk {name}")])
-            tell(opened, name, [said_in(name, text) for text in TALK], number)
+            add_conversation(opened, name, [said_in(name, text) for text in TALK], number)
         yield opened
 
 
@@ -42,7 +42,7 @@ def said_in(name: str, text: str) -> str:
     return text.replace(" queue", f" {name} queue")
 
 
-def tell(reservoir: Reservoir, name: str, texts: list[str], day: int = 0) -> None:
+def add_conversation(reservoir: Reservoir, name: str, texts: list[str], day: int = 0) -> None:
     messages = [
         Message(
             "user",
@@ -85,7 +85,7 @@ def test_it_is_renewed_only_when_the_conversation_has_grown(reservoir: Reservoir
     assert texts(reservoir) == {}
     run(reservoir)
     assert run(reservoir) == []
-    tell(reservoir, "two", ["The queue then got a second consumer for long jobs."], 2)
+    add_conversation(reservoir, "two", ["The queue then got a second consumer for long jobs."], 2)
     assert [outcome.conversation.conversation.id for outcome in run(reservoir)] == ["two"]
 
 
@@ -168,7 +168,7 @@ def test_a_context_shows_summaries_of_conversations_that_it_does_not_print(
 ) -> None:
     names = ("three", "four", "five", "six", "seven", "eight")
     for day, name in enumerate(names, 2):
-        tell(reservoir, name, [said_in(name, text) for text in TALK], day)
+        add_conversation(reservoir, name, [said_in(name, text) for text in TALK], day)
     run(reservoir)
     assert "[Summaries]" not in str(reservoir.context("what moved?", budget=160).to())
     with Reservoir.open(

@@ -17,7 +17,7 @@ from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.sync import Source, SourceReport
 
 sys.path.append(str(Path(__file__).parent / "importers"))
-from databases import made_database
+from databases import create_database
 
 #: A time long after all files were written.
 LATER = datetime.now(UTC) + timedelta(days=1)
@@ -162,7 +162,7 @@ def test_a_growing_conversation_is_stored_once(
 ) -> None:
     if tool == "zed" and not (importlib.util.find_spec("backports") or sys.version_info >= (3, 14)):
         pytest.skip("the extra zed is not installed")
-    path = made_database(tmp_path, tool)
+    path = create_database(tmp_path, tool)
 
     def sync() -> SourceReport:
         source = Source(tool, tool, path, "work")
@@ -208,7 +208,7 @@ def test_only_changed_conversations_are_read(
 ) -> None:
     if tool == "zed" and not (importlib.util.find_spec("backports") or sys.version_info >= (3, 14)):
         pytest.skip("the extra zed is not installed")
-    path = made_database(tmp_path, tool)
+    path = create_database(tmp_path, tool)
 
     def sync() -> ImportReport:
         source = Source(tool, tool, path, "work")

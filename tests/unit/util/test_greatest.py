@@ -1,4 +1,4 @@
-"""Select the few greatest of many numbers, as sorting would."""
+"""Selecting the few greatest of many numbers gives the same result as sorting."""
 
 import numpy as np
 import pytest

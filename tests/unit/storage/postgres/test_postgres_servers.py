@@ -41,7 +41,7 @@ def test_a_server_killed_during_an_import_keeps_whole_batches(
     process = subprocess.Popen(
         [*command, str(tmp_path / "talk.jsonl")], stderr=subprocess.PIPE, text=True
     )
-    with closing(_opened(url, process)) as watcher:
+    with closing(_open_when_created(url, process)) as watcher:
         while watcher.holdings()["messages"] < 1_000 and process.poll() is None:
             time.sleep(0.01)
         own_server.kill()
@@ -61,7 +61,7 @@ def test_a_server_killed_during_an_import_keeps_whole_batches(
         assert store.problems() == []
 
 
-def _opened(url: str, process: "subprocess.Popen[str]") -> Store:
+def _open_when_created(url: str, process: "subprocess.Popen[str]") -> Store:
     """Open a store as soon as another process has created it."""
     while process.poll() is None:
         opened = open_store(url, create=False)

@@ -107,7 +107,7 @@ def rebuild(store: Store, embedder) -> int:
 def test_the_owner_switches_all_messages_to_one_model(
     store: Store, fake_embedder, begun: bool
 ) -> None:
-    """Even after a member, who sees only some messages, changed the model."""
+    """This works even after a member who sees only some messages changed the model."""
     other = type(fake_embedder)("other", "other-8")
     for partition in "ab":
         say(store, *"12345", scope=Scope(partition, partition))

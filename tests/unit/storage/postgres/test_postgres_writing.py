@@ -58,7 +58,7 @@ def test_another_writer_of_a_partition_continues_after_its_last_id(
 
 
 def test_an_id_that_is_taken_meanwhile_is_replaced(url: str, store: Store, monkeypatch) -> None:
-    """As without a common lock, on two coordinators."""
+    """Two coordinators without a common lock can do this."""
     monkeypatch.setattr(time, "time_ns", lambda: 1_900_000_000_000_000_000)
     monkeypatch.setattr(ids, "randbelow", lambda _: 0)
     newest, inserted_id = ids._newest, 0
@@ -131,7 +131,7 @@ def test_two_partitions_may_use_the_same_id_for_different_messages(
 def test_messages_are_in_the_same_order_as_in_a_file(
     store: Store, tmp_path: Path, monkeypatch
 ) -> None:
-    """Also if many have the same time, and if the clock is set back between writes."""
+    """This holds even if many have the same time or the clock is set back between writes."""
     rng = np.random.default_rng(4)
     started = time.time_ns()
     with closing(open_store(str(tmp_path / "file.db"))) as file:

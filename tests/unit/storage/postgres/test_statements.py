@@ -183,7 +183,7 @@ def test_the_condition_of_a_scope_names_its_partition(scope: Scope) -> None:
 def test_work_in_a_partition_sends_statements_about_that_partition_only(
     url: str, fake_embedder, monkeypatch
 ) -> None:
-    """Checks the executed statements of a question, a write, and forgetting."""
+    """Check the statements that a question, a write and a deletion execute."""
     executed: list[str] = []
     execute = psycopg.Connection.execute
 

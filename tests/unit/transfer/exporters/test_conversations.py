@@ -20,14 +20,14 @@ MASK = Redactor(lambda _: "off")
 FORMS = ["openai", "anthropic", "sharegpt"]
 
 
-def exported(store: Store, form: str) -> tuple[str, ExportReport]:
+def export_text(store: Store, form: str) -> tuple[str, ExportReport]:
     totals = ExportReport()
     text = "".join(exporters.export(store, Scope(None), Filter(), form, totals, mask=MASK))
     return text, totals
 
 
 def lines(store: Store, form: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in exported(store, form)[0].splitlines()]
+    return [json.loads(line) for line in export_text(store, form)[0].splitlines()]
 
 
 def call(identity: str, arguments: str = '{"path": "a"}') -> ToolCall:
@@ -38,68 +38,71 @@ def result(identity: str, content: str = "done") -> Message:
     return Message("tool", content, tool_call_id=identity, name="read", conversation_id="c")
 
 
-def said(role: str, content: str, *calls: ToolCall, **more: Any) -> Message:
+def make_message(role: str, content: str, *calls: ToolCall, **more: Any) -> Message:
     return Message(role, content, tool_calls=calls, **{"conversation_id": "c", **more})
 
 
 TALK = (
-    said("system", "Be brief."),
-    said("user", "Read both files."),
-    said("assistant", "Reading.", call("one"), call("two")),
+    make_message("system", "Be brief."),
+    make_message("user", "Read both files."),
+    make_message("assistant", "Reading.", call("one"), call("two")),
     result("one", "first"),
     result("two", ""),
-    said("assistant", "Both are short."),
-    said("user", "Thanks."),
+    make_message("assistant", "Both are short."),
+    make_message("user", "Thanks."),
 )
 
 BROKEN: dict[str, tuple[Message, ...]] = {
     "whole": TALK,
-    "a call without a result": (said("user", "go"), said("assistant", "", call("one"))),
-    "a result without its call": (said("user", "go"), result("one")),
+    "a call without a result": (
+        make_message("user", "go"),
+        make_message("assistant", "", call("one")),
+    ),
+    "a result without its call": (make_message("user", "go"), result("one")),
     "a result before its call": (
-        said("user", "go"),
+        make_message("user", "go"),
         result("one"),
-        said("assistant", "", call("one")),
+        make_message("assistant", "", call("one")),
     ),
     "a message between call and result": (
-        said("user", "go"),
-        said("assistant", "", call("one")),
-        said("user", "wait"),
+        make_message("user", "go"),
+        make_message("assistant", "", call("one")),
+        make_message("user", "wait"),
         result("one"),
     ),
     "two results of one call": (
-        said("user", "go"),
-        said("assistant", "", call("one")),
+        make_message("user", "go"),
+        make_message("assistant", "", call("one")),
         result("one", "a"),
         result("one", "b"),
     ),
     "a result that is there twice": (
-        said("user", "go"),
-        said("assistant", "", call("one")),
+        make_message("user", "go"),
+        make_message("assistant", "", call("one")),
         result("one", "a"),
         result("one", "a"),
     ),
     "a reply first": (
-        said("system", "Be brief."),
-        said("assistant", "Hello!", call("one")),
+        make_message("system", "Be brief."),
+        make_message("assistant", "Hello!", call("one")),
         result("one", "a"),
-        said("user", "go"),
+        make_message("user", "go"),
         result("one", "b"),
     ),
-    "only a reply": (said("assistant", "Hello!"),),
+    "only a reply": (make_message("assistant", "Hello!"),),
     "an id that is used twice": (
-        said("user", "go"),
-        said("assistant", "", call("one")),
+        make_message("user", "go"),
+        make_message("assistant", "", call("one")),
         result("one", "a"),
-        said("assistant", "", call("one")),
+        make_message("assistant", "", call("one")),
         result("one", "b"),
     ),
     "arguments that are no JSON": (
-        said("user", "go"),
-        said("assistant", "", call("one", "print(1)")),
+        make_message("user", "go"),
+        make_message("assistant", "", call("one", "print(1)")),
         result("one"),
     ),
-    "a blank message": (said("user", "go"), said("user", " ")),
+    "a blank message": (make_message("user", "go"), make_message("user", " ")),
 }
 
 
@@ -108,7 +111,7 @@ BROKEN: dict[str, tuple[Message, ...]] = {
 def test_an_exported_conversation_is_a_valid_request(
     store: Store, add: Adding, form: str, messages: tuple[Message, ...]
 ) -> None:
-    add(*messages, said("user", "go on"))
+    add(*messages, make_message("user", "go on"))
     [body] = lines(store, form)
     required = {"model": "m", "max_tokens": 100} if form == "anthropic" else {"model": "m"}
     assert problems(form, {**body, **required}) == []
@@ -116,9 +119,13 @@ def test_an_exported_conversation_is_a_valid_request(
 
 @pytest.mark.parametrize("form", ["openai", "anthropic"])
 def test_a_duplicate_result_is_exported_once(store: Store, add: Adding, form: str) -> None:
-    add(*BROKEN["a result that is there twice"][:2], result("one", "the result"), said("user", "?"))
+    add(
+        *BROKEN["a result that is there twice"][:2],
+        result("one", "the result"),
+        make_message("user", "?"),
+    )
     add(result("one", "the result"))
-    assert exported(store, form)[0].count("the result") == 1
+    assert export_text(store, form)[0].count("the result") == 1
 
 
 @pytest.mark.parametrize("form", ["openai", "anthropic"])
@@ -140,8 +147,8 @@ def test_tool_results_never_get_the_role_system(store: Store, add: Adding, form:
 
 @pytest.mark.parametrize("form", ["openai", "anthropic"])
 def test_a_conversation_without_text_is_left_out(store: Store, add: Adding, form: str) -> None:
-    add(said("user", " "))
-    assert exported(store, form)[0] == ""
+    add(make_message("user", " "))
+    assert export_text(store, form)[0] == ""
 
 
 @pytest.mark.parametrize("form", [*FORMS, "markdown"])
@@ -150,7 +157,7 @@ def test_no_message_is_lost(
     store: Store, add: Adding, form: str, messages: tuple[Message, ...]
 ) -> None:
     add(*messages)
-    text = exported(store, form)[0]
+    text = export_text(store, form)[0]
     for message in messages:
         assert message.content.strip() in text
         assert len(message.tool_calls) <= text.count("read")
@@ -159,7 +166,7 @@ def test_no_message_is_lost(
 @pytest.mark.parametrize("form", FORMS)
 def test_an_export_can_be_imported(store: Store, add: Adding, form: str) -> None:
     add(*TALK)
-    text = exported(store, form)[0]
+    text = export_text(store, form)[0]
     read = list(importers()[form].read(File.of_bytes("f", text.encode())))
     messages = [record.message for record in read if isinstance(record, Record)]
     assert len(messages) == len(read)
@@ -177,9 +184,15 @@ def test_an_export_can_be_imported(store: Store, add: Adding, form: str) -> None
 def test_each_conversation_is_a_line_and_so_are_messages_outside_of_conversations(
     store: Store, add: Adding, form: str
 ) -> None:
-    add(said("user", "a", conversation_id="c"), said("user", "x", conversation_id=None))
-    add(said("user", "b", conversation_id="d"), said("user", "y", conversation_id=None))
-    add(said("user", "c", conversation_id="c"))
+    add(
+        make_message("user", "a", conversation_id="c"),
+        make_message("user", "x", conversation_id=None),
+    )
+    add(
+        make_message("user", "b", conversation_id="d"),
+        make_message("user", "y", conversation_id=None),
+    )
+    add(make_message("user", "c", conversation_id="c"))
     key, content = ("conversations", "value") if form == "sharegpt" else ("messages", "content")
     texts = [
         "".join(_text(message[content]) for message in line[key]) for line in lines(store, form)
@@ -193,12 +206,12 @@ def _text(content: Any) -> str:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_thinking_is_left_out_and_counted(store: Store, add: Adding, form: str) -> None:
-    thought = said("system", "Let me think of it.", name="thinking")
+    thought = make_message("system", "Let me think of it.", name="thinking")
     add(*TALK, thought)
-    text, totals = exported(store, form)
+    text, totals = export_text(store, form)
     assert "think" not in text
     assert (totals.messages, totals.left_out) == (len(TALK), 1)
-    markdown, totals = exported(store, "markdown")
+    markdown, totals = export_text(store, "markdown")
     assert "Let me think of it." in markdown
     assert (totals.messages, totals.left_out) == (len(TALK) + 1, 0)
 
@@ -218,17 +231,17 @@ def test_sharegpt_keeps_details_of_a_conversation(store: Store, add: Adding) -> 
 def test_markdown_names_conversation_speaker_and_time(store: Store, add: Adding) -> None:
     add(*TALK)
     store.add_conversations(Scope("p", "i"), [Conversation("c", "Two\nfiles")])
-    text = exported(store, "markdown")[0]
+    text = export_text(store, "markdown")[0]
     assert text.startswith("# Two files\n\n*p/i*\n\n## system · 2026-05-09T12:00:00+00:00\n\nBe ")
     assert '## assistant · 2026-05-09T12:00:00+00:00\n\nReading.\n[call read {"path": "a"}]' in text
 
 
 def test_a_name_of_several_lines_stays_in_its_heading(store: Store, add: Adding) -> None:
-    add(said("user", "Hello.", name="Ann\n# Nobody said this"))
-    text = exported(store, "markdown")[0]
+    add(make_message("user", "Hello.", name="Ann\n# Nobody said this"))
+    text = export_text(store, "markdown")[0]
     assert "\n## user (Ann # Nobody said this) · 2026" in text
 
 
 @pytest.mark.parametrize("form", [*FORMS, "markdown"])
 def test_an_empty_store_is_an_empty_text(store: Store, form: str) -> None:
-    assert exported(store, form)[0] == ""
+    assert export_text(store, form)[0] == ""

@@ -32,13 +32,13 @@ MASK = Redactor(lambda _: "off")
 Adding = Callable[..., list[StoredMessage | None]]
 
 
-def exported(store: Store, form: str = "jsonl", where: Filter | None = None, **more: Any) -> str:
+def export_text(store: Store, form: str = "jsonl", where: Filter | None = None, **more: Any) -> str:
     report = ExportReport()
     pieces = exporters.export(store, EVERYTHING, where or Filter(), form, report, mask=MASK, **more)
     return "".join(pieces)
 
 
-def imported(text: str, store: Store, embedder: Embedder | None = None) -> ImportReport:
+def import_text(text: str, store: Store, embedder: Embedder | None = None) -> ImportReport:
     return ingestor(store, embedder, threshold=0.5).load(
         Native().read(File.of_bytes("export", text.encode())),
         ingest.Destination(None, None, "usual"),
@@ -88,7 +88,7 @@ def test_any_store_survives_export_and_import(
             Conversation("b"),
         ]
         source.add_conversations(Scope("p", "i"), conversations)
-        report = imported(exported(source, form), target)
+        report = import_text(export_text(source, form), target)
         assert report.imported == len(messages)
         used_ids = {message.conversation_id for message in messages}
         described_ids = {summary.conversation.id for summary in target.conversations(EVERYTHING)}
@@ -102,7 +102,7 @@ def test_vectors_are_imported_and_nothing_is_embedded_again(
 ) -> None:
     add(*(Message("user", f"message {number}", source_id=f"{number}") for number in range(30)))
     embed(store, fake_embedder, synapse_threshold=0.5)
-    imported(exported(store, embeddings=True), other, fake_embedder)
+    import_text(export_text(store, embeddings=True), other, fake_embedder)
     assert other.count_unembedded(EVERYTHING) == 0
     assert other.active_model() == store.active_model()
     assert fingerprint(other.location) == fingerprint(store.location)
@@ -114,17 +114,17 @@ def test_all_passages_of_a_message_are_imported(
 ) -> None:
     add(Message("user", "The queue lost jobs. " * 400, source_id="long"))
     embed(store, embedder, synapse_threshold=0.5)
-    text = exported(store, embeddings=True)
+    text = export_text(store, embeddings=True)
     assert len(json.loads(text)["passages"]) > 1
     assert len(json.loads(text)["embedding"]) == 384
-    imported(text, other, embedder)
+    import_text(text, other, embedder)
     assert fingerprint(other.location) == fingerprint(store.location)
 
 
 def row_with(add: Adding, store: Store, embedder: Embedder, **fields: Any) -> str:
     add(Message("user", "hello", source_id="1"))
     embed(store, embedder, synapse_threshold=0.5)
-    row = json.loads(exported(store, embeddings=True))
+    row = json.loads(export_text(store, embeddings=True))
     return json.dumps({**row, **fields})
 
 
@@ -148,7 +148,7 @@ UNUSABLE = {
 def test_unusable_vectors_are_ignored_and_rebuilt(
     store: Store, other: Store, add: Adding, fake_embedder: Embedder, changed: dict[str, Any]
 ) -> None:
-    report = imported(row_with(add, store, fake_embedder, **changed), other, fake_embedder)
+    report = import_text(row_with(add, store, fake_embedder, **changed), other, fake_embedder)
     assert (report.imported, report.skipped) == (1, 0)
     assert other.count_unembedded(EVERYTHING) == 1
     embed(other, fake_embedder, synapse_threshold=0.5)
@@ -158,7 +158,7 @@ def test_unusable_vectors_are_ignored_and_rebuilt(
 def test_without_a_model_vectors_are_left_out(
     store: Store, other: Store, add: Adding, fake_embedder: Embedder
 ) -> None:
-    imported(row_with(add, store, fake_embedder), other)
+    import_text(row_with(add, store, fake_embedder), other)
     assert other.count_unembedded(EVERYTHING) == 1
     assert other.active_model() is None
 
@@ -167,7 +167,7 @@ def test_vectors_are_exported_only_on_request(
     store: Store, add: Adding, fake_embedder: Embedder
 ) -> None:
     assert "embedding" in row_with(add, store, fake_embedder)
-    assert "embedding" not in exported(store)
+    assert "embedding" not in export_text(store)
 
 
 def test_a_conversation_is_described_once_by_its_first_row(store: Store, add: Adding) -> None:
@@ -179,7 +179,7 @@ def test_a_conversation_is_described_once_by_its_first_row(store: Store, add: Ad
         store.add_conversations(
             Scope("p", instance), [Conversation("c", f"in {instance}", "s", "m")]
         )
-    rows = [json.loads(line) for line in exported(store).splitlines()]
+    rows = [json.loads(line) for line in export_text(store).splitlines()]
     titles = [row.get("conversation", {}).get("title") for row in rows]
     assert titles == ["in i", None, None, "in j", None, None]
 
@@ -206,17 +206,17 @@ def test_the_first_question_is_the_title_of_an_untitled_conversation(
     add(Message("assistant", "It was there.", conversation_id="d"))
     conversations = [Conversation("c", project="taskboard", branch="main"), Conversation("d")]
     store.add_conversations(Scope("p", "i"), conversations)
-    described = [json.loads(line)["conversation"] for line in exported(store).splitlines()]
+    described = [json.loads(line)["conversation"] for line in export_text(store).splitlines()]
     assert described == [
         {"title": "Why Redis?", "source": None, "model": None}
         | {"project": "taskboard", "branch": "main"},
         dict.fromkeys(("title", "source", "model", "project", "branch")),
     ]
-    imported(exported(store), other)
+    import_text(export_text(store), other)
     assert fingerprint(other.location) == fingerprint(store.location)
     # The title goes with the question that it was made from.
     other.delete(other.find(EVERYTHING)[:1])
-    assert "Why Redis?" not in exported(other)
+    assert "Why Redis?" not in export_text(other)
 
 
 def test_many_messages_come_in_order_of_time_and_id(store: Store, add: Adding) -> None:
@@ -227,19 +227,19 @@ def test_many_messages_come_in_order_of_time_and_id(store: Store, add: Adding) -
             for number in range(2_500)
         )
     )
-    rows = [json.loads(line) for line in io.StringIO(exported(store))]
+    rows = [json.loads(line) for line in io.StringIO(export_text(store))]
     order = [(row["created_at"], row["id"]) for row in rows]
     assert len(order) == 2_500
     assert order == sorted(order)
 
 
 def test_a_json_array_and_a_document_hold_the_same_rows(store: Store, add: Adding) -> None:
-    assert json.loads(exported(store, "json")) == []
-    assert json.loads(exported(store, "document")) == {"schema_version": 1, "messages": []}
+    assert json.loads(export_text(store, "json")) == []
+    assert json.loads(export_text(store, "document")) == {"schema_version": 1, "messages": []}
     add(Message("user", "a"), Message("assistant", "b"))
-    lines = [json.loads(line) for line in exported(store).splitlines()]
-    assert json.loads(exported(store, "json")) == lines
-    assert json.loads(exported(store, "document"))["messages"] == lines
+    lines = [json.loads(line) for line in export_text(store).splitlines()]
+    assert json.loads(export_text(store, "json")) == lines
+    assert json.loads(export_text(store, "document"))["messages"] == lines
 
 
 MATCHES = [
@@ -260,12 +260,12 @@ def test_a_match_is_literal_and_ignores_case(
     contents = ["We use REDIS", "redis", "Hauptstraße", "50% of _all_", "500", 'he would say "hi"']
     add(*(Message("user", content) for content in contents))
     add(Message("assistant", "[call read]", tool_calls=(ToolCall("c", "read", '{"path": 1}'),)))
-    lines = exported(store, where=Filter(text=text)).splitlines()
+    lines = export_text(store, where=Filter(text=text)).splitlines()
     assert [json.loads(line)["content"] for line in lines] == expected
 
 
 def test_an_unknown_format_and_vectors_without_a_place_are_refused(store: Store) -> None:
     with pytest.raises(UsageError, match="unknown format 'csv'"):
-        exported(store, "csv")
+        export_text(store, "csv")
     with pytest.raises(UsageError, match="cannot hold embeddings"):
-        exported(store, "openai", embeddings=True)
+        export_text(store, "openai", embeddings=True)

@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 from corrupting import import_damaged
-from databases import NAMES, made_database
+from databases import NAMES, create_database
 from llm_logs import newer_log, older_log
 from reading import SAMPLES
 
@@ -23,7 +23,7 @@ def samples(folder: Path) -> dict[str, bytes]:
     contents["older-logs.db"] = older_log(folder / "older.db").read_bytes()
     contents["newer-logs.db"] = newer_log(folder / "newer.db").read_bytes()
     for tool in NAMES:
-        path = made_database(folder, tool)
+        path = create_database(folder, tool)
         contents[path.name] = path.read_bytes()
     return contents
 

@@ -41,7 +41,7 @@ _ODD: tuple[Any, ...] = (
 Damage = Callable[[bytes, random.Random], bytes]
 
 
-def flipped(data: bytes, rng: random.Random) -> bytes:
+def flip_bytes(data: bytes, rng: random.Random) -> bytes:
     """Change some bytes."""
     damaged = bytearray(data)
     for _ in range(rng.choice((1, 1, 3, 30))):
@@ -49,42 +49,42 @@ def flipped(data: bytes, rng: random.Random) -> bytes:
     return bytes(damaged)
 
 
-def cut(data: bytes, rng: random.Random) -> bytes:
+def cut_bytes(data: bytes, rng: random.Random) -> bytes:
     """Remove the end, the beginning, or a piece."""
     start, end = sorted((rng.randrange(len(data)), rng.randrange(len(data))))
     return rng.choice((data[:end], data[start:], data[:start] + data[end:]))
 
 
-def swapped(data: bytes, rng: random.Random) -> bytes:
+def swap_values(data: bytes, rng: random.Random) -> bytes:
     """Replace values by others of other types; the file stays valid JSON."""
     try:
         text = data.decode()
         if data.lstrip().startswith(b"["):
-            return json.dumps(_swapped(json.loads(text), rng)).encode()
+            return json.dumps(_swap(json.loads(text), rng)).encode()
         lines = [line for line in text.splitlines() if line.strip()]
-        return "\n".join(_swapped_line(line, rng) for line in lines).encode()
+        return "\n".join(_swap_in_line(line, rng) for line in lines).encode()
     except ValueError:
-        return flipped(data, rng)
+        return flip_bytes(data, rng)
 
 
-DAMAGES: tuple[Damage, ...] = (flipped, cut, swapped)
+DAMAGES: tuple[Damage, ...] = (flip_bytes, cut_bytes, swap_values)
 
 
-def _swapped_line(line: str, rng: random.Random) -> str:
+def _swap_in_line(line: str, rng: random.Random) -> str:
     try:
         value = json.loads(line)
     except ValueError:
         return line
-    return json.dumps(_swapped(value, rng)) if rng.random() < 0.5 else line
+    return json.dumps(_swap(value, rng)) if rng.random() < 0.5 else line
 
 
-def _swapped(value: Any, rng: random.Random) -> Any:
+def _swap(value: Any, rng: random.Random) -> Any:
     if rng.random() < 0.02:
         return rng.choice(_ODD)
     if isinstance(value, dict):
-        return {key: _swapped(item, rng) for key, item in value.items() if rng.random() > 0.01}
+        return {key: _swap(item, rng) for key, item in value.items() if rng.random() > 0.01}
     if isinstance(value, list):
-        return [_swapped(item, rng) for item in value]
+        return [_swap(item, rng) for item in value]
     return value
 
 
@@ -121,7 +121,7 @@ def import_damaged(sample: bytes, name: str, seed: int, folder: Path) -> str:
         assert datetime(1970, 1, 1, tzinfo=UTC) <= message.created_at
         assert message.source_id
         assert message.trace_id
-    assert_whole(store)
+    assert_sound(store)
     return "imported" if stored else "nothing"
 
 
@@ -136,7 +136,7 @@ def _new_store(folder: Path) -> Path:
     return store
 
 
-def assert_whole(store: Path) -> None:
+def assert_sound(store: Path) -> None:
     """Check that the store is sound, and each message is complete and pending."""
     with closing(sqlite3.connect(store)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)

@@ -28,7 +28,7 @@ def read(data: str | bytes, importer: Importer | None = None) -> list[Record | S
     return list((importer or choose(file)).read(file))
 
 
-def found_in(path: Path, form: str | None = None) -> dict[str, list[Record | Skipped]]:
+def entries_by_file(path: Path, form: str | None = None) -> dict[str, list[Record | Skipped]]:
     """Return the records of the files below a path, by their names."""
     with ExitStack() as open_files:
         sources, _ = find(path, form, open_files)
@@ -46,7 +46,7 @@ def skipped(entries: Iterable[Record | Skipped]) -> list[tuple[str, str]]:
     return [(entry.place, entry.reason) for entry in entries if isinstance(entry, Skipped)]
 
 
-def told(record: Record) -> tuple[Any, ...]:
+def row_of(record: Record) -> tuple[Any, ...]:
     """Return a message as (role, text or calls, time of day, conversation)."""
     message = record.message
     text = message.content or " ".join(
@@ -56,12 +56,12 @@ def told(record: Record) -> tuple[Any, ...]:
     return (message.role, text, clock, message.conversation_id)
 
 
-def said(entries: Iterable[Record | Skipped]) -> list[tuple[str, str]]:
+def roles_and_texts(entries: Iterable[Record | Skipped]) -> list[tuple[str, str]]:
     """Return roles and texts."""
     return [(record.message.role, record.message.content) for record in records(entries)]
 
 
-def about(entries: Iterable[Record | Skipped]) -> Conversation:
+def last_conversation(entries: Iterable[Record | Skipped]) -> Conversation:
     """Return the conversation of the last message."""
     conversation = records(entries)[-1].conversation
     assert conversation is not None

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from databases import made_database
-from reading import about, found_in, records, said, skipped, told
+from databases import create_database
+from reading import entries_by_file, last_conversation, records, roles_and_texts, row_of, skipped
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.reservoir import Reservoir
@@ -47,14 +47,14 @@ def opencode_rows() -> list[tuple[Any, ...]]:
 
 
 def test_the_database_of_opencode_is_imported(tmp_path: Path) -> None:
-    [entries] = found_in(made_database(tmp_path, "opencode")).values()
-    assert [told(record) for record in records(entries)] == opencode_rows()
+    [entries] = entries_by_file(create_database(tmp_path, "opencode")).values()
+    assert [row_of(record) for record in records(entries)] == opencode_rows()
     assert skipped(entries) == []
     [call] = [call for record in records(entries) for call in record.message.tool_calls]
     assert (call.name, call.arguments) == ("read", '{"filePath": "notes.txt"}')
     [result] = [record.message for record in records(entries) if record.message.role == "tool"]
     assert result.tool_call_id == call.id
-    session = about(entries)
+    session = last_conversation(entries)
     assert (session.title, session.model) == ("Pelicans and their size", "m1")
     assert (session.source, session.project) == ("opencode", "pelicans")
 
@@ -62,7 +62,7 @@ def test_the_database_of_opencode_is_imported(tmp_path: Path) -> None:
 def opencode_tree(folder: Path) -> Path:
     """Write the session as versions before 1.2 did: a file for each session, message and part."""
     storage = folder / "storage"
-    database = made_database(folder, "opencode")
+    database = create_database(folder, "opencode")
     with closing(sqlite3.connect(database)) as connection:
         for row in connection.execute("SELECT id, directory, title FROM session"):
             value = dict(zip(("id", "directory", "title"), row, strict=True))
@@ -83,10 +83,10 @@ def write_json(path: Path, value: Any) -> None:
 def test_files_of_older_versions_of_opencode_give_the_same_messages(tmp_path: Path) -> None:
     storage = opencode_tree(tmp_path)
     for path in (storage, storage / "session"):
-        [entries] = found_in(path).values()
-        assert [told(record) for record in records(entries)] == opencode_rows()
+        [entries] = entries_by_file(path).values()
+        assert [row_of(record) for record in records(entries)] == opencode_rows()
         assert skipped(entries) == []
-    database = found_in(made_database(tmp_path, "opencode"))[""]
+    database = entries_by_file(create_database(tmp_path, "opencode"))[""]
     assert records(entries) == records(database)
 
 
@@ -96,7 +96,7 @@ def test_only_damaged_parts_and_messages_are_skipped(tmp_path: Path) -> None:
     message.write_text("{")
     part, *_ = sorted((storage / "part").glob("*/*.json"), reverse=True)
     part.write_bytes(b"\xff")
-    [entries] = found_in(storage / "session").values()
+    [entries] = entries_by_file(storage / "session").values()
     assert [reason for _, reason in skipped(entries)] == ["not a message", "not a part"]
     assert len(records(entries)) == len(opencode_rows()) - 1
 
@@ -107,15 +107,15 @@ def test_a_session_of_opencode_reads_no_other_files(tmp_path: Path) -> None:
     shutil.move(storage / "message" / SESSION, tmp_path / "elsewhere")
     for identity in ("../../elsewhere", str(tmp_path / "elsewhere")):
         session.write_text(json.dumps({"id": identity, "projectID": "p", "directory": "ses_"}))
-        [entries] = found_in(session, "opencode").values()
+        [entries] = entries_by_file(session, "opencode").values()
         assert skipped(entries) == [("the document", "no id")]
     (storage / "message" / SESSION).symlink_to(tmp_path / "elsewhere")
     session.write_text(json.dumps({"id": SESSION, "projectID": "p", "directory": "/"}))
-    assert found_in(session)[""] == []
+    assert entries_by_file(session)[""] == []
 
 
 def test_text_that_opencode_adds_to_a_session_is_left_out(tmp_path: Path) -> None:
-    path = made_database(tmp_path, "opencode")
+    path = create_database(tmp_path, "opencode")
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("DELETE FROM part")
         database.execute("UPDATE session SET title = 'New session - 2026-05-10T04:25:34.550Z'")
@@ -142,9 +142,9 @@ def test_text_that_opencode_adds_to_a_session_is_left_out(tmp_path: Path) -> Non
                 for index, (message_id, part) in enumerate(parts)
             ],
         )
-    [entries] = found_in(path).values()
-    assert said(entries) == [("user", "How long?\n[image]\n[file notes.txt]")]
-    assert about(entries).title is None
+    [entries] = entries_by_file(path).values()
+    assert roles_and_texts(entries) == [("user", "How long?\n[image]\n[file notes.txt]")]
+    assert last_conversation(entries).title is None
 
 
 # Cursor
@@ -162,8 +162,8 @@ CURSOR = [
 
 
 def test_the_database_of_cursor_is_imported(tmp_path: Path) -> None:
-    [entries] = found_in(made_database(tmp_path, "cursor")).values()
-    assert [told(record) for record in records(entries)] == CURSOR
+    [entries] = entries_by_file(create_database(tmp_path, "cursor")).values()
+    assert [row_of(record) for record in records(entries)] == CURSOR
     assert skipped(entries) == [
         ("conversation c1, message 6", "not a message"),
         ("conversation c1, message 7", "unknown type"),
@@ -187,13 +187,13 @@ def test_the_database_of_cursor_is_imported(tmp_path: Path) -> None:
 
 
 def test_a_conversation_that_cursor_did_not_name_has_no_title(tmp_path: Path) -> None:
-    path = made_database(tmp_path, "cursor")
+    path = create_database(tmp_path, "cursor")
     with closing(sqlite3.connect(path)) as database, database:
         database.execute(
             "UPDATE cursorDiskKV SET value = json_set(value, '$.name', 'New Agent') "
             "WHERE key = 'composerData:c1'"
         )
-    [entries] = found_in(path).values()
+    [entries] = entries_by_file(path).values()
     titles = {record.conversation.title for record in records(entries) if record.conversation}
     assert titles == {None}
 
@@ -205,7 +205,7 @@ def test_a_conversation_that_cursor_did_not_name_has_no_title(tmp_path: Path) ->
 def test_a_database_is_recognised_by_its_tables_and_imported_once(
     tool: str, tmp_path: Path
 ) -> None:
-    path = made_database(tmp_path, tool).rename(tmp_path / "anything.db")
+    path = create_database(tmp_path, tool).rename(tmp_path / "anything.db")
     before = path.read_bytes()
     (tmp_path / "note.md").write_text("# Birds")
     with Reservoir.open(tmp_path / "own" / "store.db") as reservoir:
@@ -213,7 +213,7 @@ def test_a_database_is_recognised_by_its_tables_and_imported_once(
         assert first.imported == len(CURSOR if tool == "cursor" else opencode_rows())
         second = reservoir.import_files(tmp_path / "anything.db")
         assert (second.imported, second.already) == (0, first.imported)
-    assert list(found_in(tmp_path)) == ["anything.db"]
+    assert list(entries_by_file(tmp_path)) == ["anything.db"]
     assert path.read_bytes() == before
     assert not list(tmp_path.glob("anything.db-*"))
 
@@ -222,9 +222,9 @@ def test_a_database_is_recognised_by_its_tables_and_imported_once(
     ("tool", "other"), [("opencode", "cursor"), ("cursor", "opencode"), ("opencode", "llm")]
 )
 def test_a_database_of_another_tool_is_refused(tool: str, other: str, tmp_path: Path) -> None:
-    path = made_database(tmp_path, tool)
+    path = create_database(tmp_path, tool)
     with pytest.raises(ReservoirError, match="is a database, but not"):
-        found_in(path, other)
+        entries_by_file(path, other)
 
 
 @pytest.mark.parametrize(
@@ -237,11 +237,11 @@ def test_a_database_of_another_tool_is_refused(tool: str, other: str, tmp_path: 
 def test_a_database_with_computed_content_is_refused(
     tool: str, statement: str, tmp_path: Path
 ) -> None:
-    path = made_database(tmp_path, tool)
+    path = create_database(tmp_path, tool)
     with closing(sqlite3.connect(path)) as database, database:
         database.execute(statement)
     with pytest.raises(ReservoirError, match="is computed"):
-        found_in(path)
+        entries_by_file(path)
 
 
 ENDLESS = {
@@ -262,12 +262,12 @@ ENDLESS = {
 def test_reading_ends_if_it_takes_too_long_for_the_size(
     tool: str, statement: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = made_database(tmp_path, tool)
+    path = create_database(tmp_path, tool)
     with closing(sqlite3.connect(path)) as database, database:
         database.executescript(statement)
     monkeypatch.setattr("reservoir_cli.transfer.importers.foreign_databases.STEPS", 500_000)
     monkeypatch.setattr("reservoir_cli.transfer.importers.foreign_databases.STEPS_A_BYTE", 1)
-    [entries] = found_in(path).values()
+    [entries] = entries_by_file(path).values()
     assert skipped(entries)[-1] == (
         "what follows",
         "reading it takes too long for a file of its size",

@@ -9,8 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from databases import made_database
-from reading import SAMPLES, about, file_of, found_in, lines, read, records, said, skipped
+from databases import create_database
+from reading import (
+    SAMPLES,
+    entries_by_file,
+    file_of,
+    last_conversation,
+    lines,
+    read,
+    records,
+    roles_and_texts,
+    skipped,
+)
 
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.transfer.importers import Record, choose
@@ -41,7 +51,7 @@ def opencode_until(folder: Path, resumed: int) -> Path:
     """Write opencode's database as it was before some of its resumptions."""
     path = folder / "opencode.db"
     path.unlink(missing_ok=True)
-    made_database(folder, "opencode")
+    create_database(folder, "opencode")
     with closing(sqlite3.connect(path)) as database, database:
         query = 'SELECT id FROM message WHERE data LIKE \'%"role":"user"%\' ORDER BY id'
         questions = [row[0] for row in database.execute(query)]
@@ -92,12 +102,16 @@ def test_a_rewound_turn_is_left_out() -> None:
             turn("5", "user", "How heavy?"),
         )
     )
-    assert [content for _, content in said(entries)] == ["How long?", "1.2 m.", "How heavy?"]
+    assert [content for _, content in roles_and_texts(entries)] == [
+        "How long?",
+        "1.2 m.",
+        "How heavy?",
+    ]
 
 
 def test_a_rewind_to_an_unknown_message_removes_nothing() -> None:
     entries = read(lines(HEADER, turn("1", "user", "How long?"), {"$rewindTo": "9"}))
-    assert said(entries) == [("user", "How long?")]
+    assert roles_and_texts(entries) == [("user", "How long?")]
 
 
 def test_message_ids_get_the_session_as_a_prefix_unless_unique() -> None:
@@ -119,7 +133,7 @@ def test_text_of_the_program_in_a_chat_is_left_out() -> None:
             turn("6", "gemini", "Got it. Thanks for the additional context!"),
         )
     )
-    assert said(entries) == [
+    assert roles_and_texts(entries) == [
         ("assistant", "/usr holds programs."),
         ("user", "How long?\n[image]"),
     ]
@@ -129,7 +143,7 @@ def test_text_of_the_program_in_a_chat_is_left_out() -> None:
 def test_messages_missing_from_a_compressed_list_are_kept() -> None:
     first, second = turn("1", "user", "How long?"), turn("2", "user", "How heavy?")
     entries = read(lines(HEADER, first, second, {"$set": {"messages": [second]}}))
-    assert [content for _, content in said(entries)] == ["How long?", "How heavy?"]
+    assert [content for _, content in roles_and_texts(entries)] == ["How long?", "How heavy?"]
 
 
 def test_calls_and_results_of_a_list_equal_those_of_the_lines() -> None:
@@ -158,7 +172,7 @@ def test_calls_and_results_of_a_list_equal_those_of_the_lines() -> None:
 @pytest.mark.parametrize(("folder", "project"), [("birds", "birds"), ("0" * 64, None)])
 def test_the_folder_of_a_session_is_its_project(folder: str, project: str | None) -> None:
     file = file_of(lines(HEADER, turn("1", "user", "How long?")), f"tmp/{folder}/chats/a.jsonl")
-    assert about(list(choose(file).read(file))).project == project
+    assert last_conversation(list(choose(file).read(file))).project == project
 
 
 def test_the_list_of_typed_questions_next_to_sessions_is_skipped() -> None:
@@ -182,12 +196,12 @@ def test_the_project_is_the_folder_open_in_vs_code(tmp_path: Path) -> None:
         ("[", None),
     ):
         workspace.write_text(content)
-        [entries] = found_in(tmp_path, "copilot-chat").values()
-        assert about(entries).project == project
+        [entries] = entries_by_file(tmp_path, "copilot-chat").values()
+        assert last_conversation(entries).project == project
     workspace.rename(tmp_path / "elsewhere.json").write_text('{"folder": "file:///birds"}')
     workspace.symlink_to(tmp_path / "elsewhere.json")
-    [entries] = found_in(sessions).values()
-    assert about(entries).project is None
+    [entries] = entries_by_file(sessions).values()
+    assert last_conversation(entries).project is None
 
 
 def test_a_log_and_its_resulting_document_give_the_same_messages() -> None:
@@ -204,14 +218,17 @@ def test_a_log_and_its_resulting_document_give_the_same_messages() -> None:
     second = second | {"response": [{"value": "Three kilos."}]}
     document = json.dumps(session | {"requests": [first, second]})
     assert records(read(log)) == records(read(document))
-    assert [content for _, content in said(read(log))][1::2] == ["1.2 m long.", "Three kilos."]
+    assert [content for _, content in roles_and_texts(read(log))][1::2] == [
+        "1.2 m long.",
+        "Three kilos.",
+    ]
 
 
 def test_a_response_of_many_parts_is_one_text() -> None:
     parts = [{"value": "x"}, {"kind": "undoStop"}] * 100_000
     request = {"requestId": "r1", "message": {"text": "Why?"}, "response": parts}
     entries = read(json.dumps({"sessionId": "c", "creationDate": 1, "requests": [request]}))
-    assert said(entries)[1:] == [("assistant", "x" * 100_000)]
+    assert roles_and_texts(entries)[1:] == [("assistant", "x" * 100_000)]
 
 
 def test_a_log_without_its_beginning_is_skipped() -> None:
@@ -225,7 +242,7 @@ def test_a_log_that_is_too_large_is_read_up_to_the_limit(monkeypatch: pytest.Mon
     updates = [{"kind": 1, "k": ["inputState"], "v": "x" * 400_000}] * 10
     entries = read(lines({"kind": 0, "v": session}, *updates), CopilotChat())
     assert skipped(entries) == [("what follows", "a log of more than 1 MB")]
-    assert said(entries) == [("user", "Why?")]
+    assert roles_and_texts(entries) == [("user", "Why?")]
 
 
 def event(identity: str, kind: str, data: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -259,8 +276,8 @@ def test_rewound_events_and_questions_of_copilot_itself_are_left_out() -> None:
             ),
         )
     )
-    assert said(entries) == [("user", "[file b.txt]\nHow heavy?")]
-    assert (about(entries).id, about(entries).project) == ("s1", "birds")
+    assert roles_and_texts(entries) == [("user", "[file b.txt]\nHow heavy?")]
+    assert (last_conversation(entries).id, last_conversation(entries).project) == ("s1", "birds")
 
 
 def test_a_subagent_of_copilot_has_its_own_conversation() -> None:
@@ -293,7 +310,7 @@ def test_a_session_without_its_beginning_is_named_by_its_folder(tmp_path: Path) 
     path = tmp_path / "s9" / "events.jsonl"
     path.parent.mkdir()
     path.write_text(lines(event("e1", "user.message", {"content": "How long?"})))
-    assert about(found_in(path)[""]).id == "s9"
+    assert last_conversation(entries_by_file(path)[""]).id == "s9"
 
 
 def test_the_id_of_a_growing_message_does_not_change() -> None:

@@ -4,7 +4,16 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from reading import SAMPLES, about, file_of, found_in, read, records, said, skipped
+from reading import (
+    SAMPLES,
+    entries_by_file,
+    file_of,
+    last_conversation,
+    read,
+    records,
+    roles_and_texts,
+    skipped,
+)
 
 from reservoir_cli.transfer.importers import aider, choose
 from reservoir_cli.transfer.importers.aider import Aider
@@ -18,7 +27,7 @@ def test_the_project_of_a_history_is_its_folder(tmp_path: Path) -> None:
     path = tmp_path / "taskboard" / ".aider.chat.history.md"
     path.write_text(HISTORY, encoding="utf-8")
     (tmp_path / "taskboard" / "README.md").write_text("# Notes", encoding="utf-8")
-    by_name = found_in(tmp_path)
+    by_name = entries_by_file(tmp_path)
     assert list(by_name) == ["taskboard/.aider.chat.history.md"]
     [first, *_, last] = records(by_name["taskboard/.aider.chat.history.md"])
     assert first.conversation is not None
@@ -67,7 +76,9 @@ def test_a_session_has_its_local_start_time() -> None:
 )
 def test_commands_and_their_output_are_left_out(prompt: str, expected: str | None) -> None:
     entries = read(f"{STARTED}#### {prompt}  \n\nSome words.\n\n")
-    assert said(entries) == ([("user", expected), ("assistant", "Some words.")] if expected else [])
+    assert roles_and_texts(entries) == (
+        [("user", expected), ("assistant", "Some words.")] if expected else []
+    )
 
 
 def test_message_ids_of_a_growing_history_do_not_change() -> None:
@@ -86,7 +97,7 @@ def test_a_session_without_trailing_blanks_is_read(note: str) -> None:
         "#### Why?\n####\n#### It fails.\n\nA race.\n\n> Tokens: 3k sent\n\n#### /run ls\n> a\n"
     )
     next_session = STARTED + "#### And?  \n\n#### A heading\n> a quote\n"
-    assert said(read(STARTED + note + question + next_session)) == [
+    assert roles_and_texts(read(STARTED + note + question + next_session)) == [
         ("user", "Why?\n\nIt fails."),
         ("assistant", "A race."),
         ("user", "And?"),
@@ -104,7 +115,10 @@ def test_the_same_question_in_two_sessions_is_stored_twice() -> None:
 
 def test_the_model_in_the_format_of_older_versions_is_read() -> None:
     models = "> Models: claude-3-5-sonnet-20240620 with diff edit format, weak model x  \n"
-    assert about(read(f"{STARTED}{models}#### Why?  \n")).model == "claude-3-5-sonnet-20240620"
+    assert (
+        last_conversation(read(f"{STARTED}{models}#### Why?  \n")).model
+        == "claude-3-5-sonnet-20240620"
+    )
 
 
 def test_a_message_too_large_for_memory_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +126,7 @@ def test_a_message_too_large_for_memory_is_skipped(monkeypatch: pytest.MonkeyPat
     entries = read(
         f"{STARTED}#### Why?  \n\n{'word ' * 15}\n{'word ' * 15}\n\n#### And?  \n{'x' * 300}\nyes\n"
     )
-    assert said(entries) == [("user", "Why?"), ("user", "And?"), ("assistant", "yes")]
+    assert roles_and_texts(entries) == [("user", "Why?"), ("user", "And?"), ("assistant", "yes")]
     assert skipped(entries) == [
         ("line 4", "larger than 64 MB".replace("64", "0")),
         ("line 9", "larger than 64 MB".replace("64", "0")),

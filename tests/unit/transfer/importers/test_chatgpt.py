@@ -16,7 +16,7 @@ def node(
     return {"id": name, "parent": parent, "children": [], "message": message}
 
 
-def talk(*nodes: dict[str, Any], **more: Any) -> dict[str, Any]:
+def conversation(*nodes: dict[str, Any], **more: Any) -> dict[str, Any]:
     mapping = {item["id"]: item for item in nodes}
     return {"conversation_id": "c", "mapping": mapping, "current_node": nodes[-1]["id"], **more}
 
@@ -27,7 +27,7 @@ def messages(*conversations: dict[str, Any]) -> list[Message]:
     return [record.message for record in records(entries)]
 
 
-def said(*conversations: dict[str, Any]) -> list[str]:
+def contents_of(*conversations: dict[str, Any]) -> list[str]:
     return [message.content for message in messages(*conversations)]
 
 
@@ -40,22 +40,22 @@ FORK = (
 
 
 def test_only_the_branch_seen_last_is_read() -> None:
-    assert said(talk(*FORK)) == ["q", "new", "end"]
-    assert said(talk(*FORK, current_node="old")) == ["q", "old"]
+    assert contents_of(conversation(*FORK)) == ["q", "new", "end"]
+    assert contents_of(conversation(*FORK, current_node="old")) == ["q", "old"]
 
 
 @pytest.mark.parametrize("current", [None, "gone", 7, ["end"]])
 def test_without_a_current_node_the_leaf_with_the_latest_time_is_the_end(current: Any) -> None:
-    assert said(talk(*FORK, current_node=current)) == ["q", "old"]
+    assert contents_of(conversation(*FORK, current_node=current)) == ["q", "old"]
 
 
 def test_messages_in_a_circle_are_read_once() -> None:
-    assert said(talk(node("a", "b"), node("b", "a"))) == ["a", "b"]
-    assert said(talk(node("a", "a"))) == ["a"]
+    assert contents_of(conversation(node("a", "b"), node("b", "a"))) == ["a", "b"]
+    assert contents_of(conversation(node("a", "a"))) == ["a"]
 
 
 def test_a_branch_without_its_beginning_is_read_from_its_first_message() -> None:
-    assert said(talk(node("a", "gone"), node("b", "a"))) == ["a", "b"]
+    assert contents_of(conversation(node("a", "gone"), node("b", "a"))) == ["a", "b"]
 
 
 TIMES = [
@@ -72,7 +72,7 @@ def test_a_message_without_a_time_gets_that_of_its_neighbour(
     times: list[Any], start: float | None, expected: list[float | None]
 ) -> None:
     nodes = [node(str(index), str(index - 1), create_time=time) for index, time in enumerate(times)]
-    created = [message.created_at for message in messages(talk(*nodes, create_time=start))]
+    created = [message.created_at for message in messages(conversation(*nodes, create_time=start))]
     assert [time and time.timestamp() for time in created] == expected
 
 
@@ -92,7 +92,10 @@ HIDDEN = [
 
 @pytest.mark.parametrize("more", HIDDEN)
 def test_hidden_messages_are_skipped(more: dict[str, Any]) -> None:
-    assert said(talk(node("a", None), node("b", "a", **more), node("c", "b"))) == ["a", "c"]
+    assert contents_of(conversation(node("a", None), node("b", "a", **more), node("c", "b"))) == [
+        "a",
+        "c",
+    ]
 
 
 CONTENTS = [
@@ -127,13 +130,13 @@ CONTENTS = [
 
 @pytest.mark.parametrize(("content", "text"), CONTENTS)
 def test_content_of_each_kind_becomes_text(content: Any, text: str) -> None:
-    assert said(talk(node("a", None, content=content))) == [text]
+    assert contents_of(conversation(node("a", None, content=content))) == [text]
 
 
 def test_a_call_is_linked_to_exactly_one_result_of_its_tool() -> None:
     call = {"recipient": "web.search"}
     imported = messages(
-        talk(
+        conversation(
             node("q", None),
             node("c1", "q", "assistant", "query", **call),
             node("c2", "c1", "assistant", "print()", recipient="python"),
@@ -161,7 +164,7 @@ def test_what_is_written_into_a_canvas_is_text() -> None:
     updated = {"updates": [{"pattern": ".*", "multiple": True, "replacement": "New\nlines."}]}
     commented = {"comments": [{"pattern": "New", "comment": "Why new?"}, {"pattern": "x"}, 3]}
     imported = messages(
-        talk(
+        conversation(
             node("q", None),
             node("c1", "q", "assistant", json.dumps(created), recipient="canmore.create_textdoc"),
             node("c2", "c1", "assistant", json.dumps(updated), recipient="canmore.update_textdoc"),
@@ -190,7 +193,7 @@ def test_what_is_written_into_a_canvas_is_text() -> None:
 
 def test_messages_without_ids_get_unique_ones_for_each_conversation() -> None:
     def nameless(identity: str | None) -> dict[str, Any]:
-        return talk(
+        return conversation(
             node("a", None, id=None, text="hi"), node("b", "a", id=None), conversation_id=identity
         )
 
@@ -202,7 +205,7 @@ def test_messages_without_ids_get_unique_ones_for_each_conversation() -> None:
 
 
 def test_skipped_records_are_reported_in_the_order_of_the_file() -> None:
-    broken = talk(
+    broken = conversation(
         node("a", None, author={"role": "robot"}),
         {"id": "b", "parent": "a", "message": 5},
         node("c", "b", author={"role": "robot"}),
@@ -218,8 +221,8 @@ def test_skipped_records_are_reported_in_the_order_of_the_file() -> None:
 
 
 def test_a_newer_export_has_the_same_message_ids() -> None:
-    older = messages(talk(*FORK[:1], FORK[2]))
-    newer = messages(talk(*FORK))
+    older = messages(conversation(*FORK[:1], FORK[2]))
+    newer = messages(conversation(*FORK))
     assert [(message.source_id, message.trace_id) for message in newer][:2] == [
         (message.source_id, message.trace_id) for message in older
     ]
@@ -257,8 +260,14 @@ def test_citations_of_an_answer_are_removed_and_its_text_stays(text: str, expect
     thinking = node("thinking", "q", "assistant")
     thinking["message"]["content"] = thoughts
     answer = node("a", "thinking", "assistant", text)
-    assert said(talk(node("q", None, text=text), thinking, answer)) == [text, expected, expected]
+    assert contents_of(conversation(node("q", None, text=text), thinking, answer)) == [
+        text,
+        expected,
+        expected,
+    ]
 
 
 def test_an_answer_of_citations_only_is_empty() -> None:
-    assert said(talk(node("q", None), node("a", "q", "assistant", marked("cite", "x")))) == ["q"]
+    assert contents_of(
+        conversation(node("q", None), node("a", "q", "assistant", marked("cite", "x")))
+    ) == ["q"]

@@ -15,7 +15,7 @@ ABOUT = {"sessionId": "s", "cwd": "/home/mara/taskboard", "gitBranch": "fix-sync
 REMINDER = "<system-reminder>\nThe file was changed.\n</system-reminder>"
 
 
-def said(content: Any, number: int = 1, **more: Any) -> dict[str, Any]:
+def user_line(content: Any, number: int = 1, **more: Any) -> dict[str, Any]:
     """Return a user's line of a session."""
     message = {"role": "user", "content": content}
     return {"type": "user", "uuid": f"u{number}", "message": message, **ABOUT, **more}
@@ -45,9 +45,9 @@ def contents(*session: dict[str, Any]) -> list[str]:
     ],
 )
 def test_generated_text_is_not_a_message(text: str) -> None:
-    question = said("Why is sync slow?", 2)
-    assert contents(said(text), question) == ["Why is sync slow?"]
-    assert contents(said([{"type": "text", "text": text}]), question) == ["Why is sync slow?"]
+    question = user_line("Why is sync slow?", 2)
+    assert contents(user_line(text), question) == ["Why is sync slow?"]
+    assert contents(user_line([{"type": "text", "text": text}]), question) == ["Why is sync slow?"]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_generated_text_is_not_a_message(text: str) -> None:
     ],
 )
 def test_text_around_generated_text_is_kept(text: str, expected: str) -> None:
-    assert contents(said(text)) == [expected]
+    assert contents(user_line(text)) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_only_reminders_after_a_result_are_removed() -> None:
     result = {"type": "tool_result", "tool_use_id": "t"}
     inner = [{"type": "text", "text": f"two{REMINDER}"}]
     texts = contents(
-        said([{**result, "content": f"one\n{REMINDER}"}, {"type": "text", "text": REMINDER}]),
-        said([{**result, "content": inner}], 2),
+        user_line([{**result, "content": f"one\n{REMINDER}"}, {"type": "text", "text": REMINDER}]),
+        user_line([{**result, "content": inner}], 2),
     )
     assert texts == ["one", "two"]
 
@@ -107,7 +107,7 @@ def test_replies_by_the_program_itself_are_left_out() -> None:
         return {"type": "assistant", "uuid": f"a{number}", "message": message, **ABOUT, **more}
 
     session = [
-        said("Why?"),
+        user_line("Why?"),
         reply("Because.", 1, "claude-sonnet-4-5"),
         reply("No response requested.", 2, "<synthetic>"),
         reply("API Error: 529", 3, "claude-sonnet-4-5", isApiErrorMessage=True),
@@ -118,7 +118,7 @@ def test_replies_by_the_program_itself_are_left_out() -> None:
     assert last.conversation.model == "claude-sonnet-4-5"
 
 
-def about(*session: dict[str, Any]) -> Conversation | None:
+def conversation_of(*session: dict[str, Any]) -> Conversation | None:
     return records(read(lines(*session), ClaudeCode()))[-1].conversation
 
 
@@ -127,8 +127,8 @@ SUMMARY = {"type": "summary", "summary": "Sync repaired", "leafUuid": "u1"}
 
 def test_a_session_has_its_summary_folder_and_branch() -> None:
     expected = Conversation("s", "Sync repaired", "claude-code", None, "taskboard", "fix-sync")
-    assert about(SUMMARY, said("Why?")) == expected
-    assert about(said("Why?"), SUMMARY) == expected
+    assert conversation_of(SUMMARY, user_line("Why?")) == expected
+    assert conversation_of(user_line("Why?"), SUMMARY) == expected
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_a_session_has_its_summary_folder_and_branch() -> None:
     ],
 )
 def test_a_title_is_that_of_its_own_session(titles: list[Any], title: str | None) -> None:
-    conversation = about(*titles, said("Why?"))
+    conversation = conversation_of(*titles, user_line("Why?"))
     assert conversation is not None
     assert conversation.title == title
 
@@ -167,13 +167,15 @@ def test_a_title_is_that_of_its_own_session(titles: list[Any], title: str | None
     ],
 )
 def test_a_project_is_the_name_of_its_folder(folder: Any, project: str | None) -> None:
-    conversation = about(said("Why?", cwd=folder, gitBranch="HEAD"))
+    conversation = conversation_of(user_line("Why?", cwd=folder, gitBranch="HEAD"))
     assert conversation is not None
     assert (conversation.project, conversation.branch) == (project, None)
 
 
 def test_a_session_that_changes_its_folder_keeps_its_project() -> None:
-    conversation = about(said("Why?"), said("And?", 2, cwd="/tmp", gitBranch="main"))
+    conversation = conversation_of(
+        user_line("Why?"), user_line("And?", 2, cwd="/tmp", gitBranch="main")
+    )
     assert conversation is not None
     assert (conversation.project, conversation.branch) == ("taskboard", "main")
 
@@ -232,6 +234,6 @@ def _identities(*texts: str, role: str = "user") -> list[str]:
 
 
 def test_a_damaged_end_does_not_affect_earlier_lines() -> None:
-    text = lines(SUMMARY, said("Why?")) + '{"type": "user", "uuid'
+    text = lines(SUMMARY, user_line("Why?")) + '{"type": "user", "uuid'
     imported = records(ClaudeCode().read(File.of_bytes("s.jsonl", text.encode())))
     assert [record.message.content for record in imported] == ["Why?"]

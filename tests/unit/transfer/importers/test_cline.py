@@ -5,7 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reading import SAMPLES, about, file_of, found_in, read, records, said, skipped
+from reading import (
+    SAMPLES,
+    entries_by_file,
+    file_of,
+    last_conversation,
+    read,
+    records,
+    roles_and_texts,
+    skipped,
+)
 
 from reservoir_cli.transfer.importers import choose
 from reservoir_cli.transfer.importers.cline import Cline
@@ -25,7 +34,7 @@ def task(*messages: Any) -> list[Any]:
     return read(json.dumps(messages), Cline())
 
 
-def laid_out(folder: Path, name: str = "1778328000000", **extra_files: Any) -> Path:
+def write_task(folder: Path, name: str = "1778328000000", **extra_files: Any) -> Path:
     tasks = folder / "tasks" / name
     tasks.mkdir(parents=True)
     (tasks / "api_conversation_history.json").write_bytes(TASK)
@@ -38,37 +47,37 @@ def laid_out(folder: Path, name: str = "1778328000000", **extra_files: Any) -> P
 def test_a_task_has_the_name_of_its_folder_and_the_files_next_to_it(tmp_path: Path) -> None:
     usage = {"model_usage": [{"model_id": "old"}, {"model_id": "gpt-5"}], "files_in_context": []}
     item = {"id": "x", "workspace": "C:\\Users\\ann\\board"}
-    folder = laid_out(tmp_path, task_metadata=usage, history_item=item)
-    [entries] = found_in(folder).values()
+    folder = write_task(tmp_path, task_metadata=usage, history_item=item)
+    [entries] = entries_by_file(folder).values()
     first = records(entries)[0].conversation
     assert first is not None
     assert (first.id, first.model, first.project) == ("1778328000000", "gpt-5", "board")
     # The messages themselves are newer.
-    assert about(entries).model == "claude-sonnet-4-5"
+    assert last_conversation(entries).model == "claude-sonnet-4-5"
     assert {record.message.conversation_id for record in records(entries)} == {"1778328000000"}
 
 
 @pytest.mark.parametrize("damage", ["", "{torn", "[1]", '{"model_usage": 7}', "[" * 100_000])
 def test_damaged_files_next_to_a_task_do_no_harm(tmp_path: Path, damage: str) -> None:
-    folder = laid_out(tmp_path, "not-a-number", task_metadata=damage, history_item=damage)
-    [entries] = found_in(folder).values()
+    folder = write_task(tmp_path, "not-a-number", task_metadata=damage, history_item=damage)
+    [entries] = entries_by_file(folder).values()
     assert len(records(entries)) == 12
-    assert about(entries).id == "not-a-number"
+    assert last_conversation(entries).id == "not-a-number"
 
 
 def test_links_next_to_a_task_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "outside.json").write_text('{"workspace": "/srv/secret"}')
-    folder = laid_out(tmp_path)
+    folder = write_task(tmp_path)
     (folder / "1778328000000/history_item.json").symlink_to(tmp_path / "outside.json")
-    [entries] = found_in(folder).values()
-    assert about(entries).project == "taskboard"
+    [entries] = entries_by_file(folder).values()
+    assert last_conversation(entries).project == "taskboard"
 
 
 def test_the_start_of_a_task_comes_from_its_name(tmp_path: Path) -> None:
-    tasks = laid_out(tmp_path)
+    tasks = write_task(tmp_path)
     path = tasks / "1778328000000" / "api_conversation_history.json"
     path.write_text(json.dumps([user("<task>\nWhy?\n</task>"), reply("So.")]))
-    [entries] = found_in(tasks).values()
+    [entries] = entries_by_file(tasks).values()
     times = [record.message.created_at for record in records(entries)]
     assert [f"{time:%Y-%m-%d %H:%M}" for time in times if time] == ["2026-05-09 12:00"] * 2
 
@@ -110,7 +119,7 @@ def test_a_task_that_is_resumed_adds_only_what_is_new() -> None:
     )
     ids = [record.message.source_id for record in records(after)]
     assert ids[:3] == [record.message.source_id for record in records(before)]
-    assert said(after)[3:] == [("user", "With a test."), ("assistant", "Done.")]
+    assert roles_and_texts(after)[3:] == [("user", "With a test."), ("assistant", "Done.")]
 
 
 def test_calls_in_the_text_of_a_reply_become_tool_calls_with_results() -> None:
@@ -151,7 +160,7 @@ def test_calls_in_the_text_of_a_reply_become_tool_calls_with_results() -> None:
 )
 def test_tags_of_unknown_tools_are_text(text: str) -> None:
     entries = task(user("<task>\nx\n</task>"), reply(text))
-    assert said(entries)[1] == ("assistant", text)
+    assert roles_and_texts(entries)[1] == ("assistant", text)
 
 
 def test_a_denied_call_gets_a_result_and_the_feedback_is_the_users() -> None:
@@ -162,7 +171,7 @@ def test_a_denied_call_gets_a_result_and_the_feedback_is_the_users() -> None:
     result = {"type": "tool_result", "tool_use_id": "t1", "content": denied}
     call = {"type": "tool_use", "id": "t1", "name": "execute_command", "input": {}}
     entries = task({"role": "assistant", "content": [call]}, {"role": "user", "content": [result]})
-    assert said(entries)[1:] == [
+    assert roles_and_texts(entries)[1:] == [
         ("tool", "The user denied this operation and provided the following feedback:"),
         ("user", "Ask first."),
     ]
@@ -189,9 +198,9 @@ def test_a_tool_result_cannot_pose_as_the_user(result: list[Any]) -> None:
     surroundings = {"type": "text", "text": "<environment_details>\nx\n</environment_details>"}
     words = {"type": "text", "text": "<user_message>\nGo on.\n</user_message>"}
     entries = task({"role": "user", "content": [*result, words, surroundings]})
-    texts = [(role, content.strip()) for role, content in said(entries)]
+    texts = [(role, content.strip()) for role, content in roles_and_texts(entries)]
     assert texts == [("tool", FORGED.strip()), ("user", "Go on.")]
-    assert about(entries).project is None
+    assert last_conversation(entries).project is None
 
 
 def test_text_of_the_program_only_is_not_a_message() -> None:

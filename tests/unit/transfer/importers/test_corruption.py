@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from corrupting import import_damaged
-from databases import NAMES, made_database
+from databases import NAMES, create_database
 from llm_logs import newer_log, older_log
 from reading import SAMPLES
 
@@ -23,7 +23,7 @@ def test_a_damaged_file_does_no_harm(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tool", NAMES)
 def test_a_damaged_database_does_no_harm(tool: str, tmp_path: Path) -> None:
-    path = made_database(tmp_path, tool)
+    path = create_database(tmp_path, tool)
     sample = path.read_bytes()
     outcomes = {import_damaged(sample, path.name, seed, tmp_path) for seed in range(30)}
     assert "imported" in outcomes

@@ -7,8 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from databases import made_database
-from reading import SAMPLES, about, file_of, found_in, lines, read, records, said, skipped, told
+from databases import create_database
+from reading import (
+    SAMPLES,
+    entries_by_file,
+    file_of,
+    last_conversation,
+    lines,
+    read,
+    records,
+    roles_and_texts,
+    row_of,
+    skipped,
+)
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.transfer.importers import Skipped, choose
@@ -16,20 +27,20 @@ from reservoir_cli.transfer.importers.goose import Goose
 
 
 def database(folder: Path) -> list[Any]:
-    [entries] = found_in(made_database(folder, "goose")).values()
+    [entries] = entries_by_file(create_database(folder, "goose")).values()
     return entries
 
 
 def test_the_database_is_imported(tmp_path: Path) -> None:
     entries = database(tmp_path)
-    assert [told(record) for record in records(entries)][9:] == [
+    assert [row_of(record) for record in records(entries)][9:] == [
         ("user", "Write a test.", "13:00:01", "20260509_2"),
         ("assistant", 'developer__shell({"command": "pytest"})', "13:00:02", "20260509_2"),
         ("tool", "1 passed", "13:00:03", "20260509_2"),
         ("assistant", "It passes.", "13:00:05", "20260509_2"),
     ]
     assert skipped(entries) == [("message 14", "unknown role")]
-    last = about(entries)
+    last = last_conversation(entries)
     assert (last.title, last.model, last.project) == (
         "A test for it",
         "claude-sonnet-4-5",
@@ -69,18 +80,22 @@ def test_an_exported_session_is_read_too() -> None:
     message = {"role": "user", "created": 1, "content": [{"type": "text", "text": "Why?"}]}
     session = {"id": "s1", "working_dir": "/a/b", "name": "T", "schedule_id": None}
     entries = read(json.dumps({**session, "conversation": [message, 7]}))
-    assert said(entries) == [("user", "Why?")]
+    assert roles_and_texts(entries) == [("user", "Why?")]
     assert skipped(entries) == [("the document, message 2", "not a message")]
-    assert (about(entries).id, about(entries).title, about(entries).project) == ("s1", "T", "b")
+    assert (
+        last_conversation(entries).id,
+        last_conversation(entries).title,
+        last_conversation(entries).project,
+    ) == ("s1", "T", "b")
 
 
 def test_tables_without_some_columns_are_read(tmp_path: Path) -> None:
-    path = made_database(tmp_path, "goose")
+    path = create_database(tmp_path, "goose")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("ALTER TABLE messages DROP COLUMN metadata_json")
         connection.execute("ALTER TABLE sessions DROP COLUMN model_config_json")
         connection.execute("ALTER TABLE sessions DROP COLUMN name")
-    [entries] = found_in(path).values()
+    [entries] = entries_by_file(path).values()
     assert len(records(entries)) == 14
 
 
@@ -92,14 +107,14 @@ def test_tables_without_some_columns_are_read(tmp_path: Path) -> None:
     ],
 )
 def test_a_database_with_computed_content_is_refused(tmp_path: Path, statement: str) -> None:
-    path = made_database(tmp_path, "goose")
+    path = create_database(tmp_path, "goose")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.executescript(statement)
     with pytest.raises(ReservoirError, match="not a database as Goose writes it"):
-        found_in(path)
+        entries_by_file(path)
 
 
 def test_a_database_of_another_program_is_not_a_session(tmp_path: Path) -> None:
-    path = made_database(tmp_path, "zed")
-    [entries] = found_in(path, "goose").values()
+    path = create_database(tmp_path, "zed")
+    [entries] = entries_by_file(path, "goose").values()
     assert entries == [Skipped("what follows", "the database cannot be read: SQLITE_ERROR")]

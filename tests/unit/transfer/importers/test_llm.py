@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reading import found_in, records, skipped
+from reading import entries_by_file, records, skipped
 
 from reservoir_cli import Reservoir
 from reservoir_cli.messages import Message
@@ -147,7 +147,7 @@ MEASURED = [
 ]
 
 
-def told(version: str) -> list[list[tuple[str, str]]]:
+def expected_conversations(version: str) -> list[list[tuple[str, str]]]:
     """Return messages by conversation."""
     return [
         [
@@ -168,7 +168,7 @@ def told(version: str) -> list[list[tuple[str, str]]]:
 
 
 def read(log: Path) -> list[Record]:
-    [entries] = found_in(log).values()
+    [entries] = entries_by_file(log).values()
     assert skipped(entries) == []
     return records(entries)
 
@@ -190,7 +190,7 @@ def test_conversations_with_llm_are_imported(run_llm: RunLlm, version: str) -> N
     start = datetime.now(UTC)
     imported = read(run_llm(version, *BIRD, *REST))
     end = datetime.now(UTC)
-    assert conversations(imported) == told(version)
+    assert conversations(imported) == expected_conversations(version)
     times = [record.message.created_at for record in imported]
     assert times == sorted(filter(None, times))
     assert start <= times[0] <= times[-1] <= end
@@ -233,8 +233,12 @@ def test_a_second_import_adds_only_new_entries_of_the_log(
         assert imported(log) == (6, 10, 0)
         assert imported(log) == (0, 16, 0)
     assert conversations(read(log)) == [
-        told(before)[0][:3],
-        told(before)[1],
-        [*told(before)[2], ("user", "And its wings?"), ("assistant", "Answer to: And its wings?")],
+        expected_conversations(before)[0][:3],
+        expected_conversations(before)[1],
+        [
+            *expected_conversations(before)[2],
+            ("user", "And its wings?"),
+            ("assistant", "Answer to: And its wings?"),
+        ],
         [("user", "What is it?"), *MEASURED[1:]],
     ]

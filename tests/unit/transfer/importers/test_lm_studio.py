@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from reading import SAMPLES, about, file_of, read, records, said
+from reading import SAMPLES, file_of, last_conversation, read, records, roles_and_texts
 
 from reservoir_cli.transfer.importers import choose
 from reservoir_cli.transfer.importers.lm_studio import LmStudio
@@ -42,14 +42,14 @@ def test_the_id_of_a_growing_reply_does_not_change() -> None:
     partial = chat(question("Why?"), reply(step("Be")))
     complete = chat(question("Why?"), reply(step("Because."), step("So.", "2-1")), question("And?"))
     assert ids(complete)[:2] == ids(partial)
-    assert said(complete)[1] == ("assistant", "Because.\nSo.")
+    assert roles_and_texts(complete)[1] == ("assistant", "Because.\nSo.")
 
 
 @pytest.mark.parametrize(
     ("selected", "text"), [(0, "a"), (1, "b"), (7, "b"), (-1, "b"), (None, "b"), ("0", "b")]
 )
 def test_the_selected_version_is_read(selected: Any, text: str) -> None:
-    assert said(chat(question("a", "b", selected=selected))) == [("user", text)]
+    assert roles_and_texts(chat(question("a", "b", selected=selected))) == [("user", text)]
 
 
 def test_a_rewritten_question_is_another_message() -> None:
@@ -57,10 +57,10 @@ def test_a_rewritten_question_is_another_message() -> None:
 
 
 def test_a_conversation_is_named_by_its_start_time_or_else_by_its_file() -> None:
-    assert about(chat(question("a"))).id == "1778328000000"
+    assert last_conversation(chat(question("a"))).id == "1778328000000"
     text = json.dumps({"messages": [question("a")]})
     file = file_of(text, "chats/1778328000123.conversation.json")
-    assert about(list(LmStudio().read(file))).id == "1778328000123"
+    assert last_conversation(list(LmStudio().read(file))).id == "1778328000123"
 
 
 def test_steps_without_ids_are_identified_by_their_predecessors() -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from databases import made_database
-from reading import SAMPLES, file_of, found_in, read, records, said, skipped
+from databases import create_database
+from reading import SAMPLES, entries_by_file, file_of, read, records, roles_and_texts, skipped
 
 from reservoir_cli.transfer.importers import choose
 from reservoir_cli.transfer.importers.open_webui import OpenWebUI
@@ -43,8 +43,8 @@ def answer(content: str) -> list[tuple[str, str]]:
 
 
 def test_the_database_and_its_export_give_the_same_messages(tmp_path: Path) -> None:
-    [exported] = found_in(SAMPLES / "open-webui.json").values()
-    [entries] = found_in(made_database(tmp_path, "open-webui")).values()
+    [exported] = entries_by_file(SAMPLES / "open-webui.json").values()
+    [entries] = entries_by_file(create_database(tmp_path, "open-webui")).values()
     assert records(entries) == records(exported)
     assert skipped(entries) == [
         ("chat 3", "no history of messages"),
@@ -61,10 +61,13 @@ def test_the_branch_seen_last_is_read() -> None:
         message("a2", "u1", "Two", timestamp=1778328009),
         message("u2", "a1", "And?"),
     )
-    assert said(chat(*tree, current="u2"))[1:] == [("assistant", "One"), ("user", "And?")]
-    assert said(chat(*tree, current="a2"))[1:] == [("assistant", "Two")]
+    assert roles_and_texts(chat(*tree, current="u2"))[1:] == [
+        ("assistant", "One"),
+        ("user", "And?"),
+    ]
+    assert roles_and_texts(chat(*tree, current="a2"))[1:] == [("assistant", "Two")]
     for unknown in (None, "gone", 7):
-        assert said(chat(*tree, current=unknown))[1:] == [("assistant", "Two")]
+        assert roles_and_texts(chat(*tree, current=unknown))[1:] == [("assistant", "Two")]
     ring = (message("u1", "a1", "Why?"), message("a1", "u1", "One"))
     assert len(records(chat(*ring, current="a1"))) == 2
 
@@ -106,7 +109,7 @@ def test_details_in_the_text_of_a_reply_are_parsed(
 def test_a_call_without_a_name_skips_only_its_message() -> None:
     call = '<details type="tool_calls" id="c"></details>'
     entries = chat(message("u1", None, "Why?"), message("a1", "u1", call), current="a1")
-    assert said(entries) == [("user", "Why?")]
+    assert roles_and_texts(entries) == [("user", "Why?")]
     assert skipped(entries) == [("entry 1, message 2", "a tool call without a name")]
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from reading import SAMPLES, found_in, records, skipped, told
+from reading import SAMPLES, entries_by_file, records, row_of, skipped
 from samples_told import ABOUT, SKIPPED, TOLD
 
 from reservoir_cli.messages import DOCUMENT_SOURCES
@@ -17,7 +17,7 @@ LISTS = ("sharegpt.jsonl", "openai.jsonl", "anthropic.json", "cline.json", "aide
 
 
 def read(name: str) -> list[Any]:
-    [entries] = found_in(SAMPLES / name).values()
+    [entries] = entries_by_file(SAMPLES / name).values()
     return entries
 
 
@@ -34,7 +34,7 @@ def by_first(name: str) -> list[tuple[Any, ...]]:
             firsts.add(message.conversation_id)
         if message.source == "aider":  # this format has local times
             record = replace(record, message=replace(message, created_at=local(message.created_at)))
-        row = told(record)
+        row = row_of(record)
         if message.source in DOCUMENT_SOURCES:  # these messages have the time of their file
             row = (*row[:2], None, row[3])
         rows.append((*row[:3], "first") if row[3] in firsts else row)
@@ -156,5 +156,5 @@ def test_the_layout_of_a_document_does_not_matter(name: str, tmp_path: Any) -> N
     document = json.loads((SAMPLES / name).read_text(encoding="utf-8"))
     dense = tmp_path / name
     dense.write_text("\ufeff" + json.dumps(document, separators=(",", ":")), encoding="utf-8")
-    [entries] = found_in(dense).values()
+    [entries] = entries_by_file(dense).values()
     assert records(entries) == records(read(name))

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from databases import made_database
-from reading import found_in, records, said, skipped, told
+from databases import create_database
+from reading import entries_by_file, records, roles_and_texts, row_of, skipped
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.transfer.importers import Skipped, foreign_databases, zed
@@ -35,7 +35,7 @@ def threads(folder: Path, *rows: tuple[str, str, bytes]) -> Path:
 
 
 def read(path: Path) -> list[Any]:
-    [entries] = found_in(path).values()
+    [entries] = entries_by_file(path).values()
     return entries
 
 
@@ -47,11 +47,11 @@ def thread(*messages: Any) -> bytes:
     return json.dumps({"version": "0.3.0", "messages": messages}).encode()
 
 
-def asked(text: str, identity: str = "q1") -> dict[str, Any]:
+def user_message(text: str, identity: str = "q1") -> dict[str, Any]:
     return {"User": {"id": identity, "content": [{"Text": text}]}}
 
 
-def answered(*content: Any, **results: Any) -> dict[str, Any]:
+def agent_message(*content: Any, **results: Any) -> dict[str, Any]:
     return {"Agent": {"content": list(content), "tool_results": results}}
 
 
@@ -60,8 +60,8 @@ OLD, NEW = "z-old", "z-new"
 
 @packed
 def test_the_database_is_imported(tmp_path: Path) -> None:
-    entries = read(made_database(tmp_path, "zed"))
-    assert [told(record) for record in records(entries)] == [
+    entries = read(create_database(tmp_path, "zed"))
+    assert [row_of(record) for record in records(entries)] == [
         ("user", "What is this?", "12:05:00", OLD),
         ("assistant", "I look.", "12:05:00", OLD),
         ("system", "A look, then.", "12:05:00", OLD),
@@ -104,9 +104,17 @@ def test_the_database_is_imported(tmp_path: Path) -> None:
 def test_message_ids_of_a_growing_thread_do_not_change(tmp_path: Path) -> None:
     tool = {"id": "t1", "name": "f", "input": {}}
     result = {"tool_use_id": "t1", "content": "x"}
-    partial = [asked("Why?"), answered({"Text": "I lo"})]
-    complete = [asked("Why?"), answered({"Text": "I look."}, {"ToolUse": tool}, t1=result)]
-    longer = [*complete, answered({"Text": "So."}), asked("And?", "q2"), answered({"Text": "Yes."})]
+    partial = [user_message("Why?"), agent_message({"Text": "I lo"})]
+    complete = [
+        user_message("Why?"),
+        agent_message({"Text": "I look."}, {"ToolUse": tool}, t1=result),
+    ]
+    longer = [
+        *complete,
+        agent_message({"Text": "So."}),
+        user_message("And?", "q2"),
+        agent_message({"Text": "Yes."}),
+    ]
     known_ids: list[str] = []
     for number, messages in enumerate((partial, complete, longer)):
         folder = tmp_path / str(number)
@@ -123,8 +131,8 @@ def test_without_a_library_the_error_names_the_extra(
 ) -> None:
     for name in ("compression.zstd", "backports.zstd"):
         monkeypatch.setitem(sys.modules, name, None)
-    plain = threads(tmp_path, ("z", "json", thread(asked("Why?"))))
-    assert said(read(plain)) == [("user", "Why?")]
+    plain = threads(tmp_path, ("z", "json", thread(user_message("Why?"))))
+    assert roles_and_texts(read(plain)) == [("user", "Why?")]
     with closing(sqlite3.connect(plain)) as connection, connection:
         connection.execute("INSERT INTO threads VALUES ('y', '', '', 'zstd', x'28b52ffd')")
     with pytest.raises(ReservoirError, match="compressed with zstd") as refused:
@@ -137,10 +145,10 @@ def test_without_a_library_the_error_names_the_extra(
 def test_a_decompression_bomb_is_skipped(tmp_path: Path) -> None:
     bomb = compress(b" " * (100 << 20))
     assert len(bomb) < 20_000
-    data = thread(asked("Why?"), answered({"Text": "x" * (4 << 20)}))
+    data = thread(user_message("Why?"), agent_message({"Text": "x" * (4 << 20)}))
     entries = read(threads(tmp_path, ("a", "zstd", bomb), ("b", "zstd", compress(data))))
     assert skipped(entries) == [("thread 1", "unpacks to far more than its size")]
-    assert [role for role, _ in said(entries)] == ["user", "assistant"]
+    assert [role for role, _ in roles_and_texts(entries)] == ["user", "assistant"]
 
 
 @packed
@@ -149,7 +157,7 @@ def test_a_window_that_fills_the_memory_is_refused(tmp_path: Path) -> None:
     library = importlib.import_module(LIBRARY)
     options = {library.CompressionParameter.window_log: 27}
     compressor = library.ZstdCompressor(options=options)
-    data = compressor.compress(thread(asked("Why?"))) + compressor.flush()
+    data = compressor.compress(thread(user_message("Why?"))) + compressor.flush()
     entries = read(threads(tmp_path, ("a", "zstd", data)))
     assert skipped(entries) == [("thread 1", "damaged, or not compressed with zstd")]
 
@@ -160,7 +168,7 @@ def test_reading_stops_after_many_bombs(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(zed, "_HARMLESS", 1 << 20)
     monkeypatch.setattr(foreign_databases, "STEPS", 5 << 20)
     monkeypatch.setattr(foreign_databases, "STEPS_A_BYTE", 0)
-    data = compress(thread(asked("x" * 1_000_000)))
+    data = compress(thread(user_message("x" * 1_000_000)))
     entries = read(threads(tmp_path, *((str(number), "zstd", data) for number in range(9))))
     assert skipped(entries) == [
         ("what follows", "reading it takes too long for a file of its size")
@@ -171,7 +179,7 @@ def test_reading_stops_after_many_bombs(tmp_path: Path, monkeypatch: pytest.Monk
 @packed
 @pytest.mark.parametrize("cut", [0, 1, 4, 5, 20, -1])
 def test_a_truncated_thread_is_skipped(tmp_path: Path, cut: int) -> None:
-    data = compress(thread(asked("Why does it end in the middle?")))[:cut]
+    data = compress(thread(user_message("Why does it end in the middle?")))[:cut]
     [(position, _)] = skipped(read(threads(tmp_path, ("a", "zstd", data))))
     assert position == "thread 1"
 
