@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from reservoir_cli.context import budget as budgets
 from reservoir_cli.context import passages
 from reservoir_cli.context.budget import Meter
-from reservoir_cli.context.fit_budget import Chooser, note_best_left_out
 from reservoir_cli.context.pool import build_pool, read_passages, read_titles, recount, redact
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.sections import cap_notes, cap_sections, count_sections
 from reservoir_cli.context.selection import Rules
+from reservoir_cli.context.shrink_to_fit import Chooser, note_best_left_out
 from reservoir_cli.context.summaries import select_with_summaries
 from reservoir_cli.context.tiers import assign_tiers, find_fillers, find_too_large, find_unprintable
 from reservoir_cli.context.types import ContextRequest, Tier

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from reservoir_cli.util.parse_times import parse_duration
+from reservoir_cli.util.parse_time_options import parse_duration
 
 SUPPORT = Path(__file__).parents[1] / "support"
 RUN = """
 import os
 import measuring
-from reservoir_cli.util import parse_times
+from reservoir_cli.util import parse_time_options
 
 measuring.begin()
 child = os.fork()
 if not child:
     measuring.save_at_exit()
     try:
-        parse_times.parse_duration("90m")
+        parse_time_options.parse_duration("90m")
     finally:
         os._exit(0)
 os.waitpid(child, 0)
@@ -59,7 +59,7 @@ def test_lines_and_branches_that_a_forked_process_runs_are_counted(tmp_path: Pat
     assert 0 < len(worst) < 18
     assert all(re.match(shares + "/", line) for line in worst)
     missing = (tmp_path / "missing.txt").read_text(encoding="utf-8")
-    [row] = [line.split() for line in missing.splitlines() if "util/parse_times.py" in line]
+    [row] = [line.split() for line in missing.splitlines() if "util/parse_time_options.py" in line]
     branches, missed_branches = row[3:5]
     assert int(missed_branches) == int(branches) - 1
     assert len(body_of(parse_duration) & numbers(row[7:])) == 1, "of its lines, the error alone"

@@ -27,7 +27,7 @@ from reservoir_cli.transfer.importers import (
     json_stream,
 )
 from reservoir_cli.transfer.importers.input_files import decode
-from reservoir_cli.util import parse_times
+from reservoir_cli.util import parse_time_options
 
 _NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
 Parser = Callable[[bytes], None]
@@ -92,9 +92,9 @@ def _times(data: bytes) -> None:
     for span in dates.find_dates(text, _NOW):
         assert span.start <= span.end
     with suppress(UsageError):
-        assert parse_times.parse_time(text, _NOW).tzinfo is UTC
+        assert parse_time_options.parse_time(text, _NOW).tzinfo is UTC
     with suppress(ValueError):
-        assert parse_times.parse_duration(text) >= 0
+        assert parse_time_options.parse_duration(text) >= 0
 
 
 def _decoded(data: bytes) -> None:

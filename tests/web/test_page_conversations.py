@@ -5,8 +5,8 @@ from page_server import HOSTILE, csrf_of, said
 
 from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Filter
-from reservoir_cli.server.web.conversations import CONVERSATIONS, MESSAGES
 from reservoir_cli.server.web.markdown import MAX_RENDERED, to_html
+from reservoir_cli.server.web.read_conversations import CONVERSATIONS, MESSAGES
 
 
 @pytest.mark.parametrize(("text", "never", "shown"), HOSTILE)

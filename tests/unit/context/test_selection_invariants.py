@@ -21,13 +21,8 @@ from hypothesis import strategies as st
 
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.layout import Costs, Packing, is_system
-from reservoir_cli.context.selection import (
-    MessageGroup,
-    Rules,
-    _group_tool_calls,
-    _join_answers,
-    select,
-)
+from reservoir_cli.context.message_groups import MessageGroup, group_tool_calls, join_answers
+from reservoir_cli.context.selection import Rules, select
 from reservoir_cli.messages import Role
 
 TURNS = st.lists(
@@ -187,11 +182,9 @@ def test_by_tiers_dropped_units_come_after_printed_ones(candidates, budget, newe
     """Units without room come after every printed unit in the order."""
     selection = select_from(candidates, budget, Rules("tiers", newest), costs=FULL)
     printed = {candidate.message.id for candidate in (*selection.recalled, *selection.history)}
-    units, _ = _group_tool_calls(
-        [candidate for candidate in candidates if not is_system(candidate)]
-    )
+    units, _ = group_tool_calls([candidate for candidate in candidates if not is_system(candidate)])
     exchanges = list(
-        _join_answers(units, Exchanges.of([candidate.message for candidate in candidates]))
+        join_answers(units, Exchanges.of([candidate.message for candidate in candidates]))
     )
     no_room = {number for number, reason in drop_reasons(selection).items() if reason == "no room"}
     dropped_keys, kept_keys = [], []

@@ -18,7 +18,6 @@ from reservoir_cli.storage.postgres import admin
 from reservoir_cli.storage.proxy_ledger import Ledger
 from reservoir_cli.storage.records import Filter, LedgerEntry
 from reservoir_cli.tokens import load_counter
-from reservoir_cli.transfer import erase
 
 EVERYWHERE = Scope(None)
 
@@ -105,7 +104,7 @@ def test_tags_and_pins_are_deleted_with_their_message(store: Store, keys: list[K
     for key in keys[:2]:
         Tags(store).add(key, ["a"])
         Pins(store).add(key, NOW)
-    erase.forget(store, keys[:1])
+    assert store.delete(keys[:1])
     assert marks(store) == {"p two": (("a",), NOW)}
     assert rows(store, "tags") == rows(store, "pins") == 1
 

@@ -16,7 +16,6 @@ from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.retrieval import indexing
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.transfer import erase
 
 HERE = Scope("p", "i")
 Adding = Callable[..., list[StoredMessage | None]]
@@ -237,7 +236,7 @@ def test_forgetting_and_moving_affect_vectors_that_are_being_built(
 
     def meddle(group: int) -> None:
         if group == 1:
-            erase.forget(filled_store, [ids[1], ids[2], ids[23]])
+            assert filled_store.delete([ids[1], ids[2], ids[23]])
         if group == 2:
             filled_store.move_partition("p", "q")
 

@@ -19,7 +19,6 @@ from reservoir_cli.storage import dump, replicate
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.tokens import load_counter
-from reservoir_cli.transfer import erase
 
 NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
 EVERYWHERE = Scope(None)
@@ -60,7 +59,7 @@ def filled_store(store: Store, fake_embedder) -> Store:
     indexing.embed_pending(
         store, fake_embedder, EVERYWHERE, synapse_threshold=0.5, progress=quiet, limit=150
     )
-    erase.forget(store, store.find(EVERYWHERE)[:3])
+    assert store.delete(store.find(EVERYWHERE)[:3])
     names = "context_window reserve reserve_used available input_tokens kept dropped truncations"
     for index in range(3):
         store.add_run(

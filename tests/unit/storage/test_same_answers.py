@@ -25,7 +25,6 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.storage.marks import Pins
-from reservoir_cli.transfer import erase as forgetting
 
 START = datetime(2026, 5, 9, 12, tzinfo=UTC)
 EVERYWHERE = Scope(None)
@@ -128,7 +127,7 @@ class SameAnswers(RuleBasedStateMachine):
     def forget(self, start: int, count: int) -> None:
         for reservoir in self.both:
             keys = reservoir.store.find(EVERYWHERE)
-            forgetting.forget(reservoir.store, keys[start : start + count])
+            assert reservoir.store.delete(keys[start : start + count])
 
     @rule(
         index=st.integers(0, 400),

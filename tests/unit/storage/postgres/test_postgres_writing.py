@@ -23,7 +23,6 @@ from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres import admin, ids, keyword_search, locks
 from reservoir_cli.storage.postgres.stemmer import Stemmer
 from reservoir_cli.storage.records import Passage
-from reservoir_cli.transfer import erase
 
 
 def test_ids_are_ordered_by_time_and_fit_a_double(store: Store) -> None:
@@ -117,7 +116,7 @@ def test_two_partitions_may_use_the_same_id_for_different_messages(
     assert len(store.passages(keys)) == len(set(keys)) == 4
     store.mark_secrets({Key("a", first_id): ["password"]})
     store.update_counts({Key("b", first_id): 77}, "new")
-    erase.forget(store, [Key("b", second_id)])
+    assert store.delete([Key("b", second_id)])
     remaining = {message.key: message for message in store.last(EVERYWHERE, 0)}
     assert set(remaining) == {("a", first_id), ("a", second_id), ("b", first_id)}
     assert remaining["a", first_id].secrets == ("password",)
@@ -298,7 +297,7 @@ def test_stems_equal_those_of_the_tokenizer_of_a_file() -> None:
 def test_forgotten_words_are_in_no_row(store: Store, fake_embedder) -> None:
     ids = say(store, "kept", "zyxwvuts secret", "also kept")
     embed(store, fake_embedder)
-    erase.forget(store, [Key("p", ids[1])])
+    assert store.delete([Key("p", ids[1])])
     for (table,) in behind(
         store.location,
         "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = "

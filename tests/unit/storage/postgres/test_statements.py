@@ -27,7 +27,6 @@ from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres import admin, schema, tables
 from reservoir_cli.storage.summaries import Summaries, Summary
 from reservoir_cli.tokens import load_counter
-from reservoir_cli.transfer import erase
 
 #: The URL of a database of a Citus coordinator, whose schema ``reservoir`` is dropped.
 CITUS = os.environ.get("RESERVOIR_TEST_CITUS")
@@ -202,7 +201,7 @@ def test_work_in_a_partition_sends_statements_about_that_partition_only(
             reservoir.search("queue", partition="p", link=True)
             reservoir.search("queue", partition="p", mode="keyword")
         keys = store.find(Scope("p"))
-        erase.forget(store, keys[:1])
+        assert store.delete(keys[:1])
     distributed = [sql for sql in executed if _SPREAD.search(sql) and "VACUUM" not in sql]
     assert len(distributed) > 20
     for sql in distributed:
@@ -278,7 +277,7 @@ def test_a_store_works_through_a_pool_in_transaction_mode(
             assert admin.drop_index(second, "a")
         with Reservoir.open(url, embedder=fake_embedder) as reservoir:
             assert reservoir.search("of two", scope=EVERYWHERE)[0].message.content == "of two"
-        erase.forget(first, first.find(Scope("a")))
+        assert first.delete(first.find(Scope("a")))
         assert second.move_partition("b", "c") == (1, 0)
         assert second.repair(0.85) == []
         assert first.problems() == []
@@ -347,7 +346,7 @@ def test_all_commands_on_a_server_or_cluster(round_url: str, tmp_path: Path, fak
             question_row, answer_row = store.last(reply_scope, 0)
             assert question_row.trace_id == answer_row.trace_id
             assert answer_row.tags == ("kept",)
-            erase.forget(store, store.find(reply_scope))
+            assert store.delete(store.find(reply_scope))
         assert reservoir.embed() == 0
         reservoir.runs.record(reservoir.context("which queue?", partition="a", budget=500))
         assert len(reservoir.search("queue", scope=EVERYWHERE, limit=99)) == 80
@@ -355,11 +354,11 @@ def test_all_commands_on_a_server_or_cluster(round_url: str, tmp_path: Path, fak
         exported: list[str] = []
         reservoir.export(exported.append, EVERYWHERE)
         assert "".join(exported).count("the queue") == 80
-        erase.forget(store, store.find(Scope("a"))[:5])
+        assert store.delete(store.find(Scope("a"))[:5])
         assert store.move_partition("a", "e") == (15, 0)
         assert store.move_partition("b", "e") == (20, 0)
         assert [summary.digest for summary in Summaries(store).read(Scope("e"))] == ["a"]
-        erase.forget(store, store.find(Scope("c")))
+        assert store.delete(store.find(Scope("c")))
         assert store.places() == [("e", "e", 35), ("d", "d", 20)]
         assert len(list(store.threads(EVERYWHERE))) == 2
         with closing(open_store(str(tmp_path / "copy.db"))) as file:
@@ -372,7 +371,7 @@ def test_all_commands_on_a_server_or_cluster(round_url: str, tmp_path: Path, fak
             assert admin.facts(store)["guarded"]
             store.repair(0.85)
             assert store.problems() == []
-            erase.forget(store, store.find(EVERYWHERE))
+            assert store.delete(store.find(EVERYWHERE))
             assert store.holdings()["messages"] == 0
             assert len(file.find(EVERYWHERE)) == 55
     with suppress(StoreError):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.util.parse_times import format_duration, parse_duration, parse_time
+from reservoir_cli.util.parse_time_options import format_duration, parse_duration, parse_time
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import pytest
 from builders import EVERYWHERE, NOW, embed, ingestor
 
 from reservoir_cli.embedding import Embedder
-from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.retrieval import indexing
 from reservoir_cli.retrieval.lookup import Lookup
@@ -19,10 +18,9 @@ from reservoir_cli.settings import config
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
-from reservoir_cli.transfer import erase
 from reservoir_cli.transfer.file_import import Destination
+from reservoir_cli.transfer.import_reports import ImportReport
 from reservoir_cli.transfer.importers import Record
-from reservoir_cli.transfer.reports import ImportReport
 
 HERE = Scope("p", "i")
 Adding = Callable[..., list[StoredMessage | None]]
@@ -82,7 +80,7 @@ def test_no_word_is_left_in_any_file(
     add(*small_talk(after, seed=1))
     assert traces(store)
     assert secret
-    erase.forget(store, [secret.key])
+    assert store.delete([secret.key])
     assert traces(store) == set()
     assert store.problems() == []
     embed(store, fake_embedder, synapse_threshold=0)
@@ -124,7 +122,7 @@ def test_no_word_is_left_after_forgetting_step_by_step(
     while len(remaining) > 100:
         count = rng.choice((3, 20, 60))
         batch, remaining = remaining[:count], remaining[count:]
-        erase.forget(store, [key for key, _ in batch])
+        assert store.delete([key for key, _ in batch])
         forgotten += [word for _, word in batch]
     content = b"".join(files(store).values())
     assert [word for word in forgotten if word.encode() in content] == []
@@ -152,7 +150,7 @@ def test_no_word_is_left_after_forgetting_many_at_once(
         embed(store, fake_embedder, synapse_threshold=0)
     keys = store.find(EVERYWHERE, Filter(text="ZYXWVUT"))
     assert len(keys) == 480
-    erase.forget(store, keys)
+    assert store.delete(keys)
     assert traces(store) == set()
     assert store.problems() == []
     assert store.holdings()["messages"] == 480
@@ -171,7 +169,7 @@ def test_everything_derived_from_a_message_is_deleted_with_it(
     indexing.embed_pending(
         store, fake_embedder, HERE, synapse_threshold=0, progress=lambda *_: None, limit=2
     )
-    erase.forget(store, [secret.key, pending.key])
+    assert store.delete([secret.key, pending.key])
     counts = store.holdings()
     assert {name: counts[name] for name in ("messages", "embedded", "pending", "synapses")} == {
         "messages": 1,
@@ -192,10 +190,10 @@ def test_the_title_of_a_conversation_stays_while_it_has_messages(store: Store, a
     [third] = add(Message("user", "y", conversation_id="c"))
     for conversation_id, title in (("conversationquux", "Titlequux"), ("c", "Kept")):
         store.add_conversations(HERE, [Conversation(conversation_id, title)])
-    erase.forget(store, [first.key, second.key])
+    assert store.delete([first.key, second.key])
     assert [summary.conversation.title for summary in store.conversations(EVERYWHERE)] == ["Kept"]
     assert third
-    erase.forget(store, [third.key])
+    assert store.delete([third.key])
     assert store.known_conversations([("p", "i", "c")]) == {}
 
 
@@ -212,7 +210,7 @@ def test_an_import_does_not_restore_it_but_saying_it_again_does(store: Store, ad
     other = Message("user", "other", source="s", source_id="2", conversation_id="d")
     secret = Message("user", "quokkas", source="s", source_id="1", conversation_id="c")
     import_messages(store, secret)
-    erase.forget(store, store.find(HERE))
+    assert store.delete(store.find(HERE))
     report = import_messages(store, secret, other)
     assert (report.imported, report.already, report.forgotten) == (1, 0, 1)
     assert [message.content for message in store.last(HERE, 0)] == ["other"]
@@ -223,7 +221,7 @@ def test_an_import_does_not_restore_it_but_saying_it_again_does(store: Store, ad
 def test_the_title_of_what_was_forgotten_is_not_imported_again(store: Store) -> None:
     secret = Message("user", "quokkas", source="s", source_id="1", conversation_id="c")
     import_messages(store, secret)
-    erase.forget(store, store.find(HERE))
+    assert store.delete(store.find(HERE))
     import_messages(store, secret)
     assert store.known_conversations([("p", "i", "c")]) == {}
     assert traces(store) == set()
@@ -234,7 +232,7 @@ def test_a_tombstone_reveals_nothing_without_the_stores_key(store: Store, tmp_pa
     for name in ("one", "two"):
         with closing(open_store(str(tmp_path / name))) as opened:
             import_messages(opened, Message("user", "x", source="s", source_id="1"))
-            erase.forget(opened, opened.find(EVERYWHERE))
+            assert opened.delete(opened.find(EVERYWHERE))
         with closing(sqlite3.connect(tmp_path / name)) as connection:
             [row] = connection.execute("SELECT mark FROM forgotten").fetchall()
             assert len(row[0]) == 32
@@ -253,8 +251,7 @@ def test_a_long_reader_is_reported_and_the_next_command_finishes(
     reader = sqlite3.connect(store.location, isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT COUNT(*) FROM messages").fetchone()
-    with pytest.raises(ReservoirError, match="another program is reading"):
-        erase.forget(store, [secret.key])
+    assert not store.delete([secret.key])
     assert store.by_id([secret.id], EVERYWHERE) == []
     assert traces(store)
     with closing(open_store(store.location)):
