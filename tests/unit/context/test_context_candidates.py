@@ -178,12 +178,12 @@ def test_messages_that_are_too_large_are_not_read(memory, monkeypatch):
     read = []
     with_partners = type(memory.store).with_partners
 
-    def counting(store, ids, scope):
+    def record_rows(store, ids, scope):
         rows = with_partners(store, ids, scope)
         read.extend(rows)
         return rows
 
-    monkeypatch.setattr(type(memory.store), "with_partners", counting)
+    monkeypatch.setattr(type(memory.store), "with_partners", record_rows)
     window = memory.ask(budget=200, excerpts="off")
     assert set(new) <= set(kept_ids(window))
     assert len(window.selection.history) == 4

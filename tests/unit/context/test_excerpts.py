@@ -26,19 +26,19 @@ from reservoir_cli.messages import Scope, ToolCall
 
 
 @pytest.fixture
-def opened(tmp_path):
-    def open_one(**settings):
+def open_reservoir(tmp_path):
+    def open_with(**settings):
         values = {"min_history_messages": 0, **settings}
         return Reservoir.open(tmp_path / "a.db", settings=values, embedder=BagOfWords())
 
-    return open_one
+    return open_with
 
 
 # What a context prints
 
 
-def test_the_answering_passage_of_a_long_message_is_printed(opened):
-    with opened() as reservoir:
+def test_the_answering_passage_of_a_long_message_is_printed(open_reservoir):
+    with open_reservoir() as reservoir:
         (stored,) = add_messages(reservoir, Message("assistant", long_reply(*TOPICS)))
         window = ask(reservoir)
     (row,) = stored_rows(window)
@@ -53,8 +53,8 @@ def test_the_answering_passage_of_a_long_message_is_printed(opened):
     assert json.loads(json.dumps(window.to("json")))["excerpts"] == 1
 
 
-def test_if_all_passages_fit_the_message_is_printed_whole_and_unmarked(opened):
-    with opened() as reservoir:
+def test_if_all_passages_fit_the_message_is_printed_whole_and_unmarked(open_reservoir):
+    with open_reservoir() as reservoir:
         add_messages(reservoir, Message("assistant", long_reply(*TOPICS)))
         window = ask(reservoir, budget=4_000)
     (row,) = stored_rows(window)
@@ -65,16 +65,16 @@ def test_if_all_passages_fit_the_message_is_printed_whole_and_unmarked(opened):
     assert not MARK.search(window.to("text"))
 
 
-def test_an_excerpt_that_becomes_complete_is_a_turn_of_history(opened):
-    with opened() as reservoir:
+def test_an_excerpt_that_becomes_complete_is_a_turn_of_history(open_reservoir):
+    with open_reservoir() as reservoir:
         question = Message("user", "what of delta", trace_id="t")
         add_messages(reservoir, question, Message("assistant", long_reply(*TOPICS), trace_id="t"))
         window = ask(reservoir, budget=4_000)
     assert [row["section"] for row in stored_rows(window)] == ["history", "history"]
 
 
-def test_adjacent_passages_are_printed_as_one(opened):
-    with opened() as reservoir:
+def test_adjacent_passages_are_printed_as_one(open_reservoir):
+    with open_reservoir() as reservoir:
         add_messages(reservoir, Message("assistant", long_reply(*TOPICS)))
         window = ask(reservoir, "delta1 delta2 ember1 ember2", budget=700)
     (row,) = stored_rows(window)
@@ -84,8 +84,8 @@ def test_adjacent_passages_are_printed_as_one(opened):
     )
 
 
-def test_without_excerpts_only_whole_messages_are_printed(opened):
-    with opened(excerpts="off") as reservoir:
+def test_without_excerpts_only_whole_messages_are_printed(open_reservoir):
+    with open_reservoir(excerpts="off") as reservoir:
         (stored,) = add_messages(reservoir, Message("assistant", long_reply(*TOPICS)))
         window = ask(reservoir)
         assert not stored_rows(window)
@@ -93,14 +93,14 @@ def test_without_excerpts_only_whole_messages_are_printed(opened):
         assert stored_rows(ask(reservoir, excerpts="auto"))[0]["id"] == stored.id
 
 
-def test_the_limit_is_a_setting(opened):
-    with opened(excerpt_over=100_000) as reservoir:
+def test_the_limit_is_a_setting(open_reservoir):
+    with open_reservoir(excerpt_over=100_000) as reservoir:
         add_messages(reservoir, Message("assistant", long_reply(*TOPICS)))
         assert not stored_rows(ask(reservoir))
 
 
-def test_messages_with_calls_and_results_are_never_excerpted(opened):
-    with opened() as reservoir:
+def test_messages_with_calls_and_results_are_never_excerpted(open_reservoir):
+    with open_reservoir() as reservoir:
         call = ToolCall("c", "look", "{}")
         add_messages(
             reservoir,
@@ -110,8 +110,8 @@ def test_messages_with_calls_and_results_are_never_excerpted(opened):
         assert not stored_rows(ask(reservoir))
 
 
-def test_by_tiers_an_excerpt_of_a_long_message_ends_the_run(opened):
-    with opened(order="tiers") as reservoir:
+def test_by_tiers_an_excerpt_of_a_long_message_ends_the_run(open_reservoir):
+    with open_reservoir(order="tiers") as reservoir:
         add_messages(
             reservoir,
             Message("user", "short and old"),
@@ -123,12 +123,12 @@ def test_by_tiers_an_excerpt_of_a_long_message_ends_the_run(opened):
     assert [row["spans"] is None for row in rows] == [False, True]
 
 
-def test_secrets_are_hidden_before_the_text_is_cut(opened):
+def test_secrets_are_hidden_before_the_text_is_cut(open_reservoir):
     secret = "AKIA" + "Z7Q4M2X9K3T8R5W1"
     text = "\n\n".join(
         f"{paragraph(topic, 40)} The key is {secret} in {topic}." for topic in TOPICS
     )
-    with opened(redact="mask") as reservoir:
+    with open_reservoir(redact="mask") as reservoir:
         add_messages(reservoir, Message("assistant", text))
         window = ask(reservoir)
         (message,) = reservoir.view(Scope("p"), 1)
@@ -139,9 +139,9 @@ def test_secrets_are_hidden_before_the_text_is_cut(opened):
 
 
 @pytest.mark.parametrize("budget", range(60, 400, 20))
-def test_a_cut_code_block_is_closed_and_reopened(opened, budget):
+def test_a_cut_code_block_is_closed_and_reopened(open_reservoir, budget):
     code = "\n".join(f"    delta{number} = birch{number}" for number in range(200))
-    with opened() as reservoir:
+    with open_reservoir() as reservoir:
         text = f"{paragraph('amber')}\n\n```python\n{code}\n```\n\n{paragraph('cedar')}"
         add_messages(reservoir, Message("assistant", text))
         window = ask(reservoir, budget=budget)
@@ -151,8 +151,8 @@ def test_a_cut_code_block_is_closed_and_reopened(opened, budget):
 
 
 @pytest.mark.parametrize("mode", ["auto", "off"])
-def test_dropping_the_best_match_is_reported(opened, mode):
-    with opened(excerpts=mode) as reservoir:
+def test_dropping_the_best_match_is_reported(open_reservoir, mode):
+    with open_reservoir(excerpts=mode) as reservoir:
         add_messages(
             reservoir,
             Message("assistant", long_reply(*TOPICS)),
@@ -182,12 +182,12 @@ def test_a_heading_is_printed_with_its_text():
 
 
 @pytest.mark.parametrize("heading", ["## Cedar", "**Cedar**", "**Cedar:**", "# Trees\n\n## Cedar"])
-def test_no_excerpt_ends_on_a_heading(opened, heading):
+def test_no_excerpt_ends_on_a_heading(open_reservoir, heading):
     text = "\n\n".join(
         [paragraph("amber"), paragraph("delta"), heading, paragraph("cedar"), paragraph("birch")]
         * 2
     )
-    with opened() as reservoir:
+    with open_reservoir() as reservoir:
         add_messages(reservoir, Message("assistant", text))
         windows = [ask(reservoir, budget=budget) for budget in (*range(120, 1_300, 30), 4_000)]
     last = heading.splitlines()[-1]
@@ -217,9 +217,9 @@ def test_a_span_without_headings_is_cut_to_its_beginning(text, data):
     assert not text[start : stripped[0]].strip()
 
 
-def test_the_beginning_of_a_passage_that_does_not_fit_is_printed(opened):
+def test_the_beginning_of_a_passage_that_does_not_fit_is_printed(open_reservoir):
     text = " ".join(f"Delta1 delta2 and {topic}{n} follow." for n in range(20) for topic in TOPICS)
-    with opened() as reservoir:
+    with open_reservoir() as reservoir:
         (stored,) = add_messages(reservoir, Message("assistant", text))
         for budget in (150, 200, 250):
             (row,) = stored_rows(ask(reservoir, budget=budget))
@@ -281,9 +281,9 @@ def test_passages_of_any_text_can_be_ranked_by_any_question(text, question):
     assert sorted(passages.Nearness(question).rank(text, spans, ())) == spans
 
 
-def test_a_note_on_excerpts_is_printed_if_there_is_room(opened):
+def test_a_note_on_excerpts_is_printed_if_there_is_room(open_reservoir):
     line = "Excerpts have a number: reservoir view -p p --id N"
-    with opened() as reservoir:
+    with open_reservoir() as reservoir:
         add_messages(reservoir, Message("assistant", long_reply(*TOPICS)))
         windows = [ask(reservoir, budget=budget) for budget in range(150, 400, 10)]
     with_line = [line in window.to("text") for window in windows if window.excerpts]
@@ -299,9 +299,9 @@ def test_a_note_on_excerpts_is_printed_if_there_is_room(opened):
     ],
 )
 def test_excerpts_of_replies_have_lower_priority_than_those_of_documents(
-    opened, query, budget, of_reply
+    open_reservoir, query, budget, of_reply
 ):
-    with opened() as reservoir:
+    with open_reservoir() as reservoir:
         add_messages(
             reservoir,
             Message("assistant", long_reply(*TOPICS)),

@@ -251,11 +251,11 @@ def test_units_reported_as_too_large_would_not_fit_alone(rows, budget, counted) 
         trials=1,
     )
 
-    def selected():
+    def select_again():
         arguments = {"query": "", "budget": budget, "costs": costs, "rules": NO_NEWEST}
         return select(candidates, **arguments, not_reached=0)
 
-    selection = selected()
+    selection = select_again()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Packing, "_is_hopeless", lambda *_: False)
-        assert selected() == selection
+        assert select_again() == selection

@@ -139,14 +139,16 @@ def test_the_keys_of_arguments_are_counted(form):
 def test_the_tools_of_a_body_are_counted():
     """One body declares forty tools, the other one tool."""
 
-    def counted(names: list[str]) -> int:
+    def count_tokens(names: list[str]) -> int:
         calls = tuple(ToolCall(f"c{n}", name, "{}") for n, name in enumerate(names))
         results = [stored(3, "tool", "x", tool_call_id=call.id) for call in calls]
         context = window([USER, replace(CALLING, tool_calls=calls), *results])
         assert len(context.to("anthropic")["tools"]) == len(set(names))
         return count_turns(context.turns, "anthropic", METER)
 
-    assert counted([f"a_long_name_{n}" for n in range(10, 50)]) > counted(40 * ["a_long_name_10"])
+    assert count_tokens([f"a_long_name_{n}" for n in range(10, 50)]) > count_tokens(
+        40 * ["a_long_name_10"]
+    )
 
 
 @pytest.mark.parametrize("form", ["", "yaml", "JSON", "text "])

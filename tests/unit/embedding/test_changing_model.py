@@ -35,7 +35,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def run(environment: dict[str, str]) -> Run:
-    def running(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    def run_command(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [RESERVOIR, *arguments],
             input=stdin,
@@ -46,7 +46,7 @@ def run(environment: dict[str, str]) -> Run:
             timeout=600,
         )
 
-    return running
+    return run_command
 
 
 def count_missing(store: Path) -> int | None:

@@ -27,7 +27,7 @@ def say(store):
     """Store a message with a cosine to every question, or without an embedding."""
     clock = iter(range(10_000))
 
-    def saying(content, cosine=None, *, partition="p", instance="p", link=2.0, **more):
+    def store_message(content, cosine=None, *, partition="p", instance="p", link=2.0, **more):
         message = Message(
             more.pop("role", "user"), content, created_at=NOW + timedelta(hours=next(clock)), **more
         )
@@ -41,7 +41,7 @@ def say(store):
         store.add_passages("compass", {stored.key: vectors}, link)
         return stored.id
 
-    return saying
+    return store_message
 
 
 def ids_of(hits):

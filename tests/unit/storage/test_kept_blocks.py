@@ -138,11 +138,11 @@ def test_only_blocks_that_changed_are_read_again(
     read: list[int] = []
     read_blocks = vector_scan._read_blocks
 
-    def noted(connection, numbers):
+    def record_reads(connection, numbers):
         read.extend(numbers)
         return read_blocks(connection, numbers)
 
-    monkeypatch.setattr(vector_scan, "_read_blocks", noted)
+    monkeypatch.setattr(vector_scan, "_read_blocks", record_reads)
     vector = MODEL.encode_query(QUESTION)
     warm_store.candidates(Scope("p"), None, QUESTION, vector)
     assert len(read) == 4  # three blocks of i, one of j

@@ -234,13 +234,13 @@ def test_forgetting_and_moving_affect_vectors_that_are_being_built(
 ) -> None:
     ids = filled_store.find(EVERYWHERE)
 
-    def meddle(group: int) -> None:
+    def delete_and_move(group: int) -> None:
         if group == 1:
             assert filled_store.delete([ids[1], ids[2], ids[23]])
         if group == 2:
             filled_store.move_partition("p", "q")
 
-    rebuild(filled_store, WatchedEmbedder(new, meddle))
+    rebuild(filled_store, WatchedEmbedder(new, delete_and_move))
     assert models(filled_store) == {("new-12", 23)}
     assert filled_store.problems() == []
     assert filled_store.places() == [("q", "i", 23)]

@@ -53,7 +53,7 @@ class SameAnswers(RuleBasedStateMachine):
     def open(self) -> None:
         self.files = ExitStack()
         folder = self.files.enter_context(tempfile.TemporaryDirectory())
-        self.both = [
+        self.reservoirs = [
             self.files.enter_context(
                 Reservoir.open(
                     location, embedder=type(self).embedder, settings={"link_cosine": 0.2}
@@ -92,14 +92,14 @@ class SameAnswers(RuleBasedStateMachine):
         messages = [self.made(*fields) for fields in drawn]
         stored = [
             reservoir.ingest(messages, partition=scope[0], instance=scope[1], embed=embed)
-            for reservoir in self.both
+            for reservoir in self.reservoirs
         ]
         self.same(*stored)
 
     @rule(
         scope=scopes, drawn=st.lists(message_fields, min_size=1, max_size=12), twice=st.booleans()
     )
-    def bring_in(self, scope: tuple[str, str], drawn: list[Any], twice: bool) -> None:
+    def import_file(self, scope: tuple[str, str], drawn: list[Any], twice: bool) -> None:
         messages = [self.made(*fields) for fields in drawn]
         rows = [
             {
@@ -119,13 +119,13 @@ class SameAnswers(RuleBasedStateMachine):
                     reservoir.import_files(
                         file, form="reservoir", partition=scope[0], instance=scope[1]
                     )
-                    for reservoir in self.both
+                    for reservoir in self.reservoirs
                 )
                 assert first == second
 
     @rule(start=st.integers(0, 400), count=st.integers(1, 5))
     def forget(self, start: int, count: int) -> None:
-        for reservoir in self.both:
+        for reservoir in self.reservoirs:
             keys = reservoir.store.find(EVERYWHERE)
             assert reservoir.store.delete(keys[start : start + count])
 
@@ -137,24 +137,26 @@ class SameAnswers(RuleBasedStateMachine):
     def mark(self, index: int, name: str, action: str) -> None:
         self.count += 1
         now = START + timedelta(minutes=self.count)
-        for reservoir in self.both:
+        for reservoir in self.reservoirs:
             for key in reservoir.store.find(EVERYWHERE)[index : index + 1]:
                 if action == "pin":
                     Pins(reservoir.store).add(key, now)
                 else:
                     getattr(reservoir, action)(key, *([name] if action != "unpin" else []))
-        views = [reservoir.view(EVERYWHERE, 0, Filter(tag=name)) for reservoir in self.both]
+        views = [reservoir.view(EVERYWHERE, 0, Filter(tag=name)) for reservoir in self.reservoirs]
         self.same(*views)
 
     @rule()
     def embed(self) -> None:
-        first, second = (reservoir.embed() for reservoir in self.both)
+        first, second = (reservoir.embed() for reservoir in self.reservoirs)
         assert first == second
 
     @rule(old=st.sampled_from(["p", "ö"]), new=st.sampled_from(["p", "ö", "q"]))
     def move(self, old: str, new: str) -> None:
         if old != new:
-            first, second = (reservoir.store.move_partition(old, new) for reservoir in self.both)
+            first, second = (
+                reservoir.store.move_partition(old, new) for reservoir in self.reservoirs
+            )
             assert first == second
 
     @rule(
@@ -166,7 +168,7 @@ class SameAnswers(RuleBasedStateMachine):
     def search(self, words: list[str], mode: str, scope: Scope, link: bool) -> None:
         first, second = (
             reservoir.search(" ".join(words), mode=mode, limit=500, scope=scope, link=link)
-            for reservoir in self.both
+            for reservoir in self.reservoirs
         )
         np.testing.assert_allclose(
             [hit.score for hit in first], [hit.score for hit in second], atol=1e-5
@@ -190,7 +192,7 @@ class SameAnswers(RuleBasedStateMachine):
                 format="json",
                 trace_id="t",
             )
-            for reservoir in self.both
+            for reservoir in self.reservoirs
         )
         assert (first.used, first.truncations, first.to("text")) == (
             second.used,
@@ -205,9 +207,9 @@ class SameAnswers(RuleBasedStateMachine):
 
     @invariant()
     def holds_the_same(self) -> None:
-        if not hasattr(self, "both"):
+        if not hasattr(self, "reservoirs"):
             return
-        first, second = (reservoir.store for reservoir in self.both)
+        first, second = (reservoir.store for reservoir in self.reservoirs)
         assert first.holdings() == second.holdings()
         assert sorted(first.places()) == sorted(second.places())
         assert first.problems() == second.problems() == []

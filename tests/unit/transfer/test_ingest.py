@@ -177,12 +177,12 @@ def test_more_records_than_a_batch_keep_their_order(store: Store) -> None:
 
 
 def test_an_error_while_reading_keeps_saved_batches(store: Store) -> None:
-    def breaking() -> Iterator[Record]:
+    def fail_after_a_batch() -> Iterator[Record]:
         yield from (record(str(number)) for number in range(1_500))
         raise OSError("the disk is gone")
 
     with pytest.raises(OSError, match="gone"):
-        load(store, breaking())
+        load(store, fail_after_a_batch())
     assert len(contents(store)) == 1_000
     assert load(store, [record(str(number)) for number in range(1_500)]).imported == 500
 

@@ -92,11 +92,11 @@ def test_only_the_end_of_a_file_that_grew_is_read(
     starts = []
     resume = ClaudeCode.resume
 
-    def noted(self: ClaudeCode, file: File, start: Checkpoint) -> Iterator[Any]:
+    def record_start(self: ClaudeCode, file: File, start: Checkpoint) -> Iterator[Any]:
         starts.append((start.offset, file.size))
         return resume(self, file, start)
 
-    monkeypatch.setattr(ClaudeCode, "resume", noted)
+    monkeypatch.setattr(ClaudeCode, "resume", record_start)
     machine.sync()
     [(offset, size)] = starts
     assert before - 2_000 < offset <= before
@@ -162,12 +162,12 @@ def test_a_file_may_disappear_between_listing_and_reading(
     path = machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.write("a/s2.jsonl", *turn(3, "two?", "two.", sessionId="s2"))
 
-    def looked(root: Path, excluded: Any) -> Iterator[Any]:
+    def walk_and_delete(root: Path, excluded: Any) -> Iterator[Any]:
         files = list(walk(root, excluded))
         path.unlink(missing_ok=True)
         return iter(files)
 
-    monkeypatch.setattr(syncing.watched_files, "walk", looked)
+    monkeypatch.setattr(syncing.watched_files, "walk", walk_and_delete)
     assert machine.sync().imports.imported == 2
 
 
@@ -178,13 +178,13 @@ def test_a_file_may_grow_while_it_is_read(
     resume = ClaudeCode.resume
     added = [turn(3, "two?", "two.")]
 
-    def growing(self: ClaudeCode, file: File, start: Checkpoint) -> Iterator[Any]:
+    def append_while_reading(self: ClaudeCode, file: File, start: Checkpoint) -> Iterator[Any]:
         for item in resume(self, file, start):
             if added:
                 machine.write("a/s1.jsonl", *added.pop(), torn='{"type": "us')
             yield item
 
-    monkeypatch.setattr(ClaudeCode, "resume", growing)
+    monkeypatch.setattr(ClaudeCode, "resume", append_while_reading)
     machine.sync(now=datetime.now(UTC))
     machine.write("a/s1.jsonl", torn='er", "uuid": "u9"}\n')
     machine.sync()
@@ -303,11 +303,11 @@ def test_of_two_syncs_the_second_does_nothing(
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     resume, inner_reports = ClaudeCode.resume, []
 
-    def during(self: ClaudeCode, file: File, start: Checkpoint) -> Iterator[Any]:
+    def sync_meanwhile(self: ClaudeCode, file: File, start: Checkpoint) -> Iterator[Any]:
         inner_reports.append(syncing.sync(ingestor(machine.store), [machine.source], now=LATER))
         return resume(self, file, start)
 
-    monkeypatch.setattr(ClaudeCode, "resume", during)
+    monkeypatch.setattr(ClaudeCode, "resume", sync_meanwhile)
     assert machine.sync().imports.imported == 2
     assert [(report.busy, report.sources) for report in inner_reports] == [(True, ())]
 

@@ -77,10 +77,10 @@ def test_a_server_killed_in_a_copy_or_a_migration_stays_consistent(
 ) -> None:
     url = own_server.empty_database()
 
-    def killed(connection) -> None:
+    def kill_server(connection) -> None:
         own_server.kill()
 
-    monkeypatch.setattr(schema, "_finish", killed)
+    monkeypatch.setattr(schema, "_finish", kill_server)
     with pytest.raises(StoreError, match=r"lost the connection|was stopped"):
         open_store(url)
     monkeypatch.undo()

@@ -62,7 +62,7 @@ def test_an_id_that_is_taken_meanwhile_is_replaced(url: str, store: Store, monke
     monkeypatch.setattr(ids, "randbelow", lambda _: 0)
     newest, inserted_id = ids._newest, 0
 
-    def look_a_little_early(*arguments) -> int:
+    def read_before_another_insert(*arguments) -> int:
         nonlocal inserted_id
         newest_id = newest(*arguments)
         if not inserted_id:
@@ -75,7 +75,7 @@ def test_an_id_that_is_taken_meanwhile_is_replaced(url: str, store: Store, monke
             )
         return newest_id
 
-    monkeypatch.setattr(ids, "_newest", look_a_little_early)
+    monkeypatch.setattr(ids, "_newest", read_before_another_insert)
     say(store, "second")
     assert contents(store.last(HERE, 0)) == ["first", "second"]
     assert store.last(HERE, 1)[0].id == inserted_id + 1

@@ -72,7 +72,7 @@ def run_llm(llm: Callable[[str], Path], tmp_path: Path) -> RunLlm:
     (tmp_path / "notes.txt").write_text("Pelicans fish.\n")
     (tmp_path / "rules.txt").write_text("Answer in English.\n")
 
-    def talking(version: str, *commands: list[str]) -> Path:
+    def run_commands(version: str, *commands: list[str]) -> Path:
         result = subprocess.run(
             [llm(version), Path(__file__).with_name("llm_talking.py")],
             input="".join(
@@ -86,7 +86,7 @@ def run_llm(llm: Callable[[str], Path], tmp_path: Path) -> RunLlm:
         assert result.returncode == 0, result.stderr.decode()
         return tmp_path / "llm" / "logs.db"
 
-    return talking
+    return run_commands
 
 
 PLACES = [{}, {"XDG_CONFIG_HOME": "elsewhere"}, {"LLM_USER_PATH": "own"}]
