@@ -110,7 +110,7 @@ def test_a_recalled_call_is_printed_as_a_call(memory):
     ("count", "cap", "remaining"),
     [
         pytest.param(3, 10_000, [0, 1, 2], id="§1 all fit"),
-        pytest.param(3, 290, [0, 1], id="§1 last given first out"),
+        pytest.param(3, 290, [0, 1], id="§1 the last is dropped first"),
         pytest.param(3, 200, [0], id="§1 whole pieces"),
         pytest.param(3, 10, [0], id="§1 the first stays"),
     ],
@@ -131,9 +131,9 @@ def test_knowledge_beyond_its_limit_drops_the_last_items_first(memory, count, ca
     ("cap", "remaining"),
     [
         pytest.param(10_000, [0, 1, 2], id="§1 all fit"),
-        pytest.param(290, [1, 2], id="§1 first given first out"),
+        pytest.param(290, [1, 2], id="§1 the first is dropped first"),
         pytest.param(200, [2], id="§1 whole snippets"),
-        pytest.param(10, [], id="§1 none stays by right"),
+        pytest.param(10, [], id="§1 none is guaranteed"),
     ],
 )
 def test_episodes_beyond_their_limit_drop_the_first_items_first(memory, cap, remaining):

@@ -69,7 +69,7 @@ CHANGES: dict[str, Callable[[Path, pytest.MonkeyPatch], object]] = {
     "a file of a module": lambda folder, _: (folder / "1_Pooling" / "config.json").unlink(),
     "the runtime": lambda _, patch: patch.setattr("onnxruntime.__version__", "0.1"),
     "the tokenizers": lambda _, patch: patch.setattr("tokenizers.__version__", "0.1"),
-    "our way": lambda _, patch: patch.setattr(compiled_models, "_RULE", "another"),
+    "the rule of compilation": lambda _, patch: patch.setattr(compiled_models, "_RULE", "another"),
     "the passages": lambda _, patch: patch.setattr(
         "reservoir_cli.embedding.split_passages.RULE", "?"
     ),
@@ -137,9 +137,9 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "missing weights": lambda folder: (folder / "model.bin").unlink(),
     "a missing tokenizer": lambda folder: (folder / "tokenizer.json").unlink(),
     "no manifest": lambda folder: (folder / "manifest.json").unlink(),
-    "a torn manifest": lambda folder: os.truncate(folder / "manifest.json", 40),
+    "a truncated manifest": lambda folder: os.truncate(folder / "manifest.json", 40),
     "an empty manifest": lambda folder: (folder / "manifest.json").write_text(""),
-    "a manifest of other things": lambda folder: (folder / "manifest.json").write_text("[1]"),
+    "a manifest that is a list": lambda folder: (folder / "manifest.json").write_text("[1]"),
     "a manifest with a new field": lambda folder: (folder / "manifest.json").write_text(
         json.dumps({**json.loads((folder / "manifest.json").read_text()), "new": 1})
     ),
@@ -147,7 +147,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
         (folder / "manifest.json").read_text().replace("q: ", "r: ")
     ),
     "a manifest without files": lambda folder: (folder / "manifest.json").write_text("{}"),
-    "a manifest that is no text": lambda folder: (folder / "manifest.json").write_bytes(b"\xff"),
+    "a manifest that is not text": lambda folder: (folder / "manifest.json").write_bytes(b"\xff"),
 }
 
 

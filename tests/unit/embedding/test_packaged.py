@@ -107,7 +107,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "other weights": garble,
     "no tokenizer": lambda package: (package / "tokenizer.json").unlink(),
     "no manifest": lambda package: (package / "manifest.json").unlink(),
-    "a manifest of other things": lambda package: (package / "manifest.json").write_text("[1]"),
+    "a manifest that is a list": lambda package: (package / "manifest.json").write_text("[1]"),
     "a manifest without versions": lambda package: (package / "manifest.json").write_text("{}"),
 }
 

@@ -67,7 +67,7 @@ def small_talk(count: int, seed: int = 0) -> list[Message]:
     ]
 
 
-@pytest.mark.sqlite("when a server empties its files is its own business")
+@pytest.mark.sqlite("a server decides when it empties its files")
 @pytest.mark.parametrize("before", [0, 3, 400])
 @pytest.mark.parametrize("after", [0, 3, 400])
 def test_no_word_is_left_in_any_file(
@@ -87,7 +87,7 @@ def test_no_word_is_left_in_any_file(
     assert len(store.last(HERE, 0)) == before + after
 
 
-@pytest.mark.sqlite("when a server empties its files is its own business")
+@pytest.mark.sqlite("a server decides when it empties its files")
 @pytest.mark.parametrize("seed", [1, 3])
 def test_no_word_is_left_after_forgetting_step_by_step(
     store: Store, add: Adding, fake_embedder: Embedder, seed: int
@@ -129,7 +129,7 @@ def test_no_word_is_left_after_forgetting_step_by_step(
     assert all(word.encode() in content for _, word in remaining)
 
 
-@pytest.mark.sqlite("when a server empties its files is its own business")
+@pytest.mark.sqlite("a server decides when it empties its files")
 def test_no_word_is_left_after_forgetting_many_at_once(
     store: Store, add: Adding, fake_embedder: Embedder
 ) -> None:

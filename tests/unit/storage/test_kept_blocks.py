@@ -113,14 +113,14 @@ def rebuild_vectors(store: Store) -> None:
 
 CHANGES = {
     "nothing": lambda store: None,
-    "another program's own notes": lambda store: store.set_property("note", "written"),
+    "a property set by another program": lambda store: store.set_property("note", "written"),
     "a message without a vector": lambda store: say(store, 1, Scope("p", "k")),
     "messages with vectors": add_and_embed,
-    "some forgotten": lambda store: forget(store, 0, 299, 300, 629),
-    "one for another": replace_one,
+    "some deleted": lambda store: forget(store, 0, 299, 300, 629),
+    "one replaced by another": replace_one,
     "a partition moved": lambda store: store.move_partition("q", "p"),
     "another model": lambda store: store.activate_model("none-8", "none"),
-    "vectors made anew": rebuild_vectors,
+    "rebuilt vectors": rebuild_vectors,
 }
 
 

@@ -122,7 +122,7 @@ def test_without_similar_messages_the_chain_ends(store):
     ("first", "second", "linked"),
     [
         pytest.param({}, {}, True, id="§4 the same instance"),
-        pytest.param({}, {"instance": "j"}, False, id="§4 else instance"),
+        pytest.param({}, {"instance": "j"}, False, id="§4 another instance"),
         pytest.param({}, {"partition": "q"}, False, id="§4 never across partitions"),
         pytest.param({"conversation": "c"}, {"conversation": "c"}, True, id="§4 a conversation"),
         pytest.param({"conversation": "c"}, {"conversation": "d"}, False, id="§4 two of them"),
