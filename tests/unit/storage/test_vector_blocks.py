@@ -70,7 +70,7 @@ def test_a_quantised_vector_is_off_by_at_most_half_a_step(matrix: np.ndarray) ->
     assert (error <= 0.5001 * scales[:, None] + 1e-9).all()
 
 
-@pytest.mark.sqlite("a server has no chunks")
+@pytest.mark.sqlite("a server has no vector blocks")
 def test_messages_stored_one_by_one_fill_blocks(store, add):
     ids = add_notes(add, 300)
     for number, vector in zip(ids, directions(300), strict=True):
@@ -79,7 +79,7 @@ def test_messages_stored_one_by_one_fill_blocks(store, add):
     assert list(rows_by_id(store)) == ids
 
 
-@pytest.mark.sqlite("a server has no chunks")
+@pytest.mark.sqlite("a server has no vector blocks")
 def test_a_batch_fills_the_last_block_and_starts_new_ones(store, add):
     ids = add_notes(add, 600)
     embed(store, ids[:10], directions(10))
@@ -87,7 +87,7 @@ def test_a_batch_fills_the_last_block_and_starts_new_ones(store, add):
     assert sizes(store) == [256, 256, 88]
 
 
-@pytest.mark.sqlite("a server has no chunks")
+@pytest.mark.sqlite("a server has no vector blocks")
 def test_each_instance_has_its_own_blocks(store, add):
     for instance in ("i", "j"):
         embed(store, add_notes(add, 3, instance=instance), directions(3))
@@ -106,7 +106,7 @@ def test_embedding_does_not_change_the_other_fields(store, add):
     assert list(after) == list(before)
 
 
-@pytest.mark.sqlite("looks at the rows of that library")
+@pytest.mark.sqlite("it looks at the rows that SQLite reads")
 def test_pending_messages_are_not_read_row_by_row(store, add):
     messages = [
         Message("user", "a note", conversation_id=f'"{number}", 7') for number in range(200)
@@ -163,7 +163,7 @@ def test_messages_embedded_twice_are_counted_once(store, add):
     assert store.holdings()["embedded"] == 4
 
 
-@pytest.mark.sqlite("a server has no chunks")
+@pytest.mark.sqlite("a server has no vector blocks")
 def test_removed_messages_are_in_no_block_and_the_others_stay(store, add):
     ids = add_notes(add, 300)
     embed(store, ids, directions(300))
@@ -176,7 +176,7 @@ def test_removed_messages_are_in_no_block_and_the_others_stay(store, add):
     assert sizes(store) == [43]
 
 
-@pytest.mark.sqlite("a server has no chunks")
+@pytest.mark.sqlite("a server has no vector blocks")
 def test_rebuilt_blocks_give_the_same_results(store, add):
     ids = add_notes(add, 300)
     [empty] = add(Message("user", "", created_at=NOW))
@@ -208,7 +208,7 @@ def test_candidates_are_in_order_of_time_even_if_stored_late(store, add):
     assert list(rows_by_id(store)) == [*early, *late]
 
 
-@pytest.mark.sqlite("a server has no chunks")
+@pytest.mark.sqlite("a server has no vector blocks")
 def test_a_changed_block_gets_an_id_that_was_never_used(store, add):
     def numbers() -> set[int]:
         rows = store._connection.execute("SELECT id FROM vector_chunks")
