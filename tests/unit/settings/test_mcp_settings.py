@@ -14,18 +14,18 @@ def file(home: Path) -> Path:
     return home / "reservoir.toml"
 
 
-def written(file: Path, text: str) -> config.Config:
+def load_written(file: Path, text: str) -> config.Config:
     file.write_text(text, encoding="utf-8")
     return config.load()
 
 
 def test_the_partitions_that_agents_may_use(file) -> None:
-    assert written(file, "").mcp_partitions == ()
-    assert written(file, "[mcp]").mcp_partitions == ()
-    known = written(file, '[mcp]\npartitions = ["work", "home", "work"]')
-    assert known.mcp_partitions == ("work", "home")
-    assert config.effective_value(known, "mcp.partitions") == ("work, home", "file")
-    assert config.list_settings(known)[-1] == ("mcp.partitions", "work, home", "file")
+    assert load_written(file, "").mcp_partitions == ()
+    assert load_written(file, "[mcp]").mcp_partitions == ()
+    loaded = load_written(file, '[mcp]\npartitions = ["work", "home", "work"]')
+    assert loaded.mcp_partitions == ("work", "home")
+    assert config.effective_value(loaded, "mcp.partitions") == ("work, home", "file")
+    assert config.list_settings(loaded)[-1] == ("mcp.partitions", "work, home", "file")
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_the_partitions_that_agents_may_use(file) -> None:
 )
 def test_anything_but_a_list_of_partitions_is_refused(file, text, problem) -> None:
     with pytest.raises(UsageError) as caught:
-        written(file, text)
+        load_written(file, text)
     assert problem in caught.value.message
     assert caught.value.hint
 

@@ -16,7 +16,7 @@ def file(home: Path) -> Path:
     return paths.config_file()
 
 
-def written(file: Path, text: str) -> config.Config:
+def load_written(file: Path, text: str) -> config.Config:
     file.write_text(text, encoding="utf-8")
     return config.load()
 
@@ -50,12 +50,12 @@ def test_home_folders_and_links_are_followed(tmp_path, monkeypatch):
 
 
 def test_a_settings_file_names_projects(file):
-    known = written(file, 'partition = "home"\n[projects]\n"/src/a.b" = "work"\n')
-    assert known.partition_of("/src/a.b/c") == "work"
-    assert known.partition_of("/src") is None
-    assert config.effective_value(known, "projects./src/a.b/c") == ("work", "file")
-    assert config.effective_value(known, "projects./src") == ("home", "file")
-    assert ('projects."/src/a.b"', "work", "file") in config.list_settings(known)
+    loaded = load_written(file, 'partition = "home"\n[projects]\n"/src/a.b" = "work"\n')
+    assert loaded.partition_of("/src/a.b/c") == "work"
+    assert loaded.partition_of("/src") is None
+    assert config.effective_value(loaded, "projects./src/a.b/c") == ("work", "file")
+    assert config.effective_value(loaded, "projects./src") == ("home", "file")
+    assert ('projects."/src/a.b"', "work", "file") in config.list_settings(loaded)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_settings_file_names_projects(file):
 )
 def test_an_invalid_project_is_refused_by_name(file, text, reason):
     with pytest.raises(UsageError, match=reason):
-        written(file, text)
+        load_written(file, text)
 
 
 def test_projects_are_set_and_unset_among_comments(file):
@@ -103,8 +103,8 @@ def test_a_key_without_a_whole_path_is_refused(file, key):
 
 
 def test_projects_follow_a_partition_that_is_renamed(file):
-    known = written(file, '[projects]\n"/a" = "work"\n"/b" = "home"\n')
-    edit_settings_file.rename_partition(known.path, "work", "acme")
+    loaded = load_written(file, '[projects]\n"/a" = "work"\n"/b" = "home"\n')
+    edit_settings_file.rename_partition(loaded.path, "work", "acme")
     assert config.load().projects == {"/a": "acme", "/b": "home"}
 
 

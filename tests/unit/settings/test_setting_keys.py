@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from example_settings import EVERY_TABLE, written
+from example_settings import EVERY_TABLE, write_settings
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import config, edit_settings_file
@@ -101,6 +101,6 @@ EFFECTIVE = [
 ]
 
 
-@pytest.mark.parametrize(("key", "found"), EFFECTIVE)
-def test_the_effective_value_of_a_key(file: Path, key: str, found: tuple) -> None:
-    assert config.effective_value(config.load(written(file, EVERY_TABLE)), key) == found
+@pytest.mark.parametrize(("key", "expected"), EFFECTIVE)
+def test_the_effective_value_of_a_key(file: Path, key: str, expected: tuple) -> None:
+    assert config.effective_value(config.load(write_settings(file, EVERY_TABLE)), key) == expected
