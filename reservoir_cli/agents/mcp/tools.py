@@ -19,7 +19,7 @@ from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.settings.reload import LiveConfig
 from reservoir_cli.util.clock import local_day
-from reservoir_cli.util.parse_times import parse_time
+from reservoir_cli.util.parse_time_options import parse_time
 
 #: Source and instance of messages that agents store.
 SOURCE = "mcp"

@@ -3,7 +3,7 @@
 import json
 
 from reservoir_cli.context.render.request_bodies import to_openai
-from reservoir_cli.transfer.exporters.conversations import Thread, build_turns
+from reservoir_cli.transfer.exporters.build_turns import Thread, build_turns
 
 
 def write(thread: Thread) -> str:

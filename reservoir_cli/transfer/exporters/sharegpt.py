@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from reservoir_cli.chat.turn import Turn
 from reservoir_cli.messages import Role, ToolCall
-from reservoir_cli.transfer.exporters.conversations import Thread, build_turns
+from reservoir_cli.transfer.exporters.build_turns import Thread, build_turns
 
 _NAMES = {
     Role.USER.value: "human",
