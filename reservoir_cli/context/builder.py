@@ -13,7 +13,7 @@ from reservoir_cli.context.rank_candidates import Inputs, rank_candidates
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.sections import cap_notes, cap_sections, count_sections
 from reservoir_cli.context.selection import Rules
-from reservoir_cli.context.shrink_to_fit import Chooser, note_best_left_out
+from reservoir_cli.context.shrink_to_fit import Chooser
 from reservoir_cli.context.summaries import select_with_summaries
 from reservoir_cli.context.tiers import find_too_large, find_wanted
 from reservoir_cli.context.types import ContextRequest
@@ -89,7 +89,7 @@ def build_context(
         if with_summaries:
             request, selection, used, count_notes = with_summaries
     request, used = chooser.add_excerpt_note(request, selection, used)
-    best_left_out = () if silent else note_best_left_out(selection, request, budget, meter)
+    best_left_out = () if silent else chooser.note_best_left_out(selection)
     timings = {
         "embed": embedded_at - started_at,
         "read": read_at - embedded_at,

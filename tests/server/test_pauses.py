@@ -204,6 +204,7 @@ def test_entries_of_the_ledger_are_written_one_by_one_if_one_fails(
     served.state.traffic.end(ASKING)
     wait_for_ledger(served, 3)
     assert len(calls) == 5
+    assert "ledger entries are written one by one: StoreCorruptError" in served.lines
 
 
 def test_waiting_exchanges_are_stored_when_the_server_ends(

@@ -20,6 +20,7 @@ from reservoir_cli.messages import (
     from_epoch_ms,
     parse_role,
     plain_text,
+    title_of,
     to_epoch_ms,
 )
 
@@ -253,3 +254,29 @@ def _stored(tool_calls: tuple[ToolCall, ...]) -> StoredMessage:
         source_id="s",
         tokens=1,
     )
+
+
+@pytest.mark.parametrize(
+    "character",
+    [
+        "👩\u200d👩\u200d👧",
+        "👍🏽",
+        "🇳🇴",
+        "❤\ufe0f",
+        "e\u0301",
+        "🏴\U000e0067\U000e0062\U000e007f",
+        "कि",
+    ],
+    ids=ascii,
+)
+def test_a_title_is_never_cut_inside_a_character(character: str) -> None:
+    for before in range(72, 82):
+        title = title_of("x" * before + 20 * character)
+        rest = title.removesuffix("…").removeprefix("x" * min(before, 80))
+        assert title.endswith("…")
+        assert len(title) <= 81
+        assert rest == character * (len(rest) // len(character))
+
+
+def test_a_title_of_marks_alone_is_shortened() -> None:
+    assert title_of("\u0301" * 100) == "\u0301" * 80 + "…"

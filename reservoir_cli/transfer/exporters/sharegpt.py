@@ -14,7 +14,10 @@ _NAMES = {
 
 
 def write(thread: Thread) -> str:
-    """Return the line ``{"id", "title", "model", "conversations": [{"from", "value"}]}``."""
+    """Return the line ``{"id", "title", "model", "conversations": [{"from", "value"}]}``.
+
+    Empty without messages.
+    """
     about = thread.about
     fields = {
         "id": thread.name[2],
@@ -23,7 +26,7 @@ def write(thread: Thread) -> str:
     }
     entries = list(_entries(build_turns(thread)))
     row = {key: value for key, value in fields.items() if value} | {"conversations": entries}
-    return json.dumps(row, ensure_ascii=False) + "\n"
+    return json.dumps(row, ensure_ascii=False) + "\n" if entries else ""
 
 
 def _entries(turns: list[Turn]) -> Iterator[dict[str, str]]:

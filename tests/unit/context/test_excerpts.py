@@ -150,23 +150,35 @@ def test_a_cut_code_block_is_closed_and_reopened(open_reservoir, budget):
         assert_printed_from(text, row)
 
 
-@pytest.mark.parametrize("mode", ["auto", "off"])
-def test_dropping_the_best_match_is_reported(open_reservoir, mode):
-    with open_reservoir(excerpts=mode) as reservoir:
+@pytest.mark.parametrize(
+    ("settings", "budget"),
+    [
+        ({"excerpts": "auto"}, 70),
+        ({"excerpts": "off"}, 300),
+        ({"excerpts": "off", "order": "tiers"}, 300),
+    ],
+)
+def test_dropping_the_best_match_is_reported_with_little_more_than_the_least_sufficient_budget(
+    open_reservoir, settings, budget
+):
+    with open_reservoir(**settings, recent_context_size=20) as reservoir:
         add_messages(
             reservoir,
             Message("assistant", long_reply(*TOPICS)),
-            Message("user", "thank you"),
+            *(Message("user", f"{number} {paragraph('birch')}") for number in range(10)),
         )
-        budget = 70 if mode == "auto" else 300
-        (note,) = ask(reservoir, budget=budget, recent_context_size=1).hints
+        (note,) = ask(reservoir, budget=budget).hints
         match = re.fullmatch(
             r"the best match, #(\d+) \(([\d,]+) tokens\), does not fit; --budget ([\d,]+) holds it",
             note,
         )
-        larger = ask(reservoir, budget=int(match[3].replace(",", "")), recent_context_size=1)
-    assert match[1] in {str(row["id"]) for row in stored_rows(larger)}
-    assert larger.hints == ()
+        named = int(match[3].replace(",", ""))
+        less, held = (
+            {str(row["id"]) for row in stored_rows(ask(reservoir, budget=tokens))}
+            for tokens in (int(named / 1.2), named)
+        )
+    assert match[1] not in less
+    assert match[1] in held
 
 
 # What a small budget is used for

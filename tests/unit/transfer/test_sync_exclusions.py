@@ -3,6 +3,7 @@
 import json
 import platform
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,9 @@ from builders import ingestor
 from sessions import WORK, Machine, turn
 
 from reservoir_cli.storage.sources import Sources
+from reservoir_cli.transfer.do_not_index import find_marked
 from reservoir_cli.transfer.import_reports import ImportReport
+from reservoir_cli.transfer.importers import DetectedFile, File, Record, Skipped
 from reservoir_cli.transfer.importers.watched_files import compile_exclusion
 from reservoir_cli.transfer.sync import Source
 
@@ -193,6 +196,45 @@ def test_ingest_finds_a_mark_in_a_database_and_behind_the_first_batch(
         )
     report = ingest(machine, log)
     assert (report.imported, report.marked) == (0, {"c1"})
+
+
+class Unread:
+    """An importer that must not read its file."""
+
+    name = instance = "llm"
+
+    def detect(self, head: str) -> bool:
+        raise AssertionError
+
+    def read(self, file: File) -> Iterator[Record | Skipped]:
+        raise AssertionError
+
+
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+@pytest.mark.parametrize(
+    ("value", "is_parsed"),
+    [
+        ("Hello. " * 1_000, False),
+        (f"{'x' * 4_060}DO NOT INDEX", True),
+        (b"DO NOT INDEX", True),
+        (b"\x28\xb5\x2f\xfdcompressed", True),
+    ],
+)
+def test_a_database_is_parsed_for_marks_only_if_it_may_contain_one(
+    tmp_path: Path, journal: str, value: str | bytes, is_parsed: bool
+) -> None:
+    path = tmp_path / "logs.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA journal_mode = {journal}")
+        connection.execute("CREATE TABLE responses (id TEXT, prompt TEXT)")
+        connection.execute("CREATE VIRTUAL TABLE words USING fts5(prompt)")
+        connection.execute("INSERT INTO responses VALUES ('r1', ?)", [value])
+        detected = DetectedFile(File.of_path(path, path.stat()), Unread())
+        if is_parsed:
+            with pytest.raises(AssertionError):
+                find_marked([detected])
+        else:
+            assert find_marked([detected]) == set()
 
 
 def test_an_export_of_reservoir_is_imported_as_it_is(machine: Machine, tmp_path: Path) -> None:

@@ -186,13 +186,35 @@ def test_a_zip_in_a_zip_is_not_opened(tmp_path: Path) -> None:
     )
 
 
+def test_a_zip_in_a_folder_is_read_for_conversations(tmp_path: Path) -> None:
+    inner = write_zip(tmp_path / "inner.zip", EXPORT).read_bytes()
+    folder = write_files(tmp_path / "Downloads", {"notes.md": b"# Notes", "cut.zip": inner[:200]})
+    archive = write_zip(folder / "chatgpt.ZIP", {**EXPORT, "inner.zip": inner})
+    write_zip(folder / "program.zip", {"README.md": b"# Read me", "package.json": b'{"a": 1}'})
+    with ExitStack() as open_files:
+        [detected], passed_over = find(folder, None, open_files)
+        assert detected.file.name == f"{archive}/conversations.json"
+        assert passed_over == len(EXPORT) + 3
+        assert [entry for entry in detected.records() if isinstance(entry, Record)]
+
+
+def test_a_zip_bomb_in_a_folder_is_not_read(tmp_path: Path) -> None:
+    folder = write_files(tmp_path, {"notes.md": b"# Notes"})
+    bomb = bytearray(write_zip(folder / "bomb.zip", {"a.jsonl": CODE}).read_bytes())
+    size = bomb.index(b"PK\x01\x02") + 24
+    bomb[size : size + 4] = (2 << 30).to_bytes(4, "little")
+    (folder / "bomb.zip").write_bytes(bomb)
+    assert list(entries_by_file(folder)) == ["notes.md"]
+
+
 def test_zips_that_are_not_read_are_named(tmp_path: Path) -> None:
     folder = tmp_path / "my export"
     folder.mkdir()
-    inner = write_zip(folder / "data.ZIP", EXPORT)
+    inner = write_zip(folder / "data.ZIP", {"notes.md": b"# Notes"})
     with pytest.raises(ReservoirError) as caught:
         detect(folder)
-    assert caught.value.hint == f"a zip in a folder is not read: reservoir ingest '{inner}'"
+    command = f"reservoir ingest '{inner}'"
+    assert caught.value.hint == f"a zip in a folder is read only for conversations: {command}"
     with pytest.raises(ReservoirError) as caught:
         detect(write_zip(tmp_path / "outer.zip", {"inner.zip": inner.read_bytes()}))
     assert caught.value.hint == "a zip in a zip is not read: unpack it and name the file"
