@@ -215,15 +215,15 @@ def test_each_call_sees_messages_that_others_stored_since(answers, store_path) -
     [first] = say(store_path, "Redis was dropped in May.")
     for number in range(3):
         assert "in May" in call(answers, "recall", question="when was Redis dropped?")
-        [number_stored] = say(store_path, f"Redis came back as number {number}.")
+        [message_id] = say(store_path, f"Redis came back as number {number}.")
         assert f"number {number}" in call(answers, "recall", question="when did Redis come back?")
         with Reservoir.open(store_path) as other:
-            other.edit(number_stored, f"Redis left again with secret AWS {KEY}.")
+            other.edit(message_id, f"Redis left again with secret AWS {KEY}.")
         edited = call(answers, "recall", question="when did Redis come back?")
         assert f"number {number}" not in edited
         assert KEY not in edited
         with Reservoir.open(store_path) as other:
-            other.forget([number_stored])
+            other.forget([message_id])
         assert "left again" not in call(answers, "recall", question="when did Redis come back?")
     with Reservoir.open(store_path) as other:
         other.forget([first])
