@@ -151,6 +151,13 @@ def test_unset_restores_the_default(cli, file):
     assert tomllib.loads(file.read_text()) == {"partition": "work"}
 
 
+@pytest.mark.parametrize("key", ["fill", "partitions.home.fill", "models.gpt-4o.reserve_tokens"])
+def test_unset_notes_only_keys_that_are_not_set(cli, file, key):
+    cli("config", "set", f"{key}={'900' if key.endswith('tokens') else 'true'}")
+    assert cli("config", "unset", key).err == ""
+    assert cli("config", "unset", key).err == f"note: not set in {file}: {key}\n"
+
+
 @pytest.mark.parametrize("text", ["", 'partition = "work"\n', "[partitions.x]\n# none\n"])
 def test_unset_of_an_unset_setting_leaves_the_file(cli, file, text):
     file.write_text(text)

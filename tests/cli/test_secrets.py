@@ -100,7 +100,8 @@ def store_secret_names(cli, redact):
     fields |= {"partition": "default", "instance": "default", "source": f"s-{KEY}"}
     call = {"id": f"id_{KEY}", "name": f"run_{KEY}", "arguments": "{}"}
     rows = [
-        {"role": "user", "content": "Is the queue empty?", "source_id": f"1-{KEY}"},
+        {"role": "user", "content": "Is the queue empty?", "source_id": f"1-{KEY}"}
+        | {"tags": [f"tag {KEY}"]},
         {"role": "assistant", "content": "I look.", "source_id": f"2-{KEY}", "tool_calls": [call]},
         {"role": "tool", "content": "yes", "source_id": f"3-{KEY}", "tool_call_id": call["id"]},
     ]

@@ -179,6 +179,11 @@ def test_timers_are_printed_with_absolute_paths(machine):
     assert not machine.home.exists() or not machine.db.exists()
 
 
+def test_systemd_substitutes_nothing_in_the_paths_of_a_timer(machine):
+    done = machine("--db", r"a\tb $HOME ${HOME} %h.db", "sync", "--timer")
+    assert r"/a\\tb $$HOME $${HOME} %%h.db' sync --quiet" in done.out
+
+
 def test_a_timer_that_may_use_another_store_is_warned_about(machine):
     warned = machine("sync", "--timer").err
     assert "warning: RESERVOIR_HOME may not be set where the timer starts reservoir" in warned

@@ -72,6 +72,16 @@ def test_the_newest_question_of_each_protocol_gets_the_block(question, others, s
     )
 
 
+@given(SAID, VALUES, VALUES)
+def test_a_malformed_answer_does_not_prevent_the_block(said, content, calls) -> None:
+    messages = [
+        {"role": "assistant", "content": content, "tool_calls": calls},
+        {"role": "user", "content": said},
+    ]
+    request = parse(CHAT, json.dumps({"messages": messages}).encode(), {})
+    assert [question.newest for question in request.questions] == [True]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -65,6 +65,7 @@ def _server(_process: int) -> socket.socket:
             env={
                 "PATH": os.environ.get("PATH", os.defpath),
                 "LC_ALL": "C.UTF-8",
+                "PYTHONPATH": os.environ.get("PYTHONPATH", ""),  # of another working tree
                 **measuring.variables(),
             },
             start_new_session=True,

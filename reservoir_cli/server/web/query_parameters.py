@@ -37,7 +37,8 @@ def number_of(query: Query, name: str, default: int | None = None) -> int | None
     typed = text_of(query, name).replace(",", "")
     if not typed:
         return default
-    if not (typed.isascii() and typed.isdigit()) or not 1 <= int(typed[:20]) <= _MAX_NUMBER:
+    is_short = typed.isascii() and typed.isdigit() and len(typed) <= len(str(_MAX_NUMBER))
+    if not is_short or not 1 <= int(typed) <= _MAX_NUMBER:
         raise UsageError(f"{name} is not a positive number")
     return int(typed)
 
