@@ -38,8 +38,8 @@ def answers(place: Path):
     opened.release()
 
 
-def call(answers: Answers, tool: str, partition: str = "work", **given: object) -> str:
-    arguments = TOOLS[tool].check(given)
+def call(answers: Answers, tool: str, partition: str = "work", **values: object) -> str:
+    arguments = TOOLS[tool].check(values)
     arguments.pop("partition", None)
     return answers.answer(tool, arguments, partition)
 
@@ -132,10 +132,10 @@ def test_read_keeps_to_its_token_budget_and_cuts_long_messages(answers, place) -
     long = "\n".join(f"line {number} of the log" for number in range(900))
     ids = say(place, *("word " * 80 for _ in range(9)), long)
     text = call(answers, "read", id=ids[4], around=4, max_tokens=400)
-    found = numbers(text)
-    assert ids[4] in found
-    assert 1 < len(found) < 9
-    assert found == list(range(found[0], found[-1] + 1))
+    shown = numbers(text)
+    assert ids[4] in shown
+    assert 1 < len(shown) < 9
+    assert shown == list(range(shown[0], shown[-1] + 1))
     cut = call(answers, "read", id=ids[9], max_tokens=300)
     assert numbers(cut) == [ids[9]]
     assert "tokens left out" in cut
@@ -159,18 +159,18 @@ def test_quoted_text_cannot_pose_as_a_role_a_number_or_a_control_token(answers, 
 def test_secrets_are_masked_unless_redact_is_off(answers, place, monkeypatch, mode) -> None:
     (number,) = say(place, f"the failover key is {KEY}, keep it")
     monkeypatch.setenv("RESERVOIR_REDACT", mode)
-    told = [
+    texts = [
         call(answers, "recall", question="what is the failover key?"),
         call(answers, "search", query="failover key", mode="keyword"),
         call(answers, "read", id=number),
     ]
-    assert all((KEY in text) == (mode == "off") for text in told)
+    assert all((KEY in text) == (mode == "off") for text in texts)
 
 
 def test_no_tool_crosses_partitions(answers, place) -> None:
-    (mine,) = say(place, "the failover at work")
+    (own_id,) = say(place, "the failover at work")
     (other,) = say(place, "the failover at home", partition="home")
-    assert numbers(call(answers, "search", query="failover", mode="keyword")) == [mine]
+    assert numbers(call(answers, "search", query="failover", mode="keyword")) == [own_id]
     assert "at home" not in call(answers, "recall", question="what about the failover?")
     with pytest.raises(ReservoirError, match=f"no message #{other} in partition work") as caught:
         call(answers, "read", id=other)
@@ -179,10 +179,10 @@ def test_no_tool_crosses_partitions(answers, place) -> None:
 
 
 def test_remember_stores_a_note_of_the_assistant(answers, place) -> None:
-    said = call(answers, "remember", text="  Decided on 3 March: drop Redis.\n")
+    answer = call(answers, "remember", text="  Decided on 3 March: drop Redis.\n")
     with Reservoir.open(place) as reservoir:
         (note,) = reservoir.view(reservoir.scope("work", "mcp"))
-    assert said.splitlines()[0] == f"Stored as [#{note.id}]."
+    assert answer.splitlines()[0] == f"Stored as [#{note.id}]."
     assert (note.role, note.source, note.content) == (
         Role.ASSISTANT,
         "mcp",
@@ -213,15 +213,15 @@ def test_each_call_sees_messages_that_others_stored_since(answers, place) -> Non
     [first] = say(place, "Redis was dropped in May.")
     for number in range(3):
         assert "in May" in call(answers, "recall", question="when was Redis dropped?")
-        [more] = say(place, f"Redis came back as number {number}.")
+        [number_stored] = say(place, f"Redis came back as number {number}.")
         assert f"number {number}" in call(answers, "recall", question="when did Redis come back?")
         with Reservoir.open(place) as other:
-            other.edit(more, f"Redis left again with secret AWS {KEY}.")
+            other.edit(number_stored, f"Redis left again with secret AWS {KEY}.")
         edited = call(answers, "recall", question="when did Redis come back?")
         assert f"number {number}" not in edited
         assert KEY not in edited
         with Reservoir.open(place) as other:
-            other.forget([more])
+            other.forget([number_stored])
         assert "left again" not in call(answers, "recall", question="when did Redis come back?")
     with Reservoir.open(place) as other:
         other.forget([first])

@@ -55,8 +55,8 @@ def started(place: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], A
         process.communicate(timeout=PATIENCE)
 
 
-def ask(ready: Any, *said: dict[str, str]) -> bytes:
-    body = {"messages": [*said], "stream": True}
+def ask(ready: Any, *messages: dict[str, str]) -> bytes:
+    body = {"messages": [*messages], "stream": True}
     url = f"{ready['base_url']}/chat/completions"
     return plain_http.post(url, json=body, timeout=PATIENCE).content
 
@@ -97,11 +97,11 @@ def test_servers_are_ended_by_a_command(place: Path) -> None:
     with started(place) as (first, _), started(place) as (second, _):
         second.kill()
         second.communicate(timeout=PATIENCE)
-        code, said = failed(place, "--stop")
+        code, stderr = failed(place, "--stop")
         ended = first.wait(PATIENCE)
         assert ended == 143 or os.name != "posix"
         assert code == 0
-        assert said.startswith("note: stopped the server at http://127.0.0.1:")
+        assert stderr.startswith("note: stopped the server at http://127.0.0.1:")
         assert running_servers.read_servers() == []
         assert failed(place, "--stop") == (0, "note: no server is running\n")
 
@@ -144,19 +144,19 @@ def test_messages_lost_by_a_kill_are_stored_by_the_next_request(
         process.wait(PATIENCE)
     with Reservoir.open(place) as reservoir:
         rows = reservoir.view(Scope(None), 0)
-    said = ["why?", "It lost jobs.", "and then?", "It lost jobs."]
-    assert [row.content for row in rows] == (said if os.name == "posix" else said[: len(rows)])
+    texts = ["why?", "It lost jobs.", "and then?", "It lost jobs."]
+    assert [row.content for row in rows] == (texts if os.name == "posix" else texts[: len(rows)])
 
 
 def refused(place: Path, *words: str) -> tuple[int, str]:
     """Run a server that must fail to start, in a forked process."""
-    done = forked.run("--db", str(place), "serve", *words, env=os.environ, folder=place.parent)
-    assert done.out == b""
-    return done.code, done.err
+    result = forked.run("--db", str(place), "serve", *words, env=os.environ, folder=place.parent)
+    assert result.out == b""
+    return result.code, result.err
 
 
 def failed(place: Path, *words: str, **environment: str) -> tuple[int, str]:
-    done = subprocess.run(
+    result = subprocess.run(
         [RESERVOIR, "--db", str(place), "serve", *words],
         capture_output=True,
         text=True,
@@ -165,8 +165,8 @@ def failed(place: Path, *words: str, **environment: str) -> tuple[int, str]:
         env={**os.environ, **environment},
         check=False,
     )
-    assert done.stdout == ""
-    return done.returncode, done.stderr
+    assert result.stdout == ""
+    return result.returncode, result.stderr
 
 
 def test_answers_are_sent_without_delay() -> None:
@@ -180,10 +180,10 @@ def test_answers_are_sent_without_delay() -> None:
 def test_a_port_that_is_taken_is_an_error(place: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        code, said = refused(place, "--port", port)
+        code, stderr = refused(place, "--port", port)
     assert code == 1
-    assert said.startswith(f"error: cannot listen at 127.0.0.1:{port}: ")
-    assert "hint: " in said
+    assert stderr.startswith(f"error: cannot listen at 127.0.0.1:{port}: ")
+    assert "hint: " in stderr
 
 
 @pytest.mark.parametrize("host", ["nosuch.invalid", "192.0.2.1", "a" * 70])
@@ -199,9 +199,9 @@ def test_a_host_that_is_not_this_machine_is_an_error_about_the_host(host: str) -
 def test_an_invalid_upstream_is_wrong_usage(place: Path, typed: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        code, said = refused(place, "--port", port, "--upstream", typed)
+        code, stderr = refused(place, "--port", port, "--upstream", typed)
     assert code == 2
-    assert said.startswith("error: --upstream")
+    assert stderr.startswith("error: --upstream")
 
 
 def test_without_the_extra_it_says_what_to_install(place: Path, tmp_path: Path) -> None:
@@ -213,6 +213,6 @@ def test_without_the_extra_it_says_what_to_install(place: Path, tmp_path: Path) 
         "u.find_spec = lambda name, *a: None if name == 'uvicorn' else real(name, *a)\n",
         encoding="utf-8",
     )
-    code, said = failed(place, PYTHONPATH=str(blocker))
+    code, stderr = failed(place, PYTHONPATH=str(blocker))
     assert code == 2
-    assert "hint: pip install 'reservoir-cli[serve]'" in said
+    assert "hint: pip install 'reservoir-cli[serve]'" in stderr

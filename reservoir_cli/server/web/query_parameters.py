@@ -7,7 +7,7 @@ from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Role, Scope, clean_text, parse_role
 from reservoir_cli.reservoir import Filter
 from reservoir_cli.server.web.rendering import now
-from reservoir_cli.util.parse_times import parse_time
+from reservoir_cli.util.parse_time_options import parse_time
 
 #: The largest number that SQLite can store.
 _MAX_NUMBER = 2**63 - 1

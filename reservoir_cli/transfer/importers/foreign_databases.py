@@ -27,6 +27,8 @@ _LONGEST_DEFAULT = 1_000
 #: The limit of work: steps of SQLite's virtual machine plus bytes read, constant and per byte.
 STEPS, STEPS_A_BYTE = 100_000_000, 200
 _STEPS_A_QUERY, _TICK = 1_000, 10_000
+#: How data compressed with zstd begin.
+_ZSTD = b"\x28\xb5\x2f\xfd"
 #: The number of digests stored per file; conversations are divided into as many groups.
 _GROUPS = 1_024
 
@@ -117,7 +119,7 @@ class Database:
             f"SELECT {self._columns[table]} FROM [{table}] WHERE [{key}] = ? ORDER BY [{order}]",
             (value,),
         )
-        return [self._count_row(dict(row)) for row in cursor]
+        return [self.count_row(dict(row)) for row in cursor]
 
     def one(self, table: str, key: str, value: Any) -> Row:
         """Return the first row whose column ``key`` has a value; empty if there is none."""
@@ -145,7 +147,8 @@ class Database:
         )
         return {row[0]: list(row[1:]) for row in cursor}
 
-    def _count_row(self, row: Row) -> Row:
+    def count_row(self, row: Row) -> Row:
+        """Count the bytes of a row as work, and return it."""
         self.spend(sum(len(value) for value in row.values() if isinstance(value, str | bytes)))
         return row
 
@@ -230,6 +233,25 @@ def tables_of(path: Path) -> frozenset[str]:
             return frozenset(_tables(connection))
     except (*_DAMAGED, ReservoirError):
         return frozenset()
+
+
+def may_contain(path: Path, words: bytes) -> bool:
+    """Return whether a database contains some words; also true if compressed or unreadable."""
+    query = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL TABLE%'"
+    try:
+        with closing(_open_read_only(path)) as connection:
+            names = [row["name"] for row in connection.execute(query)]
+            database = Database(connection, path, dict.fromkeys(names, ""))
+            database.refuse_computed("not searched")
+            connection.text_factory = bytes
+            return any(
+                isinstance(value, bytes) and (words in value or value.startswith(_ZSTD))
+                for name in names
+                for row in connection.execute(f"SELECT * FROM [{name}]")
+                for value in database.count_row(dict(row)).values()
+            )
+    except (*_DAMAGED, WorkLimitExceeded, ReservoirError):
+        return True
 
 
 def _tables(connection: sqlite3.Connection) -> set[str]:

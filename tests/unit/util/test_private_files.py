@@ -117,8 +117,8 @@ def test_a_lock_has_one_holder_at_a_time_and_is_released(tmp_path: Path) -> None
     path = tmp_path / "lock"
     with exclusive_lock(path, wait=False) as first, exclusive_lock(path, wait=False) as second:
         assert (first, second) == (True, False)
-    with exclusive_lock(path, wait=False) as again:
-        assert again
+    with exclusive_lock(path, wait=False) as third:
+        assert third
 
 
 @pytest.mark.usefixtures("system")
@@ -129,12 +129,12 @@ def test_a_waiter_gets_a_lock_when_it_is_released(tmp_path: Path) -> None:
         with exclusive_lock(path):
             order.append("second")
 
-    waiting = threading.Thread(target=wait)
+    waiter = threading.Thread(target=wait)
     with exclusive_lock(path):
-        waiting.start()
-        waiting.join(0.3)
+        waiter.start()
+        waiter.join(0.3)
         order.append("first")
-    waiting.join(30)
+    waiter.join(30)
     assert order == ["first", "second"]
 
 

@@ -56,18 +56,18 @@ HOSTILE = [
 def test_a_member_cannot_write_rows_that_block_others(
     url: str, member: str, fake_embedder, statement: str
 ) -> None:
-    place = Scope("all", "all")
+    scope = Scope("all", "all")
     with closing(open_store(member)) as mallory:
-        say(mallory, "said of the queue", "said again of the queue", scope=place)
-        embed(mallory, fake_embedder, place, synapse_threshold=0)
+        say(mallory, "said of the queue", "said again of the queue", scope=scope)
+        embed(mallory, fake_embedder, scope, synapse_threshold=0)
     with pytest.raises(psycopg.Error):
         behind(member, statement)
     with closing(open_store(url)) as owner:
-        say(owner, "and more", scope=place)
+        say(owner, "and more", scope=scope)
         embed(owner, fake_embedder)
         assert len(owner.last(EVERYWHERE, 0)) == 3
         question = fake_embedder.encode_query("queue")
-        assert len(owner.candidates(place, "all", "queue", question).ids) == 3
+        assert len(owner.candidates(scope, "all", "queue", question).ids) == 3
 
 
 def test_the_first_member_cannot_choose_an_invalid_key(url: str, member: str) -> None:
