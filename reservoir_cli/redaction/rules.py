@@ -296,5 +296,3 @@ GUESSES = (
         rf"({_VALUE}{{6,200}})",
     ),
 )
-
-RULES = (*TOKENS, *BLOCKS, *GUESSES)
