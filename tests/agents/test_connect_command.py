@@ -160,6 +160,8 @@ def test_invalid_settings_are_refused_and_the_snippet_is_printed(run: Run) -> No
         ["connect", "--dry-run"],
         ["connect", "zed", "--hooks"],
         ["--db", "postgresql://me:secret@host/db", "connect", "zed"],
+        ["--db", "postgresql://host/db?user=me&password=secret", "connect", "zed"],
+        ["--db", "postgresql://me:a#secret@host/db", "connect", "zed"],
     ],
     ids=" ".join,
 )

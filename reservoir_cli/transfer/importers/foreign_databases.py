@@ -283,8 +283,13 @@ def _open_read_only(path: Path) -> sqlite3.Connection:
 
     Without a write-ahead log the file is opened as immutable first, so that SQLite creates no files
     beside it.
+
+    :raises ReservoirError: it is damaged, or SQLite would wait for a pipe in place of its journal.
     """
     logged = path.with_name(f"{path.name}-wal").exists()
+    journal = path.with_name(f"{path.name}-journal")
+    if journal.exists() and not journal.is_file():
+        raise ReservoirError(f"{journal} is not a regular file", hint="remove it")
     for mode in ("mode=ro", "immutable=1") if logged else ("immutable=1", "mode=ro"):
         try:
             connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)

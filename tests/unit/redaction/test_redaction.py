@@ -109,6 +109,8 @@ FOUND = {
     "pw: Zebra99hunter": ("secret-value", "Zebra99hunter"),
     "curl -u admin:S3cr3tPw99 http://host/": ("password-option", "S3cr3tPw99"),
     "mysql -uroot -pS3cr3tPw99": ("password-option", "S3cr3tPw99"),
+    "mysql -pS3cr3tPw99 shop": ("password-option", "S3cr3tPw99"),
+    "docker login -p Gh7kQ2mZ9xVb": ("password-option", "Gh7kQ2mZ9xVb"),
     "sshpass -p 'P4ssw0rd!' ssh host": ("password-option", "P4ssw0rd!"),
     "the password is Tr0ub4dor&3 by the way": ("password-in-words", "Tr0ub4dor&3"),
     "-H 'Authorization: Bearer a1b2c3d4e5f6g7h8'": ("authorization", "a1b2c3d4e5f6g7h8"),

@@ -1,7 +1,9 @@
 """Sessions of Goose: its database, and older files that are moved into it."""
 
 import json
+import os
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from reading import (
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.transfer.importers import Skipped, choose
+from reservoir_cli.transfer.importers.foreign_databases import tables_of
 from reservoir_cli.transfer.importers.goose import Goose
 
 
@@ -46,6 +49,29 @@ def test_the_database_is_imported(tmp_path: Path) -> None:
         "claude-sonnet-4-5",
         "taskboard",
     )
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_in_place_of_the_journal_is_not_opened(tmp_path: Path) -> None:
+    path = create_database(tmp_path, "goose")
+    path.with_name(f"{path.name}-wal").touch()
+    pipe = path.with_name(f"{path.name}-journal")
+    os.mkfifo(pipe)
+    opened = threading.Event()
+
+    def write() -> None:
+        with pipe.open("wb"):  # waits for a reader
+            opened.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert tables_of(path) == frozenset()
+    assert not opened.is_set()
+    with pytest.raises(ReservoirError, match="not a regular file"):
+        entries_by_file(path)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # lets the writer finish
+    writer.join()
+    os.close(reader)
 
 
 def test_a_file_that_was_moved_into_the_database_adds_nothing(tmp_path: Path) -> None:
