@@ -7,8 +7,9 @@ import pytest
 from reading import entries_by_file, file_of, read
 
 from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.transfer.importers import Record, Skipped, choose, decode, importers, read_text
+from reservoir_cli.transfer.importers import Record, Skipped, choose, importers, read_text
 from reservoir_cli.transfer.importers.plain import Plain, find_date
+from reservoir_cli.util.read_files import decode
 
 
 def read_one(text: str) -> Record | Skipped:

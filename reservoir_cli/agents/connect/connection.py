@@ -1,0 +1,275 @@
+"""Connect a program to this one, and disconnect it.
+
+A connection consists of entries in a program's settings: the MCP server ``reservoir mcp``, and
+hooks that call ``reservoir hook``. Nothing else in those files is changed.
+"""
+
+import re
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from reservoir_cli.agents.connect.base import SERVER, Client
+from reservoir_cli.agents.connect.edit_file import (
+    Change,
+    Edit,
+    RefusedFileError,
+    SettingsFile,
+    lookup,
+)
+from reservoir_cli.errors import ReservoirError, UsageError
+
+#: Seconds that a client's own command may take.
+_PATIENCE = 60
+#: Returns the edits that a file needs.
+_Plan = Callable[[SettingsFile], list[Edit]]
+
+
+@dataclass(frozen=True)
+class Status:
+    """The state of a client's connection.
+
+    :param command: the command line of our server, if the client starts one.
+    :param hooks: whether its hooks call us; ``None`` if the client has no hooks.
+    :param error: why its settings cannot be read.
+    """
+
+    client: Client
+    is_installed: bool
+    command: list[str] | None = None
+    hooks: bool | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The changes that connecting or disconnecting made, or would make.
+
+    :param via: the client's own command that made them.
+    """
+
+    client: Client
+    changes: list[Change]
+    via: str | None = None
+
+    @property
+    def is_changed(self) -> bool:
+        """Return whether any file changed."""
+        return any(change.kind != "unchanged" for change in self.changes)
+
+
+def status(client: Client) -> Status:
+    """Return the state of a client's connection."""
+    is_installed = client.is_installed()
+    has_hooks = bool(client.events)
+    try:
+        command = client.our_command(client.open(client.settings()))
+        calls = has_hooks and any(client.hooks(client.open(client.hooks_settings())))
+    except RefusedFileError as error:
+        return Status(client, is_installed, error=error.message)
+    return Status(client, is_installed, command, calls if has_hooks else None)
+
+
+def connect(
+    client: Client,
+    program: Sequence[str],
+    *,
+    partition: str | None = None,
+    hooks: bool = False,
+    dry_run: bool = False,
+) -> Outcome:
+    """Make a client start our server, and with ``hooks`` call our hooks.
+
+    Existing hooks of ours are updated in any case.
+
+    :param program: the absolute path of ``reservoir``, with its options.
+    :raises UsageError: the client has no hooks.
+    :raises RefusedFileError: its settings cannot be edited safely; they are unchanged.
+    """
+    if hooks and not client.events:
+        raise UsageError(f"{client.title} has no hooks", hint="leave --hooks out")
+    if not dry_run and not client.is_installed():
+        raise ReservoirError(
+            f"{client.title} is not installed: there is no {client.folder()}",
+            hint=f"reservoir connect {client.name} --dry-run shows what would be written",
+        )
+    command = [*program, "mcp", *(["-p", partition] if partition else [])]
+    plans = _plans(client, command, program, hooks)
+    for path, plan in plans.items():  # fail before anything is changed
+        _apply(client, path, plan, dry_run=True)
+    added, via = ([], None) if dry_run else _add_with_own_command(client, command)
+    changes = [_apply(client, path, plan, dry_run=dry_run) for path, plan in plans.items()]
+    return Outcome(client, _merge([*added, *changes]), via)
+
+
+def disconnect(client: Client, *, dry_run: bool = False) -> Outcome:
+    """Remove our entries from a client's settings.
+
+    A file that nobody else changed is restored byte for byte.
+
+    :raises RefusedFileError: its settings cannot be edited safely; they are unchanged.
+    """
+    paths = dict.fromkeys((client.settings(), client.hooks_settings()))
+    for path in paths:
+        _revert(client, path, dry_run=True)
+    return Outcome(client, [_revert(client, path, dry_run=dry_run) for path in paths])
+
+
+def _plans(
+    client: Client, command: Sequence[str], program: Sequence[str], hooks: bool
+) -> dict[Path, _Plan]:
+    """Return a plan for each of a client's files; servers and hooks may share one."""
+
+    def add_server(file: SettingsFile) -> list[Edit]:
+        return client.server_edits(file, command)
+
+    def add_hooks(file: SettingsFile) -> list[Edit]:
+        return client.hook_edits(file, program) if hooks or any(client.hooks(file)) else []
+
+    settings, hooks_settings = client.settings(), client.hooks_settings()
+    if not client.events:
+        return {settings: add_server}
+    if settings == hooks_settings:
+        return {settings: lambda file: add_server(file) + add_hooks(file)}
+    return {settings: add_server, hooks_settings: add_hooks}
+
+
+def _apply(client: Client, path: Path, plan: _Plan, *, dry_run: bool) -> Change:
+    """Apply a plan to a file.
+
+    :raises RefusedFileError: the file cannot be edited safely.
+    """
+    with _adding_snippet(client, path, plan):
+        file = client.open(path)
+        edits = plan(file)
+        text = file.after(edits)
+        if not edits:
+            return Change(path, "unchanged")
+        if dry_run:
+            kind = "created" if file.original is None else "changed"
+            return Change(path, kind, diff=file.diff(text))
+        folders, is_clean = file.missing_folders(), _is_clean(client, file)
+        file.save_backup()
+        change = file.write(text)
+        file.remember(folders, _new_containers(file, edits), is_clean=is_clean)
+        return change
+
+
+@contextmanager
+def _adding_snippet(client: Client, path: Path, plan: _Plan) -> Iterator[None]:
+    """Add a snippet that the user can paste to any refusal."""
+    try:
+        yield
+    except RefusedFileError as error:
+        blank = client.open(path, blank=True)
+        error.snippet = blank.after(plan(blank))
+        raise
+
+
+def _is_clean(client: Client, file: SettingsFile) -> bool:
+    """Return whether a file contains none of our entries."""
+    return client.our_command(file) is None and not any(client.hooks(file))
+
+
+def _new_containers(file: SettingsFile, edits: Sequence[Edit]) -> list[tuple[str | int, ...]]:
+    """Return the containers that edits add to a file."""
+    containers = {edit.path[:depth] for edit in edits for depth in range(1, len(edit.path))}
+    return sorted((path for path in containers if file.find(path) is None), key=len)
+
+
+def _add_with_own_command(
+    client: Client, command: Sequence[str]
+) -> tuple[list[Change], str | None]:
+    """Add our server by the client's own command, if it has one and no server of that name."""
+    executable, arguments = client.executable(), client.own_command(command)
+    file = client.open(client.settings())
+    if not executable or not arguments or file.find((client.servers, SERVER)) is not None:
+        return [], None
+    if not _is_safe_to_run(executable, arguments):
+        return [], None
+    folders = file.missing_folders()
+    file.save_backup()
+    if not _succeeds([executable, *arguments]):
+        return [], None
+    changed = client.open(client.settings())
+    if changed.original == file.original:
+        return [], None
+    edits = [Edit((client.servers, SERVER))]
+    file.remember(folders, _new_containers(file, edits), is_clean=_is_clean(client, file))
+    kind = "created" if file.original is None else "changed"
+    backup = None if file.original is None else file.backup
+    words = " ".join(arguments[: 2 if arguments[0] == "mcp" else 1])
+    return [Change(file.path, kind, backup, file.diff(changed.text))], f"{client.program} {words}"
+
+
+def _is_safe_to_run(executable: str, arguments: Sequence[str]) -> bool:
+    """Return whether a program gets the arguments unchanged; batch files expand them."""
+    if not executable.lower().endswith((".cmd", ".bat")):
+        return True
+    return all(re.fullmatch(r"[\w .:\\/-]+", argument) for argument in arguments)
+
+
+def _succeeds(command: Sequence[str]) -> bool:
+    try:
+        process = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=_PATIENCE,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return process.returncode == 0
+
+
+def _merge(changes: Sequence[Change]) -> list[Change]:
+    """Return one change per file, preferring those that changed something."""
+    merged: dict[Path, Change] = {}
+    for change in changes:
+        if change.file not in merged or change.kind != "unchanged":
+            merged[change.file] = change
+    return list(merged.values())
+
+
+def _revert(client: Client, path: Path, *, dry_run: bool) -> Change:
+    """Restore the original contents of a file, or remove our entries from it."""
+    file = client.open(path)
+    try:
+        before = file.original_contents()
+    except LookupError:
+        return _remove_entries(client, file, dry_run=dry_run)
+    if not dry_run:
+        return file.restore(before)
+    text = None if before is None else before.decode("utf-8")
+    return Change(path, "removed" if before is None else "restored", diff=file.diff(text))
+
+
+def _remove_entries(client: Client, file: SettingsFile, *, dry_run: bool) -> Change:
+    edits = client.server_removals(file) if file.path == client.settings() else []
+    if file.path == client.hooks_settings():
+        edits += client.hook_removals(file)
+    if not edits:
+        if not dry_run:
+            file.forget()
+        return Change(file.path, "unchanged")
+    edits += _empty_containers(file, edits)
+    text = file.after(edits)
+    if dry_run:
+        return Change(file.path, "changed", diff=file.diff(text))
+    change = file.write(text)
+    file.forget()
+    return Change(file.path, "changed", diff=change.diff)
+
+
+def _empty_containers(file: SettingsFile, edits: Sequence[Edit]) -> list[Edit]:
+    """Return edits that remove the containers that we added and that are empty, innermost first."""
+    removals: list[Edit] = []
+    containers = [tuple(path) for path in file.record.containers] if file.record else []
+    for path in sorted(set(containers), key=len, reverse=True):
+        if lookup(file.data_after([*edits, *removals]), path) in ({}, []):
+            removals.append(Edit(path, removes=True))
+    return removals

@@ -1,0 +1,147 @@
+"""Find secrets in a text: keys, tokens and passwords.
+
+It uses the rules of :mod:`reservoir_cli.redaction.rules`. It guards against accidents; it does not
+prove that a text contains no secrets.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
+from typing import NamedTuple
+
+from reservoir_cli.redaction.placeholders import is_real, is_real_token
+from reservoir_cli.redaction.rules import BLOCKS, GUESSES, SHORTEST_TOKEN, TOKENS, Rule
+
+#: Longer texts are scanned in blocks of this many characters, with an overlap on both sides that
+#: can hold a private key.
+_BLOCK, _OVERLAP = 1_000_000, 25_000
+#: Values at least this long are also searched elsewhere in the text, up to this many values.
+_REPEATABLE_LENGTH, _MOST_REPEATED = 8, 100
+
+
+_LONG_WORD = rf"\S{{{SHORTEST_TOKEN},}}"
+
+
+class Secret(NamedTuple):
+    """The kind of a secret and its span in a text."""
+
+    kind: str
+    start: int
+    end: int
+
+
+def find(text: str) -> list[Secret]:
+    """Return the secrets of a text, in order and without overlaps."""
+    return _find(text) if len(text) <= _BLOCK else _find_in_blocks(text)
+
+
+def _find(text: str) -> list[Secret]:
+    # Lowercasing İ would give two characters and shift all offsets after it.
+    lowered = text.replace("\u0130", "i").lower()
+    secrets: list[Secret] = []
+    for rule in _find_token_rules(text):
+        _apply_rule(rule, text, secrets)
+    for rule in _rules_for(_BLOCK_WORDS, lowered):
+        _apply_rule(rule, text, secrets)
+    for rule in _rules_for(_GUESS_WORDS, lowered):
+        _apply_rule(rule, lowered, secrets, original=text)
+    return secrets
+
+
+def without_secrets(text: str) -> tuple[str, list[str]]:
+    """Return a text with its secrets replaced by their kinds, and the list of kinds."""
+    secrets = find(text)
+    pieces, end = [], 0
+    for secret in secrets:
+        pieces += [text[end : secret.start], f"[redacted:{secret.kind}]"]
+        end = secret.end
+    return "".join([*pieces, text[end:]]), [secret.kind for secret in secrets]
+
+
+def replacements(text: str) -> list[tuple[int, int, int]]:
+    """Return the start and end of each secret, and the length of its replacement."""
+    return [(secret.start, secret.end, len(f"[redacted:{secret.kind}]")) for secret in find(text)]
+
+
+def _find_token_rules(text: str) -> list[Rule]:
+    """Return the rules whose tokens occur in a text.
+
+    Only long words are scanned, of which most texts have few.
+    """
+    long_words = " ".join(re.findall(_LONG_WORD, text))
+    if not long_words:
+        return []
+    rules = _rules_for(_TOKEN_WORDS, long_words.lower())
+    return [rule for rule in rules if re.search(rule.pattern, long_words)]
+
+
+def _words_of(rules: Iterable[Rule]) -> list[tuple[str, Rule]]:
+    return [(word, rule) for rule in rules for word in rule.words]
+
+
+#: One list of words is searched five times faster than the words of one rule after another.
+_TOKEN_WORDS, _BLOCK_WORDS, _GUESS_WORDS = map(_words_of, (TOKENS, BLOCKS, GUESSES))
+
+
+def _rules_for(words: list[tuple[str, Rule]], lowered: str) -> Iterable[Rule]:
+    """Return the rules that have a word in a text, in their order."""
+    return dict.fromkeys([rule for word, rule in words if word in lowered])
+
+
+def _apply_rule(rule: Rule, text: str, secrets: list[Secret], original: str = "") -> None:
+    """Add the secrets that a rule finds, unless they overlap earlier ones.
+
+    A value found by its context is also a secret elsewhere in the text.
+
+    :param original: the text before lowercasing, for rules that match by context.
+    """
+    values: dict[str, None] = {}
+    for match in _matches(rule, text):
+        start, end = match.span(match.lastindex or 0)
+        if not original:
+            if is_real_token(match[0]):
+                _add(Secret(rule.kind, start, end), secrets)
+        elif is_real(original[start:end], in_code=rule.in_code):
+            _add(Secret(rule.kind, start, end), secrets)
+            if end - start >= _REPEATABLE_LENGTH:
+                values[original[start:end]] = None
+    for value in list(values)[:_MOST_REPEATED]:
+        position = original.find(value)
+        while position >= 0:
+            _add(Secret(rule.kind, position, position + len(value)), secrets)
+            position = original.find(value, position + len(value))
+
+
+def _matches(rule: Rule, text: str) -> Iterator[re.Match[str]]:
+    if not rule.from_word:
+        yield from re.finditer(rule.pattern, text)
+        return
+    pattern = re.compile(rule.pattern)
+    for word in rule.words:  # ten times faster than trying the pattern everywhere
+        position = text.find(word)
+        while position >= 0:
+            if match := pattern.match(text, position):
+                yield match
+            position = text.find(word, match.end() if match else position + 1)
+
+
+def _add(secret: Secret, secrets: list[Secret]) -> None:
+    index = bisect_left(secrets, secret.start, key=attrgetter("start"))
+    if index > 0 and secrets[index - 1].end > secret.start:
+        return
+    if index < len(secrets) and secrets[index].start < secret.end:
+        return
+    secrets.insert(index, secret)
+
+
+def _find_in_blocks(text: str) -> list[Secret]:
+    """Return the secrets of a long text, block by block."""
+    secrets: list[Secret] = []
+    for begin in range(0, len(text), _BLOCK):
+        low, end = max(0, begin - _OVERLAP), begin + _BLOCK
+        for secret in _find(text[low : end + _OVERLAP]):
+            start = low + secret.start
+            if begin <= start < end and (not secrets or start >= secrets[-1].end):
+                secrets.append(Secret(secret.kind, start, low + secret.end))
+    return secrets

@@ -1,0 +1,194 @@
+"""Mark, mask or remove the secrets of messages, according to each partition's settings."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from functools import cache, cached_property
+from typing import Any, TypeVar
+
+from reservoir_cli.messages import Conversation, Message, StoredMessage
+from reservoir_cli.redaction.find_secrets import find, without_secrets
+
+#: How many texts without a secret are remembered by their hashes.
+_MOST_CLEAN = 100_000
+#: Separates texts that are scanned together: no secret contains it.
+_BETWEEN = "\n\0\n"
+
+_AnyMessage = TypeVar("_AnyMessage", Message, StoredMessage)
+
+
+class Mode(StrEnum):
+    """How secrets are handled.
+
+    ``mark`` records which messages contain secrets, ``mask`` also hides them in all output, and
+    ``remove`` replaces them before storing and hides those stored earlier.
+    """
+
+    OFF = "off"
+    MARK = "mark"
+    MASK = "mask"
+    REMOVE = "remove"
+
+
+#: Modes in which output hides secrets, and those in which output for agents does.
+_HIDING, _HIDING_FROM_AGENTS = (Mode.MASK, Mode.REMOVE), (Mode.MARK, Mode.MASK, Mode.REMOVE)
+
+
+def scan_message(message: Message, mode: Mode) -> tuple[Message, Counter[str]]:
+    """Scan a message before it is stored.
+
+    :returns: the message to store, whose ``secrets`` lists the kinds it still contains, and the
+        number of secrets of each kind.
+    """
+    if mode is Mode.OFF:
+        return message, Counter()
+    redacted, kinds = _redact(message)
+    if not kinds:
+        return message, Counter()
+    if mode is Mode.REMOVE:
+        return redacted, Counter(kinds)
+    return replace(message, secrets=tuple(sorted(set(kinds)))), Counter(kinds)
+
+
+def find_kinds(message: StoredMessage) -> tuple[str, ...]:
+    """Return the distinct kinds of secrets in a message, sorted by name."""
+    return tuple(sorted(set(_redact(message)[1])))
+
+
+class Redactor:
+    """Scans incoming messages and redacts output according to each partition's settings."""
+
+    def __init__(self, mode_of: Callable[[str], str], hiding: Collection[Mode] = _HIDING) -> None:
+        """Create a redactor.
+
+        :param mode_of: returns the setting ``redact`` of a partition.
+        :param hiding: modes in which secrets are hidden in output.
+        """
+        self.mode = cache(lambda partition: Mode(mode_of(partition)))
+        self._hiding = hiding
+        self._clean: set[int] = set()
+
+    @cached_property
+    def for_agents(self) -> "Redactor":
+        """Return a redactor that hides secrets in every mode but ``off``.
+
+        Agents send what they read to a provider. Incoming messages are scanned as before.
+        """
+        return Redactor(self.mode, _HIDING_FROM_AGENTS)
+
+    def hides(self, partition: str) -> bool:
+        """Return whether the secrets of a partition are hidden in output."""
+        return self.mode(partition) in self._hiding
+
+    def scan(self, message: Message, partition: str) -> tuple[Message, Counter[str]]:
+        """Return a message as the partition stores it, and the number of secrets of each kind."""
+        return scan_message(message, self.mode(partition))
+
+    def messages(self, messages: Iterable[StoredMessage]) -> list[StoredMessage]:
+        """Redact messages for output; unchanged messages are the same objects."""
+        return [self.message(message) for message in messages]
+
+    def message(self, message: StoredMessage) -> StoredMessage:
+        """Redact one message for output.
+
+        Unmarked messages are scanned, too: they may have been stored before marks existed. Messages
+        without secrets are remembered, so that a server scans each of them once.
+        """
+        if not self.hides(message.partition):
+            return message
+        digest = hash(_join_texts(message))
+        if digest in self._clean:
+            return message
+        redacted, kinds = _redact(message)
+        if not kinds and len(self._clean) < _MOST_CLEAN:
+            self._clean.add(digest)
+        return redacted
+
+    def conversation(self, partition: str, conversation: Conversation) -> Conversation:
+        """Redact the metadata of a conversation for output."""
+        return redact_conversation(conversation) if self.hides(partition) else conversation
+
+    def text(self, partition: str, text: str) -> str:
+        """Redact a text of a partition for output."""
+        return without_secrets(text)[0] if self.hides(partition) else text
+
+    def id(self, partition: str, identity: str) -> str:
+        """Redact an id of a partition for output."""
+        return redact_id(identity) if self.hides(partition) else identity
+
+
+def describe_secrets(counts: Counter[str]) -> str:
+    """Describe counts of secrets: ``3 secrets (aws-access-key, password-in-url 2)``."""
+    total = counts.total()
+    kinds = ", ".join(
+        kind if count == 1 else f"{kind} {count:,}" for kind, count in sorted(counts.items())
+    )
+    return f"{total:,} {'secret' if total == 1 else 'secrets'} ({kinds})"
+
+
+def redact_id(text: str) -> str:
+    """Return an id, or a hash of it if it contains a secret, so that ids stay distinct."""
+    if not find(text):
+        return text
+    import hashlib  # loads OpenSSL, which few messages need
+
+    return f"redacted-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:32]}"
+
+
+def redact_conversation(conversation: Conversation) -> Conversation:
+    """Return the metadata of a conversation without its secrets."""
+    names = ("title", "source", "model", "project", "branch")
+    known = {name: text for name in names if (text := getattr(conversation, name))}
+    redacted = {name: without_secrets(text)[0] for name, text in known.items()}
+    return replace(conversation, id=redact_id(conversation.id), **redacted)
+
+
+def _redact(message: _AnyMessage) -> tuple[_AnyMessage, Sequence[str]]:
+    """Return a message without its secrets, and their kinds; the same object if it has none."""
+    if not find(_join_texts(message)):  # one scan in the usual case
+        return message, ()
+    content, kinds = without_secrets(message.content)
+    calls = []
+    for call in message.tool_calls:
+        arguments, further = without_secrets(call.arguments)
+        calls.append(replace(call, arguments=arguments))
+        kinds += further
+    if further := _kinds_in_names(message):
+        name = message.name and without_secrets(message.name)[0]
+        ids: dict[str, Any] = {field: _redact_field(message, field) for field in _ID_FIELDS}
+        tags = tuple(without_secrets(tag)[0] for tag in message.tags)
+        message = replace(message, name=name, tags=tags, **ids)
+        calls = [
+            replace(call, id=redact_id(call.id), name=without_secrets(call.name)[0])
+            for call in calls
+        ]
+        kinds += further
+    if not kinds:
+        return message, ()
+    return replace(message, content=content, tool_calls=tuple(calls)), kinds
+
+
+_ID_FIELDS = ("trace_id", "conversation_id", "tool_call_id", "source", "source_id")
+
+
+def _redact_field(message: Message | StoredMessage, field: str) -> str | None:
+    text: str | None = getattr(message, field)
+    return text and redact_id(text)
+
+
+def _kinds_in_names(message: Message | StoredMessage) -> list[str]:
+    """Return the kinds of secrets in the names, tags and ids of a message."""
+    return [secret.kind for text in _collect_names(message) for secret in find(text)]
+
+
+def _collect_names(message: Message | StoredMessage) -> list[str]:
+    values = [message.name, *message.tags, *(getattr(message, field) for field in _ID_FIELDS)]
+    values += [text for call in message.tool_calls for text in (call.id, call.name)]
+    return [text for text in values if text]
+
+
+def _join_texts(message: Message | StoredMessage) -> str:
+    """Return all texts of a message as one."""
+    arguments = [call.arguments for call in message.tool_calls]
+    return _BETWEEN.join([message.content, *arguments, *_collect_names(message)])

@@ -1,0 +1,169 @@
+"""Export messages in a format.
+
+Messages are read in batches, so that an export may be larger than memory. Formats of conversations
+keep one conversation in memory at a time.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.messages import Scope
+from reservoir_cli.redaction import Redactor
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.records import Filter
+from reservoir_cli.transfer.exporters import (
+    anthropic,
+    markdown,
+    native,
+    openai,
+    sharegpt,
+    write_file,
+)
+from reservoir_cli.transfer.exporters.build_turns import Thread, read_threads
+from reservoir_cli.transfer.import_reports import ExportReport
+from reservoir_cli.util.formats import unknown_format
+from reservoir_cli.util.progress import Progress
+
+#: ``document`` is ``json`` in the envelope that every command prints with ``--json``.
+ROWS = ("jsonl", "json", "document")
+CONVERSATIONS = ("openai", "anthropic", "sharegpt", "markdown")
+FORMATS = ("jsonl", "json", *CONVERSATIONS)
+
+
+def export_to(
+    out: Path | Callable[[str], object],
+    store: Store,
+    scope: Scope,
+    where: Filter,
+    form: str,
+    *,
+    redactor: Redactor,
+    embeddings: bool,
+    progress: Progress,
+    explain_empty: Callable[[], str],
+) -> ExportReport:
+    """Export the messages of a scope to a file, or in batches to a function.
+
+    :param explain_empty: returns the hint if nothing matches and the file is not empty.
+    :raises UsageError: the format is unknown, or cannot hold embeddings.
+    :raises ReservoirError: the file cannot be written.
+    """
+    report, to_file = ExportReport(), isinstance(out, Path)
+    pieces = export(
+        store,
+        scope,
+        where,
+        form,
+        report,
+        mask=redactor,
+        embeddings=embeddings,
+        progress=progress if to_file else lambda *_: None,
+    )
+    if isinstance(out, Path):
+        write_file.save(out, _unless_empty(pieces, report, out, explain_empty), store.files())
+    else:
+        write_file.write_batches(out, pieces)
+    return report
+
+
+def _unless_empty(
+    pieces: Iterator[str], report: ExportReport, out: Path, explain_empty: Callable[[], str]
+) -> Iterator[str]:
+    """Yield an export; fail if it is empty and would replace an existing one.
+
+    :raises ReservoirError: nothing was exported, and the file is not empty.
+    """
+    yield from pieces
+    if not report.messages and out.is_file() and out.stat().st_size:
+        raise ReservoirError(f"nothing to export: {out} is left unchanged", hint=explain_empty())
+
+
+def export(
+    store: Store,
+    scope: Scope,
+    where: Filter,
+    form: str,
+    report: ExportReport,
+    *,
+    mask: Redactor,
+    embeddings: bool = False,
+    progress: Progress = lambda *_: None,
+) -> Iterator[str]:
+    """Yield the messages of a scope in a format, piece by piece.
+
+    :param report: updated with the counts.
+    :param mask: redacts secrets; a redacted message is exported without its vectors.
+    :param embeddings: include the vectors of the active model; formats of rows only.
+    :raises UsageError: the format is unknown, or cannot hold vectors.
+    """
+    if form in ROWS:
+        return _rows(store, scope, where, form, report, mask, embeddings, progress)
+    if form not in CONVERSATIONS:
+        raise unknown_format(form, FORMATS)
+    if embeddings:
+        raise UsageError(f"the format {form} cannot hold embeddings", hint="use jsonl or json")
+    return _conversations(store, scope, where, form, report, mask, progress)
+
+
+def _rows(
+    store: Store,
+    scope: Scope,
+    where: Filter,
+    form: str,
+    report: ExportReport,
+    mask: Redactor,
+    embeddings: bool,
+    progress: Progress,
+) -> Iterator[str]:
+    write = {
+        "jsonl": native.write_jsonl,
+        "json": native.write_array,
+        "document": native.write_document,
+    }[form]
+    keys = store.find(scope, where)
+
+    def counted() -> Iterator[native.Row]:
+        for row, masked in native.read_rows(store, keys, mask, embeddings=embeddings):
+            yield row
+            report.messages += 1
+            report.masked += masked
+            progress("exporting", report.messages, len(keys))
+
+    return write(counted())
+
+
+def _conversations(
+    store: Store,
+    scope: Scope,
+    where: Filter,
+    form: str,
+    report: ExportReport,
+    mask: Redactor,
+    progress: Progress,
+) -> Iterator[str]:
+    write = _writer(form)
+    ids_by_thread = store.threads(scope, where)
+    total = sum(map(len, ids_by_thread.values()))
+    processed = 0
+    for stored in read_threads(store, ids_by_thread):
+        thread = stored.masked(mask)
+        exported = thread if form == "markdown" else thread.without_thinking()
+        processed += len(thread.messages)
+        report.masked += sum(
+            a is not b for a, b in zip(stored.messages, thread.messages, strict=True)
+        )
+        report.messages += len(exported.messages)
+        report.left_out += len(thread.messages) - len(exported.messages)
+        progress("exporting", processed, total)
+        if exported.messages:
+            yield write(exported)
+
+
+def _writer(form: str) -> Callable[[Thread], str]:
+    return {
+        "openai": openai.write,
+        "anthropic": anthropic.write,
+        "sharegpt": sharegpt.write,
+        "markdown": markdown.write,
+    }[form]

@@ -1,0 +1,213 @@
+"""Find files to import, detect their formats by content, and load the importers."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path, PurePath
+
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.transfer.importers.base import (
+    SQLITE,
+    Importer,
+    Record,
+    Skipped,
+)
+from reservoir_cli.transfer.importers.input_files import File, Unreadable, gather
+from reservoir_cli.transfer.importers.json_stream import syntax_error
+from reservoir_cli.util.formats import unknown_format
+from reservoir_cli.util.read_files import decode
+
+#: Formats of lists of messages, which other files may resemble, and of any text. In a folder or
+#: zip they are read only if no file has a more specific format.
+_LISTS, _TEXTS = ("openai", "anthropic"), ("text", "markdown")
+#: Formats of databases; a database has the format if it contains all tables of one of its sets.
+_DATABASES: dict[str, tuple[frozenset[str], ...]] = {
+    "opencode": (frozenset({"session", "message", "part"}),),
+    "cursor": (frozenset({"cursorDiskKV"}),),
+    "llm": (frozenset({"responses"}), frozenset({"turns"})),
+    "goose": (frozenset({"sessions", "messages", "schema_version"}),),
+    "open-webui": (frozenset({"chat", "auth", "user"}),),
+    "zed": (frozenset({"threads"}),),
+}
+#: Module and class of each format, the most specific first; loaded when a file is read.
+_CLASSES = {
+    "reservoir": ("native", "Native"),
+    "gemini-cli": ("gemini_cli", "GeminiCli"),
+    "opencode": ("opencode", "OpenCode"),
+    "copilot-chat": ("copilot_chat", "CopilotChat"),
+    "copilot-cli": ("copilot_cli", "CopilotCli"),
+    "cursor": ("cursor", "Cursor"),
+    "chatgpt": ("chatgpt", "ChatGPT"),
+    "claude": ("claude", "Claude"),
+    "claude-code": ("claude_code", "ClaudeCode"),
+    "codex": ("codex", "Codex"),
+    "llm": ("llm", "Llm"),
+    "cline": ("cline", "Cline"),
+    "goose": ("goose", "Goose"),
+    "lm-studio": ("lm_studio", "LmStudio"),
+    "aider": ("aider", "Aider"),
+    "zed": ("zed", "Zed"),
+    "open-webui": ("open_webui", "OpenWebUI"),
+    "sharegpt": ("sharegpt", "ShareGPT"),
+    "anthropic": ("anthropic", "Anthropic"),
+    "openai": ("openai", "OpenAI"),
+    "markdown": ("plain", "Markdown"),
+    "text": ("plain", "Plain"),
+}
+FORMATS = tuple(_CLASSES)
+_JSON = (".json", ".jsonl", ".ndjson")
+#: Endings of files in a folder or zip that may contain messages; others are not opened.
+_SUFFIXES = (*_JSON, ".txt", ".md", ".markdown", ".db", ".sqlite", ".sqlite3", ".vscdb")
+
+
+@dataclass(frozen=True, slots=True)
+class DetectedFile:
+    """A file and the importer that reads it."""
+
+    file: File
+    importer: Importer
+
+    def records(self) -> Iterator[Record | Skipped]:
+        """Yield the messages; if reading fails, end with a skipped record."""
+        try:
+            yield from self.importer.read(self.file)
+        except Unreadable as error:
+            yield Skipped("what follows", str(error))
+        except OSError as error:
+            yield Skipped("what follows", f"cannot be read: {error.strerror or 'unknown reason'}")
+
+
+def importers() -> dict[str, Importer]:
+    """Return all importers by name, the most specific first."""
+    return {name: _load(*place)() for name, place in _CLASSES.items()}
+
+
+def _load(module: str, class_name: str) -> type[Importer]:
+    loaded: type[Importer] = getattr(import_module(f"{__package__}.{module}"), class_name)
+    return loaded
+
+
+def find(
+    source: Path | File, form: str | None, open_files: ExitStack
+) -> tuple[list[DetectedFile], int]:
+    """List the files to read in a file, folder or zip, and count the others.
+
+    In a folder or zip only the most specific formats are read: neither the account data of an
+    export nor notes beside it are conversations. A zip in a folder is read if it has conversations.
+
+    :param form: a format; ``None`` to detect it.
+    :param open_files: closed by the caller when everything has been read.
+    :raises UsageError: there is no format of that name.
+    :raises ReservoirError: the source cannot be read, or has no file of a known format.
+    """
+    if form is not None:
+        _load_named(form)
+    files, alone = gather(source, open_files)
+    if alone:
+        return [DetectedFile(files[0], choose(files[0], form, explain=True))], 0
+    files = [member for file in files for member in _open_zip(file, open_files)]
+    candidates = [file for file in files if file.name.lower().endswith(_SUFFIXES)]
+    detected = [file for file in map(_detect, candidates) if file]
+    if form is not None:
+        chosen = [file for file in detected if file.importer.name == form]
+    else:
+        best = min(map(_generality, detected), default=0)
+        chosen = [file for file in detected if _generality(file) == best]
+    if not chosen:
+        wanted = f"the format {form}" if form else "a known format"
+        raise ReservoirError(
+            f"no file in {source} has {wanted}", hint=_describe_zips(files) or _list_formats()
+        )
+    return chosen, len(files) - len(chosen)
+
+
+def _open_zip(file: File, open_files: ExitStack) -> list[File]:
+    """Return the files in a zip of a folder if one has conversations; otherwise the zip itself."""
+    if file.path and file.name.lower().endswith(".zip"):
+        with ExitStack() as archive, suppress(ReservoirError):
+            members, _ = gather(file, archive)
+            texts = (member for member in members if member.name.lower().endswith(_JSON))
+            if any(found and found.importer.name not in _TEXTS for found in map(_detect, texts)):
+                open_files.enter_context(archive.pop_all())
+                return members
+    return [file]
+
+
+def _describe_zips(files: Sequence[File]) -> str:
+    """Return how to import the first zip among the files of a folder or zip; empty if none."""
+    for file in files:
+        if file.name.lower().endswith(".zip"):
+            if file.path is None:
+                return "a zip in a zip is not read: unpack it and name the file"
+            command = f"reservoir ingest {shlex.quote(file.name)}"
+            return f"a zip in a folder is read only for conversations: {command}"
+    return ""
+
+
+def choose(file: File, form: str | None = None, *, explain: bool = False) -> Importer:
+    """Return the importer for a file: the one named, or the first that recognises it.
+
+    :param explain: if no importer recognises a JSON file, check its syntax for a better error.
+    :raises UsageError: there is no format of that name.
+    :raises ReservoirError: the file is not text, or is JSON of an unknown format.
+    """
+    known = importers()
+    data = file.head()
+    if data.startswith(SQLITE) and (form is None or form in _DATABASES):
+        # The importer for llm rejects an unknown database with an error.
+        return known[form or _database_format(file) or "llm"]
+    head = decode(data, file.name, cut=len(data) < file.size)[0]
+    if form is not None:
+        return _load_named(form)
+    suffix = PurePath(file.name).suffix.lower()
+    if not head.strip():
+        return known["text"]
+    for importer in known.values():
+        if importer.name not in _TEXTS and importer.detect(head):
+            return importer
+    if suffix in _JSON:
+        if explain and (error := syntax_error(file)):
+            raise ReservoirError(
+                f"{file.name}, {error.place}: {error.reason}",
+                hint="--format text stores it as one message",
+            )
+        raise ReservoirError(
+            f"{file.name} has an unknown format",
+            hint=f"{_list_formats()}; --format text stores it as one message",
+        )
+    return known["markdown" if suffix in (".md", ".markdown") else "text"]
+
+
+def _detect(file: File) -> DetectedFile | None:
+    try:
+        # A folder of notes and exports may also contain other programs' databases.
+        if file.path and file.head().startswith(SQLITE) and not _database_format(file):
+            return None
+        return DetectedFile(file, choose(file))
+    except (ReservoirError, Unreadable, OSError):
+        return None
+
+
+def _database_format(file: File) -> str | None:
+    """Detect the format of a database by its tables."""
+    from reservoir_cli.transfer.importers.foreign_databases import tables_of
+
+    tables = tables_of(file.path) if file.path else frozenset()
+    known = ((name, required) for name, sets in _DATABASES.items() for required in sets)
+    return next((name for name, required in known if required <= tables), None)
+
+
+def _generality(detected: DetectedFile) -> int:
+    return (detected.importer.name in _LISTS) + 2 * (detected.importer.name in _TEXTS)
+
+
+def _load_named(form: str) -> Importer:
+    if form not in _CLASSES:
+        raise unknown_format(form, FORMATS)
+    return _load(*_CLASSES[form])()
+
+
+def _list_formats() -> str:
+    return f"formats are {', '.join(FORMATS)}"
