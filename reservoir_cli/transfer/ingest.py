@@ -79,11 +79,15 @@ class Ingestor(Intake):
         report, elsewhere = ImportReport(), None if copies else ElsewhereFilter(self.store)
         with ExitStack() as open_files:
             detected = [importers.find(source, form, open_files) for source in sources]
+            for _, others in detected:
+                # Not those in a zip: an export has the zips that its user attached.
+                if hint := importers.describe_zips([file for file in others if file.path]):
+                    self.notify(hint)
             marked = find_marked(chain.from_iterable(files for files, _ in detected))
             if not dry_run:
                 open_files.enter_context(explain_interrupt(self.notify, INTERRUPTED))
-            for source, (files, passed_over) in zip(sources, detected, strict=True):
-                source_report = ImportReport(passed_over=passed_over)
+            for source, (files, others) in zip(sources, detected, strict=True):
+                source_report = ImportReport(passed_over=len(others))
                 for file in files:
                     source_report.add(
                         self._import_file(file, marked, partition, instance, dry_run, elsewhere)

@@ -44,6 +44,18 @@ def test_an_export_is_stored_in_the_instance_of_its_tool(cli, tmp_path):
     assert {row["source"] for row in rows} == {"chatgpt"}
 
 
+def test_a_zip_beside_files_that_are_read_is_named(cli, tmp_path):
+    folder = tmp_path / "my exports"
+    folder.mkdir()
+    (folder / "note.md").write_text("# Redis")
+    export = zipped(folder / "chatgpt.zip", "chatgpt.json")
+    done = cli("ingest", "--no-embed", str(folder))
+    assert f"warning: a zip in a folder is not read: reservoir ingest '{export}'\n" in done.err
+    with zipfile.ZipFile(export, "a") as archive:
+        archive.writestr("export/file-abc.zip", b"attached")
+    assert "a zip in" not in cli("ingest", "--no-embed", str(export)).err
+
+
 def test_a_partition_and_an_instance_can_be_given(cli):
     sample = str(HISTORIES / "claude.json")
     cli("ingest", "--no-embed", "-p", "work", sample)

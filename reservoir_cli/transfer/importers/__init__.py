@@ -96,8 +96,8 @@ def _load(module: str, class_name: str) -> type[Importer]:
 
 def find(
     source: Path | File, form: str | None, open_files: ExitStack
-) -> tuple[list[DetectedFile], int]:
-    """List the files to read in a file, folder or zip, and count the others.
+) -> tuple[list[DetectedFile], list[File]]:
+    """List the files to read in a file, folder or zip, and the others.
 
     In a folder or zip only the most specific formats are read: neither the account data of an
     export nor notes beside it are conversations.
@@ -111,7 +111,7 @@ def find(
         _load_named(form)
     files, alone = gather(source, open_files)
     if alone:
-        return [DetectedFile(files[0], choose(files[0], form, explain=True))], 0
+        return [DetectedFile(files[0], choose(files[0], form, explain=True))], []
     candidates = [file for file in files if file.name.lower().endswith(_SUFFIXES)]
     detected = [file for file in map(_detect, candidates) if file]
     if form is not None:
@@ -122,12 +122,13 @@ def find(
     if not chosen:
         wanted = f"the format {form}" if form else "a known format"
         raise ReservoirError(
-            f"no file in {source} has {wanted}", hint=_describe_zips(files) or _list_formats()
+            f"no file in {source} has {wanted}", hint=describe_zips(files) or _list_formats()
         )
-    return chosen, len(files) - len(chosen)
+    read = {id(each.file) for each in chosen}
+    return chosen, [file for file in files if id(file) not in read]
 
 
-def _describe_zips(files: Sequence[File]) -> str:
+def describe_zips(files: Sequence[File]) -> str:
     """Return how to import the first zip among the files of a folder or zip; empty if none."""
     for file in files:
         if PurePath(file.name).suffix.lower() == ".zip":
