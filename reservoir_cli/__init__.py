@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 _MODULES = {
     "ContextOptions": "context.request",
     "ContextWindow": "context.render.formats",
-    "ExportReport": "transfer.reports",
+    "ExportReport": "transfer.import_reports",
     "Filter": "storage.records",
     "Hit": "retrieval.search_hits",
-    "ImportReport": "transfer.reports",
+    "ImportReport": "transfer.import_reports",
     "Message": "messages",
     "ModelUnavailableError": "errors",
     "Recall": "context.recall",

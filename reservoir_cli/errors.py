@@ -1,6 +1,7 @@
 """All errors, as one tree.
 
     ReservoirError             1  the operation failed
+    ├── TextRemainsError       1  text is deleted, but still in the store's files
     ├── UsageError             2  wrong name, value or combination of options
     ├── StoreError             3  the store cannot be opened, is newer, or is corrupt
     │   ├── StoreCorruptError  3  its contents are damaged
@@ -41,6 +42,20 @@ class ReservoirError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+
+class TextRemainsError(ReservoirError):
+    """Text is deleted, but not yet removed from the store's files.
+
+    :param what: what is deleted, and what remains.
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what} are still in the store's files: another program is reading the store, "
+            "or the disk is full",
+            hint="close that program or free disk space; then any reservoir command removes them",
+        )
 
 
 class UsageError(ReservoirError):

@@ -5,6 +5,7 @@ Values carry no identity: the store assigns ids and links.
 
 import json
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -294,7 +295,24 @@ def title_of(question: str) -> str | None:
     """Return a title for a conversation from its first question: the first line, shortened."""
     words = next((line.split() for line in question.splitlines() if line.strip()), [])
     title = " ".join(words)
-    return (title if len(title) <= _LONGEST_TITLE else f"{title[:_LONGEST_TITLE]}…") or None
+    return (title if len(title) <= _LONGEST_TITLE else f"{cut(title, _LONGEST_TITLE)}…") or None
+
+
+def cut(text: str, length: int) -> str:
+    """Return the beginning of a text, without splitting joined emoji, flags or accented letters."""
+    end = min(length, len(text))
+    while 0 < end < len(text) and _is_joined(text, end):
+        end -= 1
+    return text[: end or length]
+
+
+def _is_joined(text: str, at: int) -> bool:
+    """Return whether the characters before and after a position are shown as one."""
+    before, after = text[:at], text[at]
+    if "\U0001f1e6" <= after <= "\U0001f1ff":  # a flag is two letters
+        return len(re.findall("[\U0001f1e6-\U0001f1ff]*$", before)[0]) % 2 == 1
+    is_mark = unicodedata.category(after) in ("Mn", "Mc", "Me", "Cf")  # Cf: joiners and tags
+    return is_mark or before[-1] == "\u200d" or "\U0001f3fb" <= after <= "\U0001f3ff"
 
 
 def call_text(call: ToolCall) -> str:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.errors import ReservoirError, TextRemainsError, UsageError
 from reservoir_cli.messages import Key, Message, Scope, StoredMessage, clean_text
 from reservoir_cli.reader import Reader
 from reservoir_cli.settings.store_location import is_on_a_server
@@ -18,7 +18,6 @@ from reservoir_cli.storage.records import (
     LedgerEntry,
     PlaceSummary,
 )
-from reservoir_cli.transfer.erase import forget
 from reservoir_cli.util.progress import Progress
 
 if TYPE_CHECKING:
@@ -223,14 +222,18 @@ class Reservoir(Reader):
     # Delete and move
 
     def forget(self, ids: Sequence[int] | Sequence[Key], scope: Scope = _EVERYTHING) -> None:
-        """Delete messages for good; see :func:`reservoir_cli.transfer.erase.forget`.
+        """Delete messages and all data derived from them, for good.
+
+        Importing them again does not bring them back; a new message with the same text is stored.
 
         :param ids: ids of messages in the scope, or keys.
         :raises UsageError: on a server, several partitions of the scope have one of the ids.
-        :raises ReservoirError: they are deleted, but a reader of the store keeps their text in its
-            files.
+        :raises TextRemainsError: they are deleted, but a reader of the store keeps their text in
+            its files.
         """
-        forget(self.store, self.lookup.keys_of(ids, scope), self._progress)
+        keys = self.lookup.keys_of(ids, scope)
+        if not self.store.delete(keys, self._progress):
+            raise TextRemainsError(f"{len(keys):,} messages are deleted, but parts of their text")
 
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
         """Move all messages of a partition to another one, which may exist.

@@ -20,7 +20,7 @@ def run(*arguments: str) -> None:
     sys.stdout.write(f"\n$ reservoir {shlex.join(arguments)}\n")
     sys.stdout.flush()
     if code := subprocess.run([RESERVOIR, *arguments], check=False).returncode:
-        sys.exit(code)  # the command has said why
+        sys.exit(code)  # the command has printed the error
 
 
 def main() -> None:
@@ -37,8 +37,8 @@ def main() -> None:
         "prints what a model needs to answer: recalled messages with their days, the newest "
         "messages, and the question last. The line below it says what was spent."
     )
-    for each in questions[:3]:
-        run("context", each["question"], "-p", each["partition"], "--budget", "700")
+    for question in questions[:3]:
+        run("context", question["question"], "-p", question["partition"], "--budget", "700")
     say(
         "Ask her store something yourself, or pipe the context into any model:\n\n"
         '    RESERVOIR_HOME=.demo .venv/bin/reservoir context "…" -p work --budget 700'
@@ -54,5 +54,5 @@ def say(text: str) -> None:
 if __name__ == "__main__":
     try:
         main()
-    except BrokenPipeError:  # whoever reads has seen enough
+    except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -94,8 +94,8 @@ def _lines(group: Any, context: Any) -> Iterator[str]:
         ("FILES", FILES),
     ):
         yield f".SH {title}"
-        for term, about in entries.items():
-            yield from (".TP", f".B {_roff(str(term))}", _roff(about))
+        for term, description in entries.items():
+            yield from (".TP", f".B {_roff(str(term))}", _roff(description))
 
 
 def _command(command: Any, name: str, context: Any) -> Iterator[str]:
@@ -106,7 +106,7 @@ def _command(command: Any, name: str, context: Any) -> Iterator[str]:
     yield _roff(" ".join(command.collect_usage_pieces(command_context)))
     yield ".PP"
     yield from _paragraphs(inspect.cleandoc(command.help))
-    yield from _records(command, command_context, without="--help")
+    yield from _records(command, command_context, excluded="--help")
     yield ".PP"
     yield "Example:"
     yield from _literal(command.epilog.removeprefix("Example: "))
@@ -118,11 +118,11 @@ def _first(text: str) -> str:
     return " ".join(inspect.cleandoc(text).split("\n\n")[0].split())
 
 
-def _records(command: Any, context: Any, without: str | None = None) -> Iterator[str]:
+def _records(command: Any, context: Any, excluded: str | None = None) -> Iterator[str]:
     """Yield arguments and options with their help."""
-    for words, about in command.records(context):
-        if without is None or without not in words:
-            yield from (".TP", f".B {_roff(words)}", _roff(" ".join(about.split())))
+    for words, description in command.records(context):
+        if excluded is None or excluded not in words:
+            yield from (".TP", f".B {_roff(words)}", _roff(" ".join(description.split())))
 
 
 def _paragraphs(text: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Draw the README's recording: real commands on the samples, one after the other.
+"""Draw the README's recording: real commands on the samples, one after another.
 
 Run ``python tools/readme_recording.py`` when the output of these commands has changed. It writes an
 SVG whose frames a browser shows in turn; if animations are off, only the last frame is shown.

@@ -26,7 +26,7 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.retrieval.dates import date_scores, find_dates
 from reservoir_cli.settings.schema import SETTINGS
 from reservoir_cli.storage.fulltext import STOP_WORDS, content_words, count_terms, indexed_text
-from reservoir_cli.storage.sqlite.session import SCHEMA_VERSION
+from reservoir_cli.storage.sqlite.transactions import SCHEMA_VERSION
 
 #: A budget in tokens that every message fits into, so that all are returned with their scores.
 _EVERYTHING = 900_000_000
@@ -101,16 +101,20 @@ def open_with_talk(
         with open_reservoir(copy, embedder, settings) as reservoir:
             scope = Scope(question.partition, question.instance)
             newest = reservoir.view(scope, 1)[-1].created_at
-            times = [newest + timedelta(days=1, minutes=at) for at in range(len(question.talk))]
+            times = [
+                newest + timedelta(days=1, minutes=minute) for minute in range(len(question.talk))
+            ]
             turns = [
                 Message(
                     role,
                     text,
-                    created_at=at,
+                    created_at=created_at,
                     conversation_id="talk",
                     trace_id=f"talk {number // 2}",
                 )
-                for number, ((role, text), at) in enumerate(zip(question.talk, times, strict=True))
+                for number, ((role, text), created_at) in enumerate(
+                    zip(question.talk, times, strict=True)
+                )
             ]
             reservoir.ingest(turns, partition=question.partition, instance=question.instance)
             yield reservoir, times[-1] + timedelta(minutes=1)

@@ -125,7 +125,7 @@ def answering_passage(passages: Sequence[frozenset[str]], answer: frozenset[str]
 
     :param passages: the words of each passage.
     """
-    return max(range(len(passages)), key=lambda at: (len(passages[at] & answer), -at))
+    return max(range(len(passages)), key=lambda index: (len(passages[index] & answer), -index))
 
 
 def lost_at_larger(by_budget: Floats) -> float:

@@ -113,13 +113,15 @@ def delayed_rows(
         asker = Asker(path, embedder, settings)
         for collection in progress(collections, "asking later"):
             groups = by_session(collection.messages)
-            session_of = {row.source_id: at for at, group in enumerate(groups) for row in group}
-            for at, group in enumerate(groups):
+            session_of = {
+                row.source_id: index for index, group in enumerate(groups) for row in group
+            }
+            for index, group in enumerate(groups):
                 with open_reservoir(path, embedder, settings) as reservoir:
                     store(reservoir, collection.name, group)
                 for question in collection.questions:
                     last = max(session_of[name] for name in question.evidence)
-                    if min(last + delay, len(groups) - 1) == at:
+                    if min(last + delay, len(groups) - 1) == index:
                         rows.append(asker.rows(question))
     return rows
 
@@ -193,9 +195,9 @@ def measure(options: argparse.Namespace, cache: Path) -> dict[str, Any]:
         used = recalls.pop("tokens").by_budget.mean(axis=0).tolist()
         results["budget_used"] = dict(zip(map(str, options.budgets), used, strict=True))
         report("printed", recalls)
-        for at, budget in enumerate(options.budgets):
+        for index, budget in enumerate(options.budgets):
             scores |= {
-                f"{name} at {budget}": recall.by_budget[:, at].tolist()
+                f"{name} at {budget}": recall.by_budget[:, index].tolist()
                 for name, recall in recalls.items()
                 if name in ("printed", "strict")
             }

@@ -37,13 +37,13 @@ with ExitStack() as open_files:
 
 def node(rng: random.Random, name: str, parent: str | None, number: int) -> dict[str, Any]:
     """Return a node of an export, with a realistic share of metadata."""
-    at = 1_700_000_000 + number * 37.25
+    created = 1_700_000_000 + number * 37.25
     role = ("user", "assistant")[number % 2]
     text = " ".join(rng.choices(WORDS, k=rng.choice((20, 60, 120, 400))))
     message = {
         "id": name,
         "author": {"role": role, "name": None, "metadata": {}},
-        "create_time": at,
+        "create_time": created,
         "update_time": None,
         "content": {"content_type": "text", "parts": [text]},
         "status": "finished_successfully",
@@ -113,14 +113,14 @@ def write(path: Path, size: int, zipped: bool) -> None:
 
 def run(name: str, *command: str, env: dict[str, str]) -> None:
     """Run a process, and print its duration and its peak memory."""
-    began = time.perf_counter()
+    started = time.perf_counter()
     process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE)
     assert process.stdout is not None
     totals = json.load(process.stdout)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     process.stdout.close()
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - started
     count = totals["imported"] + totals["already_there"]
     print(
         f"{name:<14}{seconds:7.1f} s{count / seconds:9,.0f} messages/s"

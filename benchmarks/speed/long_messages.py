@@ -29,19 +29,19 @@ def long_messages(count: int, words: int) -> Iterator[Message]:
         start = number * 37 % len(vocabulary)
         text = " ".join((vocabulary[start:] + vocabulary * (words // len(vocabulary) + 1))[:words])
         role = "assistant" if number % 2 else "user"
-        at = START + timedelta(minutes=number)
-        yield Message(role, f"{number} {text}", created_at=at, trace_id=f"t{number // 2}")
+        created_at = START + timedelta(minutes=number)
+        yield Message(role, f"{number} {text}", created_at=created_at, trace_id=f"t{number // 2}")
 
 
 def calls(count: int) -> Iterator[Message]:
     """Yield one turn with a number of tool calls, each with its result."""
-    more = {"created_at": START, "trace_id": "t"}
-    yield Message("user", "list the files", **more)
+    fields = {"created_at": START, "trace_id": "t"}
+    yield Message("user", "list the files", **fields)
     for number in range(count):
         call = ToolCall(f"c{number}", "ls", "{}")
-        yield Message("assistant", "", tool_calls=(call,), **more)
-        yield Message("tool", f"file {number}", tool_call_id=call.id, **more)
-    yield Message("assistant", "done", **more)
+        yield Message("assistant", "", tool_calls=(call,), **fields)
+        yield Message("tool", f"file {number}", tool_call_id=call.id, **fields)
+    yield Message("assistant", "done", **fields)
 
 
 def main() -> None:

@@ -140,7 +140,7 @@ def survivors(store: Path, count: int, rng: random.Random) -> list[int]:
     Child processes of a server are included: like the server, they have the store in their command
     line or among their open files.
     """
-    left = []
+    pids = []
     for _ in range(count):
         session = Session(store)
         stage = rng.randrange(4)
@@ -150,21 +150,21 @@ def survivors(store: Path, count: int, rng: random.Random) -> list[int]:
             params = {"name": "recall", "arguments": {"question": synthetic.QUESTIONS[0]}}
             session.send("tools/call", params)
         time.sleep(rng.uniform(0, 0.2) if stage in (0, 2) else 0)
-        way = rng.choice(["pipes", "SIGTERM", "SIGHUP", "SIGKILL", "stdin"])
-        if way.startswith("SIG"):
-            session.process.send_signal(getattr(signal, way))
+        ending = rng.choice(["pipes", "SIGTERM", "SIGHUP", "SIGKILL", "stdin"])
+        if ending.startswith("SIG"):
+            session.process.send_signal(getattr(signal, ending))
         else:
             session.process.stdin.close()
-        if way == "pipes":
+        if ending == "pipes":
             session.process.stdout.close()
         try:
             session.process.wait(30)
         except subprocess.TimeoutExpired:
-            left.append(session.process.pid)
+            pids.append(session.process.pid)
             session.process.kill()
-        if way != "pipes":
+        if ending != "pipes":
             session.process.stdout.close()
-    return [*left, *users_of(store)]
+    return [*pids, *users_of(store)]
 
 
 def users_of(store: Path) -> list[int]:
@@ -212,14 +212,19 @@ def main() -> None:
             name: statistics.median(run[name] for run in runs) for name in runs[0]
         }
         figures["tokens"] = count_description_tokens(store)
-        left = survivors(store, options.sessions, random.Random(1))
+        surviving = survivors(store, options.sessions, random.Random(1))
     print(f"\n{options.messages:,} messages, median of {options.runs} runs ({machine()})")
     for name, value in figures.items():
         unit = "MB" if name.startswith("memory") else "tokens" if name == "tokens" else "ms"
         print(f"{name:<34}{value:8.0f} {unit}")
-    print(f"{options.sessions} sessions started and ended: {len(left)} processes left")
+    print(f"{options.sessions} sessions started and ended: {len(surviving)} processes left")
     if options.json:
-        report = {"machine": machine(), **figures, "sessions": options.sessions, "left": len(left)}
+        report = {
+            "machine": machine(),
+            **figures,
+            "sessions": options.sessions,
+            "left": len(surviving),
+        }
         options.json.write_text(json.dumps(report, indent=2), "utf-8")
 
 

@@ -62,9 +62,9 @@ def time_reading(store: Store, partition: str, runs: int) -> float:
     [vector] = synthetic.vectors(1, seed=9)
     times = []
     for _ in range(runs):
-        begun = perf_counter()
+        started = perf_counter()
         store.candidates(Scope(partition), None, synthetic.QUESTIONS[0], vector)
-        times.append(1000 * (perf_counter() - begun))
+        times.append(1000 * (perf_counter() - started))
     return median(times)
 
 
@@ -78,11 +78,11 @@ def main() -> None:
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     file = build(options.folder)
-    begun = perf_counter()
+    started = perf_counter()
     with closing(open_store(str(file))) as source, closing(open_store(options.url)) as target:
         try:
             replicate.copy(source, target, lambda *_: None)
-            print(f"copied in {perf_counter() - begun:.0f} s")
+            print(f"copied in {perf_counter() - started:.0f} s")
         except UsageError:
             print("copied before")
         engine = target.engine()

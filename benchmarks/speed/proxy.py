@@ -78,12 +78,12 @@ class Client:
         return milliseconds
 
 
-def overhead(direct: str, through: str, requests: int, pause: float, pid: int) -> None:
+def overhead(direct: str, proxied: str, requests: int, pause: float, pid: int) -> None:
     """Print how much later the first byte arrives through the server, and its CPU time.
 
     :param pause: seconds between an answer and the next question.
     """
-    plain, client = Client(direct), Client(through)
+    plain, client = Client(direct), Client(proxied)
     for question in synthetic.QUESTIONS * 2:
         client.ask(question)
     questions = [f"{synthetic.QUESTIONS[number % 4]} ({number})" for number in range(requests)]
@@ -105,13 +105,13 @@ def ask_later(client: Client, question: str, pause: float) -> float:
     return client.ask(question)
 
 
-def load(through: str, streams: int, seconds: float, pid: int) -> None:
+def load(url: str, streams: int, seconds: float, pid: int) -> None:
     """Run many streams at the same time, and print the answers and the server's memory."""
     end, counts, lock = time.monotonic() + seconds, Counter[str](), threading.Lock()
     numbers = itertools.count()
 
     def ask() -> None:
-        client = Client(through)
+        client = Client(url)
         while time.monotonic() < end:
             client.ask(f"{synthetic.QUESTIONS[next(numbers) % 4]} ({next(numbers)})")
             with lock:
@@ -191,10 +191,10 @@ def main() -> None:
         tempfile.TemporaryDirectory(dir=options.folder) as copies,
         serving(Path(shutil.copy(store, copies)), PROVIDER) as (direct, base_url, pid),
     ):
-        through = f"{base_url.removesuffix('/v1')}/part-0/bench/v1"
-        overhead(direct, through, options.requests, options.pause, pid)
+        proxied = f"{base_url.removesuffix('/v1')}/part-0/bench/v1"
+        overhead(direct, proxied, options.requests, options.pause, pid)
         if options.seconds:
-            load(through, options.streams, options.seconds, pid)
+            load(proxied, options.streams, options.seconds, pid)
 
 
 if __name__ == "__main__":

@@ -140,8 +140,8 @@ def main() -> None:
         )
         try:
             assert server.stdout
-            through = sender(server.stdout.readline().strip(), {"x-reservoir-store": "no"})
-            measure("reservoir serve", through)
+            proxied = sender(server.stdout.readline().strip(), {"x-reservoir-store": "no"})
+            measure("reservoir serve", proxied)
         finally:
             server.terminate()
             server.wait()

@@ -96,20 +96,20 @@ def ask(base_url: str, model: str, question: str) -> tuple[int, str, int]:
     return size, digest.hexdigest(), answer.status
 
 
-def compare(direct: str, through: str, model: str, pid: int) -> bool:
+def compare(direct: str, proxied: str, model: str, pid: int) -> bool:
     """Print and return whether an answer has the same bytes with and without the server."""
     before, started = megabytes(pid), time.monotonic()
     with ThreadPoolExecutor(2) as pool:
-        futures = [pool.submit(ask, url, model, f"what is {model}?") for url in (direct, through)]
+        futures = [pool.submit(ask, url, model, f"what is {model}?") for url in (direct, proxied)]
         expected, relayed = (future.result()[:2] for future in futures)
-    same, seconds = expected == relayed, time.monotonic() - started
+    equal, seconds = expected == relayed, time.monotonic() - started
     sizes = f"{expected[0]:,} bytes, {relayed[0]:,} through the server"
-    print(f"{model}: {sizes}, equal: {same}, {seconds:.0f} s")
+    print(f"{model}: {sizes}, equal: {equal}, {seconds:.0f} s")
     print(f"  memory before it {before:.0f} MB, after it {megabytes(pid):.0f} MB", flush=True)
-    return same
+    return equal
 
 
-def crowd(through: str, options: argparse.Namespace, store: Path, pid: int) -> bool:
+def crowd(url: str, options: argparse.Namespace, store: Path, pid: int) -> bool:
     """Run many streams at the same time; print the stored messages and the memory per minute."""
     counts, lock = Counter[str](), threading.Lock()
     started = time.monotonic()
@@ -119,7 +119,7 @@ def crowd(through: str, options: argparse.Namespace, store: Path, pid: int) -> b
         number = 0
         while time.monotonic() < started + options.seconds:
             question = f"what did stream {stream} say in part {number}?"
-            size, _, status = ask(through, "slow=3", question)
+            size, _, status = ask(url, "slow=3", question)
             number += 1
             with lock:
                 counts["answers" if status == 200 else "refused"] += 1
@@ -180,13 +180,13 @@ def main() -> int:
         os.environ["RESERVOIR_HOME"] = folder
         store = Path(folder) / "reservoir.db"
         subprocess.run([RESERVOIR, "-q", "--db", store, "ingest"], input=b"hello", check=True)
-        with serving(store, PROVIDER) as (direct, through, pid):
+        with serving(store, PROVIDER) as (direct, proxied, pid):
             if options.bytes:
-                ok &= compare(direct, through, f"bytes={options.bytes}", pid)
+                ok &= compare(direct, proxied, f"bytes={options.bytes}", pid)
             if options.silence:
-                ok &= compare(direct, through, f"silence={options.silence}", pid)
+                ok &= compare(direct, proxied, f"silence={options.silence}", pid)
             if options.seconds:
-                ok &= crowd(through, options, store, pid)
+                ok &= crowd(proxied, options, store, pid)
     return 0 if ok else 1
 
 

@@ -2,8 +2,8 @@
 
     python benchmarks/speed/redacting.py [FOLDER…] [--show]
 
-Nearly all secrets found in an open-source project are invented for its tests. The figures to look
-at are how few there are, and with ``--show``, whether they look like secrets.
+Nearly all secrets found in an open-source project are invented for its tests. Check that there are
+few, and with ``--show`` that they look like secrets.
 """
 
 import argparse
@@ -41,9 +41,9 @@ def survey(folders: list[Path], *, show: bool) -> None:
     seconds = 0.0
     kinds: Counter[str] = Counter()
     for path, text in texts(folders):
-        began = time.perf_counter()
+        started = time.perf_counter()
         secrets = find(text)
-        seconds += time.perf_counter() - began
+        seconds += time.perf_counter() - started
         files += 1
         characters += len(text)
         kinds.update(secret.kind for secret in secrets)
@@ -65,10 +65,11 @@ def print_cost(runs: int) -> None:
                 for mode, seconds in times.items():
                     env = {"RESERVOIR_HOME": home, "RESERVOIR_REDACT": mode}
                     seconds.append(run(command, text, env).seconds)
-            off = statistics.median(times["off"])
+            baseline = statistics.median(times["off"])
             for mode, seconds in times.items():
                 median = statistics.median(seconds)
-                print(f"{name}, {mode:<7}{1000 * median:6.0f} ms {1000 * (median - off):+6.1f} ms")
+                change = 1000 * (median - baseline)
+                print(f"{name}, {mode:<7}{1000 * median:6.0f} ms {change:+6.1f} ms")
 
 
 def main() -> None:

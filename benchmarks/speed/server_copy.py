@@ -64,18 +64,18 @@ def count_messages(target: str) -> int:
         return 0
 
 
-def copy(source: str, target: str, until: int | None) -> Run:
-    """Run ``db copy``; kill it when the target has ``until`` messages."""
-    begun = time.perf_counter()
+def copy(source: str, target: str, stop_at: int | None) -> Run:
+    """Run ``db copy``; kill it when the target has ``stop_at`` messages."""
+    started = time.perf_counter()
     process = subprocess.Popen([str(RESERVOIR), "db", "copy", source, target])
     ended = None
     while ended is None:
         waited, status, usage = os.wait4(process.pid, os.WNOHANG)
         if waited:
-            ended = time.perf_counter() - begun
-        elif until is not None and count_messages(target) >= until:
+            ended = time.perf_counter() - started
+        elif stop_at is not None and count_messages(target) >= stop_at:
             process.send_signal(signal.SIGKILL)
-            until = None
+            stop_at = None
         else:
             time.sleep(5)
     code = process.returncode = os.waitstatus_to_exitcode(status)
@@ -98,7 +98,7 @@ def copies(source: str, target: str, messages: int, kills: int) -> None:
     print(f"{machine()}\n\n| run | seconds | CPU s | peak MB | messages there |")
     print("|---|---|---|---|---|", flush=True)
     shares = [messages * number // (kills + 1) for number in range(1, kills + 1)]
-    runs = [copy(source, target, until) for until in [*shares, None]]
+    runs = [copy(source, target, stop_at) for stop_at in [*shares, None]]
     seconds, cpu = sum(run.seconds for run in runs), sum(run.cpu for run in runs)
     print(f"\n{seconds:,.0f} s in all, {messages / seconds:,.0f} messages a second with comparing;")
     print(
@@ -119,7 +119,10 @@ def sizes(url: str, messages: int) -> None:
             """
         ).fetchall()
     print("| table | MB | its indexes, MB | bytes a message |\n|---|---|---|---|")
-    for name, table, indexes in [*rows, ("all", *(sum(row[at] for row in rows) for at in (1, 2)))]:
+    for name, table, indexes in [
+        *rows,
+        ("all", *(sum(row[column] for row in rows) for column in (1, 2))),
+    ]:
         mean = (table + indexes) / messages
         print(f"| {name} | {table / 1e6:,.0f} | {indexes / 1e6:,.0f} | {mean:,.0f} |")
 
@@ -139,17 +142,17 @@ def main() -> None:
     messages = count_messages(str(file))
     print(f"the file: {messages:,} messages, {file.stat().st_size / 1e6:,.0f} MB", flush=True)
     server = None if options.url else PostgresServer(settings=_SETTINGS)
-    back = options.folder / "copied-back.db"
+    copied_back = options.folder / "copied-back.db"
     try:
         url = options.url or server.empty_database()
         copies(str(file), url, messages, options.kills)
         sizes(url, messages)
         if options.back:
-            copies(url, str(back), messages, 0)
+            copies(url, str(copied_back), messages, 0)
     finally:
         if server:
             server.remove()
-        for path in back.parent.glob(f"{back.name}*"):
+        for path in copied_back.parent.glob(f"{copied_back.name}*"):
             path.unlink()
 
 

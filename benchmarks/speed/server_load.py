@@ -70,17 +70,17 @@ class Work:
     @contextmanager
     def timed(self, kind: str) -> Iterator[None]:
         """Record the duration of a block, or its failure."""
-        begun = time.perf_counter()
+        started = time.perf_counter()
         try:
             yield
         except ReservoirError as error:
             self.failures.append(f"{kind}: {error}")
         else:
-            self.times.setdefault(kind, []).append(time.perf_counter() - begun)
+            self.times.setdefault(kind, []).append(time.perf_counter() - started)
 
 
 def write(url: str, number: int, end: float, vectors: Any) -> Work:
-    """Store one message after the other until the end time."""
+    """Store one message after another until the end time."""
     work, rng = Work(), random.Random(number)
     writer, counter = synthetic.Writer(number), load_counter("approximate")
     with closing(open_store(url)) as store:
@@ -113,7 +113,7 @@ def _embed(
 
 
 def read(url: str, number: int, end: float, vectors: Any) -> Work:
-    """Ask one question after the other until the end time."""
+    """Ask one question after another until the end time."""
     work, rng = Work(), random.Random(-number - 1)
     with closing(open_store(url)) as store:
         while time.time() < end:

@@ -46,9 +46,9 @@ def lines(session: str, first: int, count: int, length: int = 400) -> str:
 
 def run_timed(env: dict[str, str], *command: str) -> tuple[float, float]:
     """Run a command; return its wall-clock time and its CPU time in seconds."""
-    before, began = os.times(), time.perf_counter()
+    before, started = os.times(), time.perf_counter()
     subprocess.run([*RESERVOIR, *command], env=env, check=True, capture_output=True)
-    after, seconds = os.times(), time.perf_counter() - began
+    after, seconds = os.times(), time.perf_counter() - started
     used = after.children_user + after.children_system
     return seconds, used - before.children_user - before.children_system
 
@@ -88,13 +88,13 @@ def main(files: int = 10_000, megabytes: int = 50) -> None:
                 file.write(lines("long", count + 10 * turn, 10))
             grown.append(run_timed(env, *sync))
         print(f"ten more lines, beside {files:,} files: {describe(grown)}")
-        alone = home / "alone.toml"
-        alone.write_text(f"[sources.claude-code]\npath = '{long.parent}'\n", encoding="utf-8")
+        config = home / "alone.toml"
+        config.write_text(f"[sources.claude-code]\npath = '{long.parent}'\n", encoding="utf-8")
         grown = []
         for turn in range(TRIES, 2 * TRIES):
             with long.open("a", encoding="utf-8") as file:
                 file.write(lines("long", count + 10 * turn, 10))
-            grown.append(run_timed(env, "--config", str(alone), "sync", "--no-embed"))
+            grown.append(run_timed(env, "--config", str(config), "sync", "--no-embed"))
         print(f"ten more lines, alone: {describe(grown)}")
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, clean_text, parse_role
 from reservoir_cli.reservoir import Filter, IdField, Reservoir
-from reservoir_cli.util.parse_times import parse_time
+from reservoir_cli.util.parse_time_options import parse_time
 
 #: The options of filters that have another name than their field.
 OPTION_NAMES = {"text": "match", "trace_id": "trace-id", "conversation_id": "conversation"}

@@ -9,7 +9,7 @@ import typer
 from reservoir_cli.cli import completion_values, console
 from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.messages import StoredMessage, clean_text
+from reservoir_cli.messages import StoredMessage, clean_text, cut
 from reservoir_cli.settings import config
 from reservoir_cli.settings.config import Config
 from reservoir_cli.util.read_files import LARGEST, decode, read_stream
@@ -212,7 +212,7 @@ def join_words(words: Sequence[str]) -> str:
 def first_words(message: StoredMessage) -> str:
     """Return a one-line preview of a message: its number, role and first words."""
     line = f"#{message.id} {console.message_line(message, False, True)}"
-    return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"
+    return line if len(line) <= _SHOWN else f"{cut(line, _SHOWN - 1)}…"
 
 
 def can_ask() -> bool:

@@ -3,13 +3,15 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.context import excerpts, passages, window_turns
 from reservoir_cli.context.budget import Meter
-from reservoir_cli.context.tiers import compute_ages
+from reservoir_cli.context.rank_candidates import Inputs, Ranking
+from reservoir_cli.context.tiers import Wanted, compute_ages, longest_whole
 from reservoir_cli.context.types import Candidate, Scores, Span, Tier
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Role, Scope, StoredMessage, plain_text
@@ -18,6 +20,43 @@ from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.storage.base import Store
 from reservoir_cli.tokens import counter_id
+from reservoir_cli.util.languages import is_about_speaker
+
+
+class PoolRows(NamedTuple):
+    """Stored messages for the pool, with the passages of long ones.
+
+    :param titles: of their conversations, by instance and id.
+    :param parts: the passages of each long message, by id.
+    :param cosines: of these passages, if they have vectors.
+    """
+
+    messages: list[StoredMessage]
+    titles: Mapping[tuple[str, str | None], str]
+    parts: Mapping[int, list[Span]]
+    cosines: Mapping[int, tuple[float, ...]]
+
+
+def read_rows(
+    inputs: Inputs, ranking: Ranking, wanted: Wanted, vector: NDArray[np.float32] | None
+) -> PoolRows:
+    """Read the wanted messages and the calls, results and replies that belong to them."""
+    candidates, store = ranking.scored.candidates, inputs.store
+    ids = [int(number) for number in candidates.ids[sorted(wanted.positions)]]
+    stored = store.with_partners(ids, ranking.scope)
+    _, is_candidate = candidates.places(np.array([row.id for row in stored], np.int64))
+    stored = [row for row, matches in zip(stored, is_candidate, strict=True) if matches]
+    parts, cosines = read_passages(stored, longest_whole(inputs.settings), store, vector)
+    titles = read_titles(stored, ranking.scope, store, inputs.redactor)
+    return PoolRows(stored, titles, parts, cosines)
+
+
+def as_printed(inputs: Inputs, rows: PoolRows) -> PoolRows:
+    """Return the messages as they are printed: counted by the meter, and redacted."""
+    recounted = recount(rows.messages, inputs.store, inputs.meter)
+    printed = redact(recounted, inputs.redactor, inputs.meter)
+    parts = passages.map_to_printed(rows.parts, rows.messages, printed)
+    return rows._replace(messages=printed, parts=parts)
 
 
 def read_titles(
@@ -90,58 +129,54 @@ def read_passages(
     return parts, cosines
 
 
-def build_pool(
-    rows: list[StoredMessage],
-    scored: Scored,
-    thread_positions: ranking.Positions,
-    tiers: dict[int, Tier],
-    pins: set[int],
-    max_result_tokens: int,
-    meter: Meter,
-    titles: Mapping[tuple[str, str | None], str],
-    parts: Mapping[int, Sequence[Span]],
-    cosines: Mapping[int, tuple[float, ...]],
-    about_asker: bool,
-) -> list[Candidate]:
+def build_pool(inputs: Inputs, ranking: Ranking, wanted: Wanted, rows: PoolRows) -> list[Candidate]:
     """Return messages as candidates with their scores; long tool results are cut."""
+    scored, messages, meter = ranking.scored, rows.messages, inputs.meter
     candidates = scored.candidates
-    positions, _ = candidates.places(np.array([row.id for row in rows], np.int64))
+    positions, _ = candidates.places(np.array([row.id for row in messages], np.int64))
+    max_result_tokens = inputs.settings.max_tool_result_tokens
     limit = int(max_result_tokens / meter.factor)
-    question_traces = {(row.instance, row.trace_id) for row in rows if row.role is Role.USER}
+    about_asker = is_about_speaker(inputs.request.query)
+    question_traces = {(row.instance, row.trace_id) for row in messages if row.role is Role.USER}
     pool = []
     for row, position, age in zip(
-        rows, positions.tolist(), compute_ages(candidates, positions), strict=True
+        messages, positions.tolist(), compute_ages(candidates, positions), strict=True
     ):
-        cosine = float(candidates.cosine[position])
-        scores = Scores(
-            float(scored.similarity[position]),
-            0.0 if np.isnan(cosine) else cosine,
-            float(scored.bm25[position]),
-            float(scored.recency[position]),
-            float(scored.priority[position]),
-            not np.isnan(cosine),
-            _similarity_parts(scored, position),
-        )
         is_cut = max_result_tokens > 0 and row.role is Role.TOOL and row.tokens > limit
+        pinned = position in wanted.pins
         pool.append(
             Candidate(
                 window_turns.shorten_result(row, limit, meter.counter) if is_cut else row,
-                tiers.get(position, Tier.OLDER),
-                position not in tiers and position not in pins,
-                scores,
+                wanted.tiers.get(position, Tier.OLDER),
+                position not in wanted.tiers and not pinned,
+                _scores_of(scored, position),
                 age,
                 is_cut,
-                position=int(thread_positions[position]),
-                title=titles.get((row.instance, row.conversation_id)),
+                position=int(ranking.thread_positions[position]),
+                title=rows.titles.get((row.instance, row.conversation_id)),
                 replies=row.role is Role.ASSISTANT
                 and (row.instance, row.trace_id) in question_traces,
                 about_asker=about_asker,
-                parts=tuple(parts.get(row.id, ())),
-                cosines=cosines.get(row.id, ()),
-                pinned=position in pins,
+                parts=tuple(rows.parts.get(row.id, ())),
+                cosines=rows.cosines.get(row.id, ()),
+                pinned=pinned,
             )
         )
     return pool
+
+
+def _scores_of(scored: Scored, position: int) -> Scores:
+    """Return the scores of the message at a position."""
+    cosine = float(scored.candidates.cosine[position])
+    return Scores(
+        float(scored.similarity[position]),
+        0.0 if np.isnan(cosine) else cosine,
+        float(scored.bm25[position]),
+        float(scored.recency[position]),
+        float(scored.priority[position]),
+        not np.isnan(cosine),
+        _similarity_parts(scored, position),
+    )
 
 
 def _similarity_parts(scored: Scored, position: int) -> dict[str, float]:

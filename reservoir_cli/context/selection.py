@@ -1,21 +1,26 @@
 """Choose the messages that go into the window within the budget. Pure.
 
-Messages are chosen in groups: a tool call with its results, and a question with its reply if both
-fit. A long message is added part by part. ``layout`` tracks the tokens.
+Messages are chosen in groups; see ``message_groups``. A long message is added part by part.
+``layout`` tracks the tokens.
 """
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import replace
+from collections.abc import Iterable, Sequence, Set
 from itertools import count, takewhile
 from typing import NamedTuple
 
-from reservoir_cli.chat.tool_calls import pair_calls
-from reservoir_cli.context.excerpts import Excerpter, discount, least_tokens, step_size
+from reservoir_cli.context.excerpts import Excerpter, least_tokens, step_size
 from reservoir_cli.context.exchanges import Exchanges
-from reservoir_cli.context.layout import Costs, Packing, by_time, ids, is_system
+from reservoir_cli.context.layout import Costs, Packing, ids, is_system
+from reservoir_cli.context.message_groups import (
+    MessageGroup,
+    group_tool_calls,
+    join_short_exchanges,
+    members_by_time,
+    merge_groups,
+    remove_foreign_calls,
+)
 from reservoir_cli.context.pins import PINNED, PINNED_SHARE, mark_pin, pin_sort_key
-from reservoir_cli.context.standing_instructions import is_standing
 from reservoir_cli.context.types import Candidate, Dropped, Selection, Tier
 from reservoir_cli.messages import Role, StoredMessage
 
@@ -24,11 +29,8 @@ EXCERPT = "excerpt"
 TOO_LARGE = "too large"
 DUPLICATE = "duplicate"
 QUESTION = "question"
-ORPHAN = "orphan result"
-UNANSWERED = "unanswered call"
 UNLIKE = "below min_cosine"
 
-_TIERS = list(Tier)
 #: The newest messages come first while they take at most this share of the budget.
 NEWEST_SHARE = 1 / 8
 #: Once something did not fit and less than the first share of the budget is left, candidates whose
@@ -64,55 +66,6 @@ class Rules(NamedTuple):
     to_the_last: bool = False
 
 
-class MessageGroup(NamedTuple):
-    """Messages that are kept or dropped together, oldest first."""
-
-    members: tuple[Candidate, ...]
-
-    @property
-    def priority(self) -> float:
-        """The highest priority of its members."""
-        return max(member.scores.priority for member in self.members)
-
-    @property
-    def is_long(self) -> bool:
-        """Whether it is a single message that is added part by part."""
-        return len(self.members) == 1 and bool(self.members[0].parts)
-
-    @property
-    def is_standing(self) -> bool:
-        """Whether a member is a standing instruction."""
-        return any(is_standing(member.message) for member in self.members)
-
-    def share(self, part: int = 0) -> float:
-        """Return the share of its priority to rank it by: below 1 for parts of a message."""
-        return discount(self.members[0], part) if self.is_long else 1.0
-
-    @property
-    def tier(self) -> int:
-        """The rank of its best member's tier, 0 for recent."""
-        return min(_TIERS.index(member.tier) for member in self.members)
-
-    @property
-    def age(self) -> int | None:
-        """The age of its newest member in history's instance."""
-        ages = [member.age for member in self.members if member.age is not None]
-        return min(ages) if ages else None
-
-    def by_score(self, share: float = 1.0) -> tuple[float, float, int]:
-        """Return a key that sorts by priority, ties newest first.
-
-        :param share: of the priority, for a part of a long message.
-        """
-        last = self.members[-1].message
-        return (-self.priority * share, -last.created_at.timestamp(), -last.id)
-
-    def by_tier(self, share: float = 1.0) -> tuple[float, ...]:
-        """Return a key that sorts by tier: the recent tier newest first, others by priority."""
-        priority, *newest = self.by_score(share)
-        return (self.tier, *newest) if self.tier == 0 else (self.tier, priority, *newest)
-
-
 def select(
     pool: Sequence[Candidate],
     *,
@@ -131,11 +84,11 @@ def select(
     :param unread: ages of messages that are too large to be in the pool.
     """
     eligible = [
-        _remove_foreign_calls(candidate)
+        remove_foreign_calls(candidate)
         for candidate in pool
         if is_printable(candidate.message, query, rules)
     ]
-    groups, dropped = _group_tool_calls(eligible)
+    groups, dropped = group_tool_calls(eligible)
     dropped += [
         Dropped(candidate, QUESTION) for candidate in pool if is_question(candidate.message, query)
     ]
@@ -143,12 +96,12 @@ def select(
     by_age = {candidate.age: candidate for candidate in pool if candidate.age is not None}
     # Messages missing from the groups at this point do not end the run of the newest messages.
     packing = Packing(
-        costs, exchanges, by_age, _ages_of(pool) - _ages_of(_members(groups)) | unread
+        costs, exchanges, by_age, _ages_of(pool) - _ages_of(members_by_time(groups)) | unread
     )
     groups, too_large = _separate_too_large(groups, packing, budget)
     packing.passed |= _ages_of(too_large)
     dropped += [Dropped(candidate, TOO_LARGE) for candidate in too_large]
-    unlike = _members(group for group in groups if _is_unlike(group, rules.min_cosine))
+    unlike = members_by_time(group for group in groups if _is_unlike(group, rules.min_cosine))
     dropped += [Dropped(candidate, UNLIKE) for candidate in unlike]
     groups = [group for group in groups if not _is_unlike(group, rules.min_cosine)]
 
@@ -158,7 +111,7 @@ def select(
     pinned_groups = [group for group in groups if pin_sort_key(group.members)]
     for group in sorted(pinned_groups, key=lambda group: pin_sort_key(group.members)):
         packing.add(group.members, int(budget * PINNED_SHARE), PINNED)
-    exchange_groups = list(_join_short_exchanges(groups, exchanges))
+    exchange_groups = list(join_short_exchanges(groups, exchanges))
     if rules.order == "tiers":
         _take_by_tier(exchange_groups, packing, budget, query)
     else:
@@ -170,7 +123,7 @@ def select(
     accounted = ids([*layout.recalled, *layout.history]) | ids(drop.candidate for drop in dropped)
     dropped += [
         Dropped(candidate, NO_ROOM)
-        for candidate in _members(groups)
+        for candidate in members_by_time(groups)
         if candidate.message.id not in accounted
     ]
     kept_as_pins = {number for number, reason in packing.reasons.items() if reason == PINNED}
@@ -193,18 +146,20 @@ def _separate_too_large(
     A long message counts as fitting: its parts are tried when its turn comes.
     """
     fitting, too_large = [], []
-    for exchange in _join_short_exchanges(groups, packing.exchanges):
+    for exchange in join_short_exchanges(groups, packing.exchanges):
         fits_alone = [
             group.is_long or packing.could_add(group.members, budget) for group in exchange
         ]
-        if all(fits_alone) or (len(exchange) > 1 and packing.could_add(_members(exchange), budget)):
+        if all(fits_alone) or (
+            len(exchange) > 1 and packing.could_add(members_by_time(exchange), budget)
+        ):
             fitting += exchange
         else:
             fitting += [group for group, fits in zip(exchange, fits_alone, strict=True) if fits]
             too_large += [
                 group for group, fits in zip(exchange, fits_alone, strict=True) if not fits
             ]
-    return fitting, _members(too_large)
+    return fitting, members_by_time(too_large)
 
 
 def _take_by_score(
@@ -229,7 +184,7 @@ def _take_by_score(
     steps: list[tuple[tuple[float, ...], int, list[MessageGroup], int]] = []
 
     def push(groups: list[MessageGroup], part: int = 0) -> None:
-        group = _merge(groups)
+        group = merge_groups(groups)
         share = group.share(part)
         if part == 0:
             share = max(share, leading.get(group.members[0].message.id, 0.0))
@@ -266,7 +221,7 @@ def _take_exchange(
 
     :returns: whether anything was added, whether everything was, and the groups to try later.
     """
-    if not groups or packing.add(_members(groups), budget, reason):
+    if not groups or packing.add(members_by_time(groups), budget, reason):
         return bool(groups), True, []
     better, *others = sorted(groups, key=MessageGroup.by_score)
     return bool(others) and packing.add(better.members, budget, reason), False, others
@@ -335,23 +290,23 @@ def _take_by_tier(
     whole: list[list[MessageGroup]] = []
     excerpter = Excerpter(query)
     for exchange in exchanges:
-        fits = len(exchange) == 1 or packing.could_add(_members(exchange), budget)
+        fits = len(exchange) == 1 or packing.could_add(members_by_time(exchange), budget)
         whole += [exchange] if fits else [[group] for group in exchange]
-    whole.sort(key=lambda groups: _merge(groups).by_tier(groups[0].share()))
+    whole.sort(key=lambda groups: merge_groups(groups).by_tier(groups[0].share()))
     for number, groups in enumerate(whole):
         if groups[0].is_long:
             if not _take_all_parts(groups[0].members[0], excerpter, packing, budget):
                 return
             continue
         pending = _pending(groups, packing)
-        if not pending or packing.add(_members(pending), budget, "tier"):
+        if not pending or packing.add(members_by_time(pending), budget, "tier"):
             continue
         if len(pending) == 1 and not packing.could_add(pending[0].members, budget):
             continue
         first = min(pending, key=MessageGroup.by_tier)
         after = whole[number + 1 : number + 2]
         if len(pending) > 1 and all(
-            first.by_tier() <= _merge(following).by_tier() for following in after
+            first.by_tier() <= merge_groups(following).by_tier() for following in after
         ):
             packing.add(first.members, budget, "tier")
         return
@@ -395,14 +350,6 @@ def is_printable(message: StoredMessage, query: str, rules: Rules) -> bool:
     return bool(message.content.strip() or calls)
 
 
-def _remove_foreign_calls(candidate: Candidate) -> Candidate:
-    """Remove tool calls from messages of other roles, as some imports have them."""
-    message = candidate.message
-    if message.role is Role.ASSISTANT or not message.tool_calls:
-        return candidate
-    return replace(candidate, message=replace(message, tool_calls=()))
-
-
 def _is_unlike(group: MessageGroup, least: float) -> bool:
     """Return whether a group has no member that is recent, pinned, similar, or not embedded."""
     return least != 0 and not any(
@@ -412,67 +359,6 @@ def _is_unlike(group: MessageGroup, least: float) -> bool:
         or member.scores.cosine >= least
         for member in group.members
     )
-
-
-def _members(groups: Iterable[MessageGroup]) -> tuple[Candidate, ...]:
-    return tuple(sorted((member for group in groups for member in group.members), key=by_time))
-
-
-def _merge(exchange: Sequence[MessageGroup]) -> MessageGroup:
-    return exchange[0] if len(exchange) == 1 else MessageGroup(_members(exchange))
-
-
-def _group_tool_calls(
-    candidates: Sequence[Candidate],
-) -> tuple[list[MessageGroup], list[Dropped]]:
-    """Join calls with their results; remove calls without results and results without calls."""
-    pairs = pair_calls([candidate.message for candidate in candidates])
-    results: dict[int, dict[int, Candidate]] = {}
-    for index, (caller, call) in pairs.items():
-        results.setdefault(caller, {})[call] = candidates[index]
-    groups, dropped = [], []
-    for index, candidate in enumerate(candidates):
-        message = candidate.message
-        if message.role is Role.TOOL:
-            if index not in pairs:
-                dropped.append(Dropped(candidate, ORPHAN))
-            continue
-        answered = results.get(index, {})
-        if message.tool_calls and not answered and not message.content.strip():
-            dropped.append(Dropped(candidate, UNANSWERED))
-            continue
-        if len(answered) < len(message.tool_calls):
-            calls = tuple(message.tool_calls[call] for call in sorted(answered))
-            candidate = replace(candidate, message=replace(message, tool_calls=calls))
-        groups.append(MessageGroup((candidate, *sorted(answered.values(), key=by_time))))
-    return groups, dropped
-
-
-def _join_answers(
-    groups: Sequence[MessageGroup], exchanges: Exchanges
-) -> Iterator[list[MessageGroup]]:
-    """Join each question with its answer; other groups stay single."""
-    by_first = {group.members[0].message.id: group for group in groups}
-    joined = {
-        question: by_first[answer]
-        for question, answer in exchanges.answer_of.items()
-        if question in by_first and answer in by_first
-    }
-    answers = {group.members[0].message.id for group in joined.values()}
-    for number, group in by_first.items():
-        if number not in answers:
-            yield [group, joined[number]] if number in joined else [group]
-
-
-def _join_short_exchanges(
-    groups: Sequence[MessageGroup], exchanges: Exchanges
-) -> Iterator[list[MessageGroup]]:
-    """Join each question with its answer, except for long messages, which are added in parts."""
-    for exchange in _join_answers(groups, exchanges):
-        if any(group.is_long for group in exchange):
-            yield from ([group] for group in exchange)
-        else:
-            yield exchange
 
 
 def _ages_of(candidates: Iterable[Candidate]) -> set[int]:

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from reservoir_cli.context import window_turns
-from reservoir_cli.context.fit_budget import Chooser
 from reservoir_cli.context.render.formats import count_turns
+from reservoir_cli.context.shrink_to_fit import Chooser
 from reservoir_cli.context.types import Candidate, ContextRequest, Piece, Selection
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope

@@ -1,11 +1,13 @@
 """Assign tiers to candidates, and choose the messages worth reading for a context."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.context.excerpts import FIRST_SHARE
+from reservoir_cli.context.rank_candidates import Inputs, Ranking
 from reservoir_cli.context.selection import Rules, is_printable
 from reservoir_cli.context.types import Candidate, Tier
 from reservoir_cli.messages import Role, Scope
@@ -14,6 +16,7 @@ from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.candidates import Candidates
+from reservoir_cli.storage.records import Filter
 
 #: When filling, messages are read until they could fill the budget this many times.
 _READ_AHEAD = 4
@@ -22,6 +25,57 @@ _READ_AHEAD = 4
 _PASSAGE_TOKENS, _LONGEST_MESSAGE, _MOST_TOKENS = 100, 50_000, 200_000
 #: A message with at most this many tokens is small.
 _SMALL = 256
+#: With ``enough``, messages of lower similarity are not recalled.
+_ENOUGH = 0.4
+
+
+class Wanted(NamedTuple):
+    """The positions of the candidates worth reading.
+
+    :param positions: all of them.
+    :param tiers: the first tier that applies to a message, by its position.
+    :param pins: those of pinned messages.
+    """
+
+    positions: set[int]
+    tiers: dict[int, Tier]
+    pins: set[int]
+
+
+def find_wanted(inputs: Inputs, ranking: Ranking, rules: Rules, room: int) -> Wanted:
+    """Find the messages to read.
+
+    :param room: tokens to fill with other messages, without the factors of the printed count.
+    """
+    request, settings, store = inputs.request, inputs.settings, inputs.store
+    scored, scope, query = ranking.scored, ranking.scope, request.query
+    hidden, repeated = find_unprintable(scored, query, settings, rules, store, scope)
+    tiers = assign_tiers(scored, bool(query.strip()), settings, store, scope, hidden)
+    if ranking.silent:
+        tiers = {position: tier for position, tier in tiers.items() if tier is Tier.RECENT}
+    positions = {*tiers, *repeated, *find_fillers(scored, room, longest_whole(settings))}
+    if settings.enough:
+        positions = {position for position in positions if _is_enough(scored, tiers, position)}
+    no_pins = ranking.silent or request.recall_only
+    pins = set() if no_pins else _find_pins(scored.candidates, store, scope)
+    return Wanted(positions | pins, tiers, pins)
+
+
+def longest_whole(settings: Settings) -> int | None:
+    """Return the tokens above which a message is read for excerpts; ``None`` without excerpts."""
+    return settings.excerpt_over if settings.excerpts == "auto" else None
+
+
+def _is_enough(scored: Scored, tiers: dict[int, Tier], position: int) -> bool:
+    """Return whether a message is recent, or similar enough to be recalled."""
+    return tiers.get(position) is Tier.RECENT or bool(scored.similarity[position] >= _ENOUGH)
+
+
+def _find_pins(candidates: Candidates, store: Store, scope: Scope) -> set[int]:
+    """Return the positions of pinned messages."""
+    numbers = [key.id for key in store.find(scope, Filter(pinned=True))]
+    positions, _ = candidates.places(np.array(numbers, np.int64))
+    return set(positions.tolist())
 
 
 def find_unprintable(

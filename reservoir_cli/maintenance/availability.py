@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.settings import edit_file
+from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.config import Config, required_window
 from reservoir_cli.settings.keys import dotted_key, split_key
 from reservoir_cli.tokens import load_counter
@@ -20,7 +20,7 @@ def check_changes(known: Config, changes: Mapping[str, str | None]) -> None:
     :raises UsageError: an invalid setting, an unknown counter, or an unknown model.
     :raises ModelUnavailableError: the counter is not on this machine.
     """
-    contents = edit_file.contents_after(known.path, changes)
+    contents = edit_settings_file.contents_after(known.path, changes)
     changed = replace(
         known, values=contents.values, partitions=contents.partitions, models=contents.models
     )

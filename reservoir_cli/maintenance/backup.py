@@ -60,10 +60,11 @@ def salvage(location: str, target: Path, synapse_threshold: LinkThreshold) -> Lo
         raise ReservoirError(
             "a store on a server cannot be salvaged", hint="restore the database from a dump"
         )
-    path, target = resolve_path(Path(location)), resolve_path(target)
+    path = resolve_path(Path(location))
     if not path.is_file():
         raise ReservoirError(f"there is no store at {location}", hint="name the store with --db")
     try:
+        target = resolve_path(target)
         if target.exists():
             raise ReservoirError(f"{target} already exists", hint="name another file")
         with (

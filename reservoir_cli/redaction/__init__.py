@@ -214,7 +214,8 @@ def _redact(message: _AnyMessage) -> tuple[_AnyMessage, Sequence[str]]:
     if further := _kinds_in_names(message):
         name = message.name and without_secrets(message.name)[0]
         ids: dict[str, Any] = {field: _redact_field(message, field) for field in _ID_FIELDS}
-        message = replace(message, name=name, **ids)
+        tags = tuple(without_secrets(tag)[0] for tag in message.tags)
+        message = replace(message, name=name, tags=tags, **ids)
         calls = [
             replace(call, id=redact_id(call.id), name=without_secrets(call.name)[0])
             for call in calls
@@ -234,12 +235,12 @@ def _redact_field(message: Message | StoredMessage, field: str) -> str | None:
 
 
 def _kinds_in_names(message: Message | StoredMessage) -> list[str]:
-    """Return the kinds of secrets in the names and ids of a message."""
+    """Return the kinds of secrets in the names, tags and ids of a message."""
     return [secret.kind for text in _collect_names(message) for secret in find(text)]
 
 
 def _collect_names(message: Message | StoredMessage) -> list[str]:
-    values = [message.name, *(getattr(message, field) for field in _ID_FIELDS)]
+    values = [message.name, *message.tags, *(getattr(message, field) for field in _ID_FIELDS)]
     values += [text for call in message.tool_calls for text in (call.id, call.name)]
     return [text for text in values if text]
 

@@ -19,9 +19,9 @@ from starlette.routing import Mount, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from reservoir_cli.server import web
+from reservoir_cli.server.access_log import RequestLog
 from reservoir_cli.server.mcp import McpEndpoint
 from reservoir_cli.server.proxy.endpoint import Proxy
-from reservoir_cli.server.request_log import RequestLog
 from reservoir_cli.server.security import Guard
 from reservoir_cli.server.state import ServerState
 

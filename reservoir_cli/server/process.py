@@ -13,6 +13,7 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 
+from reservoir_cli.agents.kept_store import Opener
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.server import running_servers, token
 from reservoir_cli.server.app import build_app
@@ -20,7 +21,7 @@ from reservoir_cli.server.background_work import Traffic
 from reservoir_cli.server.limits import MAX_CONNECTIONS
 from reservoir_cli.server.security import host_names
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.server.store_threads import SHORT_PATIENCE, Opener, StoreThread
+from reservoir_cli.server.store_threads import SHORT_PATIENCE, StoreThread
 from reservoir_cli.settings import upstreams
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.reload import LiveConfig

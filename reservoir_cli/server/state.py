@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from reservoir_cli.agents.kept_store import Opener
 from reservoir_cli.server.background_work import Traffic
-from reservoir_cli.server.store_threads import Opener, StoreThread
+from reservoir_cli.server.store_threads import StoreThread
 from reservoir_cli.settings import upstreams
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.reload import LiveConfig

@@ -7,15 +7,14 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
+from reservoir_cli.agents.kept_store import KeptStore, Opener
 from reservoir_cli.embedding import Embedder
-from reservoir_cli.errors import ReservoirError, StoreError
+from reservoir_cli.errors import StoreError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.background_work import StartReason, Traffic
-from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.reload import LiveConfig
-from reservoir_cli.settings.store_location import file_identity
 
 T = TypeVar("T")
 
@@ -23,26 +22,6 @@ T = TypeVar("T")
 _SHUTDOWN_TIMEOUT = 30.0
 #: Seconds to wait for a write lock in threads that requests wait for: their writes are optional.
 SHORT_PATIENCE = 0.02
-
-
-class Opener(Protocol):
-    """A function that opens the store of the settings."""
-
-    def __call__(
-        self,
-        *,
-        create: bool,
-        notify: Callable[[str], None],
-        patience: float = 10.0,
-        known: Config | None = None,
-    ) -> Reservoir:
-        """Open the store.
-
-        :param create: create it if it does not exist.
-        :param notify: called with each user-facing message.
-        :param patience: seconds to wait while others write.
-        :param known: the settings, if they were read before.
-        """
 
 
 class StoreThread:
@@ -65,12 +44,11 @@ class StoreThread:
         recorder: "StoreThread | None" = None,
     ) -> None:
         self._open_reservoir, self._settings, self._patience = open_reservoir, settings, patience
+        self._store = KeptStore(self._open_store)
         self._traffic, self._recorder = traffic or Traffic(), recorder
         #: Records of recalls that another thread has passed to this one to store.
         self._records: deque[Mapping[str, Any]] = deque()
         self._pool = ThreadPoolExecutor(1, name)
-        self._reservoir: Reservoir | None = None
-        self._identity: tuple[int, int] | None = None
         #: The model that :meth:`warm` loaded, which other threads share.
         self.model: Embedder | None = None
 
@@ -115,13 +93,15 @@ class StoreThread:
 
     def _call(self, function: Callable[[Reservoir], T]) -> T:
         try:
-            return function(self._open_store())
+            return function(self._current_store())
         except StoreError:
-            self._release()  # the next call reconnects
+            self.model = None
+            self._store.release()  # the next call reconnects
             raise
         finally:
-            if self._recorder and self._reservoir and self._reservoir.runs.has_put_off:
-                self._record(self._recorder, self._reservoir.runs.take_recalls())
+            reservoir = self._store.reservoir
+            if self._recorder and reservoir and reservoir.runs.has_put_off:
+                self._record(self._recorder, reservoir.runs.take_recalls())
 
     def _record(self, recorder: "StoreThread", records: Sequence[Mapping[str, Any]]) -> None:
         recorder._records.extend(records)
@@ -133,31 +113,21 @@ class StoreThread:
         records = [self._records.popleft() for _ in range(len(self._records))]
         reservoir.runs.add_recalls(records)
 
-    def _open_store(self) -> Reservoir:
-        """Return the store with the current settings; reopen it if its file was replaced."""
-        known = self._settings.current()
-        if self._reservoir and file_identity(self._reservoir.location) != self._identity:
-            self._release()
-        if self._reservoir is None:
-            self._reservoir = self._open_reservoir(
-                create=True, notify=lambda _: None, patience=self._patience, known=known
-            )
-            self._identity = file_identity(self._reservoir.location)
-        self._reservoir.use(known)
-        return self._reservoir
+    def _open_store(self, create: bool) -> Reservoir:
+        return self._open_reservoir(
+            create=create,
+            notify=lambda _: None,
+            patience=self._patience,
+            known=self._settings.current(),
+        )
 
-    def _release(self) -> None:
-        """Close the store and free the memory of its model; the next call reopens it."""
-        if self._reservoir:
-            self._close_store()
-            gc.unfreeze()
-            gc.collect()  # the reservoir's objects form reference cycles
-
-    def _close_store(self) -> None:
-        reservoir, self._reservoir, self.model = self._reservoir, None, None
-        if reservoir:
-            with suppress(ReservoirError):
-                reservoir.close()
+    def _current_store(self) -> Reservoir:
+        """Return the store with the current settings."""
+        before, reservoir = self._store.reservoir, self._store.open(create=True)
+        if before and before is not reservoir:
+            self.model = None
+        reservoir.use(self._settings.current())
+        return reservoir
 
     def warm(self) -> None:
         """Open the store and load the model before the first question."""
@@ -177,5 +147,5 @@ class StoreThread:
     def close(self) -> None:
         """Finish the queued work, and close the store."""
         with suppress(TimeoutError, RuntimeError):
-            self._submit(self._close_store).result(_SHUTDOWN_TIMEOUT)
+            self._submit(self._store.close).result(_SHUTDOWN_TIMEOUT)
         self._pool.shutdown(wait=False, cancel_futures=True)

@@ -15,7 +15,7 @@ from reservoir_cli.settings.schema import (
 )
 from reservoir_cli.settings.store_location import check_location
 from reservoir_cli.settings.typed_lists import parse_list
-from reservoir_cli.util.parse_times import format_duration, parse_age, parse_duration
+from reservoir_cli.util.parse_time_options import format_duration, parse_age, parse_duration
 
 _TABLE_KEYS = SOURCE_KEYS | UPSTREAM_KEYS
 #: Settings in days, which also accept an age such as 90d.

@@ -9,14 +9,14 @@ from reservoir_cli.storage import links, model_switch, properties, reads, writes
 from reservoir_cli.storage.compact_keys import Keys, by_partition
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.records import Passage
-from reservoir_cli.storage.session import Session
+from reservoir_cli.storage.transactions import Transactions
 
 _Passages = Mapping[Key, Sequence[Passage]]
 
 _EVERYWHERE = Scope(None)
 
 
-class Embeddings(Session):
+class Embeddings(Transactions):
     """The methods that read and write embeddings, and switch between models."""
 
     def activate_model(self, model_id: str, name: str) -> None:

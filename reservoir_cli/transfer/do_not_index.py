@@ -3,7 +3,13 @@
 import re
 from collections.abc import Container, Iterable, Iterator
 
-from reservoir_cli.transfer.importers import DetectedFile, Record, Skipped, Unreadable
+from reservoir_cli.transfer.importers import (
+    DetectedFile,
+    Record,
+    Skipped,
+    Unreadable,
+    foreign_databases,
+)
 from reservoir_cli.transfer.importers.base import SQLITE
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.watched_files import contains
@@ -48,9 +54,11 @@ def find_marked(files: Iterable[DetectedFile]) -> set[str]:
 
 
 def _may_mark(file: File) -> bool:
-    """Return whether a file has to be parsed to find marks; a database may split a text."""
+    """Return whether a file has to be parsed to find marks."""
     try:
-        return file.head().startswith(SQLITE) or may_contain_mark(file)
+        if file.path and file.head().startswith(SQLITE):
+            return foreign_databases.may_contain(file.path, _MARK.encode())
+        return may_contain_mark(file)
     except (Unreadable, OSError):
         return True  # what can be read is imported
 

@@ -11,15 +11,15 @@ from datetime import UTC, datetime
 from itertools import chain, islice
 from pathlib import Path
 
+from reservoir_cli.errors import TextRemainsError
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.redaction import Mode
 from reservoir_cli.transfer import importers
 from reservoir_cli.transfer.do_not_index import find_marked, skip_marked
-from reservoir_cli.transfer.erase import text_remains_error
 from reservoir_cli.transfer.file_import import Destination, FileImport
+from reservoir_cli.transfer.import_reports import ImportReport, report_secrets
 from reservoir_cli.transfer.importers import DetectedFile, File, Record, Skipped
 from reservoir_cli.transfer.redact_and_store import Intake
-from reservoir_cli.transfer.reports import ImportReport, report_secrets
 from reservoir_cli.transfer.returned_contexts import remove_contexts
 from reservoir_cli.transfer.skip_elsewhere import ElsewhereFilter
 from reservoir_cli.util.clock import is_far_ahead
@@ -79,15 +79,11 @@ class Ingestor(Intake):
         report, elsewhere = ImportReport(), None if copies else ElsewhereFilter(self.store)
         with ExitStack() as open_files:
             detected = [importers.find(source, form, open_files) for source in sources]
-            for _, others in detected:
-                # Not those in a zip: an export has the zips that its user attached.
-                if hint := importers.describe_zips([file for file in others if file.path]):
-                    self.notify(hint)
             marked = find_marked(chain.from_iterable(files for files, _ in detected))
             if not dry_run:
                 open_files.enter_context(explain_interrupt(self.notify, INTERRUPTED))
-            for source, (files, others) in zip(sources, detected, strict=True):
-                source_report = ImportReport(passed_over=len(others))
+            for source, (files, passed_over) in zip(sources, detected, strict=True):
+                source_report = ImportReport(passed_over=passed_over)
                 for file in files:
                     source_report.add(
                         self._import_file(file, marked, partition, instance, dry_run, elsewhere)
@@ -178,7 +174,7 @@ class Ingestor(Intake):
         self.report(ImportReport(modes=modes, secrets=secrets), modes, old.partition)
         self.indexer.embed_added(Scope(old.partition), 0)
         if not erased:
-            raise text_remains_error("the text is replaced, but parts of the old one")
+            raise TextRemainsError("the text is replaced, but parts of the old one")
 
     def report(self, report: ImportReport, modes: set[Mode], partition: str | None) -> None:
         """Notify the user of secrets and of times in the future among imported messages."""

@@ -101,8 +101,9 @@ def summarize(
         )
         summary = summary._replace(vector=embedder.encode_documents([summary.text])[0])
         with store.write():
-            # Messages may have been forgotten in the meantime.
-            if len(store.find(own_scope, selection)) != len(messages):
+            # Messages may have been forgotten or edited in the meantime.
+            now = mask.messages(store.by_key(list(store.find(own_scope, selection))))
+            if _digest(now) != digest:
                 yield Outcome(conversation, reason="it changed in the meantime")
                 continue
             summaries.put(summary)

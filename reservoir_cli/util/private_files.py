@@ -187,8 +187,16 @@ def _lock(descriptor: int, *, wait: bool) -> bool:
 def resolve_path(path: Path) -> Path:
     """Return the absolute path without symbolic links; links that form a loop are kept.
 
-    :raises OSError: the path is relative and the current folder no longer exists.
+    In a folder such as ``/tmp``, others could lay a link at a path before it is written. Many
+    systems do not follow it then, but reading its target gets around that.
+
+    :raises OSError: the path is relative and the current folder no longer exists, or the path is
+        another user's link in a folder that everyone may write to.
     """
+    if path.is_symlink() and path.parent.stat().st_mode & stat.S_IWOTH:
+        owners = {os.geteuid(), path.parent.stat().st_uid} if os.name == "posix" else {0}
+        if path.lstat().st_uid not in owners:
+            raise PermissionError(errno.EACCES, "another user's link in a shared folder")
     return Path(os.path.realpath(path))
 
 

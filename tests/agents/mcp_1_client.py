@@ -21,8 +21,8 @@ async def main() -> None:
         opened = await session.initialize()
         listed = (await session.list_tools()).tools
         answers = []
-        for tool, given in calls:
-            result = await session.call_tool(tool, given)
+        for tool, tool_arguments in calls:
+            result = await session.call_tool(tool, tool_arguments)
             (content,) = result.content
             answers.append([content.text, bool(result.isError), result.structuredContent])
     document = {

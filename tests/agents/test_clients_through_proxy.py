@@ -65,14 +65,14 @@ class Tap:
     """Record what clients send to our server, and what they receive."""
 
     sent: list[bytes] = field(default_factory=list)
-    got: list[bytes] = field(default_factory=list)
+    received: list[bytes] = field(default_factory=list)
 
     def __call__(self, app: "ASGIApp") -> "ASGIApp":
         async def listening(scope: Any, receive: "Receive", send: "Send") -> None:
             if scope["type"] != "http" or scope["method"] != "POST":
                 await app(scope, receive, send)
                 return
-            sent, got = bytearray(), bytearray()
+            sent, received = bytearray(), bytearray()
 
             async def hear() -> Any:
                 message = await receive()
@@ -80,18 +80,18 @@ class Tap:
                 return message
 
             async def say(message: Any) -> None:
-                got.extend(message.get("body", b""))
+                received.extend(message.get("body", b""))
                 await send(message)
 
             await app(scope, hear, say)
             self.sent.append(bytes(sent))
-            self.got.append(bytes(got))
+            self.received.append(bytes(received))
 
         return listening
 
 
 @dataclass
-class Between:
+class Relay:
     """A server between a client and a provider."""
 
     served: "Served"
@@ -108,14 +108,14 @@ class Between:
     def check_bytes(self) -> None:
         """Compare the bytes of client and provider."""
         assert sorted(_BLOCK.sub(b"", raw) for raw in self.provider.raw) == sorted(self.tap.sent)
-        assert sorted(self.provider.answers) == sorted(self.tap.got)
+        assert sorted(self.provider.answers) == sorted(self.tap.received)
 
-    def tell(self) -> None:
+    def print_figures(self) -> None:
         """Print figures for ``pytest -rP``."""
         sizes = [len(raw) for raw in self.provider.raw]
-        told = f"{len(sizes)} requests of {sizes} bytes, blocks {self.blocks()}"
+        requests = f"{len(sizes)} requests of {sizes} bytes, blocks {self.blocks()}"
         roles = " ".join(str(row.role) for row in self.stored())
-        sys.stdout.write(f"{told}; stored: {roles}\n")
+        sys.stdout.write(f"{requests}; stored: {roles}\n")
 
     def blocks(self) -> list[int]:
         """Return how many blocks the proxy added to each request."""
@@ -124,7 +124,7 @@ class Between:
 
 
 @pytest.fixture
-def between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Between]:
+def relay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Relay]:
     monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.setattr(enrich, "PATIENCE", 60.0)  # generous for a loaded machine
@@ -135,13 +135,13 @@ def between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Between
     with running() as provider:
         urls = dict.fromkeys(("openai", "anthropic", "ollama"), provider.url)
         with proxied.serving(store, urls, tap) as served:
-            yield Between(served, provider, tap)
+            yield Relay(served, provider, tap)
 
 
-def asked(*command: str | Path, cwd: Path, **env: str) -> list[str]:
+def run_program(*command: str | Path, cwd: Path, **env: str) -> list[str]:
     """Run a program to its end; return the lines that it printed."""
     plain = {"PATH": f"{PROGRAMS}:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(cwd)}
-    done = subprocess.run(
+    result = subprocess.run(
         command,
         cwd=cwd,
         env=plain | KEYS | env,
@@ -151,32 +151,32 @@ def asked(*command: str | Path, cwd: Path, **env: str) -> list[str]:
         timeout=180,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()
 
 
 def library(name: str) -> str:
     """Return the Python that has a library."""
     if LIBRARIES is None:
         pytest.skip("RESERVOIR_TEST_LIBRARIES names no Python with the libraries")
-    found = subprocess.run([LIBRARIES, "-c", f"import {name}"], capture_output=True, check=False)
-    if found.returncode:
+    imported = subprocess.run([LIBRARIES, "-c", f"import {name}"], capture_output=True, check=False)
+    if imported.returncode:
         pytest.skip(f"{name} is not installed for {LIBRARIES}")
     return LIBRARIES
 
 
-def check(between: Between, printed: list[str], answers: int) -> list[StoredMessage]:
+def check(relay: Relay, printed: list[str], answers: int) -> list[StoredMessage]:
     """Check what a library printed, sent and stored."""
     assert printed == [ANSWER] * answers
-    between.check_bytes()
-    assert set(between.blocks()) == {1}
-    assert len(between.blocks()) == len(between.provider.raw)
-    rows = between.stored()
+    relay.check_bytes()
+    assert set(relay.blocks()) == {1}
+    assert len(relay.blocks()) == len(relay.provider.raw)
+    rows = relay.stored()
     assert [row.content for row in rows if row.role == "user"] == [QUESTION]
     assert [row.content for row in rows if row.role == "tool"] == ["42"]
     assert ANSWER in [row.content for row in rows if row.role == "assistant"]
     assert [call.name for row in rows for call in row.tool_calls] == ["look"]
-    between.tell()
+    relay.print_figures()
     return rows
 
 
@@ -184,62 +184,62 @@ def check(between: Between, printed: list[str], answers: int) -> list[StoredMess
     ("name", "answers"), [("openai", 4), ("anthropic", 2), ("ollama", 2), ("langchain", 4)]
 )
 def test_a_library_asks_streams_and_calls_tools_through_the_proxy(
-    between: Between, tmp_path: Path, name: str, answers: int
+    relay: Relay, tmp_path: Path, name: str, answers: int
 ) -> None:
     python = library({"langchain": "langchain_openai, langchain_anthropic"}.get(name, name))
     script = SCRIPTS / f"{name}_client.py"
-    printed = asked(python, script, between.served.root, QUESTION, cwd=tmp_path)
-    check(between, printed, answers)
+    printed = run_program(python, script, relay.served.root, QUESTION, cwd=tmp_path)
+    check(relay, printed, answers)
 
 
-def test_the_ai_sdk_asks_streams_and_calls_tools(between: Between, tmp_path: Path) -> None:
+def test_the_ai_sdk_asks_streams_and_calls_tools(relay: Relay, tmp_path: Path) -> None:
     node = shutil.which("node", path=PROGRAMS)
     modules = Path(str(PROGRAMS)).parent
     if node is None or not (modules / "ai").is_dir():
         pytest.skip(f"node and ai are not in {modules}")
     script = SCRIPTS / "ai_client.mjs"
-    printed = asked(node, script, between.served.root, QUESTION, str(modules), cwd=tmp_path)
-    check(between, printed, 4)
+    printed = run_program(node, script, relay.served.root, QUESTION, str(modules), cwd=tmp_path)
+    check(relay, printed, 4)
 
 
-def test_llm_asks_streams_and_calls_tools(between: Between, tmp_path: Path) -> None:
+def test_llm_asks_streams_and_calls_tools(relay: Relay, tmp_path: Path) -> None:
     python = library("llm")
     model = {"model_id": "fake", "model_name": "m", "supports_tools": "true"}
-    model |= {"api_base": f"{between.served.root}/v1"}
+    model |= {"api_base": f"{relay.served.root}/v1"}
     lines = "".join(f"  {key}: {value}\n" for key, value in model.items())
     (tmp_path / "extra-openai-models.yaml").write_text(f"-{lines[1:]}", encoding="utf-8")
     ask = (python, "-m", "llm", "prompt", "-m", "fake", QUESTION)
     function = "def look(question: str) -> str:\n    return '42'\n"
     env = {"LLM_USER_PATH": str(tmp_path)}
-    printed = asked(*ask, "--no-stream", cwd=tmp_path, **env)
-    printed += asked(*ask, "--functions", function, cwd=tmp_path, **env)
-    check(between, [line for line in printed if line], 2)
+    printed = run_program(*ask, "--no-stream", cwd=tmp_path, **env)
+    printed += run_program(*ask, "--functions", function, cwd=tmp_path, **env)
+    check(relay, [line for line in printed if line], 2)
 
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_an_agent_asks_calls_tools_and_asks_a_follow_up(
-    between: Between, user: Path, name: str
+    relay: Relay, user: Path, name: str
 ) -> None:
     if shutil.which(name, path=PROGRAMS) is None:
         pytest.skip(f"{name} is not in {PROGRAMS}")
-    person = agent_of(user, name, between.served.root)
+    person = agent_of(user, name, relay.served.root)
     first, going_on = AGENTS[name]
     options = [*first[:1], *going_on, *first[1:]] if name == "opencode" else [*going_on, *first]
     options = [*first, *going_on] if name == "codex" else options
     assert ANSWER in person.run(name, *first, QUESTION)
     assert ANSWER in person.run(name, *options, NEXT)
-    between.check_bytes()
-    assert 1 in between.blocks()
-    rows = between.stored()
-    said = [row.content.strip('"') for row in rows if row.role == "user"]
-    assert said == [QUESTION, NEXT]  # opencode quotes prompts
+    relay.check_bytes()
+    assert 1 in relay.blocks()
+    rows = relay.stored()
+    questions = [row.content.strip('"') for row in rows if row.role == "user"]
+    assert questions == [QUESTION, NEXT]  # opencode quotes prompts
     results = [row.content for row in rows if row.role == "tool"]
     assert len(results) == 1
     assert "42" in results[0]
     assert len({row.conversation_id for row in rows}) == 1
-    between.tell()
+    relay.print_figures()
     form, below = HISTORIES[name]
-    with Reservoir.open(between.served.store) as reservoir:
+    with Reservoir.open(relay.served.store) as reservoir:
         report = reservoir.import_files(user / below, form=form)
         assert (report.imported, report.already) == (0, len(rows))
         # Importing the client's history does not restore forgotten messages.

@@ -52,8 +52,8 @@ def append(path: Path, key: str) -> None:
     if path.suffix == ".toml":
         path.write_text(f"{key} = true\n{text}", encoding="utf-8")
     else:
-        at = text.index("{", text.rindex("//\n") if text.startswith("//") else 0) + 1
-        path.write_text(f'{text[:at]}"{key}": true, {text[at:]}', encoding="utf-8")
+        start = text.index("{", text.rindex("//\n") if text.startswith("//") else 0) + 1
+        path.write_text(f'{text[:start]}"{key}": true, {text[start:]}', encoding="utf-8")
 
 
 def test_a_client_starts_our_server_and_keeps_its_settings(

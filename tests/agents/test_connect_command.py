@@ -42,13 +42,13 @@ def test_connecting_is_reported_on_stderr_and_so_is_connecting_twice(
     run: Run, user: Path, write_settings: Callable[[Client], bytes]
 ) -> None:
     original = write_settings(ZED)
-    done = run("connect", "zed", "-p", "work")
-    assert done.out == b""
-    assert done.err.startswith("connected Zed\nchanged ~/.config/zed/settings.json; before: ~/")
-    assert "note: Zed has no hooks" in done.err
+    result = run("connect", "zed", "-p", "work")
+    assert result.out == b""
+    assert result.err.startswith("connected Zed\nchanged ~/.config/zed/settings.json; before: ~/")
+    assert "note: Zed has no hooks" in result.err
     assert run("connect", "zed", "-p", "work").err.startswith("Zed is connected already\n")
-    done = run("disconnect", "zed")
-    assert done.err == "disconnected Zed\nrestored ~/.config/zed/settings.json\n"
+    result = run("disconnect", "zed")
+    assert result.err == "disconnected Zed\nrestored ~/.config/zed/settings.json\n"
     assert ZED.settings().read_bytes() == original
     assert run("disconnect", "zed").err == "Zed is not connected\n"
 
@@ -124,9 +124,9 @@ def test_a_change_as_json_names_the_files(
     shown = run("connect", "zed", "--dry-run", "--json").document
     assert shown["dry_run"] is True
     assert shown["files"][0]["diff"].startswith(f"--- {ZED.settings()}\n")
-    done = run("connect", "zed", "--json")
+    result = run("connect", "zed", "--json")
     backup = f"{ZED.settings()}.before-reservoir"
-    assert done.document == {
+    assert result.document == {
         "schema_version": 1,
         "client": "zed",
         "dry_run": False,
@@ -161,6 +161,8 @@ def test_invalid_settings_are_refused_and_the_snippet_is_printed(run: Run) -> No
         ["connect", "--dry-run"],
         ["connect", "zed", "--hooks"],
         ["--db", "postgresql://me:secret@host/db", "connect", "zed"],
+        ["--db", "postgresql://host/db?user=me&password=secret", "connect", "zed"],
+        ["--db", "postgresql://me:a#secret@host/db", "connect", "zed"],
     ],
     ids=" ".join,
 )
@@ -181,8 +183,8 @@ def test_a_client_that_is_not_installed_is_exit_1_and_its_dry_run_exit_0(run: Ru
 def test_global_options_are_written_to_the_settings_of_the_client(run: Run, tmp_path: Path) -> None:
     ZED.settings().parent.mkdir(parents=True)
     (tmp_path / "mine.toml").touch()
-    done = run("--db", "mine.db", "--config", "mine.toml", "connect", "zed", RESERVOIR_HOME="/x")
-    assert "warning" not in done.err
+    result = run("--db", "mine.db", "--config", "mine.toml", "connect", "zed", RESERVOIR_HOME="/x")
+    assert "warning" not in result.err
     entry = json.loads(ZED.settings().read_bytes())["context_servers"]["reservoir"]
     assert entry["command"] == program()[0]
     config, store = tmp_path / "mine.toml", tmp_path / "mine.db"

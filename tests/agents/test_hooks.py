@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from filling import room
-from trials import PATIENCE, Done, Home
+from trials import PATIENCE, Home, Result
 
 from reservoir_cli.agents.hooks import MAX_EVENT, MAX_OUTPUT
 from reservoir_cli.agents.time_limit import LIMIT
@@ -41,29 +41,29 @@ def event(**fields: object) -> str:
     return json.dumps({**known, "prompt": "why did we drop Redis?", **fields})
 
 
-def answered(home: Home, *arguments: str, stdin: str) -> Done:
+def answered(home: Home, *arguments: str, stdin: str) -> Result:
     """Run the hook until it finishes within its limit, which it may miss on a loaded machine."""
     for _ in range(TRIES):
-        began = time.monotonic()
-        done = home("hook", *(arguments or ("user-prompt",)), stdin=stdin)
-        assert (done.code, done.err) == (0, "")
-        if done.out or _was_in_time(began):
-            return done
+        started = time.monotonic()
+        result = home("hook", *(arguments or ("user-prompt",)), stdin=stdin)
+        assert (result.code, result.err) == (0, "")
+        if result.out or _was_in_time(started):
+            return result
         (home.folder / "reservoir.log").unlink(missing_ok=True)
     pytest.skip("the machine is too busy: no hook finished in time")
 
 
-def _was_in_time(began: float) -> bool:
+def _was_in_time(started: float) -> bool:
     """Return whether a hook that was started then and has ended surely kept its time limit.
 
     On a busy machine a hook that exceeds it may be unable to log that.
     """
-    return time.monotonic() < began + LIMIT - TICK
+    return time.monotonic() < started + LIMIT - TICK
 
 
-def context(done: Done) -> str:
+def context(result: Result) -> str:
     """Return the context that the client receives."""
-    return json.loads(done.out)["hookSpecificOutput"]["additionalContext"] if done.out else ""
+    return json.loads(result.out)["hookSpecificOutput"]["additionalContext"] if result.out else ""
 
 
 def log(home: Home) -> str:
@@ -73,8 +73,8 @@ def log(home: Home) -> str:
 
 def test_a_prompt_gets_recalled_messages_in_the_format_that_clients_read(person: Home) -> None:
     person.must("config", "--set", "partition=work")
-    done = answered(person, stdin=event())
-    (line,) = done.out.splitlines()
+    result = answered(person, stdin=event())
+    (line,) = result.out.splitlines()
     output = json.loads(line)["hookSpecificOutput"]
     assert sorted(output) == ["additionalContext", "hookEventName"]
     assert output["hookEventName"] == "UserPromptSubmit"
@@ -95,13 +95,19 @@ def test_the_working_directory_selects_the_partition(person: Home, tmp_path: Pat
     person.must("ingest", "--no-embed", "-p", "deep", stdin="Redis was dropped in the deep, too.")
     person.must("config", "--set", f"projects.{app}=work", "--set", f"projects.{app}/deep=deep")
 
-    def said(folder: object) -> str:
+    def recalled_in(folder: object) -> str:
         return context(answered(person, stdin=event(cwd=folder)))
 
-    assert ANSWER in said(str(app))
-    assert ANSWER in said(str(tmp_path / "link"))
-    assert "in the deep" in said(str(app / "deep" / "er"))
-    assert said(str(tmp_path / "code" / "app2")) == said(None) == said("") == said("\0") == ""
+    assert ANSWER in recalled_in(str(app))
+    assert ANSWER in recalled_in(str(tmp_path / "link"))
+    assert "in the deep" in recalled_in(str(app / "deep" / "er"))
+    assert (
+        recalled_in(str(tmp_path / "code" / "app2"))
+        == recalled_in(None)
+        == recalled_in("")
+        == recalled_in("\0")
+        == ""
+    )
 
 
 @pytest.mark.parametrize("sample", ["claude-code.jsonl", "codex.jsonl"])
@@ -109,14 +115,14 @@ def test_the_running_session_is_left_out(tmp_path: Path, sample: str) -> None:
     home = Home(tmp_path / "home")
     home.must("ingest", "--no-embed", str(SAMPLES / sample))
     users = home.rows("content, conversation_id", "role = 'user' AND length(content) > 9")
-    said, session = users[0]
+    question, session = users[0]
     assert f'"{session}"' in (SAMPLES / sample).read_text(encoding="utf-8")  # the client's name
-    home.must("ingest", "--no-embed", stdin=f"another: {said}")
+    home.must("ingest", "--no-embed", stdin=f"another: {question}")
     for running, expected in (("some other", True), (session, False)):
-        asked = event(prompt=f"once more: {said}", session_id=running)
-        told = context(answered(home, stdin=asked))
-        assert f"user: another: {said}" in told
-        assert (f"user: {said}" in told) is expected
+        prompt_event = event(prompt=f"once more: {question}", session_id=running)
+        recalled = context(answered(home, stdin=prompt_event))
+        assert f"user: another: {question}" in recalled
+        assert (f"user: {question}" in recalled) is expected
 
 
 def test_recalled_text_has_at_most_9000_characters(tmp_path: Path) -> None:
@@ -158,8 +164,8 @@ ODD = {
 
 @pytest.mark.parametrize("stdin", ODD.values(), ids=ODD)
 def test_an_unusable_event_prints_nothing(person: Home, stdin: str) -> None:
-    done = person("hook", "user-prompt", stdin=stdin)
-    assert (done.code, done.out, done.err) == (0, "", "")
+    result = person("hook", "user-prompt", stdin=stdin)
+    assert (result.code, result.out, result.err) == (0, "", "")
 
 
 def test_invalid_utf8_prints_nothing(person: Home) -> None:
@@ -171,9 +177,11 @@ def test_invalid_utf8_prints_nothing(person: Home) -> None:
 def test_an_event_up_to_the_limit_is_read_and_a_larger_one_ignored(person: Home) -> None:
     person.must("config", "--set", "partition=work")
     large = event(prompt="why did we drop Redis?\n" + "x" * 10_000_000)
-    done = person("hook", "user-prompt", stdin=large)
-    assert done.code == 0
-    assert not done.out or ANSWER in done.out  # on a slow machine the time limit may end it first
+    result = person("hook", "user-prompt", stdin=large)
+    assert result.code == 0
+    assert (
+        not result.out or ANSWER in result.out
+    )  # on a slow machine the time limit may end it first
     process = person.start("hook", "user-prompt")
     out, _ = process.communicate(b" " * (MAX_EVENT + 1), PATIENCE)
     assert (process.returncode, out) == (0, b"")
@@ -192,8 +200,8 @@ WRONG = {
 
 @pytest.mark.parametrize("arguments", WRONG.values(), ids=WRONG)
 def test_wrong_usage_never_fails_a_client(person: Home, arguments: list[str]) -> None:
-    done = person(*arguments, stdin=event())
-    assert (done.code, done.out, done.err) == (0, "", "")
+    result = person(*arguments, stdin=event())
+    assert (result.code, result.out, result.err) == (0, "", "")
 
 
 def test_the_help_is_printed(person: Home) -> None:
@@ -226,10 +234,10 @@ def test_a_locked_store_does_not_delay_the_client(person: Home, mode: str) -> No
     with closing(sqlite3.connect(person.db, isolation_level=None)) as other:
         other.execute(f"BEGIN {mode}")
         other.execute("DELETE FROM messages")
-        done = person("hook", "user-prompt", stdin=event())
+        result = person("hook", "user-prompt", stdin=event())
         other.execute("ROLLBACK")
-    assert (done.code, done.err) == (0, "")
-    assert not done.out or ANSWER in done.out
+    assert (result.code, result.err) == (0, "")
+    assert not result.out or ANSWER in result.out
     assert person.rows("content") == [(ANSWER,)]
 
 
@@ -237,9 +245,9 @@ def test_a_locked_store_does_not_delay_the_client(person: Home, mode: str) -> No
 def test_a_full_disk_does_not_fail_the_hook(person: Home) -> None:
     person.must("config", "--set", "partition=work")
     before = person.rows()
-    done = person("hook", "user-prompt", stdin=event(), preexec_fn=room(0))
-    assert (done.code, done.err) == (0, "")
-    assert not done.out or ANSWER in done.out
+    result = person("hook", "user-prompt", stdin=event(), preexec_fn=room(0))
+    assert (result.code, result.err) == (0, "")
+    assert not result.out or ANSWER in result.out
     assert person("hook", "user-prompt", stdin="garbage", preexec_fn=room(0)).code == 0
     assert person.rows() == before
     assert ANSWER in context(answered(person, stdin=event()))
@@ -278,10 +286,10 @@ with open({str(pid)!r}, "w") as file:
     file.write(str(os.getpid()))
 {code}
 """
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, timeout=PATIENCE, check=False
     )
-    assert (done.returncode, done.stdout) == (0, b"")
+    assert (result.returncode, result.stdout) == (0, b"")
     worker = pid.read_text(encoding="utf-8") if pid.exists() else ""
     assert not worker or _ends(int(worker))
 
@@ -290,8 +298,8 @@ with open({str(pid)!r}, "w") as file:
 def test_a_worker_that_dies_prints_nothing(tmp_path: Path) -> None:
     code = "import os, signal; os.write(1, b'half'); os.kill(os.getpid(), signal.SIGSEGV)"
     script = f"from reservoir_cli.agents import time_limit; time_limit.begin(); {code}"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
-    assert (done.returncode, done.stdout) == (0, b"")
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert (result.returncode, result.stdout) == (0, b"")
 
 
 NO_FORK = """
@@ -307,15 +315,15 @@ time_limit.begin()
 def test_without_fork_a_thread_ends_a_hanging_hook() -> None:
     code = NO_FORK.replace("time_limit.begin", "time_limit.LIMIT = 0.4; time_limit.begin")
     command = [sys.executable, "-c", code + "time.sleep(600)"]
-    done = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
-    assert (done.returncode, done.stdout) == (0, b"")
+    result = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
+    assert (result.returncode, result.stdout) == (0, b"")
 
 
 def test_without_fork_output_is_never_truncated() -> None:
     code = "time_limit.finish(); time.sleep(2.5); os.write(1, b'whole')"
     command = [sys.executable, "-c", NO_FORK + code]
-    done = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
-    assert (done.returncode, done.stdout) == (0, b"whole")
+    result = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
+    assert (result.returncode, result.stdout) == (0, b"whole")
 
 
 def _ends(pid: int) -> bool:
@@ -355,9 +363,9 @@ WITNESS = """
 import os, sys
 if "sync" in sys.orig_argv:
     streams = [os.path.realpath(f"/proc/self/fd/{number}") for number in range(3)]
-    told = repr((sys.orig_argv, os.getsid(0) == os.getpid(), streams, sys.path[0], os.getpid()))
+    line = repr((sys.orig_argv, os.getsid(0) == os.getpid(), streams, sys.path[0], os.getpid()))
     with open(os.environ["WITNESS"] + ".part", "w") as file:
-        file.write(told)
+        file.write(line)
     os.replace(os.environ["WITNESS"] + ".part", os.environ["WITNESS"])
 """
 
@@ -378,8 +386,8 @@ def test_other_events_start_a_sync_in_the_background_and_return(
     reservoir = shutil.which("reservoir", path=str(Path(sys.executable).parent))
     assert reservoir
     for _ in range(TRIES):  # on a loaded machine it may miss its limit
-        began = time.monotonic()
-        done = subprocess.run(
+        started = time.monotonic()
+        result = subprocess.run(
             [reservoir, "--db", str(person.db), "hook", name],
             input=b" " * 100_000,
             capture_output=True,
@@ -388,8 +396,8 @@ def test_other_events_start_a_sync_in_the_background_and_return(
             timeout=PATIENCE,
             check=False,
         )
-        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-        if _was_in_time(began):
+        assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
+        if _was_in_time(started):
             break
     for _ in range(10 * PATIENCE):
         if witness.exists():

@@ -30,9 +30,9 @@ real_llm = pytest.mark.skipif(
 def store(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Store an answer in the default partition, without a model."""
     monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
-    said = Message("user", ANSWER, created_at=datetime(2026, 2, 13, 12, tzinfo=UTC))
+    message = Message("user", ANSWER, created_at=datetime(2026, 2, 13, 12, tzinfo=UTC))
     with Reservoir.open() as reservoir:
-        reservoir.ingest([said], partition="work", embed=False)
+        reservoir.ingest([message], partition="work", embed=False)
     return home
 
 
@@ -72,13 +72,13 @@ class Provider(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.requests.append(body)
-        said: dict = {"role": "assistant", "content": "Done."}
+        message: dict = {"role": "assistant", "content": "Done."}
         if body.get("tools") and body["messages"][-1]["role"] != "tool":
             arguments = json.dumps({"question": "why did we drop Redis?"})
             function = {"name": "Reservoir_recall", "arguments": arguments}
-            said["content"] = None
-            said["tool_calls"] = [{"id": "c1", "type": "function", "function": function}]
-        choice = {"index": 0, "message": said, "finish_reason": "stop"}
+            message["content"] = None
+            message["tool_calls"] = [{"id": "c1", "type": "function", "function": function}]
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
         answer = {"id": "1", "object": "chat.completion", "created": 1, "model": "m"}
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         data = json.dumps({**answer, "choices": [choice], "usage": usage}).encode()
@@ -111,7 +111,7 @@ def llm(home: Path, *arguments: str, port: int = 0) -> str:
     file = folder / "extra-openai-models.yaml"
     file.write_text(model + "  supports_tools: true\n  can_stream: false\n", encoding="utf-8")
     env = {**os.environ, "LLM_USER_PATH": str(folder), "OPENAI_API_KEY": "x", "HOME": str(home)}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "llm", *arguments],
         capture_output=True,
         env={**env, "RESERVOIR_PARTITION": "work"},
@@ -119,8 +119,8 @@ def llm(home: Path, *arguments: str, port: int = 0) -> str:
         timeout=PATIENCE,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.decode()
+    assert result.returncode == 0, result.stderr
+    return result.stdout.decode()
 
 
 @real_llm
@@ -161,7 +161,7 @@ llm.get_tools(), llm.get_fragment_loaders()
 print(*sorted(name for name in sys.modules if name.startswith("reservoir_cli")))
 """
     command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout.split() == [
         *("reservoir_cli", "reservoir_cli.agents", "reservoir_cli.agents.llm_plugin"),
     ]

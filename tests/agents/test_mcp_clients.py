@@ -39,7 +39,7 @@ Session = dict[str, Any]
 
 
 @pytest.fixture(autouse=True)
-def said(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def stored_message(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Create a store with one message, and configure no model."""
     monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
     with Reservoir.open() as reservoir:
@@ -77,30 +77,30 @@ def with_sdk_2(mode: str) -> Session:
 def with_sdk_1(_mode: str) -> Session:
     calls = json.dumps([[tool, arguments] for tool, arguments, _, _ in CALLS])
     script = Path(__file__).with_name("mcp_1_client.py")
-    done = subprocess.run(
+    result = subprocess.run(
         [installed("mcp 1.30"), script, calls, RESERVOIR, "mcp"],
         env=environment(),
         capture_output=True,
         timeout=PATIENCE,
         check=True,
     )
-    return json.loads(done.stdout)
+    return json.loads(result.stdout)
 
 
 def with_inspector(_mode: str) -> Session:
     def inspect(method: str, *options: str) -> Any:
         variables = [word for name in NEEDED for word in ("-e", f"{name}={os.environ[name]}")]
         command = [installed("inspector"), "--cli", *variables, RESERVOIR, "mcp"]
-        done = subprocess.run(
+        completed = subprocess.run(
             [*command, "--method", method, *options], capture_output=True, timeout=PATIENCE
         )
-        return json.loads(done.stdout)
+        return json.loads(completed.stdout)
 
     answers = []
     for tool, arguments, _, _ in CALLS:
         pairs = [f"{name}={value}" for name, value in arguments.items()]
-        given = ["--tool-arg", *pairs] if pairs else []
-        result = inspect("tools/call", "--tool-name", tool, *given)
+        tool_options = ["--tool-arg", *pairs] if pairs else []
+        result = inspect("tools/call", "--tool-name", tool, *tool_options)
         (content,) = result["content"]
         failed = bool(result.get("isError"))
         answers.append([content["text"], failed, result.get("structuredContent")])

@@ -29,7 +29,7 @@ def client_env(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TZ", "UTC")
     with Reservoir.open() as reservoir:
         for partition in ("default", "work"):
-            said = [
+            messages = [
                 Message("user", "Why did we drop Redis?", created_at=NOON),
                 Message(
                     "assistant",
@@ -37,7 +37,7 @@ def client_env(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
                     created_at=NOON + timedelta(minutes=1),
                 ),
             ]
-            reservoir.ingest(said, partition=partition, embed=False)
+            reservoir.ingest(messages, partition=partition, embed=False)
     return home
 
 
@@ -133,7 +133,7 @@ def test_a_client_may_name_its_roots(code, tmp_path) -> None:
         client.open()
         for _ in range(2):
             assert "failover of work" in client.call("recall", question=QUESTION)[0]
-        assert client.asked == ["roots/list"]
+        assert client.server_requests == ["roots/list"]
 
 
 def test_folders_are_ignored_outside_of_projects_and_with_a_partition(code, tmp_path) -> None:
@@ -144,19 +144,19 @@ def test_folders_are_ignored_outside_of_projects_and_with_a_partition(code, tmp_
         client.open()
         assert "failover of default" in client.call("recall", question=QUESTION)[0]
         assert "'partition'" in client.call("recall", question="x", partition="work")[0]
-        assert client.asked == []
+        assert client.server_requests == []
 
 
 def test_all_requests_are_answered_when_stdin_ends(client_env) -> None:
     with RawClient() as client:
         client.open()
-        asked = [
+        ids = [
             client.ask("tools/call", {"name": "recall", "arguments": {"question": "why Redis?"}})
             for _ in range(3)
         ]
         assert client.end()[0] == 0
-        answers = [json.loads(client.lines.get(timeout=PATIENCE)) for _ in asked]
-        assert sorted(answer["id"] for answer in answers) == asked
+        answers = [json.loads(client.lines.get(timeout=PATIENCE)) for _ in ids]
+        assert sorted(answer["id"] for answer in answers) == ids
         assert client.lines.get(timeout=PATIENCE) == b""
 
 
@@ -223,26 +223,26 @@ importlib.util.find_spec = lambda name, *more: None if name == "mcp_types" else 
 
 def test_without_the_extra_an_error_names_it(home, tmp_path) -> None:
     (tmp_path / "sitecustomize.py").write_text(WITHOUT_SDK, encoding="utf-8")
-    done = subprocess.run(
+    result = subprocess.run(
         [RESERVOIR, "mcp"],
         capture_output=True,
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         timeout=PATIENCE,
         text=True,
     )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "reservoir-cli[mcp]" in done.stderr
-    assert done.stderr.startswith("error: ")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "reservoir-cli[mcp]" in result.stderr
+    assert result.stderr.startswith("error: ")
 
 
 def test_wrong_settings_keep_a_server_from_starting(home) -> None:
     home.mkdir()
     (home / "reservoir.toml").write_text("[mcp]\npartitions = 3", encoding="utf-8")
-    done = subprocess.run(
+    result = subprocess.run(
         [RESERVOIR, "mcp"], stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE
     )
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert b"mcp.partitions must be a list of partitions" in done.stderr
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert b"mcp.partitions must be a list of partitions" in result.stderr
 
 
 def test_no_message_text_is_in_errors_or_on_stderr(client_env) -> None:
@@ -274,8 +274,8 @@ def test_nothing_but_the_protocol_reaches_stdout(client_env, tmp_path) -> None:
     (tmp_path / "stray" / "sitecustomize.py").write_text(STRAY, encoding="utf-8")
     with RawClient(env={"PYTHONPATH": str(tmp_path / "stray")}) as client:
         client.open()  # the first line on stdout is the answer
-        said = client.end()[1]
-    assert all(f"stray {what}" in said for what in ("line", "bytes", "child"))
+        stderr = client.end()[1]
+    assert all(f"stray {kind}" in stderr for kind in ("line", "bytes", "child"))
 
 
 @pytest.mark.parametrize("era", [MODERN, LEGACY])
@@ -299,8 +299,10 @@ def test_a_signal_ends_an_idle_server(client_env) -> None:
 
 @pytest.mark.parametrize("opening", [b"", b'{"jsonrpc": "2.0", "method": "x"}\n', b"{"])
 def test_a_session_that_never_began_ends_with_stdin(client_env, opening) -> None:
-    done = subprocess.run([RESERVOIR, "mcp"], input=opening, capture_output=True, timeout=PATIENCE)
-    assert (done.returncode, done.stderr) == (0, b"")
+    result = subprocess.run(
+        [RESERVOIR, "mcp"], input=opening, capture_output=True, timeout=PATIENCE
+    )
+    assert (result.returncode, result.stderr) == (0, b"")
 
 
 def test_a_server_ends_when_nobody_reads_its_answers(client_env) -> None:
@@ -363,7 +365,7 @@ def test_no_server_outlives_a_client_that_is_killed(client_env) -> None:
         process.kill()
     assert len(servers) == 4
     deadline = time.monotonic() + PATIENCE
-    while alive := [each for each in servers if _is_running(psutil, each)]:
+    while alive := [pid for pid in servers if _is_running(psutil, pid)]:
         assert time.monotonic() < deadline, alive
         time.sleep(0.05)
 

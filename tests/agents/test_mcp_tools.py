@@ -78,10 +78,10 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("tool", "given", "problem"), WRONG, ids=str)
-def test_wrong_arguments_are_named(tool: str, given: dict, problem: str) -> None:
+@pytest.mark.parametrize(("tool", "arguments", "problem"), WRONG, ids=str)
+def test_wrong_arguments_are_named(tool: str, arguments: dict, problem: str) -> None:
     with pytest.raises(UsageError) as caught:
-        TOOLS[tool].check(given)
+        TOOLS[tool].check(arguments)
     assert problem in caught.value.message
     assert caught.value.message.startswith(tool)
     assert caught.value.hint
@@ -89,9 +89,12 @@ def test_wrong_arguments_are_named(tool: str, given: dict, problem: str) -> None
 
 
 def test_an_error_quotes_no_value_and_no_long_name() -> None:
-    for given in ({"question": 5, "budget": "canary"}, {"question": "canary", "budget": "canary"}):
+    for arguments in (
+        {"question": 5, "budget": "canary"},
+        {"question": "canary", "budget": "canary"},
+    ):
         with pytest.raises(UsageError) as caught:
-            TOOLS["recall"].check(given)
+            TOOLS["recall"].check(arguments)
         assert "canary" not in str(caught.value) + str(caught.value.hint)
     with pytest.raises(UsageError) as caught:
         TOOLS["recall"].check({"x" * 5_000: 1})
@@ -102,7 +105,7 @@ def test_the_schemas_refuse_the_same_arguments_as_the_check() -> None:
     for tool in TOOLS.values():
         schema = tool.schema()
         assert schema["additionalProperties"] is False
-        required = [name for name, each in tool.parameters.items() if each.required]
+        required = [name for name, parameter in tool.parameters.items() if parameter.required]
         assert schema["required"] == required == required[:1]
         json.dumps(schema)
 
@@ -115,5 +118,5 @@ def test_instructions_and_tools_take_less_than_800_tokens() -> None:
         for tool in TOOLS.values()
     ]
     # The counter is within 15% of o200k, and above it for JSON; this is the longest form.
-    said = json.dumps({"tools": rows}) + INSTRUCTIONS
-    assert counter.count(said) * 1.15 < 800
+    text = json.dumps({"tools": rows}) + INSTRUCTIONS
+    assert counter.count(text) * 1.15 < 800

@@ -62,8 +62,8 @@ def test_a_store_stays_open_between_calls(tmp_path) -> None:
     async def session() -> None:
         worker = server.Worker(Answers(opened))
         for number in range(1, 4):
-            said = await worker.answer("remember", arguments("note"), "p")
-            assert f"[#{number}]" in said
+            answer = await worker.answer("remember", arguments("note"), "p")
+            assert f"[#{number}]" in answer
         worker.close()
 
     asyncio.run(session())
@@ -91,8 +91,8 @@ def test_a_call_cancelled_before_its_turn_never_starts(tmp_path) -> None:
         await asyncio.gather(second, return_exceptions=True)
         begin.set()
         await first
-        said = await third
+        answer = await third
         worker.close()
-        return said
+        return answer
 
     assert "[#2]" in asyncio.run(session())

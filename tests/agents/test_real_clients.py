@@ -67,9 +67,9 @@ def person(user: Path, provider: FakeProvider) -> Callable[[str], Person]:
         env = {"HOME": str(user), "PATH": f"{PROGRAMS}:/usr/bin:/bin", "LANG": "C.UTF-8"}
         env |= QUIET | KEYS | {"TERM": "dumb", "ANTHROPIC_BASE_URL": provider.url}
         env |= {"GOOGLE_GEMINI_BASE_URL": provider.url, "HF_HUB_OFFLINE": "1"}
-        made = Person(user, name, env)
-        made.run(RESERVOIR, "ingest", "--no-embed", "-p", "work", stdin=TEXT)
-        return made
+        person = Person(user, name, env)
+        person.run(RESERVOIR, "ingest", "--no-embed", "-p", "work", stdin=TEXT)
+        return person
 
     return with_client
 
@@ -86,24 +86,24 @@ def connected(person: Person, *options: str) -> dict[str, bytes]:
 def test_settings_are_the_same_bytes_after_connect_and_disconnect(
     person: Callable[[str], Person], name: str
 ) -> None:
-    someone = person(name)
-    before = connected(someone, *(["--hooks"] if name in HOOKED else []))
-    again = someone.run(RESERVOIR, "connect", name, "-p", "work")
-    assert "is connected already" in again
-    someone.run(RESERVOIR, "disconnect", name)
-    assert someone.files() == before
+    user = person(name)
+    before = connected(user, *(["--hooks"] if name in HOOKED else []))
+    second = user.run(RESERVOIR, "connect", name, "-p", "work")
+    assert "is connected already" in second
+    user.run(RESERVOIR, "disconnect", name)
+    assert user.files() == before
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_client_lists_our_server(person: Callable[[str], Person], name: str) -> None:
-    someone = person(name)
-    before = connected(someone)
-    listed = someone.run(name, "mcp", "list")
+    user = person(name)
+    before = connected(user)
+    listed = user.run(name, "mcp", "list")
     assert re.search(rf"reservoir.*{re.escape(str(RESERVOIR))}", listed, re.S), listed
     assert re.search(r"[Cc]onnected|enabled", listed), listed
     assert not re.search(r"[Ff]ailed|[Dd]isconnected", listed), listed
-    someone.run(RESERVOIR, "disconnect", name)
-    after = someone.files()
+    user.run(RESERVOIR, "disconnect", name)
+    after = user.files()
     assert "reservoir" not in str(after)
     if name != "claude":  # the client counts its starts in this file
         assert after == before
@@ -113,28 +113,28 @@ def test_the_client_lists_our_server(person: Callable[[str], Person], name: str)
 def test_the_client_calls_our_tool(
     person: Callable[[str], Person], provider: FakeProvider, name: str
 ) -> None:
-    someone = person(name)
-    connected(someone)
+    user = person(name)
+    connected(user)
     if name == "codex":  # it does not wait longer than a second for tools
         with CLIENTS["codex"].settings().open("a", encoding="utf-8") as file:
             file.write("required = true\n")
     del provider.bodies[:]
-    assert ANSWER in someone.run(name, *ASKING[name], "What happened?")
+    assert ANSWER in user.run(name, *ASKING[name], "What happened?")
     results = [json.dumps(body, ensure_ascii=False) for body in provider.bodies]
     assert any("lost 214 jobs" in text for text in results), "recall was not called"
-    someone.run(RESERVOIR, "disconnect", name)
-    assert b"reservoir" not in b"".join(someone.files().values())
+    user.run(RESERVOIR, "disconnect", name)
+    assert b"reservoir" not in b"".join(user.files().values())
 
 
 @pytest.mark.parametrize("name", HOOKED)
 def test_a_hook_adds_recalled_text_after_the_question(
     person: Callable[[str], Person], provider: FakeProvider, name: str
 ) -> None:
-    someone = person(name)
-    someone.run(RESERVOIR, "config", "--set", "partition=work")
-    connected(someone, "--hooks")
+    user = person(name)
+    user.run(RESERVOIR, "config", "--set", "partition=work")
+    connected(user, "--hooks")
     del provider.bodies[:]
-    someone.run(name, *ASKING[name], "Why did the queue leave Redis?")
+    user.run(name, *ASKING[name], "Why did the queue leave Redis?")
     first = next(
         text
         for text in (json.dumps(body, ensure_ascii=False) for body in provider.bodies)
@@ -154,17 +154,17 @@ def synced(person: Person) -> int:
 def test_sync_imports_a_session_once_and_adds_new_messages_when_it_is_resumed(
     person: Callable[[str], Person], name: str
 ) -> None:
-    someone = person(name)
-    connected(someone)
-    someone.run(name, *ASKING[name], "What happened?")
-    assert synced(someone) > 0
-    assert synced(someone) == 0
-    someone.run(name, *RESUMING[name], "And then?")
-    assert synced(someone) > 0
-    assert synced(someone) == 0
-    printed = someone.run(RESERVOIR, "view", "0", "--quiet", "--jsonl")
+    user = person(name)
+    connected(user)
+    user.run(name, *ASKING[name], "What happened?")
+    assert synced(user) > 0
+    assert synced(user) == 0
+    user.run(name, *RESUMING[name], "And then?")
+    assert synced(user) > 0
+    assert synced(user) == 0
+    printed = user.run(RESERVOIR, "view", "0", "--quiet", "--jsonl")
     rows = [json.loads(line) for line in printed.splitlines()]
-    said = [(row["role"], row["content"].strip('"')) for row in rows]  # opencode quotes prompts
+    messages = [(row["role"], row["content"].strip('"')) for row in rows]  # opencode quotes prompts
     for question in ("What happened?", "And then?"):
-        assert said.count(("user", question)) == 1
-    assert ("assistant", ANSWER) in said
+        assert messages.count(("user", question)) == 1
+    assert ("assistant", ANSWER) in messages

@@ -25,9 +25,9 @@ def file(cli):
     ],
 )
 def test_an_unavailable_counter_or_model_cannot_be_set(cli, file, change, code, words):
-    done = cli("config", "--set", "fill=true", "--set", change, code=code)
-    assert words in done.err.splitlines()[0]
-    assert done.err.splitlines()[1].startswith("hint: ")
+    result = cli("config", "--set", "fill=true", "--set", change, code=code)
+    assert words in result.err.splitlines()[0]
+    assert result.err.splitlines()[1].startswith("hint: ")
     assert not file.exists()
 
 
@@ -41,37 +41,37 @@ def test_an_available_counter_or_model_can_be_set(cli):
 @pytest.mark.parametrize("counter", ["nonsense", "tiktoken:nonsense", "huggingface:/no/such.json"])
 def test_ingest_works_without_the_counter(cli, file, counter):
     file.write_text(f'token_counter = "{counter}"\n', encoding="utf-8")
-    done = cli("ingest", "--no-embed", stdin="by stdin")
-    assert "warning: tokens are counted approximately: " in done.err
+    result = cli("ingest", "--no-embed", stdin="by stdin")
+    assert "warning: tokens are counted approximately: " in result.err
     rows = Path(cli.home / "rows.json")
     rows.write_text(json.dumps([SAID]), encoding="utf-8")
-    done = cli("ingest", "--no-embed", str(rows), str(rows))
-    assert done.err.count("warning: tokens are counted approximately: ") == 1
+    result = cli("ingest", "--no-embed", str(rows), str(rows))
+    assert result.err.count("warning: tokens are counted approximately: ") == 1
     assert {row["content"] for row in cli.rows("--all-partitions")} == {"by stdin", "hello"}
     assert all(row["tokens"] > 0 for row in cli.rows("--all-partitions"))
     code = 5 if counter.startswith("huggingface") else 2
     cli("context", "hello?", code=code)  # a budget needs the counter that was set
     checks = cli("doctor", "--json", code=1).document["checks"]
-    (check,) = [each for each in checks if each["name"] == "token_counter"]
+    (check,) = [row for row in checks if row["name"] == "token_counter"]
     assert (check["status"], bool(check["fix"])) == ("fault", True)
 
 
 def test_doctor_names_the_counter_and_the_model_in_use(cli, file):
-    checks = {each["name"]: each for each in cli("doctor", "--json").document["checks"]}
+    checks = {row["name"]: row for row in cli("doctor", "--json").document["checks"]}
     assert checks["token_counter"]["detail"] == "approximate (default)"
     file.write_text('[partitions.work]\ntoken_counter = "huggingface:/no/such"\n', encoding="utf-8")
-    checks = {each["name"]: each for each in cli("doctor", "--json", code=1).document["checks"]}
+    checks = {row["name"]: row for row in cli("doctor", "--json", code=1).document["checks"]}
     assert checks["partitions.work.token_counter"]["status"] == "fault"
     assert checks["token_counter"]["status"] == "ok"
     file.write_text('model = "gpt-99"\n', encoding="utf-8")
-    checks = {each["name"]: each for each in cli("doctor", "--json", code=1).document["checks"]}
+    checks = {row["name"]: row for row in cli("doctor", "--json", code=1).document["checks"]}
     assert "gpt-99" in checks["language model"]["detail"]
 
 
 def test_an_older_name_is_noted_when_it_is_set_and_not_listed(cli):
-    done = cli("config", "--set", "similarity_threshold=0.9", "--set", "token_reserve=100")
-    assert "similar_cosine, a plain cosine: 0.8 for 0.9" in done.err
-    assert "token_reserve is now called reserve_tokens" in done.err
+    result = cli("config", "--set", "similarity_threshold=0.9", "--set", "token_reserve=100")
+    assert "similar_cosine, a plain cosine: 0.8 for 0.9" in result.err
+    assert "token_reserve is now called reserve_tokens" in result.err
     assert cli("config", "--get", "similarity_threshold").out == "0.9\n"
     assert cli("config", "--get", "similar_cosine").out == "0.8\n"
     listed = {line.split("\t")[0] for line in cli("config").out.splitlines()}
@@ -82,12 +82,12 @@ def test_an_older_name_is_noted_when_it_is_set_and_not_listed(cli):
 
 def test_both_options_of_the_reserve_work_and_the_newer_wins(cli):
     for command in (["budget", "--max", "9000"], ["context", "q", "--format", "json"]):
-        both = cli(*command, "--reserve", "10", "--output-reserve", "20")
-        assert "--output-reserve is ignored" in both.err
+        result = cli(*command, "--reserve", "10", "--output-reserve", "20")
+        assert "--output-reserve is ignored" in result.err
         old = cli(*command, "--output-reserve", "10")
         assert "ignored" not in old.err
         assert "10" in old.out
-    assert both.document["budget"]["reserve"] == 10
+    assert result.document["budget"]["reserve"] == 10
 
 
 def test_a_warning_of_the_settings_is_printed_by_every_kind_of_command(cli, file):
@@ -118,39 +118,43 @@ def test_the_lines_of_a_budget_add_up(cli, file, arguments, left_out, limit):
     before = sum(values.pop(name, 0) for name in ("window", "reserve", "withheld"))
     assert before == available
     assert available + sum(values.values()) == int(lines[-1])
-    found = cli("budget", *arguments, "--json").document
-    assert found["window"] - found["reserve"] - found["withheld"] == found["available"]
-    parts = sum(found[name] for name in ("system", "procedure", "knowledge", "episodes", "current"))
-    assert found["available"] - parts + found["borrowed"] + found["overflow"] == found["history"]
-    assert limit or found.items() >= left_out.items()
-    assert found["borrowed"] <= found["reserve"] // 2
+    budget = cli("budget", *arguments, "--json").document
+    assert budget["window"] - budget["reserve"] - budget["withheld"] == budget["available"]
+    parts = sum(
+        budget[name] for name in ("system", "procedure", "knowledge", "episodes", "current")
+    )
+    assert (
+        budget["available"] - parts + budget["borrowed"] + budget["overflow"] == budget["history"]
+    )
+    assert limit or budget.items() >= left_out.items()
+    assert budget["borrowed"] <= budget["reserve"] // 2
 
 
 def test_a_budget_has_the_recommended_figure_and_the_prompt_that_is_set(cli, file):
     file.write_text('system_prompt = "Be brief."\n', encoding="utf-8")
-    found = cli("budget", "--model", "gpt-4o", "--json").document
+    budget = cli("budget", "--model", "gpt-4o", "--json").document
     context = cli("context", "q", "--model", "gpt-4o", "--format", "json").document
-    assert found["recommended"] == 100_000
-    assert found["system"] == context["budget"]["system"] > 0
+    assert budget["recommended"] == 100_000
+    assert budget["system"] == context["budget"]["system"] > 0
     assert cli("budget", "--system", "0", "--json").document["system"] == 0
     assert cli("budget", "--json").document["recommended"] is None
 
 
 def test_an_overfull_window_counts_alike_everywhere(cli):
     cli.say("hello")
-    done = cli("context", "q", "--budget", "20", "--system", "words " * 90, "--strict", code=6)
-    assert "too many" in done.err.splitlines()[-2]
-    assert "warning: " in done.err
-    found = cli("stats", "--json").document
-    assert found["truncated_runs"] == 1
+    result = cli("context", "q", "--budget", "20", "--system", "words " * 90, "--strict", code=6)
+    assert "too many" in result.err.splitlines()[-2]
+    assert "warning: " in result.err
+    stats = cli("stats", "--json").document
+    assert stats["truncated_runs"] == 1
     (line,) = (cli.home / "reservoir.log").read_text(encoding="utf-8").splitlines()
     assert "truncated" in line
     assert "too many" in line
-    assert f"{found['truncation_events']} left out or cut" in line
+    assert f"{stats['truncation_events']} left out or cut" in line
 
 
 def test_an_overfull_window_of_an_empty_store_is_a_truncation(cli):
     cli("ingest", "--no-embed", "-p", "z", stdin="elsewhere")
     cli("context", "q", "--budget", "20", "--system", "words " * 90, "--strict", code=6)
-    found = cli("stats", "--json").document
-    assert (found["truncated_runs"], found["truncation_events"]) == (1, 1)
+    stats = cli("stats", "--json").document
+    assert (stats["truncated_runs"], stats["truncation_events"]) == (1, 1)

@@ -34,15 +34,15 @@ def copied(cli, tmp_path):
 
 def test_a_copy_is_a_complete_store(copied):
     cli, target = copied
-    done = cli("backup", str(target), "--json")
-    assert done.document == {
+    result = cli("backup", str(target), "--json")
+    assert result.document == {
         "schema_version": 1,
         "file": str(target),
         "bytes": target.stat().st_size,
     }
-    assert done.err.startswith(f"copied the store to {target}, ")
+    assert result.err.startswith(f"copied the store to {target}, ")
     assert target.stat().st_mode & 0o777 == 0o600
-    assert [each.name for each in target.parent.iterdir()] == ["one.db"]
+    assert [path.name for path in target.parent.iterdir()] == ["one.db"]
     assert dump(target) == dump(cli.db)
     assert len(cli("--db", str(target), "view", "0").out.splitlines()) == 50
     cli("--db", str(target), "doctor")
@@ -55,8 +55,8 @@ def test_an_existing_file_is_replaced_only_after_confirmation(copied):
     target.write_text("precious")
     refused = cli("backup", str(target), code=2).err
     path = re.escape(str(target))
-    asked = rf"without a terminal: {path} exists, 8 bytes, changed {CHANGED}; replace it\?\n"
-    assert re.search(f"{asked}hint: add --yes\n", refused)
+    question = rf"without a terminal: {path} exists, 8 bytes, changed {CHANGED}; replace it\?\n"
+    assert re.search(f"{question}hint: add --yes\n", refused)
     assert target.read_text() == "precious"
     cli("backup", str(target), "--yes")
     assert dump(target) == dump(cli.db)
@@ -67,7 +67,7 @@ def test_the_question_says_what_a_store_holds_that_is_to_be_replaced(copied):
     cli("backup", str(target))
     refused = cli("backup", str(target), code=2).err
     assert re.search(rf"exists, 0\.\d MB, changed {CHANGED}, 50 messages; replace it\?\n", refused)
-    assert [each.name for each in target.parent.iterdir()] == ["one.db"]
+    assert [path.name for path in target.parent.iterdir()] == ["one.db"]
     with closing(sqlite3.connect(target)) as connection, connection:
         connection.execute("ALTER TABLE messages RENAME TO others")
         connection.execute(
@@ -78,7 +78,7 @@ def test_the_question_says_what_a_store_holds_that_is_to_be_replaced(copied):
 
 
 @pytest.mark.parametrize(
-    ("file", "code", "said"),
+    ("file", "code", "message"),
     [
         ("none/x.db", 1, "No such file or directory"),
         (".", 1, "is a folder"),
@@ -86,10 +86,10 @@ def test_the_question_says_what_a_store_holds_that_is_to_be_replaced(copied):
         ("home/reservoir.db-wal", 2, "is the store itself"),
     ],
 )
-def test_a_path_that_cannot_be_written_is_an_error(copied, file, code, said):
+def test_a_path_that_cannot_be_written_is_an_error(copied, file, code, message):
     cli, _ = copied
     before = dump(cli.db)
-    assert said in cli("backup", file, "--yes", code=code).err
+    assert message in cli("backup", file, "--yes", code=code).err
     assert dump(cli.db) == before
 
 
@@ -114,12 +114,12 @@ def test_a_copy_is_consistent_while_others_write(copied):
         connection.execute(
             "CREATE TABLE bulk AS SELECT randomblob(4000) FROM messages a, messages b"
         )
-    done, written = threading.Event(), threading.Event()
+    result, written = threading.Event(), threading.Event()
 
     def write():
         writer = sqlite3.connect(cli.db, isolation_level=None, timeout=30)
         number = 0
-        while not done.is_set():
+        while not result.is_set():
             number += 1
             writer.execute("BEGIN IMMEDIATE")
             for key in ("left", "right"):
@@ -149,7 +149,7 @@ def test_a_copy_is_consistent_while_others_write(copied):
             assert left == right
             seen.add(left)
     finally:
-        done.set()
+        result.set()
         thread.join()
     assert len(seen) == 3  # the writer did write in between
 

@@ -25,20 +25,20 @@ TABLE = {
 # budget
 
 
-@pytest.mark.parametrize(("model", "available"), AVAILABLE.items(), ids=lambda each: f"§2 {each}")
+@pytest.mark.parametrize(("model", "available"), AVAILABLE.items(), ids=lambda case: f"§2 {case}")
 def test_budget_ends_with_the_known_figure_of_a_model(cli, model, available):
     shown = cli("budget", "--model", model).out.splitlines()
     assert shown[-1] == str(available)
 
 
 def test_budget_ends_with_138308_for_the_known_sum(cli):
-    done = cli(
+    result = cli(
         *("budget", "--max", "150000", "--system", "1200", "--procedure", "300"),
         *("--knowledge", "1500", "--episodes", "400", "--current", "100"),
         *("--output-reserve", "8192"),
     )
-    assert done.out.splitlines()[-1] == "138308"
-    assert done.err == ""
+    assert result.out.splitlines()[-1] == "138308"
+    assert result.err == ""
 
 
 def test_budget_shows_the_formula_line_by_line(cli):
@@ -54,17 +54,17 @@ def test_budget_shows_the_formula_line_by_line(cli):
 
 
 def test_budget_reports_minimum_history_taken_from_the_reserve(cli):
-    done = cli("budget", "--model", "gpt-4", "--knowledge", "5000")
-    assert done.out.splitlines()[-1] == str(1_144 + 1_024)
-    assert "warning: " in done.err
-    assert "1,024 of them from the reserve" in done.err
+    result = cli("budget", "--model", "gpt-4", "--knowledge", "5000")
+    assert result.out.splitlines()[-1] == str(1_144 + 1_024)
+    assert "warning: " in result.err
+    assert "1,024 of them from the reserve" in result.err
 
 
 def test_budget_as_json_holds_the_same_numbers(cli):
-    found = cli("budget", "--model", "gpt-4", "--system", "144", "--json").document
-    assert found["schema_version"] == 1
-    assert (found["window"], found["reserve"], found["available"]) == (8_192, 2_048, 6_144)
-    assert (found["system"], found["history"], found["model"]) == (144, 6_000, "gpt-4")
+    budget = cli("budget", "--model", "gpt-4", "--system", "144", "--json").document
+    assert budget["schema_version"] == 1
+    assert (budget["window"], budget["reserve"], budget["available"]) == (8_192, 2_048, 6_144)
+    assert (budget["system"], budget["history"], budget["model"]) == (144, 6_000, "gpt-4")
 
 
 def test_budget_uses_the_settings(cli):
@@ -95,10 +95,10 @@ def test_budget_refuses_impossible_values(cli, arguments):
 @pytest.mark.parametrize("command", ["budget", "context"])
 def test_an_unknown_model_is_exit_2_with_similar_names_and_the_command_that_adds_it(cli, command):
     question = ["q"] if command == "context" else []
-    done = cli(command, *question, "--model", "gpt-4x", code=2)
-    assert done.out == ""
-    assert "gpt-4" in done.err.splitlines()[1]
-    assert "reservoir config --set models.gpt-4x.context_window=N" in done.err
+    result = cli(command, *question, "--model", "gpt-4x", code=2)
+    assert result.out == ""
+    assert "gpt-4" in result.err.splitlines()[1]
+    assert "reservoir config --set models.gpt-4x.context_window=N" in result.err
 
 
 def test_gpt_4_1_is_not_gpt_4(cli):
@@ -142,9 +142,9 @@ def test_models_in_a_pipe_are_tab_separated_rows(cli):
 
 
 def test_stats_of_an_empty_store_are_zeros_and_create_no_file(cli):
-    found = cli("stats", "--json").document
-    assert (found["runs"], found["truncated_runs"], found["truncation_events"]) == (0, 0, 0)
-    assert found["store"]["messages"] == 0
+    stats = cli("stats", "--json").document
+    assert (stats["runs"], stats["truncated_runs"], stats["truncation_events"]) == (0, 0, 0)
+    assert stats["store"]["messages"] == 0
     assert not cli.db.exists()
 
 
@@ -159,17 +159,17 @@ def used(cli):
 
 
 def test_stats_count_runs_and_their_tokens_since_a_time(used):
-    found = used("stats", "--json").document
-    assert found["schema_version"] == 1
-    assert found["runs"] == 3
-    assert found["truncated_runs"] == 1
-    assert found["truncation_events"] > 1
-    assert found["models"] == {"gpt-4": 2, "": 1}
-    assert sum(found["days"].values()) == 3
-    assert found["store"]["messages"] == 30
+    stats = used("stats", "--json").document
+    assert stats["schema_version"] == 1
+    assert stats["runs"] == 3
+    assert stats["truncated_runs"] == 1
+    assert stats["truncation_events"] > 1
+    assert stats["models"] == {"gpt-4": 2, "": 1}
+    assert sum(stats["days"].values()) == 3
+    assert stats["store"]["messages"] == 30
     for name in ("input_tokens", "reserve_used", "utilisation", "ms"):
-        assert found[name]["median"] <= found[name]["p95"]
-    assert 0 < found["utilisation"]["p95"] <= 1
+        assert stats[name]["median"] <= stats[name]["p95"]
+    assert 0 < stats["utilisation"]["p95"] <= 1
     assert used("stats", "--since", "7d", "--json").document["runs"] == 3
     assert used("stats", "--since", "2100-01-01", "--json").document["runs"] == 0
 
@@ -178,11 +178,11 @@ def test_stats_can_be_limited_to_a_partition(cli):
     for partition in ("work", "work", "home"):
         cli.say("Why Redis?", "-p", partition)
         cli("context", "redis", "-p", partition)
-    everything, work = (cli("stats", *of, "--json").document for of in ([], ["-p", "work"]))
-    assert (everything["runs"], work["runs"]) == (3, 2)
+    whole, work = (cli("stats", *scope, "--json").document for scope in ([], ["-p", "work"]))
+    assert (whole["runs"], work["runs"]) == (3, 2)
     held = work["store"]
-    assert (everything["store"]["messages"], held["messages"], held["pending"]) == (3, 2, 2)
-    assert held.keys() == everything["store"].keys()
+    assert (whole["store"]["messages"], held["messages"], held["pending"]) == (3, 2, 2)
+    assert held.keys() == whole["store"].keys()
     nowhere = cli("stats", "-p", "wrok")
     assert "note: nothing in wrok; 2 messages in work (-p work)\n" in nowhere.err
 
@@ -192,8 +192,13 @@ def test_stats_count_the_conversations_that_conversations_lists(cli):
     rows = [("work", "one"), ("work", "one"), ("work", "two"), ("home", "one"), ("home", None)]
     cli.store(
         *(
-            {"content": "hello", "partition": p, "instance": p, "conversation_id": c}
-            for p, c in rows
+            {
+                "content": "hello",
+                "partition": partition,
+                "instance": partition,
+                "conversation_id": conversation,
+            }
+            for partition, conversation in rows
         )
     )
     for scope, count in (([], 3), (["-p", "work"], 2)):
@@ -223,6 +228,6 @@ def test_run_records_hold_no_text_of_questions_or_messages(cli):
 
 
 def test_a_run_while_others_write_is_not_recorded_and_a_note_says_so(locked):
-    done = locked("context", "what?", "--budget", "300")
-    assert "said before" in done.out
-    assert "not recorded" in done.err
+    result = locked("context", "what?", "--budget", "300")
+    assert "said before" in result.out
+    assert "not recorded" in result.err

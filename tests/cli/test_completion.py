@@ -75,7 +75,7 @@ HARMLESS = ("good", "good one", "göd.v2@home:a+b/c-d", "हिन्दी")
 
 
 @pytest.fixture
-def said(cli):
+def filled_cli(cli):
     cli.say("one\ntwo", "-p", "work")
     cli.say("of the backend", "-p", "work", "-i", "backend")
     cli.say("hello")
@@ -110,11 +110,11 @@ def typed_into(shell, cli, text):
 def test_installing_names_each_file_and_when_it_works(cli, shell, profile):
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    done = cli("-c", "reservoir --install-completion; true", command=(shell,))
+    result = cli("-c", "reservoir --install-completion; true", command=(shell,))
     script, loaded = re.fullmatch(
         rf"{shell} completion installed in (.+), which (.+) loads; open a new terminal to use it, "
         rf"or run: exec {shell}\n",
-        done.err,
+        result.err,
     ).groups()
     assert "reservoir" in Path(script).read_text(encoding="utf-8")
     assert loaded.endswith(profile)
@@ -127,19 +127,19 @@ needs_terminal = pytest.mark.skipif(
 
 @needs_terminal
 @pytest.mark.parametrize("shell", SHELLS)
-def test_tab_completes_commands_after_installation(said, tmp_path, shell):
-    said.say("in a name of odd signs", "-p", "my notes/x: y")
-    said.say("in another script", "-p", "Zoë भाषा")
-    shown = typed_into(shell, said, "".join(f"{line}\n" for line in TYPED))
+def test_tab_completes_commands_after_installation(filled_cli, tmp_path, shell):
+    filled_cli.say("in a name of odd signs", "-p", "my notes/x: y")
+    filled_cli.say("in another script", "-p", "Zoë भाषा")
+    shown = typed_into(shell, filled_cli, "".join(f"{line}\n" for line in TYPED))
     missing = [number for number in range(len(TYPED)) if not (tmp_path / str(number)).exists()]
     assert not missing, shown
-    got = [(tmp_path / str(number)).read_text(encoding="utf-8") for number in range(len(TYPED))]
-    assert '"partitions"' in got[0]
+    outputs = [(tmp_path / str(number)).read_text(encoding="utf-8") for number in range(len(TYPED))]
+    assert '"partitions"' in outputs[0]
     work = "user: one\\ntwo\nuser: of the backend\n"
-    assert got[1:5] == [work, "user: of the backend\n", got[3], "auto\n"]
-    assert '"messages"' in got[3]
-    assert got[6:10] == ["user: in a name of odd signs\n"] * 4
-    assert got[10:] == [work, "user: in another script\n"]
+    assert outputs[1:5] == [work, "user: of the backend\n", outputs[3], "auto\n"]
+    assert '"messages"' in outputs[3]
+    assert outputs[6:10] == ["user: in a name of odd signs\n"] * 4
+    assert outputs[10:] == [work, "user: in another script\n"]
 
 
 @needs_terminal
@@ -155,9 +155,11 @@ def test_no_shell_executes_a_name_in_the_store(cli, tmp_path, shell):
     raw.close()
     tabs = "→" if shell == "fish" else "→→"
     listed = "".join(
-        f"reservoir view {o} {q}{tabs}\x15" for o in ("-p", "-i") for q in ("", '"', "'")
+        f"reservoir view {option} {quote}{tabs}\x15"
+        for option in ("-p", "-i")
+        for quote in ("", '"', "'")
     )
-    entered = "".join(f"reservoir view -p {q}h0→{q}\n" for q in ("", '"', "'"))
+    entered = "".join(f"reservoir view -p {quote}h0→{quote}\n" for quote in ("", '"', "'"))
     shown = typed_into(shell, cli, f'{listed}{entered}reservoir view -p "good o→> done\n')
     assert (tmp_path / "done").read_text(encoding="utf-8") == "user: x\n", shown
     assert sorted(path.name for path in tmp_path.iterdir()) == ["done", cli.home.name]
@@ -167,16 +169,16 @@ def test_no_shell_executes_a_name_in_the_store(cli, tmp_path, shell):
 def test_only_names_without_shell_syntax_are_offered(cli):
     cli.store(*({"content": "x", "partition": name} for name in (*HOSTILE, *HARMLESS)))
     for shell in ("zsh", "fish"):
-        done = cli("view", "-p", "", env={"_RESERVOIR_COMPLETE": shell})
-        assert sorted(done.out.splitlines()) == sorted(HARMLESS)
-    done = cli("reservoir view -p ", "", env={"_RESERVOIR_COMPLETE": "bash"})
-    assert sorted(done.out.replace("\\ ", " ").splitlines()) == sorted(HARMLESS)
+        result = cli("view", "-p", "", env={"_RESERVOIR_COMPLETE": shell})
+        assert sorted(result.out.splitlines()) == sorted(HARMLESS)
+    result = cli("reservoir view -p ", "", env={"_RESERVOIR_COMPLETE": "bash"})
+    assert sorted(result.out.replace("\\ ", " ").splitlines()) == sorted(HARMLESS)
 
 
 def test_a_completion_script_of_an_earlier_version_gets_no_names_of_the_store(cli):
     cli.store(*({"content": "x", "partition": name} for name in HOSTILE))
     for shell in ("bash", "zsh", "powershell"):
-        done = cli(
+        result = cli(
             env={
                 "_RESERVOIR_COMPLETE": f"complete_{shell}",
                 "_TYPER_COMPLETE_ARGS": "reservoir view -p ",
@@ -184,7 +186,7 @@ def test_a_completion_script_of_an_earlier_version_gets_no_names_of_the_store(cl
                 "COMP_CWORD": "3",
             }
         )
-        assert done.out in ("", "_message 'run reservoir --install-completion again'\n")
+        assert result.out in ("", "_message 'run reservoir --install-completion again'\n")
 
 
 def offered(cli, *words):
@@ -193,18 +195,18 @@ def offered(cli, *words):
     return cli(line, words[-1], env={"_RESERVOIR_COMPLETE": "bash"}).out.split()
 
 
-def test_completions_of_each_option(said):
-    assert offered(said, "") == list(EXAMPLES)
-    assert offered(said, "view", "-p", "") == ["default", "work"]
-    assert offered(said, "partitions", "--rename", "w") == ["work"]
-    assert offered(said, "partitions", "--merge", "work", "d") == ["default"]
-    assert offered(said, "partitions", "--delete", "") == ["default", "work"]
-    assert offered(said, "partitions", "") == ["list", "rename", "merge", "delete"]
-    assert offered(said, "partitions", "rename", "") == ["default", "work"]
-    assert offered(said, "view", "-p", "work", "-i", "") == ["backend", "work"]
-    assert offered(said, "db", "index", "-p", "") == ["default", "work"]
-    assert offered(said, "export", "--format", "j") == ["jsonl", "json"]
-    assert offered(said, "ingest", "--format", "c") == [
+def test_completions_of_each_option(filled_cli):
+    assert offered(filled_cli, "") == list(EXAMPLES)
+    assert offered(filled_cli, "view", "-p", "") == ["default", "work"]
+    assert offered(filled_cli, "partitions", "--rename", "w") == ["work"]
+    assert offered(filled_cli, "partitions", "--merge", "work", "d") == ["default"]
+    assert offered(filled_cli, "partitions", "--delete", "") == ["default", "work"]
+    assert offered(filled_cli, "partitions", "") == ["list", "rename", "merge", "delete"]
+    assert offered(filled_cli, "partitions", "rename", "") == ["default", "work"]
+    assert offered(filled_cli, "view", "-p", "work", "-i", "") == ["backend", "work"]
+    assert offered(filled_cli, "db", "index", "-p", "") == ["default", "work"]
+    assert offered(filled_cli, "export", "--format", "j") == ["jsonl", "json"]
+    assert offered(filled_cli, "ingest", "--format", "c") == [
         "copilot-chat",
         "copilot-cli",
         "cursor",
@@ -214,25 +216,25 @@ def test_completions_of_each_option(said):
         "codex",
         "cline",
     ]
-    assert offered(said, "ingest", "--role", "a") == ["assistant"]
-    assert offered(said, "config", "--unset", "") == list(SETTINGS)
-    assert offered(said, "config", "unset", "") == list(SETTINGS)
-    assert offered(said, "config", "set", "profi") == ["profile="]
-    assert offered(said, "config", "un") == ["unset"]
-    assert offered(said, "config", "--set", "profi") == ["profile="]
-    assert offered(said, "context", "--profile", "") == ["small", "large"]
-    assert "gpt-4o-mini" in offered(said, "context", "--model", "gpt-4o")
+    assert offered(filled_cli, "ingest", "--role", "a") == ["assistant"]
+    assert offered(filled_cli, "config", "--unset", "") == list(SETTINGS)
+    assert offered(filled_cli, "config", "unset", "") == list(SETTINGS)
+    assert offered(filled_cli, "config", "set", "profi") == ["profile="]
+    assert offered(filled_cli, "config", "un") == ["unset"]
+    assert offered(filled_cli, "config", "--set", "profi") == ["profile="]
+    assert offered(filled_cli, "context", "--profile", "") == ["small", "large"]
+    assert "gpt-4o-mini" in offered(filled_cli, "context", "--model", "gpt-4o")
 
 
-def test_completions_come_from_the_store_in_the_settings(said, tmp_path):
+def test_completions_come_from_the_store_in_the_settings(filled_cli, tmp_path):
     other = str(tmp_path / "other.db")
-    said("--db", other, "ingest", "--no-embed", "-p", "elsewhere", stdin="hello")
-    said("config", "--set", f"database={other}")
-    assert offered(said, "view", "-p", "") == ["elsewhere"]
+    filled_cli("--db", other, "ingest", "--no-embed", "-p", "elsewhere", stdin="hello")
+    filled_cli("config", "--set", f"database={other}")
+    assert offered(filled_cli, "view", "-p", "") == ["elsewhere"]
 
 
-def test_an_unreadable_store_gives_no_completions_and_no_error(said, tmp_path):
+def test_an_unreadable_store_gives_no_completions_and_no_error(filled_cli, tmp_path):
     (tmp_path / "notes.db").write_text("these are notes " * 400)
     for location in ("notes.db", "nowhere.db"):
-        assert offered(said, "--db", str(tmp_path / location), "view", "-p", "") == []
+        assert offered(filled_cli, "--db", str(tmp_path / location), "view", "-p", "") == []
     assert not (tmp_path / "nowhere.db").exists()

@@ -20,8 +20,8 @@ def test_path_prints_the_path_even_if_there_is_no_file(cli, file):
 
 
 def test_get_prints_the_value_that_was_set(cli, file):
-    done = cli("config", "--set", "recent_context_size=7")
-    assert (done.out, done.err) == ("", "")
+    result = cli("config", "--set", "recent_context_size=7")
+    assert (result.out, result.err) == ("", "")
     assert cli("config", "--get", "recent_context_size").out == "7\n"
     assert tomllib.loads(file.read_text()) == {"recent_context_size": 7}
     assert file.stat().st_mode & 0o777 == 0o600
@@ -29,9 +29,9 @@ def test_get_prints_the_value_that_was_set(cli, file):
 
 def test_the_folder_of_a_model_is_kept_by_its_whole_path(cli, file, tmp_path):
     (tmp_path / "models").mkdir()
-    for typed, kept in (("./models", str(tmp_path / "models")), ("./nowhere", "./nowhere")):
+    for typed, stored in (("./models", str(tmp_path / "models")), ("./nowhere", "./nowhere")):
         cli("config", "set", f"embedding_model={typed}")
-        assert tomllib.loads(file.read_text())["embedding_model"] == kept
+        assert tomllib.loads(file.read_text())["embedding_model"] == stored
 
 
 def test_get_prints_the_default_of_an_unset_setting(cli):
@@ -48,7 +48,7 @@ def test_json_of_get_has_value_and_origin(cli, file):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("nosuch = 1", "unknown setting 'nosuch'"),
         ("recent_context_size = 'x'", "recent_context_size must be a whole number, not 'x'"),
@@ -57,28 +57,28 @@ def test_json_of_get_has_value_and_origin(cli, file):
     ids=["name", "type", "value"],
 )
 @pytest.mark.parametrize("options", [["--list"], ["--unset", "absent"], ["--set", "fill=true"]])
-def test_an_error_in_the_file_names_the_file_and_has_a_hint(cli, file, text, said, options):
+def test_an_error_in_the_file_names_the_file_and_has_a_hint(cli, file, text, message, options):
     file.write_text(text)
-    done = cli("config", *options, code=2)
-    assert done.err.startswith(f"error: {file}: {said}\nhint: ")
-    assert "--list" not in done.err
+    result = cli("config", *options, code=2)
+    assert result.err.startswith(f"error: {file}: {message}\nhint: ")
+    assert "--list" not in result.err
     assert file.read_text() == text
 
 
 def test_an_invalid_store_is_refused_by_the_option_or_setting_that_names_it(cli, file):
     hint = "hint: give the path of a file, or postgresql://USER@HOST/DATABASE\n"
-    said = "a store at foo:// is not supported\n"
-    done = cli("config", "--set", "database=foo://u:s3cret@x", code=2)
-    assert done.err == f"error: database: {said}{hint}"
+    message = "a store at foo:// is not supported\n"
+    result = cli("config", "--set", "database=foo://u:s3cret@x", code=2)
+    assert result.err == f"error: database: {message}{hint}"
     assert not file.exists()
-    for arguments, env, where in (
+    for arguments, env, origin in (
         (("view",), {"RESERVOIR_DB": "foo://u:s3cret@x"}, "RESERVOIR_DB"),
         (("view",), {"RESERVOIR_DATABASE": "foo://u:s3cret@x"}, "RESERVOIR_DATABASE"),
         (("--db", "foo://u:s3cret@x", "view"), {}, "--db"),
     ):
-        assert cli(*arguments, code=2, env=env).err == f"error: {where}: {said}{hint}"
+        assert cli(*arguments, code=2, env=env).err == f"error: {origin}: {message}{hint}"
     file.write_text('database = "foo://u:s3cret@x"\n')
-    assert cli("view", code=2).err == f"error: {file}: database: {said}{hint}"
+    assert cli("view", code=2).err == f"error: {file}: database: {message}{hint}"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,9 @@ def test_a_name_may_be_quoted_as_in_the_file(cli, file, key, table, name, value)
     assert list(tomllib.loads(file.read_text())[table]) == [name]
     assert cli("config", "--get", key).out == f"{value}\n"
     listed = {line.split("\t")[0]: line.split("\t")[1] for line in cli("config").out.splitlines()}
-    assert value in [listed[each] for each in listed if split_key(each)[1] == name]
+    assert value in [
+        listed[listed_key] for listed_key in listed if split_key(listed_key)[1] == name
+    ]
     cli("config", "--unset", key)
     assert tomllib.loads(file.read_text()).get(table, {}) == {}
 
@@ -110,22 +112,22 @@ def test_several_settings_are_set_at_once(cli, file):
 
 
 @pytest.mark.parametrize(
-    "bad",
+    "setting",
     ["nonsense=1", "recent_context_size=many", "recent_context_size=-1", "similarity_weight=1.5"],
 )
-def test_one_bad_setting_sets_none(cli, file, bad):
+def test_one_bad_setting_sets_none(cli, file, setting):
     file.write_text("# mine\nrecent_context_size = 3\n")
-    done = cli("config", "--set", "partition=work", "--set", bad, code=2)
-    assert bad.split("=")[0] in done.err
+    result = cli("config", "--set", "partition=work", "--set", setting, code=2)
+    assert setting.split("=")[0] in result.err
     assert file.read_text() == "# mine\nrecent_context_size = 3\n"
 
 
 def test_an_unknown_key_gets_similar_names(cli):
     for action in ("--get", "--unset"):
-        done = cli("config", action, "recent_contxt_size", code=2)
-        assert "recent_context_size" in done.err.splitlines()[1]
-    done = cli("config", "--set", "similarity_wieght=1", code=2)
-    assert "similarity_weight" in done.err.splitlines()[1]
+        result = cli("config", action, "recent_contxt_size", code=2)
+        assert "recent_context_size" in result.err.splitlines()[1]
+    result = cli("config", "--set", "similarity_wieght=1", code=2)
+    assert "similarity_weight" in result.err.splitlines()[1]
 
 
 def test_a_change_keeps_comments_order_and_the_rest(cli, file):
@@ -135,8 +137,8 @@ def test_a_change_keeps_comments_order_and_the_rest(cli, file):
     )
     cli("config", "--set", "recent_context_size=4", "--set", "model=gpt-4")
     text = file.read_text()
-    for kept in ("# my settings\n", "similarity_weight = 0.6 # measured\n", "30 # a lot\n"):
-        assert kept in text
+    for line in ("# my settings\n", "similarity_weight = 0.6 # measured\n", "30 # a lot\n"):
+        assert line in text
     assert text.index("similarity_weight") < text.index("recent_context_size = 4")
     assert tomllib.loads(text)["model"] == "gpt-4"
     assert tomllib.loads(text)["partitions"] == {"work": {"recent_context_size": 30}}
@@ -147,6 +149,13 @@ def test_unset_restores_the_default(cli, file):
     cli("config", "--unset", "recent_context_size")
     assert cli("config", "--get", "recent_context_size").out == "15\n"
     assert tomllib.loads(file.read_text()) == {"partition": "work"}
+
+
+@pytest.mark.parametrize("key", ["fill", "partitions.home.fill", "models.gpt-4o.reserve_tokens"])
+def test_unset_notes_only_keys_that_are_not_set(cli, file, key):
+    cli("config", "set", f"{key}={'900' if key.endswith('tokens') else 'true'}")
+    assert cli("config", "unset", key).err == ""
+    assert cli("config", "unset", key).err == f"note: not set in {file}: {key}\n"
 
 
 @pytest.mark.parametrize("text", ["", 'partition = "work"\n', "[partitions.x]\n# none\n"])
@@ -189,9 +198,9 @@ def test_a_partition_has_settings_of_its_own(cli):
 
 def test_without_options_it_lists_every_setting_with_value_and_origin(cli):
     cli("config", "--set", "partitions.coding.token_multiplier=1.3", "--set", "partition=work")
-    done = cli("config", env={"RESERVOIR_RECENT_CONTEXT_SIZE": "3"})
-    assert done.out == cli("config", "--list", env={"RESERVOIR_RECENT_CONTEXT_SIZE": "3"}).out
-    rows = {key: (value, origin) for key, value, origin in map(_cells, done.out.splitlines())}
+    result = cli("config", env={"RESERVOIR_RECENT_CONTEXT_SIZE": "3"})
+    assert result.out == cli("config", "--list", env={"RESERVOIR_RECENT_CONTEXT_SIZE": "3"}).out
+    rows = {key: (value, origin) for key, value, origin in map(_cells, result.out.splitlines())}
     assert rows["partition"] == ("work", "file")
     assert rows["recent_context_size"] == ("3", "environment")
     assert rows["similarity_weight"] == ("0.7", "default")
@@ -205,7 +214,7 @@ def _cells(line):
 def test_json_of_the_list_has_the_same_rows(cli):
     document = cli("config", "--json").document
     assert document["schema_version"] == 1
-    listed = {each["key"]: (each["value"], each["origin"]) for each in document["settings"]}
+    listed = {row["key"]: (row["value"], row["origin"]) for row in document["settings"]}
     assert listed["recent_context_size"] == (15, "default")
     assert len(listed) == len(cli("config").out.splitlines())
 
@@ -218,8 +227,8 @@ def test_the_environment_overrides_the_file(cli):
 
 
 def test_an_invalid_environment_variable_is_named(cli):
-    done = cli("view", code=2, env={"RESERVOIR_RECENT_CONTEXT_SIZE": "lots"})
-    assert "RESERVOIR_RECENT_CONTEXT_SIZE" in done.err
+    result = cli("view", code=2, env={"RESERVOIR_RECENT_CONTEXT_SIZE": "lots"})
+    assert "RESERVOIR_RECENT_CONTEXT_SIZE" in result.err
 
 
 def test_the_config_option_and_variable_move_the_file(cli, tmp_path):
@@ -234,8 +243,8 @@ def test_the_config_option_and_variable_move_the_file(cli, tmp_path):
 
 @pytest.mark.parametrize("action", [["--list"], ["--get", "partition"], ["--path"]])
 def test_a_config_file_that_is_missing_is_wrong_usage(cli, tmp_path, action):
-    done = cli("--config", str(tmp_path / "absent.toml"), "config", *action, code=2)
-    assert "absent.toml" in done.err
+    result = cli("--config", str(tmp_path / "absent.toml"), "config", *action, code=2)
+    assert "absent.toml" in result.err
 
 
 def test_a_change_does_not_create_a_missing_config_file(cli, tmp_path):
@@ -246,16 +255,16 @@ def test_a_change_does_not_create_a_missing_config_file(cli, tmp_path):
 
 def test_an_invalid_file_is_named_and_not_changed(cli, file):
     file.write_text("partition = \n")
-    for done in (cli("view", code=2), cli("config", "--set", "partition=work", code=2)):
-        assert str(file) in done.err
+    for result in (cli("view", code=2), cli("config", "--set", "partition=work", code=2)):
+        assert str(file) in result.err
     assert file.read_text() == "partition = \n"
 
 
 def test_an_unknown_key_in_the_file_is_wrong_usage_with_the_nearest_name(cli, file):
     file.write_text("recent_context_sise = 3\n")
-    done = cli("view", code=2)
-    assert str(file) in done.err
-    assert "recent_context_size" in done.err.splitlines()[1]
+    result = cli("view", code=2)
+    assert str(file) in result.err
+    assert "recent_context_size" in result.err.splitlines()[1]
 
 
 def test_two_actions_at_once_are_wrong_usage(cli):
@@ -283,6 +292,8 @@ def test_a_partition_with_messages_in_any_instance_is_not_called_empty(cli):
 
 
 def test_an_embedding_model_that_is_not_here_is_noted(cli):
-    done = cli("config", "set", "embedding_model=nobody/absent-model")
-    assert done.err.startswith("note: the embedding model nobody/absent-model is not on this mach")
+    result = cli("config", "set", "embedding_model=nobody/absent-model")
+    assert result.err.startswith(
+        "note: the embedding model nobody/absent-model is not on this mach"
+    )
     assert cli("config", "get", "embedding_model").out == "nobody/absent-model\n"

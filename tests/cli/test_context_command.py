@@ -14,14 +14,14 @@ SUMMARY = re.compile(
 
 @pytest.fixture
 def talk(cli):
-    said = []
+    rows = []
     for number in range(30):
-        said += [
+        rows += [
             {"role": "user", "content": f"question {number} about Redis?", "trace_id": f"{number}"},
             {"role": "assistant", "content": f"answer {number}: it lost jobs " * 5},
         ]
-        said[-1]["trace_id"] = f"{number}"
-    cli.store(*said)
+        rows[-1]["trace_id"] = f"{number}"
+    cli.store(*rows)
     return cli
 
 
@@ -32,9 +32,9 @@ def alone(text: str) -> bool:
 
 
 def test_an_empty_store_gives_the_question(cli):
-    done = cli("context", QUESTION)
-    assert alone(done.out)
-    note, summary = done.err.splitlines()
+    result = cli("context", QUESTION)
+    assert alone(result.out)
+    note, summary = result.err.splitlines()
     assert note == "note: nothing is stored yet: reservoir init, or reservoir ingest FILE"
     assert SUMMARY.fullmatch(summary)
     assert not cli.db.exists()
@@ -47,8 +47,8 @@ def test_the_question_comes_last_and_history_before_it(talk):
 
 
 def test_the_last_line_on_stderr_reports_the_tokens_used(talk):
-    done = talk("context", QUESTION, "--model", "gpt-3.5-turbo")
-    summary = done.err.splitlines()[-1]
+    result = talk("context", QUESTION, "--model", "gpt-3.5-turbo")
+    summary = result.err.splitlines()[-1]
     assert SUMMARY.fullmatch(summary)
     assert " of 3,072 tokens " in summary
     assert summary.endswith(" · reserve 1,024 · gpt-3.5-turbo")
@@ -56,10 +56,10 @@ def test_the_last_line_on_stderr_reports_the_tokens_used(talk):
 
 @pytest.mark.parametrize("budget", [60, 300, 900])
 def test_the_summary_counts_the_messages_of_each_section(talk, budget):
-    done = talk("context", QUESTION, "--budget", str(budget), "--format", "json")
-    sections = [row["section"] for row in done.document["messages"]]
+    result = talk("context", QUESTION, "--budget", str(budget), "--format", "json")
+    sections = [row["section"] for row in result.document["messages"]]
     counts = f"{sections.count('history')} recent · {sections.count('recalled')} recalled"
-    assert f" · {counts} · " in done.err
+    assert f" · {counts} · " in result.err
 
 
 def test_an_empty_question_gives_recent_history_and_no_current_message(talk):
@@ -96,8 +96,8 @@ def test_a_larger_budget_holds_more(talk):
 def test_five_megabytes_do_not_break_a_small_budget(cli):
     cli.say("lorem ipsum Redis " * 280_000)
     cli.say("Redis lost jobs", "--role", "assistant", "--trace-id", "other")
-    done = cli("context", QUESTION, "--budget", "300", "--format", "json")
-    document = done.document
+    result = cli("context", QUESTION, "--budget", "300", "--format", "json")
+    document = result.document
     assert document["budget"]["used"] <= 300
     assert document["messages"][-1]["content"] == QUESTION
     assert "Redis lost jobs" in [row["content"] for row in document["messages"]]
@@ -121,32 +121,32 @@ def test_an_instance_never_shows_messages_of_another(cli):
 
 def test_an_instance_without_messages_says_where_they_are(cli):
     cli.say("Redis lost our jobs", "-i", "backend")
-    done = cli("context", QUESTION, "-i", "nowhere")
-    assert alone(done.out)
+    result = cli("context", QUESTION, "-i", "nowhere")
+    assert alone(result.out)
     assert any(
         line.startswith(
             "note: nothing in default/nowhere; 1 message in default/backend (-i backend"
         )
-        for line in done.err.splitlines()
+        for line in result.err.splitlines()
     )
 
 
 def test_history_of_an_empty_default_instance_comes_from_the_newest_instance_with_a_note(cli):
     cli.say("Redis lost our jobs", "-i", "backend")
-    done = cli("context", QUESTION)
-    history, _, question = done.out.partition("\n[/Reservoir ")
+    result = cli("context", QUESTION)
+    history, _, question = result.out.partition("\n[/Reservoir ")
     assert history == "[Reservoir context]\nuser: Redis lost our jobs"
     assert question.endswith(f"]\n\nuser: {QUESTION}\n")
-    assert "default/backend" in done.err
+    assert "default/backend" in result.err
 
 
 # Models
 
 
 def test_an_unknown_model_is_exit_2_with_similar_names_and_the_command_that_adds_it(cli):
-    done = cli("context", QUESTION, "--model", "gpt-4oo", code=2)
-    assert done.out == ""
-    error, hint = done.err.splitlines()
+    result = cli("context", QUESTION, "--model", "gpt-4oo", code=2)
+    assert result.out == ""
+    error, hint = result.err.splitlines()
     assert "gpt-4oo" in error
     assert "gpt-4o" in hint.replace("gpt-4oo", "")
     assert "config --set models.gpt-4oo.context_window=N" in hint
@@ -169,33 +169,38 @@ def test_the_option_model_overrides_the_setting(cli):
 
 
 def test_a_budget_above_the_window_of_the_model_is_wrong_usage(cli):
-    done = cli("context", QUESTION, "--model", "gpt-4", "--budget", "9000", code=2)
-    assert "8,192" in done.err
+    result = cli("context", QUESTION, "--model", "gpt-4", "--budget", "9000", code=2)
+    assert "8,192" in result.err
 
 
 def test_a_budget_above_window_less_reserve_is_used_with_a_warning(cli):
-    done = cli("context", QUESTION, "--model", "gpt-4", "--budget", "8000", "--format", "json")
-    assert done.document["budget"]["available"] == 8000
-    assert "warning: " in done.err
+    result = cli("context", QUESTION, "--model", "gpt-4", "--budget", "8000", "--format", "json")
+    assert result.document["budget"]["available"] == 8000
+    assert "warning: " in result.err
 
 
 # Formats
 
 
 def test_openai_ends_with_the_question_and_leaves_an_unknown_model_out(talk):
-    done = talk("context", QUESTION, "--format", "openai")
-    body = done.document
+    result = talk("context", QUESTION, "--format", "openai")
+    body = result.document
     assert list(body) == ["messages"]
     assert body["messages"][-1] == {"role": "user", "content": QUESTION}
-    assert {each["role"] for each in body["messages"]} <= {"system", "user", "assistant", "tool"}
-    assert all(each["content"] for each in body["messages"])
-    assert "model" in done.err.splitlines()[-2]
+    assert {message["role"] for message in body["messages"]} <= {
+        "system",
+        "user",
+        "assistant",
+        "tool",
+    }
+    assert all(message["content"] for message in body["messages"])
+    assert "model" in result.err.splitlines()[-2]
 
 
 def test_an_unknown_format_lists_the_known_ones(cli):
-    done = cli("context", QUESTION, "--format", "yaml", code=2)
+    result = cli("context", QUESTION, "--format", "yaml", code=2)
     for form in ("text", "json", "openai"):
-        assert form in done.err
+        assert form in result.err
 
 
 # Saving
@@ -250,8 +255,8 @@ def test_a_repeated_question_does_not_recall_itself(cli):
 
 @pytest.mark.model
 def test_the_document_is_complete_and_its_priorities_follow_the_formula(samples):
-    done = samples("context", QUESTION, "-p", "work", "--budget", "300", "--format", "json")
-    document = done.document
+    result = samples("context", QUESTION, "-p", "work", "--budget", "300", "--format", "json")
+    document = result.document
     assert tuple(document) == DOCUMENT
     assert tuple(document["budget"]) == BUDGET
     assert document["schema_version"] == 1
@@ -272,43 +277,45 @@ def test_the_document_is_complete_and_its_priorities_follow_the_formula(samples)
         assert row["section"] in ("recalled", "history")
         assert row["tier"] in ("recent", "similar", "synapse", "older")
         assert all(isinstance(row[score], int | float) for score in SCORES)
-        wanted = 0.7 * row["similarity"] + 0.3 * row["recency"]
-        assert row["priority"] == pytest.approx(wanted, abs=1e-6)
-    for each in document["dropped"]:
-        assert set(each) >= {"id", "tier", "tokens", "priority", "reason"}
-        assert each["reason"]
-    assert not {row["id"] for row in stored} & {each["id"] for each in document["dropped"]}
+        priority = 0.7 * row["similarity"] + 0.3 * row["recency"]
+        assert row["priority"] == pytest.approx(priority, abs=1e-6)
+    for candidate in document["dropped"]:
+        assert set(candidate) >= {"id", "tier", "tokens", "priority", "reason"}
+        assert candidate["reason"]
+    assert not {row["id"] for row in stored} & {
+        candidate["id"] for candidate in document["dropped"]
+    }
     assert any("Redis" in row["content"] for row in stored)
 
 
 @pytest.mark.model
 def test_with_embeddings_an_instance_never_shows_messages_of_another(samples):
-    everything = samples.rows("-p", "work", "--all-instances")
-    first = everything[0]["instance"]
+    rows = samples.rows("-p", "work", "--all-instances")
+    first = rows[0]["instance"]
     document = samples(
         *("context", QUESTION, "-p", "work", "-i", first, "--budget", "4000", "--format", "json")
     ).document
     shown = document["messages"][:-1]
     assert shown
     assert {row["instance"] for row in shown} == {first}
-    assert len({row["instance"] for row in everything}) > 1
+    assert len({row["instance"] for row in rows}) > 1
 
 
 @pytest.mark.model
 def test_embed_embeds_every_pending_message_once(cli_with_model):
     cli = cli_with_model
     cli.store({"content": "one"}, {"content": "two"})
-    done = cli("embed", "--json")
-    assert done.document["schema_version"] == 1
-    assert done.document["embedded"] == 2
-    assert done.document["engine"] == "compiled"
-    assert done.document["weights"] == "package"
-    assert done.document["reason"]
-    assert done.err == "embedded 2 messages, compiled engine, weights from the package\n"
-    again = cli("embed", "--json", env={"RESERVOIR_EMBEDDING_MODEL": "nobody/absent-model"})
-    assert again.document["embedded"] == 0  # nothing is pending, so no model is needed
-    assert again.document["engine"] is None
-    assert again.document["model"] == done.document["model"]
+    result = cli("embed", "--json")
+    assert result.document["schema_version"] == 1
+    assert result.document["embedded"] == 2
+    assert result.document["engine"] == "compiled"
+    assert result.document["weights"] == "package"
+    assert result.document["reason"]
+    assert result.err == "embedded 2 messages, compiled engine, weights from the package\n"
+    second = cli("embed", "--json", env={"RESERVOIR_EMBEDDING_MODEL": "nobody/absent-model"})
+    assert second.document["embedded"] == 0  # nothing is pending, so no model is needed
+    assert second.document["engine"] is None
+    assert second.document["model"] == result.document["model"]
     assert (
         cli("embed", "--json").document["engine"] == "compiled"
     )  # nor is it needed to find that out
@@ -320,17 +327,17 @@ def test_with_an_unwritable_cache_the_reference_engine_runs_with_a_note(cli):
     cli.say("one")
     (cli.home / "cache").mkdir()
     (cli.home / "cache" / "models").write_text("a file is in the way")
-    done = cli("embed", "--json")
-    assert (done.document["embedded"], done.document["engine"]) == (1, "reference")
-    assert done.document["reason"] == "the cache folder cannot be written"
-    assert "which is slower: the cache folder cannot be written" in done.err
+    result = cli("embed", "--json")
+    assert (result.document["embedded"], result.document["engine"]) == (1, "reference")
+    assert result.document["reason"] == "the cache folder cannot be written"
+    assert "which is slower: the cache folder cannot be written" in result.err
 
 
 def test_an_unrelated_question_gives_history_with_a_note(talk):
-    done = talk("context", "what is the capital of Mongolia", "--budget", "4000")
-    assert "note: nothing about this was found" in done.err
-    assert "[Recalled Messages]" not in done.out
-    assert "answer 29" in done.out
+    result = talk("context", "what is the capital of Mongolia", "--budget", "4000")
+    assert "note: nothing about this was found" in result.err
+    assert "[Recalled Messages]" not in result.out
+    assert "answer 29" in result.out
     always = talk("context", "what is the capital of Mongolia", "--budget", "4000", "--floor", "0")
     assert "nothing about this" not in always.err
     talk("context", QUESTION, "--floor", "3", code=2)

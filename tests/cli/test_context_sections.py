@@ -62,9 +62,9 @@ def test_a_question_that_begins_with_an_at_sign_is_not_a_file(cli):
     ],
 )
 def test_invalid_options_are_exit_2_and_print_nothing(cli, arguments):
-    done = cli("context", "q", *arguments, code=2)
-    assert done.out == ""
-    assert done.err.startswith(("error: ", "Usage: "))
+    result = cli("context", "q", *arguments, code=2)
+    assert result.out == ""
+    assert result.err.startswith(("error: ", "Usage: "))
 
 
 # Truncation and --strict
@@ -98,22 +98,22 @@ def test_strict_is_exit_6_after_a_truncation_and_still_prints_the_context(talk, 
 
 def test_strict_is_exit_0_when_only_filling_stopped(cli):
     cli.store(*({"content": f"note {number} of some words"} for number in range(60)))
-    done = cli("context", "q", "--budget", "150", "--recent", "2", "--similar", "2", "--strict")
-    assert "note 59" in done.out
+    result = cli("context", "q", "--budget", "150", "--recent", "2", "--similar", "2", "--strict")
+    assert "note 59" in result.out
     assert not (cli.home / "reservoir.log").exists()
 
 
 def test_an_oversized_question_is_printed_whole_without_history_and_with_a_warning(talk):
-    done = talk("context", LONG, "--budget", "100")
-    assert done.out.endswith(f"]\n\nuser: {LONG}\n")
-    assert "warning: " in done.err
+    result = talk("context", LONG, "--budget", "100")
+    assert result.out.endswith(f"]\n\nuser: {LONG}\n")
+    assert "warning: " in result.err
 
 
 def test_the_first_piece_of_knowledge_stays_with_a_warning(cli):
-    done = cli("context", "q", "--knowledge", f"a={LONG * 7}", "--knowledge", "b=B")
-    assert LONG.strip() in done.out
-    assert "Source: b" not in done.out
-    assert "warning: " in done.err
+    result = cli("context", "q", "--knowledge", f"a={LONG * 7}", "--knowledge", "b=B")
+    assert LONG.strip() in result.out
+    assert "Source: b" not in result.out
+    assert "warning: " in result.err
 
 
 def test_the_log_is_private(talk):
@@ -127,14 +127,14 @@ def test_the_log_is_private(talk):
 
 @pytest.mark.parametrize("fill", ["--fill", "--no-fill"])
 def test_explain_lists_every_candidate_in_the_document(talk, fill):
-    asked = ("context", "q", "--format", "json", "--explain", "--recent", "5", "--similar", "4")
-    found = talk(*asked, "--model", "gpt-4", fill).document
-    told = {row["id"]: row for row in found["explain"]}
-    kept = {row["id"] for row in found["messages"] if row["id"]}
-    dropped = {row["id"]: row["reason"] for row in found["dropped"]}
-    assert kept | dropped.keys() <= told.keys()
-    assert {number for number, row in told.items() if row["outcome"] == "kept"} == kept
-    for number, row in told.items():
+    arguments = ("context", "q", "--format", "json", "--explain", "--recent", "5", "--similar", "4")
+    document = talk(*arguments, "--model", "gpt-4", fill).document
+    explained = {row["id"]: row for row in document["explain"]}
+    kept = {row["id"] for row in document["messages"] if row["id"]}
+    dropped = {row["id"]: row["reason"] for row in document["dropped"]}
+    assert kept | dropped.keys() <= explained.keys()
+    assert {number for number, row in explained.items() if row["outcome"] == "kept"} == kept
+    for number, row in explained.items():
         assert {"similarity", "recency", "priority", "tokens", "tier", "reason"} <= row.keys()
         assert row["reason"]
         assert number not in dropped or row["reason"] == dropped[number]
@@ -142,9 +142,9 @@ def test_explain_lists_every_candidate_in_the_document(talk, fill):
 
 def test_explain_prints_a_table_on_stderr_and_does_not_change_stdout(talk):
     plain = talk("context", "q", "--budget", "300")
-    told = talk("context", "q", "--budget", "300", "--explain")
-    assert told.out == plain.out
-    rows = [line for line in told.err.splitlines() if "2026-05-09" in line]
+    explained = talk("context", "q", "--budget", "300", "--explain")
+    assert explained.out == plain.out
+    rows = [line for line in explained.err.splitlines() if "2026-05-09" in line]
     document = talk("context", "q", "--budget", "300", "--format", "json", "--explain").document
     assert len(rows) == len(document["explain"])
     assert {line.split()[0] for line in rows} == {str(row["id"]) for row in document["explain"]}
@@ -157,13 +157,13 @@ def test_without_explain_the_document_has_no_explanation(talk):
 # Settings
 
 
-def kept(cli, *arguments, **how):
-    document = cli("context", "", "--format", "json", *arguments, **how).document
+def kept(cli, *arguments, **options):
+    document = cli("context", "", "--format", "json", *arguments, **options).document
     return [row["id"] for row in document["messages"]]
 
 
-def origins(cli, **how):
-    rows = cli("config", "--list", "--json", **how).document["settings"]
+def origins(cli, **options):
+    rows = cli("config", "--list", "--json", **options).document["settings"]
     return {row["key"]: (row["value"], row["origin"]) for row in rows}
 
 
@@ -177,18 +177,20 @@ def test_a_setting_of_a_partition_changes_the_next_context_of_that_partition_onl
                 for number in range(40)
             )
         )
-    asked = ("--model", "codellama", "--similar", "0")
-    assert len(kept(cli, "-p", "research", *asked)) == 15
+    arguments = ("--model", "codellama", "--similar", "0")
+    assert len(kept(cli, "-p", "research", *arguments)) == 15
     used = {
-        each: cli("context", "q", "-p", each, "--format", "json", *asked).document["budget"]["used"]
-        for each in ("coding", "research")
+        name: cli("context", "q", "-p", name, "--format", "json", *arguments).document["budget"][
+            "used"
+        ]
+        for name in ("coding", "research")
     }
     cli("config", "--set", "partitions.research.recent_context_size=30")
     cli("config", "--set", "partitions.coding.token_multiplier=1.3")
-    assert len(kept(cli, "-p", "research", *asked)) == 30
-    assert len(kept(cli, "-p", "coding", *asked)) == 15
-    found = cli("context", "q", "-p", "coding", "--format", "json", *asked).document
-    assert found["budget"]["used"] == pytest.approx(1.3 * used["coding"], abs=20)
+    assert len(kept(cli, "-p", "research", *arguments)) == 30
+    assert len(kept(cli, "-p", "coding", *arguments)) == 15
+    document = cli("context", "q", "-p", "coding", "--format", "json", *arguments).document
+    assert document["budget"]["used"] == pytest.approx(1.3 * used["coding"], abs=20)
     listed = origins(cli)
     assert listed["partitions.research.recent_context_size"] == (30, "partition")
     assert listed["partitions.coding.token_multiplier"] == (1.3, "partition")
@@ -198,10 +200,10 @@ def test_a_setting_of_a_partition_changes_the_next_context_of_that_partition_onl
 def test_a_variable_overrides_the_file_and_the_list_shows_it(talk):
     talk("config", "--set", "recent_context_size=4")
     env = {"RESERVOIR_RECENT_CONTEXT_SIZE": "2"}
-    asked = ("--model", "gpt-4", "--similar", "0")
-    assert len(kept(talk, *asked)) == 4
-    assert len(kept(talk, *asked, env=env)) == 2
-    assert len(kept(talk, *asked, "--recent", "6", env=env)) == 6
+    arguments = ("--model", "gpt-4", "--similar", "0")
+    assert len(kept(talk, *arguments)) == 4
+    assert len(kept(talk, *arguments, env=env)) == 2
+    assert len(kept(talk, *arguments, "--recent", "6", env=env)) == 6
     assert origins(talk)["recent_context_size"] == (4, "file")
     assert origins(talk, env=env)["recent_context_size"] == (2, "environment")
 
@@ -210,11 +212,13 @@ def test_a_setting_of_a_model_changes_contexts_for_that_model_only(talk):
     talk("config", "--set", "models.gpt-4-turbo.semantic_context_size=50")
     listed = origins(talk)
     assert listed["models.gpt-4-turbo.semantic_context_size"] == (50, "model")
-    asked = ("context", "q", "--format", "json", "--recent", "0", "--floor", "0")
-    found = {model: talk(*asked, "--model", model).document for model in ("gpt-4-turbo", "gpt-4o")}
+    arguments = ("context", "q", "--format", "json", "--recent", "0", "--floor", "0")
+    documents = {
+        model: talk(*arguments, "--model", model).document for model in ("gpt-4-turbo", "gpt-4o")
+    }
     counts = {
         name: sum(row["id"] is not None for row in document["messages"])
-        for name, document in found.items()
+        for name, document in documents.items()
     }
     assert counts["gpt-4-turbo"] >= 50 > counts["gpt-4o"] >= 30
 
@@ -239,19 +243,19 @@ def test_an_unquoted_header_of_a_model_names_that_model(cli):
 
 
 def test_a_read_only_store_gives_the_same_context(talk, as_owner):
-    asked = ("context", "words?", "--budget", "300")
-    writable = talk(*asked)
+    arguments = ("context", "words?", "--budget", "300")
+    writable = talk(*arguments)
     talk.db.chmod(0o400)
     mode = talk.home.stat().st_mode
     talk.home.chmod(0o500)
     try:
-        found = talk(*asked, command=(*as_owner, str(RESERVOIR)))
+        read_only = talk(*arguments, command=(*as_owner, str(RESERVOIR)))
     finally:
         talk.home.chmod(mode)
         talk.db.chmod(0o600)
-    assert found.out == writable.out
+    assert read_only.out == writable.out
 
 
 def test_repeated_contexts_are_identical(talk):
-    asked = ("context", "words?", "--budget", "300", "--format", "openai")
-    assert len({json.dumps(talk(*asked).document) for _ in range(2)}) == 1
+    arguments = ("context", "words?", "--budget", "300", "--format", "openai")
+    assert len({json.dumps(talk(*arguments).document) for _ in range(2)}) == 1

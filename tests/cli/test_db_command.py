@@ -13,18 +13,18 @@ from reservoir_cli.storage.factory import open_store
 
 @pytest.fixture
 def url(postgres: PostgresServer) -> Iterator[str]:
-    made = postgres.empty_database()
-    yield made
-    postgres.drop(made)
+    url = postgres.empty_database()
+    yield url
+    postgres.drop(url)
 
 
 def test_every_command_works_on_a_server(cli, url, samples_file):
     server = {"RESERVOIR_DB": url}
 
-    def on_server(*arguments, **more):
-        return cli(*arguments, env=server, **more)
+    def on_server(*arguments, **options):
+        return cli(*arguments, env=server, **options)
 
-    assert on_server("view").out == ""  # nothing is there, and nothing is made
+    assert on_server("view").out == ""  # the server has no store, and viewing creates none
     assert "none yet" in on_server("db", "status").out
     assert "imported" in on_server("ingest", "--no-embed", str(samples_file)).err
     number = int(on_server("ingest", "--no-embed", stdin="We dropped Redis in May.").out)
@@ -40,8 +40,8 @@ def test_every_command_works_on_a_server(cli, url, samples_file):
     on_server("forget", "--id", str(number), "-p", "other", "--yes")
     assert on_server("view", "--id", str(number), "-p", "other", code=1).out == ""
     checks = on_server("doctor", "--repair", "--json").document["checks"]
-    assert {each["status"] for each in checks} <= {"ok", "note"}
-    assert any(each["detail"].startswith("PostgreSQL 18") for each in checks)
+    assert {check["status"] for check in checks} <= {"ok", "note"}
+    assert any(check["detail"].startswith("PostgreSQL 18") for check in checks)
     refused = on_server("backup", "copy.db", code=1)
     assert "pg_dump" in refused.err
     assert "db copy" in refused.err
@@ -67,9 +67,9 @@ def samples_file(tmp_path):
 
 def test_a_store_is_copied_to_a_server_and_back(cli, url, samples_file, tmp_path):
     cli("ingest", "--no-embed", str(samples_file))
-    done = cli("db", "copy", str(cli.db), url, "--json")
-    assert done.document["messages"] == 3
-    assert "source and target are equal" in done.err
+    result = cli("db", "copy", str(cli.db), url, "--json")
+    assert result.document["messages"] == 3
+    assert "source and target are equal" in result.err
     cli("db", "copy", url, str(tmp_path / "back.db"))
     first, *others = (
         cli("--db", place, "view", "0", "--json").out for place in (str(cli.db), url, "back.db")
@@ -82,9 +82,9 @@ def test_a_store_is_copied_to_a_server_and_back(cli, url, samples_file, tmp_path
 def test_a_dry_run_of_a_copy_checks_both_and_writes_nothing(cli, url, samples_file, tmp_path):
     cli("ingest", "--no-embed", str(samples_file))
     for target in (url, str(tmp_path / "new.db")):
-        done = cli("db", "copy", "--dry-run", str(cli.db), target, "--json")
-        assert done.err == f"would copy 3 messages, 0 embedded; {target} can take them\n"
-        assert (done.document["messages"], done.document["dry_run"]) == (3, True)
+        result = cli("db", "copy", "--dry-run", str(cli.db), target, "--json")
+        assert result.err == f"would copy 3 messages, 0 embedded; {target} can take them\n"
+        assert (result.document["messages"], result.document["dry_run"]) == (3, True)
         assert "none yet" in cli("--db", target, "db", "status").out
         cli("db", "copy", str(cli.db), target)
         refused = cli("db", "copy", "--dry-run", str(cli.db), target, code=2)
@@ -100,18 +100,18 @@ def test_an_interrupted_copy_is_reported(cli, url, samples_file, tmp_path, kind)
     cli("ingest", "--no-embed", str(samples_file))
     with closing(open_store(str(cli.db))) as old, closing(open_store(target)) as new:
         with pytest.raises(OSError, match="killed"):
-            replicate.copy(old, new, broken_off)
-    way = f"reservoir db copy {cli.db} {target} resumes it"
+            replicate.copy(old, new, interrupt)
+    command = f"reservoir db copy {cli.db} {target} resumes it"
     for arguments in (["view"], ["context", "note", "--budget", "400"], ["db", "status"]):
         read = cli("--db", target, *arguments)
-        assert read.err.count("a copy that is not finished") == read.err.count(way) == 1
+        assert read.err.count("a copy that is not finished") == read.err.count(command) == 1
         assert "not recorded" not in read.err
         assert read.out
     for arguments in (["ingest", "--no-embed"], ["embed"], ["context", "x", "--save"]):
         refused = cli("--db", target, *arguments, stdin="too early", code=3)
         assert refused.err.splitlines() == [
             f"error: the store {target} is a copy that is not finished",
-            f"hint: {way}",
+            f"hint: {command}",
         ]
     refused = cli("--db", target, "forget", "--scope", "--yes", code=3)
     assert "error: " in refused.err
@@ -129,7 +129,7 @@ def test_the_status_names_tables_partitions_and_indexes_with_their_sizes(cli, ur
         {"partition": "b", "messages": 1},
     ]
     assert status["machines"] == []
-    sizes = {each["table"]: (each["bytes"], each["index_bytes"]) for each in status["tables"]}
+    sizes = {table["table"]: (table["bytes"], table["index_bytes"]) for table in status["tables"]}
     assert {"messages", "words", "embeddings", "properties"} <= sizes.keys()
     assert min(sizes["messages"]) > 0
     assert sum(map(sum, sizes.values())) == status["bytes"]
@@ -159,14 +159,14 @@ def test_the_status_of_a_cluster_names_shards_by_table_and_by_machine(cli, url):
     assert "machine worker:1\t3 shards, 300 bytes\n" in cli("--db", url, "db", "status").out
 
 
-def broken_off(*_: object) -> None:
+def interrupt(*_: object) -> None:
     """Leave an unfinished copy, as a program that is killed does."""
     raise OSError("killed")
 
 
 def test_row_security_is_set_up_when_asked_for(cli, url):
-    told = cli("--db", url, "db", "migrate", "--rls", "--json")
-    assert told.document["guarded"] is True
+    migrated = cli("--db", url, "db", "migrate", "--rls", "--json")
+    assert migrated.document["guarded"] is True
     assert cli("--db", url, "db", "status", "--json").document["guarded"] is True
 
 
@@ -184,9 +184,9 @@ def test_the_setting_names_the_store_and_its_password_is_not_shown(cli, url):
         ["db", "status"],
         ["doctor"],
     ):
-        done = cli(*arguments)
-        assert "postgresql://postgres" in done.out
-        assert "geheimnis" not in done.out + done.err
+        result = cli(*arguments)
+        assert "postgresql://postgres" in result.out
+        assert "geheimnis" not in result.out + result.err
     missing = cli("--db", secret + "x", "view", code=3)
     assert "there is no database" in missing.err
     assert "geheimnis" not in missing.err
@@ -201,7 +201,7 @@ def test_the_setting_names_the_store_and_its_password_is_not_shown(cli, url):
     ],
 )
 def test_connection_parameters_are_not_a_path_and_not_shown(cli, parameters, tmp_path):
-    said = [
+    results = [
         cli("--db", parameters, "ingest", "--no-embed", stdin="hello", code=2),
         cli("--db", parameters, "view", code=2),
         cli("--db", parameters, "doctor", code=2),
@@ -210,10 +210,10 @@ def test_connection_parameters_are_not_a_path_and_not_shown(cli, parameters, tmp
         cli("config", "--set", f"database={parameters}", code=2),
         cli("config"),
     ]
-    for each in said:
-        assert "heim" not in each.out + each.err
-    assert "hint: give the URL of the server, postgresql://USER@HOST" in said[0].err
-    assert not [each for each in tmp_path.iterdir() if "=" in each.name]
+    for result in results:
+        assert "heim" not in result.out + result.err
+    assert "hint: give the URL of the server, postgresql://USER@HOST" in results[0].err
+    assert not [path for path in tmp_path.iterdir() if "=" in path.name]
 
 
 def test_a_path_with_a_folder_may_look_like_connection_parameters(cli):
@@ -221,7 +221,7 @@ def test_a_path_with_a_folder_may_look_like_connection_parameters(cli):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (["db", "migrate", "--rls"], 2, "reservoir.db is a file: this needs a store on a server"),
         (["db", "index", "-p", "p"], 2, "needs a store on a server"),
@@ -229,8 +229,8 @@ def test_a_path_with_a_folder_may_look_like_connection_parameters(cli):
         (["--db", "mysql://h/d", "view"], 2, "not supported"),
     ],
 )
-def test_commands_for_another_kind_of_store_are_refused(cli, arguments, code, said):
-    assert said in cli(*arguments, code=code).err
+def test_commands_for_another_kind_of_store_are_refused(cli, arguments, code, message):
+    assert message in cli(*arguments, code=code).err
 
 
 def test_a_file_has_a_status_too_and_a_cluster_its_statements(cli):
@@ -246,11 +246,11 @@ def test_a_file_has_a_status_too_and_a_cluster_its_statements(cli):
 
 def test_commands_without_a_server_need_no_driver(cli, tmp_path):
     (tmp_path / "psycopg.py").write_text("raise ImportError")
-    without = {"PYTHONPATH": str(tmp_path)}
-    assert "create_reference_table" in cli("db", "shard-sql", env=without).out
-    refused = cli("db", "index", "-p", "p", env=without, code=2).err
+    env = {"PYTHONPATH": str(tmp_path)}
+    assert "create_reference_table" in cli("db", "shard-sql", env=env).out
+    refused = cli("db", "index", "-p", "p", env=env, code=2).err
     assert "is a file: this needs a store on a server" in refused
-    away = cli("--db", "postgresql://h/d", "view", env=without, code=3).err
+    away = cli("--db", "postgresql://h/d", "view", env=env, code=3).err
     assert "needs psycopg" in away
 
 
@@ -269,16 +269,18 @@ def test_a_question_gets_the_same_scores_from_a_file_and_a_server(
         ("context", "where do jobs wait?", "--budget", "400", "--format", "json"),
         ("search", "where do jobs wait?", "--json"),
     ):
-        here, there = (cli(*words, env=env).document for env in ({}, on_server))
-        assert _scores(here) == _scores(there)
-        assert any(each > 0 for each in _scores(here))
+        local, remote = (cli(*words, env=env).document for env in ({}, on_server))
+        assert _scores(local) == _scores(remote)
+        assert any(score > 0 for score in _scores(local))
 
 
 def _scores(document):
     """Round scores to the digits that do not depend on the order of summing."""
     if isinstance(document, dict):
-        found = [document[key] for key in ("cosine", "similarity") if document.get(key)]
+        scores = [document[key] for key in ("cosine", "similarity") if document.get(key)]
         inner = document.values()
     else:
-        found, inner = [], document if isinstance(document, list) else []
-    return [round(each, 4) for each in found] + [x for each in inner for x in _scores(each)]
+        scores, inner = [], document if isinstance(document, list) else []
+    return [round(score, 4) for score in scores] + [
+        score for part in inner for score in _scores(part)
+    ]

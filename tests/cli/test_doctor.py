@@ -6,12 +6,12 @@ from contextlib import closing
 import pytest
 
 
-def checks(done) -> dict[str, tuple[str, str | None]]:
+def checks(result) -> dict[str, tuple[str, str | None]]:
     """Return (status, fix) of each check by name; the last one if a name repeats."""
-    assert done.document["schema_version"] == 1
-    found = done.document["checks"]
-    assert all(set(each) == {"name", "status", "detail", "fix"} for each in found)
-    return {each["name"]: (each["status"], each["fix"]) for each in found}
+    assert result.document["schema_version"] == 1
+    rows = result.document["checks"]
+    assert all(set(row) == {"name", "status", "detail", "fix"} for row in rows)
+    return {row["name"]: (row["status"], row["fix"]) for row in rows}
 
 
 def break_full_text(store) -> None:
@@ -20,10 +20,10 @@ def break_full_text(store) -> None:
 
 
 def test_a_new_home_has_notes_and_no_fault(cli):
-    found = checks(cli("doctor", "--json"))
-    assert found["settings"] == ("ok", None)
-    assert found["store"] == ("note", "reservoir ingest creates it")
-    assert found["model"][0] == "note"  # the model of these tests is absent
+    reported = checks(cli("doctor", "--json"))
+    assert reported["settings"] == ("ok", None)
+    assert reported["store"] == ("note", "reservoir ingest creates it")
+    assert reported["model"][0] == "note"  # the model of these tests is absent
     assert not cli.db.exists()
 
 
@@ -56,24 +56,24 @@ def test_a_store_that_cannot_be_read_is_a_fault(cli, damage):
     cli.db.write_bytes(b"no database" * 500 if damage == "text" else whole[:4096] + bytes(20_000))
     for beside in cli.db.parent.glob("reservoir.db-*"):
         beside.unlink()
-    found = checks(cli("doctor", "--json", code=1))
-    assert "fault" in {found["store"][0], found.get("contents", ("", ""))[0]}
+    reported = checks(cli("doctor", "--json", code=1))
+    assert "fault" in {reported["store"][0], reported.get("contents", ("", ""))[0]}
 
 
 def test_settings_that_cannot_be_read_are_a_fault_and_the_rest_is_checked(cli):
     cli.say("hello")
     (cli.home / "reservoir.toml").write_text("nonsense = 1\n", encoding="utf-8")
-    found = checks(cli("doctor", "--json", code=1))
-    assert found["settings"][0] == "fault"
-    assert found["store"] == ("ok", None)
+    reported = checks(cli("doctor", "--json", code=1))
+    assert reported["settings"][0] == "fault"
+    assert reported["store"] == ("ok", None)
 
 
 def test_a_source_that_does_not_exist_is_a_note(cli, tmp_path):
-    gone = tmp_path / "gone"
-    cli("config", "set", f"sources.codex.path={gone}")
+    missing = tmp_path / "gone"
+    cli("config", "set", f"sources.codex.path={missing}")
     fix = "reservoir config set sources.codex.path=FOLDER, or reservoir config unset sources.codex"
     assert checks(cli("doctor", "--json"))["sources"] == ("note", fix)
-    gone.mkdir()
+    missing.mkdir()
     assert "sources" not in checks(cli("doctor", "--json"))
     (cli.home / "reservoir.toml").write_text('[sources.codex]\npath = "~nobody-is-called-so/a"\n')
     assert checks(cli("doctor", "--json", code=1))["sources"][0] == "fault"

@@ -203,18 +203,18 @@ def check_words(program: str, first: str = "", *others: str) -> None:
 
 def unknown_options(words: str) -> set[str]:
     """Return the options of a typed command that the command lacks."""
-    given = re.findall(r"(?<![\w-])--?[a-z][\w-]*", re.sub(r'"[^"]*"', "", words))
+    options = re.findall(r"(?<![\w-])--?[a-z][\w-]*", re.sub(r'"[^"]*"', "", words))
     command = typer.main.get_command(app)
     params = list(command.params)
     for word in words.split():  # a command and its subcommand
         if word in getattr(command, "commands", {}):
             command = command.commands[word]
             params += command.params
-    known = {option for each in params for option in (*each.opts, *each.secondary_opts)}
-    return set(given) - known - BEFORE_COMMAND.keys() - {"--help"}
+    known = {option for param in params for option in (*param.opts, *param.secondary_opts)}
+    return set(options) - known - BEFORE_COMMAND.keys() - {"--help"}
 
 
-@pytest.mark.parametrize(("page", "span"), INLINE, ids=lambda each: each)
+@pytest.mark.parametrize(("page", "span"), INLINE, ids=lambda value: value)
 def test_commands_quoted_in_sentences_exist(page, span):
     assert not unknown_options(span.removeprefix("reservoir ").split(" | ")[0])
 
@@ -230,9 +230,9 @@ def test_the_picture_of_the_readme_is_current(reader):
     """Update it by ``python tools/readme_picture.py``."""
     drawn = (ROOT / "docs" / "explain.svg").read_text(encoding="utf-8")
     shown = re.sub(r"<[^>]*>", "\n", drawn).replace("&#160;", " ")
-    asked = runpy.run_path(str(ROOT / "tools" / "readme_picture.py"))["COMMAND"]
-    assert f"$ reservoir {shlex.join(asked)}" in shown.replace("&#x27;", "'")
-    head, *rows = reader(*asked).err.splitlines()
+    command = runpy.run_path(str(ROOT / "tools" / "readme_picture.py"))["COMMAND"]
+    assert f"$ reservoir {shlex.join(command)}" in shown.replace("&#x27;", "'")
+    head, *rows = reader(*command).err.splitlines()
     for column in head.split():
         assert re.search(rf"(?m)^ *{column} *$", shown), column
     for row in rows[:-3]:

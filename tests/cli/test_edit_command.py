@@ -7,41 +7,41 @@ import pytest
 
 
 @pytest.fixture
-def said(cli):
+def filled_cli(cli):
     cli.store({"content": "the walrus sleeps"}, {"content": "at work", "partition": "work"})
     return cli
 
 
-def content(said):
-    return said.rows()[0]["content"]
+def content(filled_cli):
+    return filled_cli.rows()[0]["content"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "stdin"), [(["the otter swims"], ""), (["-"], "the otter swims\n")]
 )
-def test_the_text_comes_from_the_argument_or_stdin(said, arguments, stdin):
-    done = said("-q", "edit", "#1", *arguments, stdin=stdin)
-    assert done.out == ""
-    assert content(said) == "the otter swims"
-    assert b"walrus" not in said.db.read_bytes()
+def test_the_text_comes_from_the_argument_or_stdin(filled_cli, arguments, stdin):
+    result = filled_cli("-q", "edit", "#1", *arguments, stdin=stdin)
+    assert result.out == ""
+    assert content(filled_cli) == "the otter swims"
+    assert b"walrus" not in filled_cli.db.read_bytes()
 
 
-def test_it_reports_the_edit_and_copies_that_it_cannot_reach(said):
-    told = said("edit", "1", "new").err.splitlines()
-    assert told[0] == "#1 user: the walrus sleeps"
-    assert "#1 user: new" in told
-    assert told[-1] == "note: backups and exports made earlier still have the old text"
+def test_it_reports_the_edit_and_copies_that_it_cannot_reach(filled_cli):
+    notes = filled_cli("edit", "1", "new").err.splitlines()
+    assert notes[0] == "#1 user: the walrus sleeps"
+    assert "#1 user: new" in notes
+    assert notes[-1] == "note: backups and exports made earlier still have the old text"
 
 
 @pytest.mark.parametrize("text", ["", "  ", "the walrus sleeps"])
-def test_an_empty_or_unchanged_text_changes_nothing(said, text):
-    assert "nothing was changed" in said("edit", "1", text).err
-    assert content(said) == "the walrus sleeps"
+def test_an_empty_or_unchanged_text_changes_nothing(filled_cli, text):
+    assert "nothing was changed" in filled_cli("edit", "1", text).err
+    assert content(filled_cli) == "the walrus sleeps"
 
 
-def test_a_message_elsewhere_is_not_edited(said):
-    assert "-p work" in said("edit", "2", "new", code=1).err
-    assert said("edit", "99", "new", code=1).err.startswith(
+def test_a_message_elsewhere_is_not_edited(filled_cli):
+    assert "-p work" in filled_cli("edit", "2", "new", code=1).err
+    assert filled_cli("edit", "99", "new", code=1).err.startswith(
         "error: no message 99 in default\nhint: on a"
     )
 
@@ -55,19 +55,19 @@ file.write_text(file.read_text().replace("walrus", sys.argv[2]) + "\\n")
 
 
 @pytest.mark.parametrize("name", ["VISUAL", "EDITOR"])
-def test_an_editor_runs_without_a_shell_on_a_private_file(said, tmp_path, name):
+def test_an_editor_runs_without_a_shell_on_a_private_file(filled_cli, tmp_path, name):
     script, seen = tmp_path / "my editor.py", tmp_path / "seen"
     script.write_text(EDITOR)
     command = f"{sys.executable} '{script}' {seen} '$(touch oops) ; otter'"
-    said("edit", "1", env={"EDITOR": "false", name: command})
-    assert content(said) == "the $(touch oops) ; otter sleeps"
+    filled_cli("edit", "1", env={"EDITOR": "false", name: command})
+    assert content(filled_cli) == "the $(touch oops) ; otter sleeps"
     mode, file = seen.read_text().split(" ", 1)
     assert mode == "600"
     assert not os.path.exists(os.path.dirname(file))
 
 
 @pytest.mark.parametrize(
-    ("editor", "code", "told"),
+    ("editor", "code", "message"),
     [
         ("true", 0, "nothing was changed"),
         ("false", 1, "nothing was changed"),
@@ -76,6 +76,6 @@ def test_an_editor_runs_without_a_shell_on_a_private_file(said, tmp_path, name):
         ("", 2, "no text and no editor"),
     ],
 )
-def test_an_editor_that_changes_nothing_or_fails_is_reported(said, editor, code, told):
-    assert told in said("edit", "1", env={"EDITOR": editor}, code=code).err
-    assert content(said) == "the walrus sleeps"
+def test_an_editor_that_changes_nothing_or_fails_is_reported(filled_cli, editor, code, message):
+    assert message in filled_cli("edit", "1", env={"EDITOR": editor}, code=code).err
+    assert content(filled_cli) == "the walrus sleeps"

@@ -40,11 +40,11 @@ WRONG_USAGE = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "named"), WRONG_USAGE, ids=lambda each: " ".join(each))
+@pytest.mark.parametrize(("arguments", "named"), WRONG_USAGE, ids=lambda value: " ".join(value))
 def test_wrong_usage_is_exit_2_with_a_one_line_error(cli, arguments, named):
-    done = cli(*arguments, code=2)
-    assert done.out == ""
-    first, *rest = done.err.splitlines()
+    result = cli(*arguments, code=2)
+    assert result.out == ""
+    first, *rest = result.err.splitlines()
     assert first.startswith("error: ")
     assert named.lower() in first.lower()  # Typer's versions write an argument differently
     assert len(rest) <= 1
@@ -63,12 +63,12 @@ def test_wrong_usage_is_exit_2_with_a_one_line_error(cli, arguments, named):
     ],
 )
 def test_with_json_an_error_is_a_document_too(cli, arguments, kind, code):
-    done = cli(*arguments, code=code)
-    assert list(done.document) == ["schema_version", "error"]
-    error = done.document["error"]
+    result = cli(*arguments, code=code)
+    assert list(result.document) == ["schema_version", "error"]
+    error = result.document["error"]
     assert list(error) == ["kind", "message", "hint", "exit_code"]
-    assert (done.document["schema_version"], error["kind"], error["exit_code"]) == (1, kind, code)
-    assert done.err.startswith(f"error: {error['message']}\n")
+    assert (result.document["schema_version"], error["kind"], error["exit_code"]) == (1, kind, code)
+    assert result.err.startswith(f"error: {error['message']}\n")
 
 
 HINTS = [
@@ -114,22 +114,22 @@ HINTS = [
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said", "hint"), HINTS, ids=[" ".join(each[0])[:40] for each in HINTS]
+    ("arguments", "code", "message", "hint"), HINTS, ids=[" ".join(row[0])[:40] for row in HINTS]
 )
-def test_an_error_is_one_line_with_a_hint(cli, arguments, code, said, hint):
+def test_an_error_is_one_line_with_a_hint(cli, arguments, code, message, hint):
     if arguments[0] == "backup":  # otherwise there is nothing to copy
         cli.say("hello")
-    done = cli(*arguments, code=code)
-    first, second = done.err.splitlines()
+    result = cli(*arguments, code=code)
+    first, second = result.err.splitlines()
     assert first.startswith("error: ")
-    assert said in first
+    assert message in first
     assert second.startswith("hint: ")
     assert hint in second
 
 
 def test_the_hint_for_a_misplaced_global_option_shows_its_place(cli):
-    done = cli("view", "3", "--db", "x.db", code=2)
-    assert done.err.splitlines()[1] == "hint: reservoir --db PATH view"
+    result = cli("view", "3", "--db", "x.db", code=2)
+    assert result.err.splitlines()[1] == "hint: reservoir --db PATH view"
 
 
 def test_an_error_without_json_prints_nothing_on_stdout(cli):
@@ -149,21 +149,21 @@ def test_a_traceback_is_shown_only_when_debugging(cli, tmp_path):
 
 
 def test_without_a_command_the_help_is_readable(cli):
-    done = subprocess.run(
+    result = subprocess.run(
         [Path(sys.executable).with_name("reservoir")],
         capture_output=True,
         text=True,
         env=cli.env,
         check=False,
     )
-    shown = done.stdout + done.stderr
+    shown = result.stdout + result.stderr
     assert "Commands:\n" in shown
     assert len(shown.splitlines()) > 10
 
 
 def test_python_m_runs_the_command(cli):
-    done = cli("--version", command=(sys.executable, "-m", "reservoir_cli"))
-    assert done.out == f"reservoir {__version__}\n" == cli("--version").out
+    result = cli("--version", command=(sys.executable, "-m", "reservoir_cli"))
+    assert result.out == f"reservoir {__version__}\n" == cli("--version").out
 
 
 # 3: the store cannot be opened
@@ -173,8 +173,8 @@ def test_a_file_that_is_not_a_database_is_exit_3(cli, tmp_path):
     file = tmp_path / "notes.txt"
     file.write_text("these are notes, and long enough to be looked at" * 40)
     for command in (["view"], ["search", "--keyword", "x"], ["ingest", "--no-embed"]):
-        done = cli("--db", str(file), *command, stdin="x", code=3)
-        assert str(file) in done.err.splitlines()[0]
+        result = cli("--db", str(file), *command, stdin="x", code=3)
+        assert str(file) in result.err.splitlines()[0]
     assert file.read_text().startswith("these are notes")
 
 
@@ -184,9 +184,9 @@ def test_a_store_of_a_newer_program_is_exit_3_and_names_both_versions(cli):
         known = connection.execute("PRAGMA user_version").fetchone()[0]
         connection.execute("PRAGMA user_version = 999")
     connection.close()
-    for done in (cli("view", code=3), cli("ingest", "--no-embed", stdin="x", code=3)):
-        assert "999" in done.err
-        assert str(known) in done.err.replace("999", "")
+    for result in (cli("view", code=3), cli("ingest", "--no-embed", stdin="x", code=3)):
+        assert "999" in result.err
+        assert str(known) in result.err.replace("999", "")
 
 
 def test_a_folder_as_a_store_is_exit_3(cli, tmp_path):
@@ -208,9 +208,9 @@ def test_a_truncated_store_is_exit_3(cli):
     cli.store(*({"content": f"message {number} " * 50} for number in range(200)))
     data = cli.db.read_bytes()
     cli.db.write_bytes(data[: len(data) // 3 // 4096 * 4096])
-    done = cli("view", code=3)
-    assert done.out == ""
-    assert "message" not in done.err
+    result = cli("view", code=3)
+    assert result.out == ""
+    assert "message" not in result.err
 
 
 def test_a_read_only_store_can_be_read_but_not_written(cli, as_owner, tmp_path):
@@ -221,8 +221,8 @@ def test_a_read_only_store_can_be_read_but_not_written(cli, as_owner, tmp_path):
     try:
         assert cli("view", command=command).out == "user: hello there\n"
         assert cli("search", "--keyword", "hello", command=command).out == "1. user: hello there\n"
-        done = cli("ingest", "--no-embed", stdin="more", code=3, command=command)
-        assert done.out == ""
+        result = cli("ingest", "--no-embed", stdin="more", code=3, command=command)
+        assert result.out == ""
         assert cli("context", "hello?", command=command).out.endswith("user: hello?\n")
     finally:
         cli.home.chmod(0o700)
@@ -233,9 +233,9 @@ def test_a_store_in_a_read_only_folder_is_exit_3(cli, as_owner, tmp_path):
     folder = tmp_path / "closed"
     folder.mkdir(mode=0o500)
     command = (*as_owner, str(Path(sys.executable).with_name("reservoir")))
-    where = str(folder / "new.db")
-    done = cli("--db", where, "ingest", "--no-embed", stdin="x", code=3, command=command)
-    assert where in done.err
+    location = str(folder / "new.db")
+    result = cli("--db", location, "ingest", "--no-embed", stdin="x", code=3, command=command)
+    assert location in result.err
 
 
 def test_db_and_environment_move_the_store(cli, tmp_path):
@@ -258,22 +258,22 @@ def test_a_store_is_readable_by_its_owner_alone(cli):
 
 
 def test_a_locked_store_is_exit_4_and_nothing_is_stored(locked, impatient):
-    done = locked("ingest", "--no-embed", stdin="x", code=4, env=impatient)
-    assert done.out == ""
-    assert done.err.startswith("error: the store is locked")
+    result = locked("ingest", "--no-embed", stdin="x", code=4, env=impatient)
+    assert result.out == ""
+    assert result.err.startswith("error: the store is locked")
     assert len(locked.rows()) == 1
 
 
 def test_reads_do_not_wait_for_a_writer(locked, impatient):
     assert locked("view", env=impatient).out == "user: said before\n"
-    found = locked("search", "--keyword", "before", env=impatient)
-    assert found.out == "1. user: said before\n"
+    hits = locked("search", "--keyword", "before", env=impatient)
+    assert hits.out == "1. user: said before\n"
     assert locked("context", "said what?", env=impatient).out.endswith("user: said what?\n")
 
 
 def test_a_context_is_printed_while_the_store_is_locked(locked, impatient):
-    done = locked("context", "said what?", "--save", code=4, env=impatient)
-    assert done.out.endswith("user: said what?\n")
+    result = locked("context", "said what?", "--save", code=4, env=impatient)
+    assert result.out.endswith("user: said what?\n")
 
 
 # 5: the model is not there
@@ -282,10 +282,10 @@ def test_a_context_is_printed_while_the_store_is_locked(locked, impatient):
 @pytest.mark.parametrize("command", [["embed"], ["search", "before", "--semantic"]])
 def test_commands_that_need_the_model_are_exit_5_without_it(cli, command):
     cli.say("said before")
-    done = cli("--offline", *command, code=5, env={"HF_HUB_OFFLINE": "0"})
-    assert done.out == ""
-    assert "nobody/absent-model" in done.err
-    hint = done.err.splitlines()[1]
+    result = cli("--offline", *command, code=5, env={"HF_HUB_OFFLINE": "0"})
+    assert result.out == ""
+    assert "nobody/absent-model" in result.err
+    hint = result.err.splitlines()[1]
     assert "without --offline" in hint
     assert "embedding_model" in hint
 
@@ -293,9 +293,9 @@ def test_commands_that_need_the_model_are_exit_5_without_it(cli, command):
 def test_without_a_model_search_and_context_rank_by_words_with_a_note(cli):
     cli.say("the queue lost jobs")
     cli.say("something else entirely")
-    found = cli("search", "queue")
-    assert found.out.startswith("1. user: the queue lost jobs\n")
-    assert found.err.startswith("warning: ")
+    hits = cli("search", "queue")
+    assert hits.out.startswith("1. user: the queue lost jobs\n")
+    assert hits.err.startswith("warning: ")
     context = cli("context", "which jobs?", "--budget", "300")
     assert "user: the queue lost jobs\n" in context.out
     assert "warning: " in context.err
@@ -342,11 +342,11 @@ def test_a_signal_while_reading_stdin_ends_the_command_without_a_traceback(
 
 def test_a_full_disk_behind_stdout_is_a_one_line_error(cli):
     cli.say("hello")
-    done = cli.shell("reservoir view > /dev/full; echo $?")
-    assert done.out == "1\n"
-    assert done.err.startswith("error: ")
-    assert "No space left" in done.err
-    assert "Traceback" not in done.err
+    result = cli.shell("reservoir view > /dev/full; echo $?")
+    assert result.out == "1\n"
+    assert result.err.startswith("error: ")
+    assert "No space left" in result.err
+    assert "Traceback" not in result.err
 
 
 @pytest.mark.parametrize(
@@ -366,10 +366,10 @@ def test_a_full_disk_behind_stdout_is_a_one_line_error(cli):
 )
 def test_a_closed_stream_causes_no_traceback(cli, line, codes):
     cli.say("hello")
-    done = cli.shell(f"({line}); echo $?")
-    assert "Traceback" not in done.err
-    assert "unexpected" not in done.err
-    assert done.out.splitlines()[-1] in codes
+    result = cli.shell(f"({line}); echo $?")
+    assert "Traceback" not in result.err
+    assert "unexpected" not in result.err
+    assert result.out.splitlines()[-1] in codes
 
 
 @pytest.mark.parametrize(
@@ -387,13 +387,13 @@ def test_a_closed_stream_causes_no_traceback(cli, line, codes):
 )
 def test_odd_arguments_cause_no_unexpected_error(cli, line):
     cli.say("café au lait")
-    done = cli.shell(line + "; true")
-    assert "unexpected" not in done.err
-    assert "Traceback" not in done.err
+    result = cli.shell(line + "; true")
+    assert "unexpected" not in result.err
+    assert "Traceback" not in result.err
 
 
 def test_an_error_on_a_closed_pipe_is_still_one_document(cli):
-    done = cli.shell("reservoir view --id 7 --json | head -c 1; echo ${PIPESTATUS[0]}")
-    assert done.out.startswith("{")
-    assert done.err.startswith("error: no message 7 in default\n")
-    assert json.loads(done.out[1:].strip()) in (0, 1)
+    result = cli.shell("reservoir view --id 7 --json | head -c 1; echo ${PIPESTATUS[0]}")
+    assert result.out.startswith("{")
+    assert result.err.startswith("error: no message 7 in default\n")
+    assert json.loads(result.out[1:].strip()) in (0, 1)

@@ -37,7 +37,7 @@ SCOPES = [
 ]
 
 
-@pytest.mark.parametrize(("options", "expected"), SCOPES, ids=lambda each: " ".join(each))
+@pytest.mark.parametrize(("options", "expected"), SCOPES, ids=lambda value: " ".join(value))
 def test_scope_and_filters_select_messages_as_in_view(spread, options, expected):
     assert contents(spread("export", *options).out) == expected
 
@@ -51,15 +51,15 @@ def test_a_conversation_is_exported_by_the_beginning_of_its_id(cli, form):
         {"content": "four", "conversation_id": "c0ffee-3"},
         {"content": "five"},
     )
-    done = cli("export", "--conversation", "bad", "--format", form)
-    assert "one" in done.out
-    assert "two" in done.out
-    assert not [word for word in ("three", "four", "five") if word in done.out]
-    done = cli("export", "--conversation", "c0ffee-2", "--match", "thr")
-    assert contents(done.out) == ["three"]
-    done = cli("export", "--conversation", "c0f", code=2)
-    assert done.out == ""
-    assert "is not unique: c0ffee-2, c0ffee-3" in done.err
+    result = cli("export", "--conversation", "bad", "--format", form)
+    assert "one" in result.out
+    assert "two" in result.out
+    assert not [word for word in ("three", "four", "five") if word in result.out]
+    result = cli("export", "--conversation", "c0ffee-2", "--match", "thr")
+    assert contents(result.out) == ["three"]
+    result = cli("export", "--conversation", "c0f", code=2)
+    assert result.out == ""
+    assert "is not unique: c0ffee-2, c0ffee-3" in result.err
     assert cli("export", "--conversation", "none").err == (
         "note: no conversation in default has the id none; "
         "reservoir conversations -p default lists them\n"
@@ -67,19 +67,19 @@ def test_a_conversation_is_exported_by_the_beginning_of_its_id(cli, form):
 
 
 def test_an_empty_scope_prints_nothing_and_says_where_messages_are(spread):
-    done = spread("export", "-p", "nowhere")
-    assert done.out == ""
-    assert done.err.startswith("note: nothing in nowhere; 2 messages in default (-p default)")
+    result = spread("export", "-p", "nowhere")
+    assert result.out == ""
+    assert result.err.startswith("note: nothing in nowhere; 2 messages in default (-p default)")
 
 
 def test_filters_that_match_nothing_are_named(spread):
     for command in ("export", "view"):
-        done = spread(command, "--since", "2030-01-01", "--until", "2031-01-01")
-        assert done.out == ""
-        assert done.err == "note: no message in default matches --since and --until\n"
-    done = spread("view", "--role", "tool", "-i", "chatgpt", "--json")
-    assert done.document["messages"] == []
-    assert done.err == "note: no message in default/chatgpt matches --role\n"
+        result = spread(command, "--since", "2030-01-01", "--until", "2031-01-01")
+        assert result.out == ""
+        assert result.err == "note: no message in default matches --since and --until\n"
+    result = spread("view", "--role", "tool", "-i", "chatgpt", "--json")
+    assert result.document["messages"] == []
+    assert result.err == "note: no message in default/chatgpt matches --role\n"
 
 
 def test_json_is_a_document_and_jsonl_is_a_row_per_line(spread):
@@ -109,11 +109,11 @@ def test_a_file_is_private_and_complete_without_temporary_files(spread, tmp_path
     target = tmp_path / "out" / "x.jsonl"
     target.parent.mkdir()
     target.write_text("before")
-    done = spread("export", "--all-partitions", "-o", str(target))
-    assert (done.out, done.err) == ("", f"exported 3 messages to {target}\n")
+    result = spread("export", "--all-partitions", "-o", str(target))
+    assert (result.out, result.err) == ("", f"exported 3 messages to {target}\n")
     assert len(contents(target.read_text())) == 3
     assert target.stat().st_mode & MODE == 0o600
-    assert [each.name for each in target.parent.iterdir()] == ["x.jsonl"]
+    assert [path.name for path in target.parent.iterdir()] == ["x.jsonl"]
 
 
 def test_a_failed_export_leaves_the_file_unchanged(spread, tmp_path):
@@ -123,7 +123,7 @@ def test_a_failed_export_leaves_the_file_unchanged(spread, tmp_path):
     spread.db.write_bytes(spread.db.read_bytes()[:8192] + b"\xff" * 20_000)
     spread("export", "-o", str(target), code=3)
     assert target.read_text() == "before"
-    assert {each.name for each in tmp_path.iterdir()} == {"x.jsonl", "home"}
+    assert {path.name for path in tmp_path.iterdir()} == {"x.jsonl", "home"}
 
 
 @pytest.mark.parametrize(
@@ -140,10 +140,10 @@ def test_an_export_without_messages_does_not_replace_a_file(spread, tmp_path, op
     target = tmp_path / "x.jsonl"
     spread("export", "--all-partitions", "-o", str(target))
     before = target.read_bytes()
-    done = spread("export", *options, "-o", str(target), code=1)
-    assert done.err.startswith(f"error: nothing to export: {target} is left unchanged\n{hint}")
+    result = spread("export", *options, "-o", str(target), code=1)
+    assert result.err.startswith(f"error: nothing to export: {target} is left unchanged\n{hint}")
     assert target.read_bytes() == before
-    assert {each.name for each in tmp_path.iterdir()} == {"x.jsonl", "home"}
+    assert {path.name for path in tmp_path.iterdir()} == {"x.jsonl", "home"}
 
 
 def test_an_emptied_store_does_not_empty_its_export(spread, tmp_path):
@@ -157,16 +157,16 @@ def test_an_emptied_store_does_not_empty_its_export(spread, tmp_path):
 def test_an_export_without_messages_creates_an_empty_file(spread, tmp_path):
     target = tmp_path / "x.jsonl"
     for _ in range(2):
-        done = spread("export", "-p", "nowhere", "-o", str(target))
-        assert "note: nothing in nowhere" in done.err
+        result = spread("export", "-p", "nowhere", "-o", str(target))
+        assert "note: nothing in nowhere" in result.err
         assert target.read_bytes() == b""
 
 
 @pytest.mark.parametrize("ending", ["", "-wal"])
 def test_the_store_is_never_overwritten(spread, ending):
     before = spread.db.read_bytes()
-    done = spread("export", "-o", f"{spread.db}{ending}", code=2)
-    assert "is the store itself" in done.err
+    result = spread("export", "-o", f"{spread.db}{ending}", code=2)
+    assert "is the store itself" in result.err
     assert spread.db.read_bytes() == before
 
 
@@ -184,27 +184,27 @@ def test_a_dash_and_a_device_are_written_to_directly(spread):
 
 def test_a_closed_pipe_ends_quietly(cli):
     cli.store(*({"content": "x" * 2000} for _ in range(500)))
-    done = cli.shell("reservoir export | head -1; echo ${PIPESTATUS[0]}")
-    assert done.out.endswith("\n0\n")
-    assert done.err == ""
+    result = cli.shell("reservoir export | head -1; echo ${PIPESTATUS[0]}")
+    assert result.out.endswith("\n0\n")
+    assert result.err == ""
 
 
 def test_a_read_only_store_is_exported(spread, as_owner):
     spread.db.chmod(0o400)
     spread.db.parent.chmod(0o500)
     try:
-        done = spread("export", command=(*as_owner, "reservoir"))
+        result = spread("export", command=(*as_owner, "reservoir"))
     finally:
         spread.db.parent.chmod(0o700)
-    assert contents(done.out) == ["own", "other instance"]
+    assert contents(result.out) == ["own", "other instance"]
 
 
 def test_an_export_on_a_terminal_shows_progress_on_stderr_only(cli, tmp_path):
     cli.store(*({"content": "hello"} for _ in range(3)))
     target = tmp_path / "x.jsonl"
-    done = cli.on_terminal("export", "-o", str(target), streams=("stderr",))
-    assert done.out == ""
-    assert "exported 3 messages" in done.err
+    result = cli.on_terminal("export", "-o", str(target), streams=("stderr",))
+    assert result.out == ""
+    assert "exported 3 messages" in result.err
 
 
 @pytest.mark.model
@@ -232,7 +232,7 @@ def test_exporting_needs_memory_for_one_batch_only(cli):
         "subprocess.run(['reservoir', 'export'], stdout=subprocess.DEVNULL, check=True);"
         "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         ["python", "-c", measured], env=cli.env, capture_output=True, check=True, text=True
     )
-    assert int(done.stdout) < 120_000  # KB; the messages alone are 60,000
+    assert int(result.stdout) < 120_000  # KB; the messages alone are 60,000

@@ -151,8 +151,8 @@ def world(tmp_path_factory):
         "LANG": "C.UTF-8",
         "TZ": "UTC",
     }
-    for text, where in (("hello", "default"), ("why did we drop Redis?", "work")):
-        run("ingest", "--no-embed", "-p", where, stdin=text.encode(), env=env, folder=folder)
+    for text, partition in (("hello", "default"), ("why did we drop Redis?", "work")):
+        run("ingest", "--no-embed", "-p", partition, stdin=text.encode(), env=env, folder=folder)
     return folder, env
 
 
@@ -162,9 +162,9 @@ def world(tmp_path_factory):
 def test_a_mistake_works_as_meant_or_its_hint_has_the_exact_command(world, typed, code, words):
     folder, env = world
     answer = run(*typed.split(), env=env, folder=folder)
-    said = answer.out.decode() + answer.err
-    assert answer.code == code, said
-    assert words in said
+    output = answer.out.decode() + answer.err
+    assert answer.code == code, output
+    assert words in output
     if code:
         assert len(answer.err.strip().splitlines()) <= 2
 
@@ -172,6 +172,6 @@ def test_a_mistake_works_as_meant_or_its_hint_has_the_exact_command(world, typed
 def test_an_empty_default_partition_is_reported(cli):
     assert cli("config", "set", "partition=work").err == ""  # nothing is stored anywhere
     cli.say("hello")
-    done = cli("config", "set", "partition=wrok")
-    assert done.err == "note: nothing in wrok; 1 message in work (-p work)\n"
+    result = cli("config", "set", "partition=wrok")
+    assert result.err == "note: nothing in wrok; 1 message in work (-p work)\n"
     assert cli("config", "set", "partition=work").err == ""

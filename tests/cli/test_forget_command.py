@@ -19,7 +19,7 @@ def spread(cli):
     return cli
 
 
-def left(cli):
+def remaining_texts(cli):
     return {row["content"] for row in cli.rows("--all-partitions")}
 
 
@@ -45,21 +45,23 @@ WHICH = [
 
 
 @pytest.mark.parametrize(
-    ("options", "gone"),
+    ("options", "forgotten"),
     WHICH,
-    ids=lambda each: " ".join(sorted(each) if isinstance(each, set) else each),
+    ids=lambda value: " ".join(sorted(value) if isinstance(value, set) else value),
 )
-def test_exactly_the_selected_messages_are_forgotten(spread, options, gone):
+def test_exactly_the_selected_messages_are_forgotten(spread, options, forgotten):
     shown = spread("forget", *options, "--dry-run")
-    assert {line.split("\t")[3].removeprefix("user: ") for line in shown.out.splitlines()} == gone
-    assert left(spread) == ALL
-    done = spread("forget", *options, "--yes")
-    assert done.out == ""
-    noun = "message" if len(gone) == 1 else "messages"
-    assert done.err == (
-        f"forgot {len(gone)} {noun}\nnote: backups and exports made earlier still have them\n"
+    assert {
+        line.split("\t")[3].removeprefix("user: ") for line in shown.out.splitlines()
+    } == forgotten
+    assert remaining_texts(spread) == ALL
+    result = spread("forget", *options, "--yes")
+    assert result.out == ""
+    noun = "message" if len(forgotten) == 1 else "messages"
+    assert result.err == (
+        f"forgot {len(forgotten)} {noun}\nnote: backups and exports made earlier still have them\n"
     )
-    assert left(spread) == ALL - gone
+    assert remaining_texts(spread) == ALL - forgotten
 
 
 @pytest.mark.parametrize(
@@ -77,16 +79,16 @@ def test_exactly_the_selected_messages_are_forgotten(spread, options, gone):
 )
 def test_wrong_usage_is_exit_2_and_changes_nothing(spread, options):
     spread("forget", *options, "--yes", code=2)
-    assert left(spread) == ALL
+    assert remaining_texts(spread) == ALL
 
 
 @pytest.mark.parametrize("options", [["--scope"], ["--match", "not there"]], ids=" ".join)
 def test_a_pipe_without_yes_is_exit_2(spread, options):
-    done = spread("forget", *options, stdin="y\n", code=2)
+    result = spread("forget", *options, stdin="y\n", code=2)
     count = "0 messages" if "--match" in options else "2 messages"
     question = f"forget {count} in default/default for good?"
-    assert done.err == f"error: cannot ask without a terminal: {question}\nhint: add --yes\n"
-    assert left(spread) == ALL
+    assert result.err == f"error: cannot ask without a terminal: {question}\nhint: add --yes\n"
+    assert remaining_texts(spread) == ALL
 
 
 WRONG = [
@@ -99,32 +101,32 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("options", "code", "said"), WRONG, ids=lambda each: str(each))
-def test_errors_are_reported_before_confirmation(spread, options, code, said):
+@pytest.mark.parametrize(("options", "code", "message"), WRONG, ids=lambda value: str(value))
+def test_errors_are_reported_before_confirmation(spread, options, code, message):
     spread.store({"content": "alone", "partition": "home", "conversation_id": "only"})
-    assert spread("forget", *options, code=code).err.startswith(said)
-    assert left(spread) == ALL | {"alone"}
+    assert spread("forget", *options, code=code).err.startswith(message)
+    assert remaining_texts(spread) == ALL | {"alone"}
 
 
 def test_expired_messages_are_not_forgotten_in_a_pipe_without_yes(spread):
     spread("config", "--set", "retention_days=1")
     assert "hint: add --yes" in spread("forget", "--expired", code=2).err
-    assert left(spread) == ALL
+    assert remaining_texts(spread) == ALL
 
 
-@pytest.mark.parametrize("command", [["forget", "--yes"], ["view"]], ids=lambda each: each[0])
+@pytest.mark.parametrize("command", [["forget", "--yes"], ["view"]], ids=lambda command: command[0])
 def test_the_hint_names_the_partition_of_a_message_elsewhere(spread, command):
     row = spread.rows("-p", "work")[0]
-    done = spread(*command, "--id", str(row["id"]), code=1)
-    assert done.err.startswith(f"error: no message {row['id']} in default\nhint: ")
-    assert done.err.endswith("in partition work: -p work\n")
-    assert left(spread) == ALL
+    result = spread(*command, "--id", str(row["id"]), code=1)
+    assert result.err.startswith(f"error: no message {row['id']} in default\nhint: ")
+    assert result.err.endswith("in partition work: -p work\n")
+    assert remaining_texts(spread) == ALL
 
 
 def test_an_unknown_id_is_exit_1_and_nothing_is_forgotten(spread):
     for options in (["--id", "1", "--id", "99"], ["--id", "5"]):
         assert "error: no message" in spread("forget", *options, "--yes", code=1).err
-    assert left(spread) == ALL
+    assert remaining_texts(spread) == ALL
 
 
 NOTES = [
@@ -143,27 +145,27 @@ NOTES = [
 ]
 
 
-@pytest.mark.parametrize(("options", "note"), NOTES, ids=lambda each: str(each))
+@pytest.mark.parametrize(("options", "note"), NOTES, ids=lambda value: str(value))
 def test_an_empty_selection_says_where_messages_are(spread, options, note):
-    done = spread("forget", *options, "--yes")
-    assert done.out == ""
-    assert done.err.startswith(note)
-    assert left(spread) == ALL
+    result = spread("forget", *options, "--yes")
+    assert result.out == ""
+    assert result.err.startswith(note)
+    assert remaining_texts(spread) == ALL
 
 
 def test_json_reports_what_was_forgotten(spread):
     dry = spread("forget", "--match", "own", "--dry-run", "--json").document
     assert dry == {"schema_version": 1, "forgotten": 2, "ids": [1, 2], "dry_run": True}
-    done = spread("forget", "--match", "own", "--yes", "--json").document
-    assert done == {**dry, "dry_run": False}
-    none = spread("forget", "--match", "own", "--yes", "--json").document
-    assert (none["forgotten"], none["ids"]) == (0, [])
+    result = spread("forget", "--match", "own", "--yes", "--json").document
+    assert result == {**dry, "dry_run": False}
+    document = spread("forget", "--match", "own", "--yes", "--json").document
+    assert (document["forgotten"], document["ids"]) == (0, [])
     refused = spread("forget", "--scope", "--json", code=2).document
     assert refused["error"]["exit_code"] == 2
 
 
 @pytest.mark.parametrize(
-    ("answer", "code", "gone"),
+    ("answer", "code", "forgotten"),
     [
         ("y\n", 0, {"own secret"}),
         ("YES\n", 0, {"own secret"}),
@@ -173,19 +175,19 @@ def test_json_reports_what_was_forgotten(spread):
         ("\x03", 130, set()),
     ],
 )
-def test_on_a_terminal_the_count_is_shown_and_confirmation_asked(spread, answer, code, gone):
-    done = spread.talk("forget", "--match", "secret", answers=[("[y/N] ", answer)])
+def test_on_a_terminal_the_count_is_shown_and_confirmation_asked(spread, answer, code, forgotten):
+    result = spread.talk("forget", "--match", "secret", answers=[("[y/N] ", answer)])
     question = "forget 1 message in default/default for good? [y/N] "
-    assert done.out.startswith(f"#2 user: own secret\n{question}")
-    assert done.code == code
-    assert left(spread) == ALL - gone
+    assert result.out.startswith(f"#2 user: own secret\n{question}")
+    assert result.code == code
+    assert remaining_texts(spread) == ALL - forgotten
 
 
 def test_three_messages_are_shown_before_confirmation(cli):
     for number in range(5):
         cli.say(f"word {number}" + " x" * 200 * (number == 1))
-    done = cli.talk("forget", "--scope", answers=[("[y/N] ", "n\n")])
-    shown = done.out.splitlines()
+    result = cli.talk("forget", "--scope", answers=[("[y/N] ", "n\n")])
+    shown = result.out.splitlines()
     assert shown[0] == "#1 user: word 0"
     assert shown[1] == f"#2 user: word 1{' x' * 42}…"
     assert shown[2:4] == ["#3 user: word 2", "and 2 messages more"]
@@ -203,8 +205,8 @@ def test_an_id_may_have_a_hash_or_be_the_beginning_of_one(cli):
         "--trace-id ab is not unique: abc1, abd1"
         in cli("forget", "--trace-id", "ab", "--yes", code=2).err
     )
-    done = cli("forget", "--trace-id", "abc", "--yes")
-    assert "note: abc is abc1" in done.err
+    result = cli("forget", "--trace-id", "abc", "--yes")
+    assert "note: abc is abc1" in result.err
     assert "note: ot is other" in cli("forget", "--conversation", "ot", "--yes").err
     cli("forget", "--id", "#4", "--yes")
     assert "--id: 'four' is not a message number" in cli("forget", "--id", "four", code=2).err
@@ -215,24 +217,24 @@ def test_expired_uses_the_setting_of_each_partition(spread):
     spread("config", "--set", "partitions.work.retention_days=1")
     spread.say("new", "-p", "work")
     spread("forget", "--expired", "--all-partitions", "--yes")
-    assert left(spread) == {each for each in ALL if "work" not in each} | {"new"}
+    assert remaining_texts(spread) == {text for text in ALL if "work" not in text} | {"new"}
     spread("config", "--set", "retention_days=0", code=2)
 
 
 def test_importing_the_file_again_skips_forgotten_messages_with_a_note(spread):
     spread("forget", "--match", "secret", "--all-partitions", "--yes")
-    done = spread("ingest", "--no-embed", "--json", str(spread.home / "rows.jsonl"))
-    assert "note: forgotten earlier, and not imported: 3 messages" in done.err
-    assert (done.document["already_there"], done.document["forgotten"]) == (3, 3)
+    result = spread("ingest", "--no-embed", "--json", str(spread.home / "rows.jsonl"))
+    assert "note: forgotten earlier, and not imported: 3 messages" in result.err
+    assert (result.document["already_there"], result.document["forgotten"]) == (3, 3)
     spread.say("own secret")
-    assert "own secret" in left(spread)
+    assert "own secret" in remaining_texts(spread)
 
 
 def test_a_store_that_is_read_only_is_exit_3(spread, as_owner):
     spread.db.chmod(0o400)
-    done = spread("forget", "--scope", "--yes", command=(*as_owner, "reservoir"), code=3)
-    assert "cannot be written to" in done.err
-    assert left(spread) == ALL
+    result = spread("forget", "--scope", "--yes", command=(*as_owner, "reservoir"), code=3)
+    assert "cannot be written to" in result.err
+    assert remaining_texts(spread) == ALL
 
 
 def test_a_locked_store_is_exit_4(locked, impatient):
@@ -243,17 +245,17 @@ def test_a_long_reader_is_exit_1_and_the_next_command_finishes(spread):
     reader = sqlite3.connect(spread.db, isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT COUNT(*) FROM messages").fetchone()
-    done = spread("forget", "--match", "three", "-p", "work", "--yes", "--json", code=1)
-    assert "another program is reading the store" in done.document["error"]["message"]
-    assert left(spread) == ALL - {"work three"}
-    assert any(b"work three" in each.read_bytes() for each in spread.home.glob("reservoir.db*"))
+    result = spread("forget", "--match", "three", "-p", "work", "--yes", "--json", code=1)
+    assert "another program is reading the store" in result.document["error"]["message"]
+    assert remaining_texts(spread) == ALL - {"work three"}
+    assert any(b"work three" in file.read_bytes() for file in spread.home.glob("reservoir.db*"))
     reader.close()
     (spread.home / "rows.jsonl").unlink()
     spread("view")
-    assert not any(b"work three" in each.read_bytes() for each in spread.home.glob("reservoir.db*"))
+    assert not any(b"work three" in file.read_bytes() for file in spread.home.glob("reservoir.db*"))
 
 
 def test_an_empty_home_has_nothing_to_forget(cli):
-    done = cli("forget", "--scope", "--yes")
-    assert done.err == "note: nothing is stored yet: reservoir init, or reservoir ingest FILE\n"
+    result = cli("forget", "--scope", "--yes")
+    assert result.err == "note: nothing is stored yet: reservoir init, or reservoir ingest FILE\n"
     assert not cli.db.exists()

@@ -10,8 +10,8 @@ import pytest
 
 
 def test_stdout_is_only_the_id_of_the_new_message(cli):
-    done = cli("ingest", "--no-embed", stdin="one")
-    assert (done.out, done.err) == ("1\n", "")
+    result = cli("ingest", "--no-embed", stdin="one")
+    assert (result.out, result.err) == ("1\n", "")
     assert cli("ingest", "--no-embed", stdin="two").out == "2\n"
 
 
@@ -28,9 +28,9 @@ def test_a_dash_reads_stdin(cli):
 
 
 def test_stdin_can_be_read_only_once(cli):
-    done = cli("ingest", "-", "-", "--no-embed", stdin="x", code=2)
-    assert done.out == ""
-    assert done.err.startswith("error: ")
+    result = cli("ingest", "-", "-", "--no-embed", stdin="x", code=2)
+    assert result.out == ""
+    assert result.err.startswith("error: ")
     assert not cli.rows()
 
 
@@ -39,10 +39,10 @@ def test_outer_blank_lines_are_removed_and_indentation_stays(cli):
     assert cli("view").out == "user:     def f():\n\n        return 1\n"
 
 
-@pytest.mark.parametrize("nothing", ["", "\n", " \n\t\n"])
-def test_empty_stdin_is_a_note_not_an_error(cli, nothing):
-    done = cli("ingest", "--no-embed", stdin=nothing)
-    assert (done.out, done.err) == ("", "note: nothing to ingest\n")
+@pytest.mark.parametrize("text", ["", "\n", " \n\t\n"])
+def test_empty_stdin_is_a_note_not_an_error(cli, text):
+    result = cli("ingest", "--no-embed", stdin=text)
+    assert (result.out, result.err) == ("", "note: nothing to ingest\n")
     assert not cli.rows()
 
 
@@ -53,10 +53,10 @@ def test_each_of_the_four_roles_is_stored(cli, role):
 
 
 def test_an_unknown_role_names_the_four(cli):
-    done = cli("ingest", "--role", "bot", stdin="x", code=2)
-    assert done.out == ""
+    result = cli("ingest", "--role", "bot", stdin="x", code=2)
+    assert result.out == ""
     for role in ("user", "assistant", "system", "tool"):
-        assert role in done.err
+        assert role in result.err
     assert not cli.rows()
 
 
@@ -65,7 +65,7 @@ def test_a_user_message_gets_a_trace_of_its_own(cli):
     cli.say("two")
     traces = {row["trace_id"] for row in cli.rows()}
     assert len(traces) == 2
-    assert all(uuid.UUID(each) for each in traces)
+    assert all(uuid.UUID(trace) for trace in traces)
 
 
 def test_a_reply_takes_the_trace_of_the_newest_open_question(cli):
@@ -81,9 +81,9 @@ def test_a_reply_without_an_open_question_gets_a_trace_of_its_own(cli):
     cli.say("question")
     cli.say("answer", "--role", "assistant")
     cli.say("another", "--role", "assistant")
-    question, answer, another = (row["trace_id"] for row in cli.rows())
+    question, answer, own_trace = (row["trace_id"] for row in cli.rows())
     assert answer == question
-    assert another != question
+    assert own_trace != question
 
 
 def test_a_reply_does_not_answer_another_instance(cli):
@@ -132,8 +132,8 @@ def test_an_invalid_time_is_wrong_usage(cli, time):
 
 
 def test_a_byte_order_mark_is_stripped(cli):
-    done = cli("ingest", "--no-embed", stdin=b"\xef\xbb\xbfhello")
-    assert done.err == ""
+    result = cli("ingest", "--no-embed", stdin=b"\xef\xbb\xbfhello")
+    assert result.err == ""
     assert cli("view").out == "user: hello\n"
 
 
@@ -146,9 +146,9 @@ def test_a_byte_order_mark_is_stripped(cli):
     ],
 )
 def test_invalid_utf8_is_replaced_with_a_note(cli, data, stored):
-    done = cli("ingest", "--no-embed", stdin=data)
-    assert done.out == "1\n"
-    assert done.err.startswith("note: ")
+    result = cli("ingest", "--no-embed", stdin=data)
+    assert result.out == "1\n"
+    assert result.err.startswith("note: ")
     content = cli.rows()[0]["content"]
     assert "\ufffd" in content
     assert stored in (None, content)
@@ -159,21 +159,21 @@ def test_lone_surrogates_of_a_json_file_are_replaced_with_a_note(cli, tmp_path):
     row = {"role": "user", "content": "half \ud83d of an emoji", "partition": "default"}
     row["created_at"] = "2026-05-09T14:23:01Z"
     file.write_text(json.dumps(row) + "\n", encoding="utf-8")
-    done = cli("ingest", "--no-embed", str(file))
+    result = cli("ingest", "--no-embed", str(file))
     assert cli.rows()[0]["content"] == "half \ufffd of an emoji"
-    assert "U+FFFD" in done.err
+    assert "U+FFFD" in result.err
 
 
 def test_a_binary_file_fails_and_stores_nothing(cli, tmp_path):
     file = tmp_path / "picture.png"
     file.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40)
-    for done in (
+    for result in (
         cli("ingest", "--no-embed", str(file), code=1),
         cli("ingest", "--no-embed", stdin=file.read_bytes(), code=1),
     ):
-        assert done.out == ""
-        assert done.err.startswith("error: ")
-        assert len(done.err.splitlines()) <= 2
+        assert result.out == ""
+        assert result.err.startswith("error: ")
+        assert len(result.err.splitlines()) <= 2
     assert not cli.rows()
 
 
@@ -184,8 +184,8 @@ def test_text_of_every_unicode_plane_is_stored_exactly(cli):
 
 
 def test_replacement_characters_in_the_input_are_not_reported(cli):
-    done = cli("ingest", "--no-embed", stdin="an honest \ufffd in a text")
-    assert (done.out, done.err) == ("1\n", "")
+    result = cli("ingest", "--no-embed", stdin="an honest \ufffd in a text")
+    assert (result.out, result.err) == ("1\n", "")
 
 
 # Files
@@ -193,12 +193,12 @@ def test_replacement_characters_in_the_input_are_not_reported(cli):
 
 def test_a_file_is_imported_with_totals_on_stderr_and_nothing_on_stdout(cli, tmp_path):
     file = tmp_path / "chat.jsonl"
-    good = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
-    lines = [json.dumps(good[0]), "{torn", json.dumps(good[1]), json.dumps({"role": "bot"})]
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+    lines = [json.dumps(messages[0]), "{torn", json.dumps(messages[1]), json.dumps({"role": "bot"})]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    done = cli("ingest", "--no-embed", str(file))
-    assert done.out == ""
-    first, *reasons = done.err.splitlines()
+    result = cli("ingest", "--no-embed", str(file))
+    assert result.out == ""
+    first, *reasons = result.err.splitlines()
     assert first == "imported 2, already there 0, skipped 2"
     assert len(reasons) == 2
     assert all(str(file) in reason for reason in reasons)
@@ -212,8 +212,8 @@ def test_importing_again_adds_only_what_is_new(cli, tmp_path):
     file.write_text(f"{line}\n{line}\n", encoding="utf-8")
     cli("ingest", "--no-embed", str(file))
     file.write_text(f'{line}\n{line}\n{{"role": "assistant", "content": "new"}}\n')
-    done = cli("ingest", "--no-embed", str(file))
-    assert done.err == "imported 1, already there 2, skipped 0\n"
+    result = cli("ingest", "--no-embed", str(file))
+    assert result.err == "imported 1, already there 2, skipped 0\n"
     assert [row["content"] for row in cli.rows()] == ["said twice", "said twice", "new"]
 
 
@@ -228,20 +228,20 @@ def test_json_of_an_import_has_its_totals(cli, tmp_path):
 def test_a_file_without_valid_lines_names_each_line_and_has_a_hint(cli, tmp_path):
     file = tmp_path / "wrong.jsonl"
     file.write_text('{"role": "user", "content": "x"}\n' * 300)
-    done = cli("ingest", "--format", "chatgpt", str(file), "--json", code=1)
-    lines = done.err.splitlines()
+    result = cli("ingest", "--format", "chatgpt", str(file), "--json", code=1)
+    lines = result.err.splitlines()
     assert lines[0].endswith("skipped 300")
     assert "line 300: " in lines[300]
     assert lines[301].startswith("error: ")
     assert lines[302] == "hint: without --format the format is detected from the content"
-    assert len(json.loads(done.out)["reasons"]) == 300
+    assert len(json.loads(result.out)["reasons"]) == 300
 
 
 def test_a_missing_file_fails_before_anything_is_stored(cli, tmp_path):
     file = tmp_path / "notes.txt"
     file.write_text("a note", encoding="utf-8")
-    done = cli("ingest", "--no-embed", str(file), str(tmp_path / "absent.txt"), code=1)
-    assert "absent.txt" in done.err
+    result = cli("ingest", "--no-embed", str(file), str(tmp_path / "absent.txt"), code=1)
+    assert "absent.txt" in result.err
     assert not cli.rows()
 
 
@@ -269,8 +269,8 @@ def test_json_of_an_unknown_format_is_reported(cli, tmp_path):
 
 
 def test_an_unknown_format_lists_the_known_ones(cli):
-    done = cli("ingest", "--format", "morse", "-", stdin="x", code=2)
-    assert "openai" in done.err
+    result = cli("ingest", "--format", "morse", "-", stdin="x", code=2)
+    assert "openai" in result.err
 
 
 def test_json_of_view_can_be_imported_unchanged(cli, tmp_path):
@@ -286,9 +286,9 @@ def test_json_of_view_can_be_imported_unchanged(cli, tmp_path):
 
 def test_stdin_can_hold_a_format_that_is_named(cli):
     line = '{"role": "assistant", "content": "hello"}\n'
-    done = cli("ingest", "--format", "openai", "--no-embed", stdin=line)
-    assert done.out == ""
-    assert done.err == "imported 1, already there 0, skipped 0\n"
+    result = cli("ingest", "--format", "openai", "--no-embed", stdin=line)
+    assert result.out == ""
+    assert result.err == "imported 1, already there 0, skipped 0\n"
     assert cli("view").out == "assistant: hello\n"
 
 
@@ -296,17 +296,17 @@ def test_stdin_can_hold_a_format_that_is_named(cli):
 
 
 def test_without_a_model_a_message_is_stored_with_a_warning(cli):
-    done = cli("ingest", stdin="still here")
-    assert done.out == "1\n"
-    assert done.err.startswith("warning: ")
+    result = cli("ingest", stdin="still here")
+    assert result.out == "1\n"
+    assert result.err.startswith("warning: ")
     assert cli("view").out == "user: still here\n"
 
 
 def test_five_megabytes_are_stored_exactly(cli):
     text = "".join(f"{number} lorem ipsum dolor\n" for number in range(210_000)).rstrip()
     assert len(text) > 5_000_000
-    said = cli("ingest", stdin=text).err
-    assert "note: stdin is 5.1 MB, stored as one message; --format NAME reads a history" in said
+    notes = cli("ingest", stdin=text).err
+    assert "note: stdin is 5.1 MB, stored as one message; --format NAME reads a history" in notes
     assert "note" not in cli("ingest", stdin=text[:900_000], env={"RESERVOIR_DB": "other.db"}).err
     assert cli("view").out == f"user: {text}\n"
 
@@ -318,7 +318,7 @@ def test_two_imports_at_once_lose_nothing(cli, tmp_path):
         rows = ({"role": "user", "content": f"{name} {number}"} for number in range(200))
         file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         running.append(cli.start("ingest", "--no-embed", str(file)))
-    assert [each.wait(300) for each in running] == [0, 0]
+    assert [process.wait(300) for process in running] == [0, 0]
     contents = {row["content"] for row in cli.rows()}
     assert contents == {f"{name} {number}" for name in "ab" for number in range(200)}
 
@@ -328,9 +328,9 @@ def test_many_concurrent_first_messages_create_one_store(cli):
         cli.start("ingest", "--no-embed", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         for _ in range(8)
     ]
-    given = {each.communicate(b"hello", 120)[0] for each in running}
-    assert given == {f"{number}\n".encode() for number in range(1, 9)}
-    assert [each.returncode for each in running] == [0] * 8
+    outputs = {process.communicate(b"hello", 120)[0] for process in running}
+    assert outputs == {f"{number}\n".encode() for number in range(1, 9)}
+    assert [process.returncode for process in running] == [0] * 8
     assert [row["id"] for row in cli.rows()] == list(range(1, 9))
 
 
@@ -338,12 +338,12 @@ def test_a_time_more_than_a_day_ahead_is_kept_with_a_warning(cli, tmp_path):
     file = tmp_path / "rows.jsonl"
     row = {"role": "user", "content": "x", "created_at": "2200-01-01T00:00:00Z", "source": "s"}
     file.write_text(json.dumps({**row, "instance": "default", "source_id": "1"}) + "\n")
-    said = "warning: 1 message with a time more than a day ahead, kept as given\n"
-    assert said in cli("ingest", "--at", "2199-12-31", stdin="first").err
+    warning = "warning: 1 message with a time more than a day ahead, kept as given\n"
+    assert warning in cli("ingest", "--at", "2199-12-31", stdin="first").err
     native = ("ingest", str(file), "--format", "reservoir")
-    assert said in cli(*native).err
-    assert said not in cli(*native).err
-    assert said not in cli("ingest", stdin="now").err
+    assert warning in cli(*native).err
+    assert warning not in cli(*native).err
+    assert warning not in cli("ingest", stdin="now").err
     rows = cli("view", "0", "--json").document["messages"]
     assert [row["created_at"][:4] for row in rows[-2:]] == ["2199", "2200"]
     assert rows[0]["content"] == "now"

@@ -29,31 +29,19 @@ def zipped(path, *names):
 
 
 def test_an_export_is_stored_in_the_instance_of_its_tool(cli, tmp_path):
-    done = cli("ingest", "--no-embed", str(zipped(tmp_path / "export.zip", "chatgpt.json")))
-    first, *others = done.err.splitlines()
-    assert done.out == ""
+    result = cli("ingest", "--no-embed", str(zipped(tmp_path / "export.zip", "chatgpt.json")))
+    first, *notes = result.err.splitlines()
+    assert result.out == ""
     assert first == "imported 10, already there 0, skipped 4"
     assert (
-        len([each for each in others if "export.zip/export/conversations.json, entry" in each]) == 4
+        len([name for name in notes if "export.zip/export/conversations.json, entry" in name]) == 4
     )
-    assert others[-1] == "note: 1 other file ignored"
+    assert notes[-1] == "note: 1 other file ignored"
     assert not cli.rows("-i", "default")
     rows = cli.rows("-i", "chatgpt")
     assert len(rows) == 10
     assert rows[0]["content"].startswith("[file schedule.pdf]")
     assert {row["source"] for row in rows} == {"chatgpt"}
-
-
-def test_a_zip_beside_files_that_are_read_is_named(cli, tmp_path):
-    folder = tmp_path / "my exports"
-    folder.mkdir()
-    (folder / "note.md").write_text("# Redis")
-    export = zipped(folder / "chatgpt.zip", "chatgpt.json")
-    done = cli("ingest", "--no-embed", str(folder))
-    assert f"warning: a zip in a folder is not read: reservoir ingest '{export}'\n" in done.err
-    with zipfile.ZipFile(export, "a") as archive:
-        archive.writestr("export/file-abc.zip", b"attached")
-    assert "a zip in" not in cli("ingest", "--no-embed", str(export)).err
 
 
 def test_a_partition_and_an_instance_can_be_given(cli):
@@ -71,10 +59,10 @@ def test_thinking_is_kept_and_never_sent(cli, form):
     rows = cli.rows("-i", "claude")
     assert [row["content"] for row in rows if row["name"] == "thinking"] == [thought]
     options = ("-i", "claude", "--format", form, "--budget", "4000", "--model", "gpt-4o")
-    sent = cli("context", "What do they want with skip locked?", *options).out
-    assert "Let me look." in sent
-    assert "web_search" in sent
-    assert "They want" not in sent
+    context = cli("context", "What do they want with skip locked?", *options).out
+    assert "Let me look." in context
+    assert "web_search" in context
+    assert "They want" not in context
 
 
 def test_a_continued_conversation_is_extended(cli, tmp_path):
@@ -92,9 +80,9 @@ def test_a_continued_conversation_is_extended(cli, tmp_path):
 
 def test_a_dry_run_reports_the_import_and_creates_no_store(cli):
     sample = str(HISTORIES / "codex.jsonl")
-    done = cli("ingest", "--dry-run", sample)
-    assert done.out == ""
-    assert done.err.startswith("would import 7, already there 0, skipped 5\n")
+    result = cli("ingest", "--dry-run", sample)
+    assert result.out == ""
+    assert result.err.startswith("would import 7, already there 0, skipped 5\n")
     assert not cli.db.exists()
     cli("ingest", "--no-embed", sample)
     before = cli.rows("--all-instances")
@@ -112,9 +100,9 @@ def test_an_unreadable_file_fails_and_the_others_are_imported(cli, tmp_path):
     torn = tmp_path / "torn.json"
     torn.write_text('[{"mapping": {', encoding="utf-8")
     note = str(HISTORIES / "note.txt")
-    done = cli("ingest", "--no-embed", str(torn), note, code=1)
-    assert done.err.startswith("imported 1, already there 0, skipped 1\n")
-    assert done.err.endswith(f"error: no message could be read from {torn}\n")
+    result = cli("ingest", "--no-embed", str(torn), note, code=1)
+    assert result.err.startswith("imported 1, already there 0, skipped 1\n")
+    assert result.err.endswith(f"error: no message could be read from {torn}\n")
     assert len(cli.rows()) == 1
     document = cli("ingest", "--no-embed", "--json", str(torn), note, code=1).document
     assert document["unreadable"] == [str(torn)]
@@ -124,37 +112,37 @@ def test_an_unreadable_file_fails_and_the_others_are_imported(cli, tmp_path):
 def test_an_empty_file_is_not_an_error(cli, tmp_path, text):
     file = tmp_path / "empty.json"
     file.write_text(text, encoding="utf-8")
-    done = cli("ingest", "--no-embed", str(file))
-    assert "nothing to ingest" in done.err
+    result = cli("ingest", "--no-embed", str(file))
+    assert "nothing to ingest" in result.err
 
 
 def test_reasons_and_errors_quote_no_message_text(cli, tmp_path):
     secret = "sup3rsecret"
-    bad = [
+    document = [
         {"mapping": {secret: {"message": {"author": {"role": secret}, "content": secret}}}},
         {"mapping": secret, "title": secret},
         secret,
     ]
     file = tmp_path / "conversations.json"
-    file.write_text(json.dumps(bad) + secret, encoding="utf-8")
-    done = cli("ingest", "--no-embed", str(file), code=1, env={"RESERVOIR_DEBUG": "1"})
-    assert "skipped 4" in done.err
-    assert secret not in done.err
+    file.write_text(json.dumps(document) + secret, encoding="utf-8")
+    result = cli("ingest", "--no-embed", str(file), code=1, env={"RESERVOIR_DEBUG": "1"})
+    assert "skipped 4" in result.err
+    assert secret not in result.err
 
 
 def test_a_zip_can_come_from_stdin_if_its_format_is_named(cli, tmp_path):
     data = zipped(tmp_path / "export.zip", "claude.json").read_bytes()
-    done = cli("ingest", "--no-embed", "--format", "claude", stdin=data)
-    assert done.err.startswith("imported 10, already there 0, skipped 4\n")
+    result = cli("ingest", "--no-embed", "--format", "claude", stdin=data)
+    assert result.err.startswith("imported 10, already there 0, skipped 4\n")
 
 
 def test_the_help_names_every_format(cli):
-    told = " ".join(cli("ingest", "--help").out.split())
-    assert all(name in told for name in importers())
+    help_text = " ".join(cli("ingest", "--help").out.split())
+    assert all(name in help_text for name in importers())
 
 
 def many(path, count):
-    """Return an export with so many messages, which takes several batches."""
+    """Return an export with this many messages, which takes several batches."""
     path.write_text(
         "".join(
             json.dumps({"role": "user", "content": f"message {number}"}) + "\n"
@@ -173,12 +161,12 @@ def chats(path, count):
             "created_at": "2026-05-01T10:00:00Z",
             "chat_messages": [
                 {
-                    "uuid": f"m{number}-{at}",
+                    "uuid": f"m{number}-{index}",
                     "sender": sender,
-                    "text": f"{number} {at}",
+                    "text": f"{number} {index}",
                     "content": [],
                 }
-                for at, sender in enumerate(("human", "assistant"))
+                for index, sender in enumerate(("human", "assistant"))
             ],
         }
         for number in range(count // 2)
@@ -188,7 +176,7 @@ def chats(path, count):
 
 
 def killed_at(count, cli, file):
-    """Kill an import when it has stored so many messages; return how many are stored then."""
+    """Kill an import when it has stored this many messages; return how many are then stored."""
     running = cli.start("ingest", "--no-embed", file, stderr=subprocess.DEVNULL)
     while running.poll() is None and stored(cli.db) < count:
         time.sleep(0.005)
@@ -199,7 +187,7 @@ def killed_at(count, cli, file):
 
 @pytest.fixture(scope="module")
 def uninterrupted(new_cli, tmp_path_factory):
-    """Return a file of many messages, and the rows and titles of a complete import of it."""
+    """Return a file of many messages, and the rows and titles after importing all of it."""
     folder = tmp_path_factory.mktemp("uninterrupted")
     whole = new_cli(folder / "home")
     file = chats(folder / "conversations.json", MANY)
@@ -216,14 +204,14 @@ def comparable(cli):
 def test_a_killed_import_that_is_run_again_equals_an_uninterrupted_one(cli, uninterrupted, batches):
     file, rows, names = uninterrupted
     for _ in range(20):  # on a loaded machine the import may finish before the kill
-        left = killed_at(1_000 * batches, cli, file)
-        if left < MANY:
+        imported = killed_at(1_000 * batches, cli, file)
+        if imported < MANY:
             break
         shutil.rmtree(cli.home)
-    assert 1_000 * batches <= left < MANY
-    assert left % 1_000 == 0
-    done = cli("ingest", "--no-embed", file)
-    assert f"imported {MANY - left:,}, already there {left:,}," in done.err
+    assert 1_000 * batches <= imported < MANY
+    assert imported % 1_000 == 0
+    result = cli("ingest", "--no-embed", file)
+    assert f"imported {MANY - imported:,}, already there {imported:,}," in result.err
     assert comparable(cli) == rows
     assert titles(cli.db) == names
 

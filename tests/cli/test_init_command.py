@@ -47,8 +47,8 @@ def stored(cli):
     """Return how many messages each instance holds."""
     if not cli.db.exists():
         return {}
-    found = cli("partitions", "--json").document["partitions"]
-    return {(each["partition"], each["instance"]): each["messages"] for each in found}
+    partitions = cli("partitions", "--json").document["partitions"]
+    return {(row["partition"], row["instance"]): row["messages"] for row in partitions}
 
 
 def everything(partition="default"):
@@ -57,25 +57,25 @@ def everything(partition="default"):
 
 def rows(shown):
     """Return the rows of the table: number, tool, conversations, messages, new."""
-    found = re.findall(r"(?m)^(\d) +(Claude Code|Codex|llm) +(\d+) +(\d+) +(\d+)", shown)
-    return [(tool, *map(int, counts)) for _, tool, *counts in found]
+    matches = re.findall(r"(?m)^(\d) +(Claude Code|Codex|llm) +(\d+) +(\d+) +(\d+)", shown)
+    return [(tool, *map(int, counts)) for _, tool, *counts in matches]
 
 
 def test_enter_at_every_prompt_imports_everything_and_asks_a_first_question(machine):
-    done = machine.talk("init", answers=[(each, "\n") for each in (READ, WHICH, WHERE, RUN)])
-    assert done.code == 0
-    assert "Claude Code: 1 file, 6.0 KB, ~/.claude/projects\n" in done.out
-    assert rows(done.out) == [("Claude Code", 2, 11, 11), ("Codex", 1, 7, 7), ("llm", 1, 2, 2)]
+    result = machine.talk("init", answers=[(prompt, "\n") for prompt in (READ, WHICH, WHERE, RUN)])
+    assert result.code == 0
+    assert "Claude Code: 1 file, 6.0 KB, ~/.claude/projects\n" in result.out
+    assert rows(result.out) == [("Claude Code", 2, 11, 11), ("Codex", 1, 7, 7), ("llm", 1, 2, 2)]
     assert stored(machine) == everything()
-    [command] = re.findall(r"now try: (.*)\n", done.out)
+    [command] = re.findall(r"now try: (.*)\n", result.out)
     # The question comes from these histories, and the shown command gives the shown result.
     question = re.fullmatch(r'reservoir context "(.*)" --budget 1000', command)[1]
     assert question in [row["content"] for row in machine.rows("--all-instances")]
     agents = "let these agents search the store: "
-    assert f"{agents}reservoir connect claude, reservoir connect codex\n" in done.out
-    again = machine.shell(command)
-    assert again.out.strip().endswith(question)
-    assert again.out.strip() in done.out
+    assert f"{agents}reservoir connect claude, reservoir connect codex\n" in result.out
+    second = machine.shell(command)
+    assert second.out.strip().endswith(question)
+    assert second.out.strip() in result.out
     assert machine("stats", "--json").document["runs"] == 2
     settings = (machine.home / "reservoir.toml").read_text()
     assert settings.count('partition = "default"') == 3
@@ -93,12 +93,12 @@ def test_the_first_question_is_an_answered_one_if_there_is_one(machine):
         connection.execute(
             "INSERT INTO responses VALUES (?, 'gpt', ?, NULL, ?, ?, ?)", open_question
         )
-    done = machine("init", "--yes", "--no-embed", "--json")
-    assert "Which bird has a pouch?" in done.document["try"]
+    result = machine("init", "--yes", "--no-embed", "--json")
+    assert "Which bird has a pouch?" in result.document["try"]
     with closing(sqlite3.connect(log)) as connection, connection:
         connection.execute("UPDATE responses SET response = ''")
-    done = machine("init", "--yes", "--no-embed", "--json", "-p", "other")
-    assert "Is this one left open?" in done.document["try"]
+    result = machine("init", "--yes", "--no-embed", "--json", "-p", "other")
+    assert "Is this one left open?" in result.document["try"]
 
 
 def test_it_estimates_the_time_of_embedding_and_says_that_it_can_be_interrupted(
@@ -113,28 +113,28 @@ def test_it_estimates_the_time_of_embedding_and_says_that_it_can_be_interrupted(
     connection.close()
     machine.env.pop("RESERVOIR_EMBEDDING_MODEL")
     machine.env["RESERVOIR_MODEL_CACHE"] = str(compiled_models)
-    done = machine("init", "--yes")
-    assert "the newest first; after Ctrl-C, reservoir embed does the rest" in done.err
-    assert re.search(r"note: 76 messages to go, about \d+ s\n", done.err)
+    result = machine("init", "--yes")
+    assert "the newest first; after Ctrl-C, reservoir embed does the rest" in result.err
+    assert re.search(r"note: 76 messages to go, about \d+ s\n", result.err)
     assert machine("embed").err.startswith("embedded 0 messages")
 
 
 def test_selected_sources_go_to_the_typed_partition_which_becomes_the_default(machine):
     answers = [(READ, "y\n"), (WHICH, "7\n"), (WHICH, "3, 2\n"), (WHERE, "work\n"), (RUN, "n\n")]
-    done = machine.talk("init", answers=answers)
-    assert done.code == 0
-    assert "type numbers from 1 to 3, such as 1,2,3, or none" in done.out
+    result = machine.talk("init", answers=answers)
+    assert result.code == 0
+    assert "type numbers from 1 to 3, such as 1,2,3, or none" in result.out
     assert stored(machine) == {("work", "codex"): 7, ("work", "llm"): 2}
     assert machine("config", "--get", "partition").out == "work\n"
-    assert " -p " not in re.findall(r"now try: (.*)\n", done.out)[0]
+    assert " -p " not in re.findall(r"now try: (.*)\n", result.out)[0]
 
 
 def test_an_answer_that_is_not_a_list_of_numbers_is_asked_for_again(machine):
     wrong = ["1,x", "2x", "1-2", "1,,x", "9" * 500, "-1", "1.2"]
     answers = [(READ, "\n"), *((WHICH, f"{answer}\n") for answer in wrong)]
-    done = machine.talk("init", answers=[*answers, (WHICH, "none\n")])
-    assert done.code == 1
-    assert done.out.count("type numbers from 1 to 3, such as 1,2,3, or none") == len(wrong)
+    result = machine.talk("init", answers=[*answers, (WHICH, "none\n")])
+    assert result.code == 1
+    assert result.out.count("type numbers from 1 to 3, such as 1,2,3, or none") == len(wrong)
     assert not machine.home.exists()
 
 
@@ -142,10 +142,12 @@ def test_a_second_run_reports_known_messages_and_adds_only_new_ones(machine):
     machine("init", "--yes", "--no-embed")
     log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
     say_to_llm(log, "r2", "How heavy is it?", "Ten kilos.")
-    done = machine.talk("init", answers=[(READ, "\n"), (WHICH, "\n"), (WHERE, "\n"), (RUN, "n\n")])
-    assert rows(done.out) == [("Claude Code", 2, 11, 0), ("Codex", 1, 7, 0), ("llm", 1, 4, 2)]
-    assert "by number, or none? [3]" in done.out
-    assert "llm: imported 2, already there 2, skipped 0" in done.out
+    result = machine.talk(
+        "init", answers=[(READ, "\n"), (WHICH, "\n"), (WHERE, "\n"), (RUN, "n\n")]
+    )
+    assert rows(result.out) == [("Claude Code", 2, 11, 0), ("Codex", 1, 7, 0), ("llm", 1, 4, 2)]
+    assert "by number, or none? [3]" in result.out
+    assert "llm: imported 2, already there 2, skipped 0" in result.out
     assert stored(machine) == {**everything(), ("default", "llm"): 4}
     last = machine.talk("init", answers=[(READ, "\n"), (RUN, "n\n")])
     assert (last.code, "nothing new for default" in last.out) == (0, True)
@@ -155,33 +157,35 @@ def test_messages_of_the_default_partition_are_not_copied_to_another_unasked(mac
     machine("init", "--yes", "--no-embed")
     log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
     say_to_llm(log, "r2", "How heavy is it?", "Ten kilos.")
-    twice = "a second time? [y/N]"
+    prompt = "a second time? [y/N]"
     answers = [
         (READ, "\n"),
         (WHICH, "\n"),
         (WHERE, "x\n"),
-        (twice, "\n"),
+        (prompt, "\n"),
         (WHERE, "\n"),
         (RUN, "n\n"),
     ]
-    done = machine.talk("init", answers=answers)
-    assert "2 messages are already stored" in done.out
+    result = machine.talk("init", answers=answers)
+    assert "2 messages are already stored" in result.out
     assert {partition for partition, _ in stored(machine)} == {"default"}
 
 
 def test_a_configured_source_goes_to_its_own_partition(machine):
     machine("init", "--yes", "--no-embed", "-p", "agents")
     machine("config", "set", "partition=work")
-    done = machine("init", "--yes", "--no-embed", "--json")
-    assert "note: nothing new for agents\nnote: to store them in another partition" in done.err
-    assert {row["partition"] for row in done.document["histories"] if row["files"]} == {"agents"}
+    result = machine("init", "--yes", "--no-embed", "--json")
+    assert "note: nothing new for agents\nnote: to store them in another partition" in result.err
+    assert {row["partition"] for row in result.document["histories"] if row["files"]} == {"agents"}
     log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
     say_to_llm(log, "r2", "How heavy is it?", "Ten kilos.")
     assert "imported 2, already there 2" in machine("init", "--yes", "--no-embed").err
     say_to_llm(log, "r3", "Does it fly?", "It does.")
-    kept = "Partition to keep them in [agents]:"
-    done = machine.talk("init", answers=[(READ, "\n"), (WHICH, "\n"), (kept, "\n"), (RUN, "n\n")])
-    assert "llm: imported 2, already there 4" in done.out
+    prompt = "Partition to keep them in [agents]:"
+    result = machine.talk(
+        "init", answers=[(READ, "\n"), (WHICH, "\n"), (prompt, "\n"), (RUN, "n\n")]
+    )
+    assert "llm: imported 2, already there 4" in result.out
     assert stored(machine) == {**everything("agents"), ("agents", "llm"): 6}
     assert machine("config", "get", "partition").out == "work\n"
 
@@ -196,8 +200,8 @@ def test_messages_of_another_partition_are_not_stored_again(machine):
 
 def test_a_named_partition_gets_a_copy_and_later_messages(machine):
     machine("init", "--yes", "--no-embed", "-p", "agents")
-    done = machine("init", "--yes", "--no-embed", "-p", "work")
-    assert "note: llm goes to work from now on; its messages in agents stay there\n" in done.err
+    result = machine("init", "--yes", "--no-embed", "-p", "work")
+    assert "note: llm goes to work from now on; its messages in agents stay there\n" in result.err
     assert stored(machine) == {**everything("agents"), **everything("work")}
     log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
     say_to_llm(log, "r2", "How heavy is it?", "Ten kilos.")
@@ -208,8 +212,8 @@ def test_a_named_partition_gets_a_copy_and_later_messages(machine):
 def test_a_named_partition_that_has_everything_becomes_the_default_for_later_messages(machine):
     machine("init", "--yes", "--no-embed", "-p", "work")
     machine("init", "--yes", "--no-embed", "-p", "agents")
-    done = machine("init", "--yes", "--no-embed", "-p", "work")
-    assert "note: nothing new for work\n" in done.err
+    result = machine("init", "--yes", "--no-embed", "-p", "work")
+    assert "note: nothing new for work\n" in result.err
     assert machine("config", "get", "partition").out == "work\n"
     assert machine("config", "get", "sources.llm.partition").out == "work\n"
 
@@ -238,18 +242,18 @@ def test_folders_that_the_settings_exclude_are_left_out(machine):
 
 def test_a_marked_session_is_neither_announced_as_new_nor_imported(machine):
     session = Path(machine.env["HOME"], ".claude/projects/-src/private.jsonl")
-    said = {"role": "user", "content": "DO NOT INDEX this: my salary is 9."}
-    line = {"type": "user", "sessionId": "6f66", "uuid": "m1", "cwd": "/src", "message": said}
+    message = {"role": "user", "content": "DO NOT INDEX this: my salary is 9."}
+    line = {"type": "user", "sessionId": "6f66", "uuid": "m1", "cwd": "/src", "message": message}
     session.write_text(json.dumps(line | {"timestamp": "2026-06-01T09:00:00.000Z"}) + "\n", "utf-8")
     for new in (11, 0):
-        done = machine("init", "--yes", "--no-embed", "--json")
-        [claude] = [row for row in done.document["histories"] if row["format"] == "claude-code"]
+        result = machine("init", "--yes", "--no-embed", "--json")
+        [claude] = [row for row in result.document["histories"] if row["format"] == "claude-code"]
         counts = [claude[key] for key in ("messages", "new", "imported", "marked")]
         assert counts == [11, new, new, 1]
         note = "claude-code: marked DO NOT INDEX, and not imported: 1 conversation\n"
-        assert done.err.count(note) == 1
-    done = machine("ingest", "--dry-run", str(session.parent))
-    assert "note: marked DO NOT INDEX, and not imported: 1 conversation\n" in done.err
+        assert result.err.count(note) == 1
+    result = machine("ingest", "--dry-run", str(session.parent))
+    assert "note: marked DO NOT INDEX, and not imported: 1 conversation\n" in result.err
 
 
 def test_a_conversation_marked_as_not_to_be_stored_is_reported(machine):
@@ -259,8 +263,8 @@ def test_a_conversation_marked_as_not_to_be_stored_is_reported(machine):
     with chat.open("a", encoding="utf-8") as file:
         line = {"timestamp": "2026-05-09T12:00:00Z", "type": "response_item", "payload": payload}
         file.write("\n" + json.dumps(line) + "\n")  # the last line is unfinished
-    done = machine("init", "--yes", "--no-embed")
-    assert "note: codex: marked DO NOT INDEX, and not imported: 1 conversation\n" in done.err
+    result = machine("init", "--yes", "--no-embed")
+    assert "note: codex: marked DO NOT INDEX, and not imported: 1 conversation\n" in result.err
     assert {instance for _, instance in stored(machine)} == {"claude-code", "llm"}
 
 
@@ -278,63 +282,65 @@ REFUSED = {
 
 @pytest.mark.parametrize(("answers", "code"), REFUSED.values(), ids=REFUSED)
 def test_declining_imports_nothing_and_creates_nothing(machine, answers, code):
-    done = machine.talk("init", answers=answers)
-    assert done.code == code
-    assert "Traceback" not in done.out
+    result = machine.talk("init", answers=answers)
+    assert result.code == code
+    assert "Traceback" not in result.out
     assert not machine.home.exists()
 
 
 def test_an_interrupted_import_is_consistent_and_the_next_one_finishes_it(machine):
     log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
-    many = 2_500
+    count = 2_500
     with closing(sqlite3.connect(log)) as connection, connection:
         connection.executemany(
             "INSERT INTO responses VALUES (?, 'gpt', ?, NULL, 'Yes.', 'c2', '2026-03-02T08:00:00')",
-            [(f"m{number}", f"Is it {number}?") for number in range(many)],
+            [(f"m{number}", f"Is it {number}?") for number in range(count)],
         )
     connection.close()
     answers = [(READ, "\n"), (WHICH, "3\n"), (WHERE, "work\n"), ("MB read", "\x03")]
-    done = machine.talk("init", "--no-embed", answers=answers)
-    assert done.code == 130
-    assert "Traceback" not in done.out
+    result = machine.talk("init", "--no-embed", answers=answers)
+    assert result.code == 130
+    assert "Traceback" not in result.out
     machine("doctor")
     machine("init", "--yes", "--no-embed")
-    assert stored(machine) == {**everything("work"), ("work", "llm"): 2 + 2 * many}
+    assert stored(machine) == {**everything("work"), ("work", "llm"): 2 + 2 * count}
 
 
 def test_nothing_is_opened_before_consent(machine, tmp_path):
     # Audit hooks see every file that is opened.
     (tmp_path / "sitecustomize.py").write_text(
         "import os, sys\n"
-        f"told = os.open({str(tmp_path / 'opened')!r}, os.O_CREAT | os.O_WRONLY | os.O_APPEND)\n"
+        f"log = os.open({str(tmp_path / 'opened')!r}, os.O_CREAT | os.O_WRONLY | os.O_APPEND)\n"
         "def hook(event, arguments):\n"
         "    if event in ('open', 'sqlite3.connect'):\n"
-        "        os.write(told, f'{arguments[0]}\\n'.encode())\n"
+        "        os.write(log, f'{arguments[0]}\\n'.encode())\n"
         "sys.addaudithook(hook)\n"
     )
     env, opened = {"PYTHONPATH": str(tmp_path)}, tmp_path / "opened"
     histories = ("5e55.jsonl", "rollout-1.jsonl", "logs.db")
     machine.talk("init", answers=[(READ, "n\n")], env=env)
-    assert not any(each in opened.read_text() for each in histories)
+    assert not any(path in opened.read_text() for path in histories)
     machine.talk("init", "--dry-run", answers=[(READ, "y\n")], env=env)
-    assert all(each in opened.read_text() for each in histories)
+    assert all(path in opened.read_text() for path in histories)
 
 
 def test_without_a_terminal_the_option_yes_is_needed_and_nothing_is_asked(machine):
-    done = machine("init", stdin="y\n", code=2)
-    assert "claude-code" in done.err.lower() or "Claude Code" in done.err
-    asked = "Read them to see what they contain?"
-    assert done.err.endswith(f"error: cannot ask without a terminal: {asked}\nhint: add --yes\n")
+    result = machine("init", stdin="y\n", code=2)
+    assert "claude-code" in result.err.lower() or "Claude Code" in result.err
+    question = "Read them to see what they contain?"
+    assert result.err.endswith(
+        f"error: cannot ask without a terminal: {question}\nhint: add --yes\n"
+    )
     assert machine("init", "--json", code=2).document["error"]["kind"] == "usage"
-    done = machine("init", "--yes", "--no-embed", "-p", "work")
-    assert done.out == ""
+    result = machine("init", "--yes", "--no-embed", "-p", "work")
+    assert result.out == ""
     assert stored(machine) == everything("work")
     assert machine("config", "--get", "partition").out == "work\n"
 
 
 def test_without_histories_nothing_is_asked(cli):
-    done = cli("init")
-    assert done.err.startswith("found no history on this machine")
+    result = cli("init")
+    assert result.err.startswith("found no history on this machine")
     assert not cli.db.exists()
 
 
@@ -343,26 +349,28 @@ def test_a_dry_run_shows_everything_and_creates_nothing(machine):
     counts = ("files", "conversations", "messages", "already_there", "new", "imported", "skipped")
     assert document["schema_version"] == 1
     assert document["partition"] == "default"
-    found = [each for each in document["histories"] if each["files"]]
-    assert [(each["format"], *(each[name] for name in counts)) for each in found] == [
+    histories = [history for history in document["histories"] if history["files"]]
+    assert [(history["format"], *(history[name] for name in counts)) for history in histories] == [
         ("claude-code", 1, 2, 11, 0, 11, 0, 5),
         ("codex", 1, 1, 7, 0, 7, 0, 5),
         ("llm", 1, 1, 2, 0, 2, 0, 0),
     ]
     assert (document["try"], document["dry_run"]) == (None, True)
-    assert machine("init", "--dry-run", "--json").document == document  # there is nobody to ask
-    asked = machine.talk("init", "--dry-run", answers=[(READ, "\n")])
-    assert len(rows(asked.out)) == 3
+    assert machine("init", "--dry-run", "--json").document == document  # no terminal to ask on
+    accepted = machine.talk("init", "--dry-run", answers=[(READ, "\n")])
+    assert len(rows(accepted.out)) == 3
     assert not machine.home.exists()
 
 
 def test_an_unreadable_history_does_not_stop_the_others(machine):
     log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
     log.write_bytes(b"SQLite format 3\0" + bytes(2_000))
-    done = machine("init", "--yes", "--no-embed", "--json", code=1)
-    assert "logs.db" in done.err
-    assert stored(machine) == {key: each for key, each in everything().items() if "llm" not in key}
-    failed = [each["format"] for each in done.document["histories"] if each["error"]]
+    result = machine("init", "--yes", "--no-embed", "--json", code=1)
+    assert "logs.db" in result.err
+    assert stored(machine) == {
+        key: count for key, count in everything().items() if "llm" not in key
+    }
+    failed = [history["format"] for history in result.document["histories"] if history["error"]]
     assert failed == ["llm"]
 
 
@@ -383,9 +391,9 @@ def test_variables_of_the_tools_locate_their_histories(machine, tmp_path):
 
 def test_without_histories_it_lists_the_searched_paths_and_the_next_step(cli, tmp_path):
     cli.env["HOME"] = str(tmp_path)
-    done = cli.talk("init", answers=[])
-    assert done.code == 0
+    result = cli.talk("init", answers=[])
+    assert result.code == 0
     for place in ("~/.claude/projects", "~/.codex/sessions", "~/.config/io.datasette.llm/logs.db"):
-        assert f"  {place} (" in done.out
-    assert "reservoir ingest export.zip" in done.out
+        assert f"  {place} (" in result.out
+    assert "reservoir ingest export.zip" in result.out
     assert not cli.home.exists()

@@ -41,7 +41,7 @@ COMMANDS = {
     "db status": ["db status"],
     "An error": ["view 0 -p nobody --id 1"],
 }
-#: Fields that these commands do not have.
+#: Fields that none of these commands prints.
 RARE = {
     *(f"messages[].tool_calls[].{field}" for field in ("id", "name", "arguments")),
     *("sources[].failures[]", "sources[].reasons[]"),
@@ -111,7 +111,7 @@ def person(sample_home, tmp_path_factory):
     return reader
 
 
-def said(person: Cli, command: str) -> Any:
+def document_of(person: Cli, command: str) -> Any:
     """Return the document that a command prints, also when it fails."""
     words = [word.strip("'") for word in re.findall(r"'[^']*'|\S+", command)]
     places = {"FILE": str(SAMPLES / "sourdough.jsonl"), "BROKEN": str(person.home / "broken.jsonl")}
@@ -125,7 +125,7 @@ def test_the_page_lists_every_field(person, section):
     known = TABLES[section]
     seen = set()
     for command in COMMANDS[section]:
-        for path, value in fields(said(person, command), known):
+        for path, value in fields(document_of(person, command), known):
             assert path in known, f"{command}: docs/json.md does not list {path}"
             kinds = known[path].split(" or ")
             assert any(KINDS[kind](value) for kind in kinds), f"{path} is no {known[path]}: {value}"

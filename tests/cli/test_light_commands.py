@@ -34,17 +34,17 @@ LIGHT = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "others"), LIGHT, ids=lambda each: " ".join(each))
+@pytest.mark.parametrize(("arguments", "others"), LIGHT, ids=lambda value: " ".join(value))
 def test_a_light_command_imports_nothing_heavy(cli, arguments, others):
     cli.say("the store is there and up to date")
-    done = cli(
+    result = cli(
         *arguments,
         stdin="[]" if "trim" in arguments else "hello",
         command=(sys.executable, "-X", "importtime", "-m", "reservoir_cli"),
     )
     imported = {
         line.rsplit("|", 1)[1].strip().split(".")[0]
-        for line in done.err.splitlines()
+        for line in result.err.splitlines()
         if line.startswith("import time:")
     }
     assert "typer" in imported
@@ -56,10 +56,12 @@ def test_a_light_command_imports_nothing_heavy(cli, arguments, others):
 @pytest.mark.model
 def test_a_keyword_search_of_embedded_messages_loads_neither_numpy_nor_the_model(samples):
     command = (sys.executable, "-X", "importtime", "-m", "reservoir_cli")
-    done = samples("search", "--keyword", "redis queue", "-p", "work", command=command)
-    assert "redis" in done.out.lower()
-    assert "reservoir_cli.retrieval.search" in done.err
-    assert not re.search(r"\| +(numpy|onnxruntime|tokenizers|torch|transformers)$", done.err, re.M)
+    result = samples("search", "--keyword", "redis queue", "-p", "work", command=command)
+    assert "redis" in result.out.lower()
+    assert "reservoir_cli.retrieval.search" in result.err
+    assert not re.search(
+        r"\| +(numpy|onnxruntime|tokenizers|torch|transformers)$", result.err, re.M
+    )
 
 
 TORCH = ("torch", "sentence_transformers", "transformers", "huggingface_hub", "onnx", "onnxscript")
@@ -73,12 +75,12 @@ TORCH = ("torch", "sentence_transformers", "transformers", "huggingface_hub", "o
         ["search", "--semantic", "redis", "-p", "work"],
         ["ingest"],
     ],
-    ids=lambda each: each[0],
+    ids=lambda command: command[0],
 )
 def test_a_compiled_model_needs_no_torch(samples, arguments):
     command = (sys.executable, "-X", "importtime", "-m", "reservoir_cli")
-    done = samples(*arguments, stdin="hello", command=command)
-    imported = set(re.findall(r"^import time:.*\| +([\w.]+)$", done.err, re.M))
+    result = samples(*arguments, stdin="hello", command=command)
+    imported = set(re.findall(r"^import time:.*\| +([\w.]+)$", result.err, re.M))
     assert {"onnxruntime", "tokenizers"} <= imported
     assert not imported & {*TORCH, "numpy.ma"}
 
@@ -90,14 +92,14 @@ def test_the_commands_of_this_version_are_registered():
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("option", ["--help", "-h"])
 def test_help_describes_the_command_and_shows_an_example(cli, name, option):
-    done = cli(name, option)
-    assert done.err == ""
-    assert done.out.startswith(f"Usage: reservoir {name} ")
+    result = cli(name, option)
+    assert result.err == ""
+    assert result.out.startswith(f"Usage: reservoir {name} ")
     # Bash must be able to run the example, which may be wrapped.
-    assert re.search(rf"Example: [^\n]*(\n  [^\n]+)*?reservoir {name}", done.out)
-    assert not re.search("[\x1b╭│─]", done.out)
+    assert re.search(rf"Example: [^\n]*(\n  [^\n]+)*?reservoir {name}", result.out)
+    assert not re.search("[\x1b╭│─]", result.out)
     # Options or subcommands.
-    listed = re.findall(r"^  (?:(?:-\w, )?--[\w-]+|[a-z][a-z-]*  +[A-Z])", done.out, re.M)
+    listed = re.findall(r"^  (?:(?:-\w, )?--[\w-]+|[a-z][a-z-]*  +[A-Z])", result.out, re.M)
     assert len(listed) >= 2
 
 
@@ -107,10 +109,10 @@ def test_help_describes_the_command_and_shows_an_example(cli, name, option):
 @pytest.mark.parametrize("scope", [[], ["-i", "nowhere"]], ids=["alone", "instance"])
 def test_options_that_a_note_names_exist(cli, command, scope):
     cli.say("hello", *(["-i", "else"] if scope else ["-p", "work", "-i", "else"]))
-    told = cli(*command, *scope).err
-    (ways,) = re.findall(r"^note: nothing in \S+; .*\((.*)\)$", told, re.M)
+    notes = cli(*command, *scope).err
+    (suggestions,) = re.findall(r"^note: nothing in \S+; .*\((.*)\)$", notes, re.M)
     known = cli(command[0], "--help").out
-    for option in re.findall(r"--?[\w-]+", ways):
+    for option in re.findall(r"--?[\w-]+", suggestions):
         assert re.search(rf"(^| |, ){option}\b", known, re.M), option
 
 
@@ -129,9 +131,9 @@ def test_the_list_of_commands_has_the_summary_of_each_command():
 @pytest.mark.parametrize("command", [[], ["view"]], ids=["list", "view"])
 def test_the_list_of_commands_loads_none_of_them(cli, command):
     program = (sys.executable, "-X", "importtime", "-m", "reservoir_cli")
-    done = cli(*command, "--help", command=program)
+    result = cli(*command, "--help", command=program)
     # Every command imports the module of common options.
-    assert bool(re.search(r"reservoir_cli\.cli\.options$", done.err, re.M)) == bool(command)
+    assert bool(re.search(r"reservoir_cli\.cli\.options$", result.err, re.M)) == bool(command)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -150,7 +152,7 @@ def test_nothing_is_written_outside_the_home(cli, tmp_path):
     cli.say("hello")
     cli("config", "--set", "partition=work")
     cli("context", "hello?", "--save", stdin="")
-    assert [each.name for each in tmp_path.iterdir()] == ["home"]
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]
     allowed = {"reservoir.db", "reservoir.toml", "reservoir.log", "cache"}
-    names = {each.name for each in cli.home.iterdir()}
+    names = {path.name for path in cli.home.iterdir()}
     assert {name.removesuffix("-wal").removesuffix("-shm") for name in names} <= allowed

@@ -30,8 +30,8 @@ def spread(cli):
 
 
 def places(cli):
-    found = cli("partitions", "--json").document["partitions"]
-    return {(each["partition"], each["instance"]): each["messages"] for each in found}
+    partitions = cli("partitions", "--json").document["partitions"]
+    return {(row["partition"], row["instance"]): row["messages"] for row in partitions}
 
 
 BEFORE = {("default", "chatgpt"): 2, ("default", "default"): 1, ("work", "work"): 1}
@@ -54,8 +54,8 @@ def test_partitions_are_listed_with_what_they_hold(spread):
 
 
 def test_a_renamed_partition_is_found_by_its_new_name(spread):
-    done = spread("partitions", "--rename", "work", "acme", "--yes")
-    assert (done.out, done.err) == ("", "renamed work to acme: 1 message\n")
+    result = spread("partitions", "--rename", "work", "acme", "--yes")
+    assert (result.out, result.err) == ("", "renamed work to acme: 1 message\n")
     assert [row["content"] for row in spread.rows("-p", "acme")] == ["work"]
     assert spread("search", "--keyword", "work", "-p", "acme").out == "1. user: work\n"
     assert "contents" not in spread("doctor").out
@@ -66,9 +66,9 @@ def test_the_settings_of_a_renamed_partition_are_renamed_too(spread):
     file.write_text('# mine\n[partitions.default]\nredact = "mask"\nrecent_context_size = 5\n')
     spread("ingest", "--no-embed", stdin="AKIAIOSFODNN7EXAMPLX is the key")
     assert "AKIA" not in spread("view", "1").out
-    done = spread("partitions", "--rename", "default", "home.2", "--yes")
-    assert "reservoir config set partition=home.2" in done.err
-    assert f"[partitions.default] in {file} is now [partitions.home.2]" in done.err
+    result = spread("partitions", "--rename", "default", "home.2", "--yes")
+    assert "reservoir config set partition=home.2" in result.err
+    assert f"[partitions.default] in {file} is now [partitions.home.2]" in result.err
     assert "AKIA" not in spread("view", "1", "-p", "home.2").out
     assert tomllib.loads(file.read_text()) == {
         "partitions": {"home.2": {"redact": "mask", "recent_context_size": 5}}
@@ -83,9 +83,9 @@ def test_settings_that_are_not_renamed_are_named(spread, option):
     if option == "--rename":  # the new name has settings already
         spread("config", "--set", "partitions.other.recent_context_size=7")
     before = (spread.home / "reservoir.toml").read_text()
-    done = spread("partitions", option, "default", target, "--yes")
-    assert "[partitions.default] stays in " in done.err
-    assert ", but does not apply to the moved messages" in done.err
+    result = spread("partitions", option, "default", target, "--yes")
+    assert "[partitions.default] stays in " in result.err
+    assert ", but does not apply to the moved messages" in result.err
     assert (spread.home / "reservoir.toml").read_text() == before
 
 
@@ -123,32 +123,32 @@ def test_settings_that_move_or_are_equal_are_not_lost(spread):
 def test_settings_are_renamed_in_any_notation(spread, text):
     file = spread.home / "reservoir.toml"
     file.write_text(text)
-    done = spread("partitions", "--rename", "default", "home", "--yes")
-    assert "is now [partitions.home]" in done.err
-    found = tomllib.loads(file.read_text())["partitions"]
-    assert found.pop("default", {}) == {}
-    assert found == {"home": {"redact": "mark"}, "x": {"redact": "off"}}
+    result = spread("partitions", "--rename", "default", "home", "--yes")
+    assert "is now [partitions.home]" in result.err
+    settings = tomllib.loads(file.read_text())["partitions"]
+    assert settings.pop("default", {}) == {}
+    assert settings == {"home": {"redact": "mark"}, "x": {"redact": "off"}}
 
 
 def test_messages_move_even_if_the_settings_cannot_be_edited(spread):
     file = spread.home / "reservoir.toml"
     file.write_text('partitions.default.redact = "mark"\npartitions.x.redact = "off"\n')
     before = file.read_text()
-    done = spread("partitions", "--rename", "default", "home", "--yes")
-    assert "renamed default to home: 3 messages" in done.err
-    assert f"warning: cannot change {file}" in done.err
-    assert "[partitions.default] stays in " in done.err
+    result = spread("partitions", "--rename", "default", "home", "--yes")
+    assert "renamed default to home: 3 messages" in result.err
+    assert f"warning: cannot change {file}" in result.err
+    assert "[partitions.default] stays in " in result.err
     assert file.read_text() == before
 
 
 def test_two_partitions_are_merged(spread):
-    done = spread("partitions", "--merge", "work", "default", "--yes", "--json")
-    assert {each["partition"] for each in done.document["partitions"]} == {"default"}
+    result = spread("partitions", "--merge", "work", "default", "--yes", "--json")
+    assert {row["partition"] for row in result.document["partitions"]} == {"default"}
     assert places(spread) == {("default", "chatgpt"): 2, ("default", "default"): 2}
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "said"),
+    ("options", "code", "message"),
     [
         (
             ["--rename", "work", "default", "--yes"],
@@ -182,10 +182,10 @@ def test_two_partitions_are_merged(spread):
         (["--merge", "work", "default"], 2, "add --yes"),
         (["--merge", "work", "default", "--json"], 2, "add --yes"),
     ],
-    ids=lambda each: " ".join(each) if isinstance(each, list) else "",
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_a_refused_change_changes_nothing(spread, options, code, said):
-    assert said in spread("partitions", *options, code=code).err
+def test_a_refused_change_changes_nothing(spread, options, code, message):
+    assert message in spread("partitions", *options, code=code).err
     assert places(spread) == BEFORE
 
 
@@ -210,11 +210,11 @@ def test_on_a_terminal_the_effect_is_shown_and_confirmation_asked(spread, questi
 
 
 def test_a_deleted_partition_is_forgotten(spread):
-    done = spread("partitions", "--delete", "default", "--yes")
-    assert done.err.startswith("forgot 3 messages\n")
+    result = spread("partitions", "--delete", "default", "--yes")
+    assert result.err.startswith("forgot 3 messages\n")
     assert places(spread) == {("work", "work"): 1}
     (spread.home / "rows.jsonl").rename(spread.home / "kept")
-    assert not any("größer".encode() in each.read_bytes() for each in spread.home.glob("*.db*"))
+    assert not any("größer".encode() in file.read_bytes() for file in spread.home.glob("*.db*"))
     (spread.home / "kept").rename(spread.home / "rows.jsonl")
     spread("ingest", "--no-embed", str(spread.home / "rows.jsonl"))
     assert places(spread) == {("work", "work"): 1}
@@ -226,11 +226,11 @@ def test_folders_and_sources_of_a_deleted_partition_are_named(spread):
         '[projects]\n"~/my app" = "default"\n"/src/b" = "default"\n"/src/c" = "work"\n'
         '[sources.codex]\npartition = "default"\n'
     )
-    told = spread("partitions", "delete", "default", "--yes").err
-    way = """reservoir config unset 'projects."~/my app"' 'projects."/src/b"'"""
-    assert f"note: sessions in ~/my app, /src/b still go to default: {way}\n" in told
-    assert "note: reservoir sync still brings codex to default: [sources] in " in told
-    spread.shell(way)
+    notes = spread("partitions", "delete", "default", "--yes").err
+    command = """reservoir config unset 'projects."~/my app"' 'projects."/src/b"'"""
+    assert f"note: sessions in ~/my app, /src/b still go to default: {command}\n" in notes
+    assert "note: reservoir sync still brings codex to default: [sources] in " in notes
+    spread.shell(command)
     assert '[projects]\n"/src/c" = "work"\n' in file.read_text()
 
 
@@ -275,15 +275,15 @@ SCOPES = [
 ]
 
 
-@pytest.mark.parametrize(("options", "expected"), SCOPES, ids=lambda each: " ".join(each))
+@pytest.mark.parametrize(("options", "expected"), SCOPES, ids=lambda value: " ".join(value))
 def test_only_conversations_of_the_scope_are_listed(spread, options, expected):
-    found = spread("conversations", *options, "--json").document["conversations"]
-    assert [each["id"] for each in found] == expected
+    conversations = spread("conversations", *options, "--json").document["conversations"]
+    assert [row["id"] for row in conversations] == expected
 
 
 def test_an_empty_list_of_conversations_has_a_reason(spread):
-    done = spread("conversations", "-i", "default")
-    assert done.err == "note: no message in default/default belongs to a conversation\n"
+    result = spread("conversations", "-i", "default")
+    assert result.err == "note: no message in default/default belongs to a conversation\n"
     assert spread("conversations", "-p", "x").err.startswith("note: nothing in x; ")
 
 
@@ -306,8 +306,8 @@ def test_a_read_only_store_can_be_listed_and_not_changed(spread, as_owner, optio
 @pytest.mark.parametrize("words", [["rename", "work", "acme"], ["merge", "work", "default"]])
 def test_projects_of_a_renamed_partition_are_renamed_too(spread, words):
     spread("config", "set", "projects./src/app=work", "mcp.partitions=work,home")
-    done = spread("partitions", *words, "--yes")
-    assert f"now name {words[2]}" in done.err
+    result = spread("partitions", *words, "--yes")
+    assert f"now name {words[2]}" in result.err
     assert spread("config", "get", "projects./src/app").out == f"{words[2]}\n"
     assert spread("config", "get", "mcp.partitions").out == f"{words[2]}, home\n"
 
@@ -319,8 +319,8 @@ def test_conversations_are_ordered_by_their_newest_message(cli):
     )
 
     def ids(*options):
-        found = cli("conversations", *options, "--json").document["conversations"]
-        return [each["id"] for each in found]
+        conversations = cli("conversations", *options, "--json").document["conversations"]
+        return [row["id"] for row in conversations]
 
     assert ids() == ids("-n", "9") == ["a", "b", "c"]
     assert ids("-n", "2") == ["a", "c"]

@@ -26,11 +26,11 @@ def large(cli):
     ["view 0", "view 0 --jsonl", "view 0 --json", "search --keyword message -n 2000 --jsonl"],
 )
 def test_a_reader_that_stops_early_causes_no_error(large, command):
-    done = large.shell(f"reservoir {command} | head -1; echo ${{PIPESTATUS[0]}}")
-    first, status = done.out.splitlines()
+    result = large.shell(f"reservoir {command} | head -1; echo ${{PIPESTATUS[0]}}")
+    first, status = result.out.splitlines()
     assert first
     assert status == "0"
-    assert done.err == ""
+    assert result.err == ""
 
 
 @pytest.mark.parametrize(
@@ -66,18 +66,18 @@ def test_the_demo_on_a_closed_pipe_causes_no_error(cli):
     reading, writing = os.pipe()
     os.close(reading)
     demo = Path(__file__).parents[2] / "samples" / "demo.py"
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, demo], stdout=writing, stderr=subprocess.PIPE, env=cli.env, check=False
     )
     os.close(writing)
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (result.returncode, result.stderr) == (0, b"")
 
 
 def test_long_work_is_announced_once_in_a_pipe(capsys):
     progress = console.ProgressBar()
-    for done in (0, 1):
-        progress("compiling the embedding model, once", done, 0)
-        progress("embedding", done, 2)
+    for result in (0, 1):
+        progress("compiling the embedding model, once", result, 0)
+        progress("embedding", result, 2)
     assert capsys.readouterr().err == "note: compiling the embedding model, once\n"
 
 
@@ -85,9 +85,9 @@ def test_a_rate_is_measured_from_the_first_call_of_each_task(monkeypatch):
     moments = iter([0.0, 2.0, 4.0, 5.0, 7.0])
     monkeypatch.setattr(console, "time", SimpleNamespace(monotonic=lambda: next(moments)))
     bar = console.ProgressBar()
-    said = [bar._pace("copying messages", done, 900) for done in (500, 600, 700)]
-    said += [bar._pace("embedding", done, 50) for done in (0, 10)]
-    assert said == [
+    lines = [bar._pace("copying messages", result, 900) for result in (500, 600, 700)]
+    lines += [bar._pace("embedding", result, 50) for result in (0, 10)]
+    assert lines == [
         "500 of 900",
         "600 of 900 · 50/s · 6 s left",
         "700 of 900 · 50/s · 4 s left",
@@ -98,9 +98,9 @@ def test_a_rate_is_measured_from_the_first_call_of_each_task(monkeypatch):
 
 def test_a_note_says_that_a_saved_question_starts_a_conversation(cli):
     cli.say("of the backend", "-p", "work", "-i", "backend")
-    done = cli("context", "what?", "-p", "work", "--save")
-    assert "note: the question is saved in work/work; " in done.err
-    assert "-i backend" in done.err
+    result = cli("context", "what?", "-p", "work", "--save")
+    assert "note: the question is saved in work/work; " in result.err
+    assert "-i backend" in result.err
     for scope in (["-p", "work"], ["-p", "work", "-i", "backend"]):
         assert "saved in" not in cli("context", "and what?", *scope, "--save").err
 
@@ -120,19 +120,19 @@ def test_a_closed_stderr_pipe_does_not_fail_a_command(cli):
 
 def test_tokens_can_be_estimated_by_counting_bytes(cli):
     cli.store(*({"content": f"message {number:02}"} for number in range(20)))
-    done = cli.shell("TOTAL_CHARS=$(reservoir view 15 | wc -c); echo $((TOTAL_CHARS/4))")
-    assert done.out == f"{15 * len('user: message 00' + chr(10)) // 4}\n"
-    assert done.err == ""
+    result = cli.shell("TOTAL_CHARS=$(reservoir view 15 | wc -c); echo $((TOTAL_CHARS/4))")
+    assert result.out == f"{15 * len('user: message 00' + chr(10)) // 4}\n"
+    assert result.err == ""
 
 
 def test_a_loop_over_lines_sees_every_line(cli):
     cli.say("one two three")
     cli.say("back\\slash stays", "--role", "assistant")
-    done = cli.shell(
+    result = cli.shell(
         "reservoir view 10 | while read -r line; do "
         'echo "$line (est. tokens: $((${#line}/4)))"; done'
     )
-    assert done.out == (
+    assert result.out == (
         "user: one two three (est. tokens: 4)\nassistant: back\\slash stays (est. tokens: 6)\n"
     )
 
@@ -140,15 +140,15 @@ def test_a_loop_over_lines_sees_every_line(cli):
 def test_oneline_gives_a_loop_one_message_per_iteration(cli):
     cli.say("several\nlines\r\nof text")
     cli.say("one more")
-    done = cli.shell("reservoir view --oneline | while read -r line; do echo x; done | wc -l")
-    assert done.out.strip() == "2"
+    result = cli.shell("reservoir view --oneline | while read -r line; do echo x; done | wc -l")
+    assert result.out.strip() == "2"
 
 
 @pytest.mark.model
 def test_a_semantic_search_can_be_counted(samples):
-    done = samples.shell('echo $(reservoir search --semantic "test" -p work | wc -c)')
-    assert int(done.out) > 100
-    assert done.err == ""
+    result = samples.shell('echo $(reservoir search --semantic "test" -p work | wc -c)')
+    assert int(result.out) > 100
+    assert result.err == ""
 
 
 def test_a_semantic_search_of_nothing_counts_zero(cli):
@@ -157,12 +157,12 @@ def test_a_semantic_search_of_nothing_counts_zero(cli):
 
 def test_a_question_and_its_piped_answer_are_stored_as_a_pair(cli):
     cli.say("an earlier remark")
-    done = cli.shell(
+    result = cli.shell(
         'q="why did we drop Redis?"; reservoir context "$q" --save | cat '
         "| tee >(reservoir ingest --role assistant --no-embed)"
     )
-    assert done.out.startswith("[Reservoir context]\nuser: an earlier remark\n[/Reservoir ")
-    assert "]\n\nuser: why did we drop Redis?\n" in done.out
+    assert result.out.startswith("[Reservoir context]\nuser: an earlier remark\n[/Reservoir ")
+    assert "]\n\nuser: why did we drop Redis?\n" in result.out
     for _ in range(600):
         if len(rows := cli.rows()) == 3:  # bash does not wait for the last ingest
             break
@@ -179,10 +179,10 @@ def test_a_question_and_its_piped_answer_are_stored_as_a_pair(cli):
 
 def test_a_context_is_a_request_body_that_jq_and_a_provider_read(cli):
     cli.say("the queue lost jobs")
-    done = cli.shell(
+    result = cli.shell(
         'reservoir context "why did we drop Redis?" --model gpt-4o --format openai | cat'
     )
-    body = json.loads(done.out)
+    body = json.loads(result.out)
     assert body["model"] == "gpt-4o"
     assert body["messages"][-1] == {"role": "user", "content": "why did we drop Redis?"}
 

@@ -14,12 +14,12 @@ LIST = [
 
 
 def test_the_last_line_of_the_budget_is_what_is_left(cli):
-    done = cli(
+    result = cli(
         *("budget", "--max", "150000", "--system", "1200", "--procedure", "300"),
         *("--knowledge", "1500", "--episodes", "400", "--current", "100"),
         *("--output-reserve", "8192"),
     )
-    assert done.out.splitlines()[-1] == "138308"
+    assert result.out.splitlines()[-1] == "138308"
 
 
 @pytest.mark.parametrize(("model", "available"), [("gpt-3.5-turbo", "3072"), ("gpt-4", "6144")])
@@ -35,9 +35,9 @@ def test_models_are_listed_with_their_context_budget(cli):
     cli("config", "--set", "models.my-own.context_window=2000")
     document = cli("models", "--json").document
     assert document["schema_version"] == 1
-    known = {each["name"]: each for each in document["models"]}
+    known = {model["name"]: model for model in document["models"]}
     fields = {"name", "context_window", "reserve", "available", "recommended", "origin"}
-    assert all(set(each) >= fields for each in document["models"])
+    assert all(set(model) >= fields for model in document["models"])
     assert known["gpt-4o"]["available"] == 120_000
     assert known["gpt-4o"]["recommended"] == 100_000
     assert known["my-own"]["context_window"] == 2000
@@ -57,8 +57,8 @@ def test_stats_count_the_contexts_that_were_built(cli):
 def test_trim_drops_old_messages_and_keeps_head_and_turn(cli, tmp_path):
     file = tmp_path / "messages.json"
     file.write_text(json.dumps(LIST), encoding="utf-8")
-    done = cli("trim", str(file), "--iteration", "3", "--budget", "500")
-    assert done.document == [LIST[0], *LIST[3:]]
+    result = cli("trim", str(file), "--iteration", "3", "--budget", "500")
+    assert result.document == [LIST[0], *LIST[3:]]
 
 
 @pytest.mark.parametrize(
@@ -71,14 +71,14 @@ def test_trim_returns_a_short_list_unchanged(cli, arguments):
 
 @pytest.mark.parametrize("text", ["", "{torn", '"words"', "[1, 2]"])
 def test_trim_of_anything_but_a_list_of_messages_is_a_one_line_error(cli, text):
-    done = cli.shell(f"printf %s '{text}' | reservoir trim --iteration 2; echo $?")
-    assert done.out in ("1\n", "2\n")
-    assert done.err.startswith("error: ")
-    assert "unexpected" not in done.err
+    result = cli.shell(f"printf %s '{text}' | reservoir trim --iteration 2; echo $?")
+    assert result.out in ("1\n", "2\n")
+    assert result.err.startswith("error: ")
+    assert "unexpected" not in result.err
 
 
 def test_summarize_says_where_messages_are(samples):
-    done = samples("summarize", "-p", "nosuch")
-    assert done.out == ""
-    assert "note: nothing in nosuch; " in done.err
+    result = samples("summarize", "-p", "nosuch")
+    assert result.out == ""
+    assert "note: nothing in nosuch; " in result.err
     assert "nothing in" not in samples("summarize", "-p", "home", "--dry-run").err

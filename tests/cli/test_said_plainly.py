@@ -32,8 +32,8 @@ def test_a_hostile_tokenizer_is_a_one_line_error(cli, tmp_path, kind):
     file = tmp_path / "tokenizer.json"
     file.write_text(json.dumps({"version": "1.0", "model": COUNTED, **HOSTILE[kind]}))
     counter = {"RESERVOIR_TOKEN_COUNTER": f"huggingface:{file}"}
-    done = cli("context", "hello", code=5, env=counter)
-    first, hint = done.err.splitlines()
+    result = cli("context", "hello", code=5, env=counter)
+    first, hint = result.err.splitlines()
     assert first == f"error: {file} is not a tokenizer that the tokenizers library can read"
     assert hint.startswith("hint: ")
 
@@ -61,8 +61,8 @@ main()
 
 @pytest.mark.parametrize("module", ["typer", "reservoir_cli.cli.console"])
 def test_interrupting_the_start_is_exit_130_without_a_traceback(cli, module):
-    done = cli("-c", INTERRUPTED, module, command=(sys.executable,), code=130)
-    assert done.out == done.err == ""
+    result = cli("-c", INTERRUPTED, module, command=(sys.executable,), code=130)
+    assert result.out == result.err == ""
 
 
 @pytest.mark.parametrize("module", ["numpy", "numpy.exceptions"])
@@ -71,8 +71,8 @@ def test_interrupting_the_import_of_a_library_ends_the_command(cli_with_model, m
     """ONNX Runtime turns it into an ImportError, so the command could continue without a model."""
     cli_with_model.say("hello")
     words = ("-c", INTERRUPTED, "search", module)
-    done = cli_with_model(*words, command=(sys.executable,), code=code, env={"KILLED_BY": name})
-    assert done.out == done.err == ""
+    result = cli_with_model(*words, command=(sys.executable,), code=code, env={"KILLED_BY": name})
+    assert result.out == result.err == ""
 
 
 def test_interrupting_the_start_of_embedding_says_that_messages_are_not_embedded(
@@ -81,9 +81,9 @@ def test_interrupting_the_start_of_embedding_says_that_messages_are_not_embedded
     file = tmp_path / "rows.jsonl"
     file.write_text('{"role": "user", "content": "hello"}\n', encoding="utf-8")
     words = ("-c", INTERRUPTED, "ingest", str(file), "-p", "onnxruntime")
-    done = cli_with_model(*words, command=(sys.executable,), code=130)
-    told = "interrupted; stored messages are kept, and reservoir embed embeds the rest"
-    assert done.err == f"imported 1, already there 0, skipped 0\nwarning: {told}\n"
+    result = cli_with_model(*words, command=(sys.executable,), code=130)
+    warning = "interrupted; stored messages are kept, and reservoir embed embeds the rest"
+    assert result.err == f"imported 1, already there 0, skipped 0\nwarning: {warning}\n"
 
 
 #: Interrupts the process when a command first reports progress.
@@ -103,11 +103,13 @@ def test_an_interrupted_import_says_that_what_is_stored_stays(cli, tmp_path):
     home.mkdir(parents=True)
     shutil.copy(SESSION, home / "session.jsonl")
     cli.env["HOME"] = str(tmp_path)
-    told = "warning: interrupted; stored messages are kept, and the same command imports the rest\n"
+    warning = (
+        "warning: interrupted; stored messages are kept, and the same command imports the rest\n"
+    )
     for words in (["ingest", str(file)], ["sync"]):
         program = ("-c", INTERRUPTED_AT_WORK, *words, "--no-embed")
-        done = cli(*program, command=(sys.executable,), code=130)
-        assert (done.out, done.err) == ("", told)
+        result = cli(*program, command=(sys.executable,), code=130)
+        assert (result.out, result.err) == ("", warning)
     assert "imported 500, already there 1,000" in cli("ingest", "--no-embed", str(file)).err
 
 
@@ -115,9 +117,9 @@ def test_an_interrupted_embed_says_that_what_is_embedded_stays(cli_with_model):
     cli_with_model.say("hello")
     for words in (["embed"], ["embed", "--rebuild"]):
         program = ("-c", INTERRUPTED_AT_WORK, *words)
-        done = cli_with_model(*program, command=(sys.executable,), code=130)
+        result = cli_with_model(*program, command=(sys.executable,), code=130)
         text = "interrupted; finished embeddings are kept, and the same command embeds the rest\n"
-        assert done.err == f"warning: {text}"
+        assert result.err == f"warning: {text}"
 
 
 @pytest.mark.parametrize(
@@ -137,15 +139,15 @@ def test_a_compiled_model_is_not_removed_when_memory_or_files_run_out(
         for file in folder.iterdir():
             os.link(file, models / folder.name / file.name)
     before = sorted(path.name for path in models.rglob("*"))
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "reservoir_cli", "search", "sails"],
         env=env,
         capture_output=True,
         preexec_fn=lambda: resource.setrlimit(limit, (value, value)),
         check=False,
     )
-    assert done.returncode in (0, 1, 3)
-    assert b"Traceback" not in done.stderr
+    assert result.returncode in (0, 1, 3)
+    assert b"Traceback" not in result.stderr
     assert sorted(path.name for path in models.rglob("*")) == before
 
 
@@ -161,54 +163,54 @@ def test_a_clock_far_in_the_future_is_not_an_error(cli, compiled_models):
     # Do not fake the monotonic clock; versions of faketime use different variables.
     real = dict.fromkeys(("FAKETIME_DONT_FAKE_MONOTONIC", "DONT_FAKE_MONOTONIC"), "1")
     env = {**cli.env, **real, "RESERVOIR_HOME": str(compiled_models.parent.parent)}
-    for command, said in (
+    for command, output in (
         ([sys.executable, "-c", script], "compiled\n"),
         ([sys.executable, "-m", "reservoir_cli", "view"], ""),
     ):
         words = ["faketime", "2263-01-01 00:00:00", *command]
-        done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stdout) == (0, said), done.stderr
+        result = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+        assert (result.returncode, result.stdout) == (0, output), result.stderr
 
 
 def test_variables_without_effect_are_warned_about(cli):
-    done = cli(
+    result = cli(
         "view", env={"RESERVOIR_PARTITON": "x", "RESERVOIR_DEBUG": "0", "RESERVOIR_TEST_X": "1"}
     )
     warned = "warning: RESERVOIR_PARTITON is not a setting; did you mean RESERVOIR_PARTITION?\n"
-    assert done.err.startswith(warned)
-    assert done.err.count("warning") == 1
-    done = cli("view", env={"RESERVOIR_NOSUCH": "x"})
-    assert done.err.startswith("warning: RESERVOIR_NOSUCH is not a setting\n")
+    assert result.err.startswith(warned)
+    assert result.err.count("warning") == 1
+    result = cli("view", env={"RESERVOIR_NOSUCH": "x"})
+    assert result.err.startswith("warning: RESERVOIR_NOSUCH is not a setting\n")
     absent = str(cli.home / "absent.toml")
-    done = cli("view", env={"RESERVOIR_CONFIG": absent})
-    assert f"warning: RESERVOIR_CONFIG names {absent}, which does not exist" in done.err
+    result = cli("view", env={"RESERVOIR_CONFIG": absent})
+    assert f"warning: RESERVOIR_CONFIG names {absent}, which does not exist" in result.err
 
 
 def test_a_settings_file_in_an_unknown_home_is_a_one_line_error(cli):
-    done = cli("view", env={"RESERVOIR_CONFIG": "~nobody-is-called-so/x"}, code=2)
-    assert "error: there is no home folder for ~nobody-is-called-so/x\n" in done.err
+    result = cli("view", env={"RESERVOIR_CONFIG": "~nobody-is-called-so/x"}, code=2)
+    assert "error: there is no home folder for ~nobody-is-called-so/x\n" in result.err
 
 
 def test_a_missing_store_that_was_named_is_reported(cli):
     absent = str(cli.home / "absent.db")
-    done = cli("--db", absent, "view")
-    assert f"warning: there is no store at {absent}\n" in done.err
+    result = cli("--db", absent, "view")
+    assert f"warning: there is no store at {absent}\n" in result.err
 
 
 @pytest.mark.parametrize("form", [["--format", "json"], ["--format=json"]])
 def test_an_error_of_format_json_is_a_document(cli, form):
-    done = cli("context", "x", *form, "--model", "unheard of", code=2)
-    assert done.document["error"]["exit_code"] == 2
+    result = cli("context", "x", *form, "--model", "unheard of", code=2)
+    assert result.document["error"]["exit_code"] == 2
 
 
 def test_a_hint_with_the_name_of_a_model_is_quoted_for_the_shell(cli):
-    done = cli("budget", "--model", "x; rm -rf ~", code=2)
-    assert "config --set 'models.x; rm -rf ~.context_window=N' adds it" in done.err
+    result = cli("budget", "--model", "x; rm -rf ~", code=2)
+    assert "config --set 'models.x; rm -rf ~.context_window=N' adds it" in result.err
 
 
 def test_similar_models_are_of_the_same_family(cli):
-    done = cli("budget", "--model", "gpt-3.5", code=2)
-    assert "did you mean gpt-3.5-turbo" in done.err.replace("gpt-3.5-turbo-", "")
+    result = cli("budget", "--model", "gpt-3.5", code=2)
+    assert "did you mean gpt-3.5-turbo" in result.err.replace("gpt-3.5-turbo-", "")
 
 
 def test_an_unknown_key_can_be_unset_and_path_still_works(cli):
@@ -232,8 +234,8 @@ def test_doctor_says_where_the_log_is(cli):
 def test_explain_lists_messages_that_equal_the_question(cli):
     number = cli.say("why did we drop Redis?")
     cli.say("because it lost jobs")
-    done = cli("context", "why did we drop Redis?", "--explain")
-    table = done.err.partition("\nsim: ")[0]
+    result = cli("context", "why did we drop Redis?", "--explain")
+    table = result.err.partition("\nsim: ")[0]
     (line,) = [line for line in table.splitlines() if line.startswith(f"{number} ")]
     assert line.endswith("the question itself")
 
@@ -248,17 +250,17 @@ def test_stats_shows_the_used_share_of_the_window(cli):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         ("bin.dat", bytes(range(256)) * 20, "is not a text file"),
         ("cut.zip", b"PK\x03\x04 cut off", "is a damaged zip"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_an_error_with_a_hint(cli, tmp_path, name, content, said):
+def test_a_file_that_cannot_be_read_is_an_error_with_a_hint(cli, tmp_path, name, content, message):
     file = tmp_path / name
     file.write_bytes(content)
     error, hint = cli("ingest", str(file), code=1).err.splitlines()
-    assert error == f"error: {file} {said}"
+    assert error == f"error: {file} {message}"
     assert hint.startswith("hint: ")
 
 
@@ -267,9 +269,9 @@ def test_a_full_disk_behind_stdout_is_an_error_with_a_hint(cli):
     cli.say("hello")
     with open("/dev/full", "wb") as full:
         command = [shutil.which("reservoir", path=cli.env["PATH"]), "view", "0"]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=cli.env)
-    error, hint = done.stderr.decode().splitlines()
-    assert (done.returncode, error) == (
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=cli.env)
+    error, hint = result.stderr.decode().splitlines()
+    assert (result.returncode, error) == (
         1,
         f"error: cannot write the output: {os.strerror(errno.ENOSPC)}",
     )
@@ -280,15 +282,15 @@ def test_a_full_disk_behind_stdout_is_an_error_with_a_hint(cli):
 def test_a_home_that_is_a_file_is_an_error_that_says_so(cli, tmp_path, command):
     file = tmp_path / "notes.txt"
     file.write_text("mine")
-    done = cli(command, code=2, env={"RESERVOIR_HOME": str(file)})
-    assert done.err == f"error: RESERVOIR_HOME is a file: {file}\nhint: name a folder\n"
+    result = cli(command, code=2, env={"RESERVOIR_HOME": str(file)})
+    assert result.err == f"error: RESERVOIR_HOME is a file: {file}\nhint: name a folder\n"
     assert file.read_text() == "mine"
 
 
 def test_the_hint_for_a_home_below_a_file_is_to_name_another(cli, tmp_path):
     (tmp_path / "file").write_text("")
-    done = cli("view", code=2, env={"RESERVOIR_HOME": str(tmp_path / "file" / "home")})
+    result = cli("view", code=2, env={"RESERVOIR_HOME": str(tmp_path / "file" / "home")})
     assert (
-        done.err.splitlines()[1]
+        result.err.splitlines()[1]
         == f"hint: {tmp_path / 'file' / 'home'} is not a folder: name another"
     )

@@ -20,16 +20,16 @@ def notes(cli):
 
 
 def test_hits_are_numbered_role_and_content(notes):
-    done = notes("search", "--keyword", "job queue lost")
-    assert (done.out, done.err) == ("1. user: the job queue lost messages\n", "")
+    result = notes("search", "--keyword", "job queue lost")
+    assert (result.out, result.err) == ("1. user: the job queue lost messages\n", "")
 
 
 def test_all_words_are_tried_first_then_any_with_a_note(notes):
     assert "bakery" in notes("search", "--keyword", "queue long").out
     assert notes("search", "--keyword", "queue long").out.count("\n") == 1
-    done = notes("search", "--keyword", "bakery theory")
-    assert done.out.count("\n") == 2
-    assert done.err.startswith("note: ")
+    result = notes("search", "--keyword", "bakery theory")
+    assert result.out.count("\n") == 2
+    assert result.err.startswith("note: ")
 
 
 def test_a_phrase_keeps_its_order(notes):
@@ -57,25 +57,25 @@ def test_an_unknown_term_finds_nothing_and_is_not_an_error(notes, typed):
 
 
 def test_an_empty_result_is_zero_bytes_and_not_an_error(notes):
-    done = notes("search", "--keyword", "zeppelin")
-    assert done.out == ""
-    assert done.err.startswith("note: nothing in default contains these words (")
+    result = notes("search", "--keyword", "zeppelin")
+    assert result.out == ""
+    assert result.err.startswith("note: nothing in default contains these words (")
     assert notes("search", "--keyword", "zeppelin", "--jsonl").out == ""
     assert notes("search", "--keyword", "zeppelin", "--json").document["hits"] == []
 
 
 def test_the_whole_partition_is_searched_unless_an_instance_is_named(notes):
-    found = notes("search", "--keyword", "queue*").out
-    assert "queueing theory" in found
-    assert "somebody else" not in found
+    hits = notes("search", "--keyword", "queue*").out
+    assert "queueing theory" in hits
+    assert "somebody else" not in hits
     assert "queueing" not in notes("search", "--keyword", "queue*", "-i", "default").out
     assert "somebody else" in notes("search", "--keyword", "queue*", "--all-partitions").out
 
 
 def test_an_empty_scope_says_where_messages_are(notes):
-    done = notes("search", "--keyword", "queue", "-i", "nowhere")
-    assert done.out == ""
-    assert done.err == (
+    result = notes("search", "--keyword", "queue", "-i", "nowhere")
+    assert result.out == ""
+    assert result.err == (
         "note: nothing in default/nowhere; 3 messages in default/default (-i default)\n"
     )
 
@@ -144,9 +144,9 @@ def test_hybrid_hits_are_ordered_by_similarity_and_carry_every_score(samples):
 def test_a_search_without_words_explains_its_ranking(samples):
     note = "note: the term contains no words; ranked by embedding similarity only\n"
     for term in ("*", "…"):
-        done = samples("search", term, "--all-partitions", "-n", "1")
-        assert done.out.startswith("1. ")
-        assert done.err == note
+        result = samples("search", term, "--all-partitions", "-n", "1")
+        assert result.out.startswith("1. ")
+        assert result.err == note
     assert note not in samples("search", "Redis", "--all-partitions", "-n", "1").err
 
 
@@ -154,8 +154,8 @@ def test_a_search_without_words_explains_its_ranking(samples):
 def test_words_that_no_message_contains_are_reported(samples):
     note = "note: none of these contains any of the words; they are the nearest in meaning\n"
     for options in ((), ("-p", "work"), ("--role", "user")):
-        done = samples("search", "qqzzxxwv", *options, "-n", "2")
-        assert done.err == (note if done.out else done.err)
+        result = samples("search", "qqzzxxwv", *options, "-n", "2")
+        assert result.err == (note if result.out else result.err)
     assert note in samples("search", "qqzzxxwv", "--all-partitions").err
     for typed in ("qqzzxxwv Redis", "Redis"):
         assert note not in samples("search", typed, "--all-partitions").err
@@ -182,14 +182,14 @@ def test_hits_can_be_printed_on_one_line_with_times_or_as_passages(cli):
 
 @pytest.mark.parametrize("mode", [[], ["--keyword"]], ids=["hybrid", "keyword"])
 def test_filters_remove_hits_without_changing_scores(cli, mode):
-    about = {"title": None, "source": "codex", "model": None, "project": "app"}
+    conversation = {"title": None, "source": "codex", "model": None, "project": "app"}
     cli.store(
         {"content": "amber in the fjord", "source": "codex"},
         {"content": "amber, amber", "role": "assistant"},
-        {"content": "amber again and again", "conversation_id": "c", "conversation": about},
+        {"content": "amber again and again", "conversation_id": "c", "conversation": conversation},
     )
-    everything = cli("search", "amber", *mode, "--json").document["hits"]
-    scores = {hit["id"]: hit["score"] for hit in everything}
+    all_hits = cli("search", "amber", *mode, "--json").document["hits"]
+    scores = {hit["id"]: hit["score"] for hit in all_hits}
     assert len(scores) == 3
     for option, value, expected in (
         ("--role", "assistant", [2]),
@@ -203,10 +203,10 @@ def test_filters_remove_hits_without_changing_scores(cli, mode):
     for command in ("view", "export"):
         document = cli(command, "--source", "codex", "--json").document
         assert [row["id"] for row in document["messages"]] == [1]
-        told = cli(command, "--source", "nowhere").err
-        assert told == "note: no message in default matches --source\n"
-    told = cli("search", "amber", *mode, "--source", "nowhere").err
-    assert told.endswith("note: no message in default matches --source\n")
+        stderr = cli(command, "--source", "nowhere").err
+        assert stderr == "note: no message in default matches --source\n"
+    stderr = cli("search", "amber", *mode, "--source", "nowhere").err
+    assert stderr.endswith("note: no message in default matches --source\n")
 
 
 def test_the_best_hits_are_printed_by_time_the_newest_first(cli):
@@ -221,8 +221,8 @@ def test_the_best_hits_are_printed_by_time_the_newest_first(cli):
     assert hits["hits"] == sorted(best, key=lambda hit: -hit["id"])
     shown = cli("search", "amber", "--keyword", "--sort", "time").out
     assert [line[:2] for line in shown.splitlines()] == ["2.", "3.", "1."]
-    told = cli("search", "amber", "--sort", "age", code=2).err
-    assert told == "error: cannot sort by 'age'\nhint: choose score or time\n"
+    errors = cli("search", "amber", "--sort", "age", code=2).err
+    assert errors == "error: cannot sort by 'age'\nhint: choose score or time\n"
 
 
 def test_filters_of_a_context_restrict_its_history_too(cli):
@@ -236,8 +236,8 @@ def test_filters_of_a_context_restrict_its_history_too(cli):
     assert "why amber?" not in shown
     assert "and birch?" not in shown
     assert "assistant: because of the fjord\n…\nassistant: because of the hill\n" in shown
-    told = cli("context", "x", "--role", "tool").err
-    assert "note: no message in default matches --role\n" in told
+    stderr = cli("context", "x", "--role", "tool").err
+    assert "note: no message in default matches --role\n" in stderr
 
 
 def test_conversations_are_filtered_by_text_project_and_time(cli):
@@ -254,10 +254,10 @@ def test_conversations_are_filtered_by_text_project_and_time(cli):
         (["--project", "web"], ["c2"]),
         (["--since", "2026-05-09T14:00:01Z"], ["c2"]),
     ):
-        found = cli("conversations", *options, "--json").document["conversations"]
-        assert [each["id"] for each in found] == expected
-    told = cli("conversations", "--project", "none").err
-    assert told == "note: no conversation in default matches --project\n"
+        conversations = cli("conversations", *options, "--json").document["conversations"]
+        assert [row["id"] for row in conversations] == expected
+    stderr = cli("conversations", "--project", "none").err
+    assert stderr == "note: no conversation in default matches --project\n"
 
 
 def test_a_context_is_copied_by_the_terminal_or_a_platform_command(cli, tmp_path):
@@ -279,8 +279,8 @@ def test_a_context_is_copied_by_the_terminal_or_a_platform_command(cli, tmp_path
 def test_a_misspelt_word_is_replaced_by_the_nearest_one_with_a_note(cli):
     cli.say("Kubernetes restarted it.")
     for command in ("search", "context", "recall"):
-        done = cli(command, "kuberntes")
-        assert "Kubernetes restarted it." in done.out
-        assert 'note: nothing has "kuberntes"; searched for Kubernetes\n' in done.err
+        result = cli(command, "kuberntes")
+        assert "Kubernetes restarted it." in result.out
+        assert 'note: nothing has "kuberntes"; searched for Kubernetes\n' in result.err
         assert "searched for" not in cli(command, "kubernetes").err
     assert cli("search", "--keyword", "kuberntes").out == ""

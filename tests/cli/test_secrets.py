@@ -9,29 +9,29 @@ SAYS = f"The queue is redis://jobs:{PASSWORD}@cache:6379/0 in production."
 CALL = {"id": "c1", "name": "Bash", "arguments": json.dumps({"command": f'KEY="{KEY}" ./run'})}
 
 
-def bring(cli, redact):
+def store_secrets(cli, redact):
     """Store a question with a password, and a tool call and a title with a key."""
     env = {"RESERVOIR_REDACT": redact}
-    said = cli("ingest", "--no-embed", stdin=SAYS, env=env)
+    typed = cli("ingest", "--no-embed", stdin=SAYS, env=env)
     rows = [
         {"role": "assistant", "content": "I look at the queue.", "tool_calls": [CALL]},
         {"role": "tool", "content": f"logged in with {KEY}", "tool_call_id": "c1"},
         {"role": "user", "content": "Is the queue empty?"},
     ]
-    about = {"conversation": {"title": f"Queue with {KEY}", "source": "test", "model": None}}
+    conversation = {"conversation": {"title": f"Queue with {KEY}", "source": "test", "model": None}}
     file = cli.home / "rows.jsonl"
     lines = [
         json.dumps(
             {"partition": "default", "instance": "default", "source": "t", "source_id": str(number)}
             | {"conversation_id": "c", "created_at": "2026-05-09T14:00:00Z"}
             | row
-            | about
+            | conversation
         )
         for number, row in enumerate(rows)
     ]
     file.write_text("\n".join(lines), encoding="utf-8")
     imported = cli("ingest", "--no-embed", "--json", str(file), env=env)
-    return said, imported
+    return typed, imported
 
 
 READS = [
@@ -62,28 +62,28 @@ READS = [
 
 
 def test_by_default_secrets_are_stored_and_marked(cli):
-    said, imported = bring(cli, "mark")
-    assert "1 secret (password-in-url) marked" in said.err
+    typed, imported = store_secrets(cli, "mark")
+    assert "1 secret (password-in-url) marked" in typed.err
     assert "2 secrets (anthropic-key 2) marked" in imported.err
     assert imported.document["secrets"] == {"anthropic-key": 2}
     rows = cli.rows()
     assert rows[-1]["content"] == SAYS
     assert rows[-1]["secrets"] == ["password-in-url"]
-    assert [each.get("secrets") for each in rows[:3]] == [["anthropic-key"]] * 2 + [None]
+    assert [row.get("secrets") for row in rows[:3]] == [["anthropic-key"]] * 2 + [None]
     assert len(cli.rows("--secrets")) == 3
 
 
 def test_a_context_reports_how_many_messages_hold_secrets(cli):
-    bring(cli, "mark")
-    done = cli("context", "the queue")
-    assert "note: secrets in 3 messages printed as they are" in done.err
-    assert PASSWORD in done.out
+    store_secrets(cli, "mark")
+    result = cli("context", "the queue")
+    assert "note: secrets in 3 messages printed as they are" in result.err
+    assert PASSWORD in result.out
     masked = cli("context", "the queue", env={"RESERVOIR_REDACT": "mask"})
     assert "note: secrets in 3 messages masked" in masked.err
 
 
 def test_masked_secrets_are_never_printed(cli):
-    bring(cli, "mark")
+    store_secrets(cli, "mark")
     cli.env["RESERVOIR_REDACT"] = "mask"
     for command in READS:
         shown = cli(*command)
@@ -93,25 +93,26 @@ def test_masked_secrets_are_never_printed(cli):
             assert "[redacted:" in shown.out, command
 
 
-def bring_in_names(cli, redact):
+def store_secret_names(cli, redact):
     """Store a tool call and its result with a key in names, ids, and their conversation."""
-    about = {"conversation_id": f"c-{KEY}", "trace_id": f"t-{KEY}", "name": f"bot {KEY}"}
-    about |= {"conversation": {"title": f"Queue {KEY}", "source": KEY, "model": KEY}}
-    about |= {"partition": "default", "instance": "default", "source": f"s-{KEY}"}
+    fields = {"conversation_id": f"c-{KEY}", "trace_id": f"t-{KEY}", "name": f"bot {KEY}"}
+    fields |= {"conversation": {"title": f"Queue {KEY}", "source": KEY, "model": KEY}}
+    fields |= {"partition": "default", "instance": "default", "source": f"s-{KEY}"}
     call = {"id": f"id_{KEY}", "name": f"run_{KEY}", "arguments": "{}"}
     rows = [
-        {"role": "user", "content": "Is the queue empty?", "source_id": f"1-{KEY}"},
+        {"role": "user", "content": "Is the queue empty?", "source_id": f"1-{KEY}"}
+        | {"tags": [f"tag {KEY}"]},
         {"role": "assistant", "content": "I look.", "source_id": f"2-{KEY}", "tool_calls": [call]},
         {"role": "tool", "content": "yes", "source_id": f"3-{KEY}", "tool_call_id": call["id"]},
     ]
     cli.home.mkdir(exist_ok=True)
     file = cli.home / "names.jsonl"
-    file.write_text("\n".join(json.dumps(row | about) for row in rows), encoding="utf-8")
+    file.write_text("\n".join(json.dumps(row | fields) for row in rows), encoding="utf-8")
     return cli("ingest", "--no-embed", str(file), env={"RESERVOIR_REDACT": redact})
 
 
 def test_masked_secrets_are_not_in_printed_names_ids_or_titles(cli):
-    bring_in_names(cli, "mark")
+    store_secret_names(cli, "mark")
     for mode in ("mask", "remove"):
         cli.env["RESERVOIR_REDACT"] = mode
         for command in READS:
@@ -124,16 +125,16 @@ def test_masked_secrets_are_not_in_printed_names_ids_or_titles(cli):
 
 
 def test_removed_secrets_are_not_in_stored_names_or_ids_and_stay_forgotten(cli):
-    assert "imported 3" in bring_in_names(cli, "remove").err
-    assert "already there 3" in bring_in_names(cli, "remove").err
+    assert "imported 3" in store_secret_names(cli, "remove").err
+    assert "already there 3" in store_secret_names(cli, "remove").err
     assert KEY not in cli("export", env={"RESERVOIR_REDACT": "off"}).out
     cli("forget", "--scope", "--yes")
-    bring_in_names(cli, "remove")
+    store_secret_names(cli, "remove")
     assert cli.rows() == []
 
 
 def test_remove_masks_stored_secrets_and_reports_how_many(cli):
-    bring(cli, "mask")
+    store_secrets(cli, "mask")
     changed = cli("config", "--set", "redact=remove")
     assert "3 stored messages contain secrets" in changed.err
     for command in READS:
@@ -144,7 +145,7 @@ def test_remove_masks_stored_secrets_and_reports_how_many(cli):
 
 
 def test_masked_secrets_are_not_shown_on_a_terminal(cli):
-    bring(cli, "mark")
+    store_secrets(cli, "mark")
     for command in (("view", "0"), ("search", "queue"), ("context", "the queue", "--explain")):
         shown = cli.on_terminal(
             *command, streams=("stdout", "stderr"), env={"RESERVOIR_REDACT": "mask"}
@@ -155,7 +156,7 @@ def test_masked_secrets_are_not_shown_on_a_terminal(cli):
 
 
 def test_masking_does_not_need_marks(cli):
-    bring(cli, "off")
+    store_secrets(cli, "off")
     assert cli.rows("--secrets") == []
     assert PASSWORD in cli("view", "0").out
     assert PASSWORD not in cli("view", "0", env={"RESERVOIR_REDACT": "mask"}).out
@@ -171,7 +172,7 @@ def test_masked_text_is_counted_as_printed(cli):
 
 
 def test_an_export_says_that_it_is_masked(cli):
-    bring(cli, "mask")
+    store_secrets(cli, "mask")
     masked = cli("export", env={"RESERVOIR_REDACT": "mask"})
     assert "secrets in 3 messages are masked" in masked.err
     whole = cli("export", env={"RESERVOIR_REDACT": "mark"})
@@ -180,14 +181,14 @@ def test_an_export_says_that_it_is_masked(cli):
 
 
 def test_removed_secrets_are_in_no_file_of_the_store(cli):
-    said, imported = bring(cli, "remove")
-    assert "1 secret (password-in-url) removed" in said.err
+    typed, imported = store_secrets(cli, "remove")
+    assert "1 secret (password-in-url) removed" in typed.err
     assert "2 secrets (anthropic-key 2) removed" in imported.err
     cli("search", "queue")
     (cli.home / "rows.jsonl").unlink()
     for secret in (PASSWORD, KEY):
-        found = subprocess.run(["grep", "-ral", secret, str(cli.home)], capture_output=True)
-        assert found.returncode == 1, found.stdout
+        matches = subprocess.run(["grep", "-ral", secret, str(cli.home)], capture_output=True)
+        assert matches.returncode == 1, matches.stdout
     rows = cli.rows()
     assert rows[-1]["content"] == SAYS.replace(PASSWORD, "[redacted:password-in-url]")
     assert json.loads(rows[0]["tool_calls"][0]["arguments"]) == {
@@ -197,14 +198,14 @@ def test_removed_secrets_are_in_no_file_of_the_store(cli):
 
 
 def test_importing_a_message_with_a_removed_secret_again_adds_nothing(cli):
-    bring(cli, "remove")
-    again = cli("ingest", "--no-embed", str(cli.home / "rows.jsonl"))
-    assert "imported 0, already there 3" in again.err
-    assert "secret" not in again.err
+    store_secrets(cli, "remove")
+    second = cli("ingest", "--no-embed", str(cli.home / "rows.jsonl"))
+    assert "imported 0, already there 3" in second.err
+    assert "secret" not in second.err
 
 
 def test_a_dry_run_reports_secrets(cli):
-    bring(cli, "remove")
+    store_secrets(cli, "remove")
     file = cli.home / "note.txt"
     file.write_text(f"key {KEY}", encoding="utf-8")
     assert "1 secret (anthropic-key)" in cli("ingest", "--dry-run", str(file)).err
@@ -220,23 +221,23 @@ def test_a_partition_may_have_its_own_redact_setting(cli):
 
 def test_the_advice_matches_the_effective_setting(cli):
     cli("config", "--set", "partitions.work.redact=mark")
-    said = cli("ingest", "--no-embed", "-p", "work", stdin=SAYS)
-    assert "config set partitions.work.redact=mask" in said.err
+    typed = cli("ingest", "--no-embed", "-p", "work", stdin=SAYS)
+    assert "config set partitions.work.redact=mask" in typed.err
     assert "config set partitions.work.redact=mask" in cli("context", "queue", "-p", "work").err
     assert "config set redact=mask" in cli("ingest", "--no-embed", stdin=SAYS).err
 
 
 def test_a_saved_question_is_scanned_too(cli):
-    done = cli("context", SAYS, "--save", env={"RESERVOIR_REDACT": "remove"})
-    assert "1 secret (password-in-url) removed" in done.err
+    result = cli("context", SAYS, "--save", env={"RESERVOIR_REDACT": "remove"})
+    assert "1 secret (password-in-url) removed" in result.err
     assert PASSWORD not in cli("view").out
 
 
 def test_doctor_counts_marked_messages_and_repair_marks_older_ones(cli):
-    bring(cli, "off")
-    assert not [each for each in doctor(cli) if each["name"] == "secrets"]
+    store_secrets(cli, "off")
+    assert not [check for check in doctor(cli) if check["name"] == "secrets"]
     cli("doctor", "--repair")
-    assert [each["detail"] for each in doctor(cli) if each["name"] == "secrets"] == [
+    assert [check["detail"] for check in doctor(cli) if check["name"] == "secrets"] == [
         "found in 3 messages"
     ]
     assert len(cli.rows("--secrets")) == 3
@@ -246,31 +247,31 @@ def doctor(cli):
     return cli("doctor", "--json").document["checks"]
 
 
-def test_the_way_to_see_messages_with_secrets_is_told(cli):
+def test_a_note_names_the_command_that_shows_messages_with_secrets(cli):
     file = cli.home.parent / "note.txt"
     file.write_text(SAYS, encoding="utf-8")
-    for options, where in (
+    for options, scope in (
         (["-p", "my work"], "-p 'my work'"),
         ([str(file)], "--all-partitions"),
         ([str(file), "-p", "notes"], "-p notes"),
     ):
-        told = cli("ingest", "--no-embed", *options, stdin=SAYS).err
-        way = f"reservoir view 0 --secrets {where}"
-        assert f"; see them with: {way}\n" in told
-        assert PASSWORD in cli.shell(way).out
+        notes = cli("ingest", "--no-embed", *options, stdin=SAYS).err
+        command = f"reservoir view 0 --secrets {scope}"
+        assert f"; see them with: {command}\n" in notes
+        assert PASSWORD in cli.shell(command).out
     assert "see them" not in cli("ingest", "--dry-run", str(file), "-p", "other").err
     removed = cli("ingest", "--no-embed", stdin=SAYS, env={"RESERVOIR_REDACT": "remove"})
     assert "see them" not in removed.err
 
 
 def test_an_invalid_redact_setting_is_refused(cli):
-    done = cli("config", "--set", "redact=hide", code=2)
-    assert "must be one of off, mark, mask, remove" in done.err
+    result = cli("config", "--set", "redact=hide", code=2)
+    assert "must be one of off, mark, mask, remove" in result.err
 
 
 def test_the_suggested_command_to_mask_a_partition_works(cli):
     cli("config", "--set", """partitions."it's a/b".redact=mark""")
-    said = cli("ingest", "--no-embed", "-p", "it's a/b", stdin=SAYS)
-    way = said.err.partition("marked; ")[2].partition(" hides them")[0]
-    cli.shell(way)
+    typed = cli("ingest", "--no-embed", "-p", "it's a/b", stdin=SAYS)
+    command = typed.err.partition("marked; ")[2].partition(" hides them")[0]
+    cli.shell(command)
     assert PASSWORD not in cli("view", "-p", "it's a/b").out

@@ -1,7 +1,7 @@
 """Every setting, in every command that uses it, from every source that can set it.
 
-Each case checks one rule: a command prints the same for a value wherever it is set, whatever
-sources of lower precedence say, and something else for another value.
+Each case checks one rule: a command prints the same for a value from any source, whatever the
+sources of lower precedence contain, and something else for another value.
 """
 
 import json
@@ -62,12 +62,12 @@ class Case:
 
     @property
     def origins(self) -> list[str]:
-        about = SETTINGS[self.setting].metadata
+        metadata = SETTINGS[self.setting].metadata
         may = {
             "flag": self.flag is not None,
             "environment": True,
-            "partition": about["partition"],
-            "model": about["model"] and self.model is not None,
+            "partition": metadata["partition"],
+            "model": metadata["model"] and self.model is not None,
             "file": True,
         }
         return [origin for origin in ORIGINS if may[origin]]
@@ -168,7 +168,7 @@ def test_every_setting_is_tried() -> None:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a store of two instances and a tool call, and an empty store."""
     folder = tmp_path_factory.mktemp("made")
     start = datetime(2026, 5, 9, 12, tzinfo=UTC)
@@ -177,12 +177,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def at(number: float) -> datetime:
         return start + timedelta(minutes=97 * number)
 
-    some = [
+    messages = [
         Message(("user", "assistant")[number % 2], f"{words[number % 4]} {number}", at(number))
         for number in range(36)
     ]
     call = ToolCall("c1", "read", "{}")
-    some += [
+    messages += [
         Message("user", "Always name the port, and no lunch.", at(3.5)),
         Message("system", "old port prompt", at(36)),
         Message("user", "read the log of the port", at(37)),
@@ -191,31 +191,31 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Message("user", "the key is AKIAIOSFODNN7EXAMPLQ, port 22", at(40)),
     ]
     with Reservoir.open(folder / "reservoir.db") as reservoir:
-        reservoir.ingest(some, partition="p", instance="p", embed=False)
-        reservoir.ingest(some[:8], partition="p", instance="q", embed=False)
-        reservoir.ingest(some[:2], partition="z", instance="z", embed=False)
+        reservoir.ingest(messages, partition="p", instance="p", embed=False)
+        reservoir.ingest(messages[:8], partition="p", instance="q", embed=False)
+        reservoir.ingest(messages[:2], partition="z", instance="z", embed=False)
     with Reservoir.open(folder / "other.db") as reservoir:
-        reservoir.ingest(some[:1], partition="p", instance="p", embed=False)
+        reservoir.ingest(messages[:1], partition="p", instance="p", embed=False)
     return folder
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_command_uses_the_source_of_highest_precedence(
-    made: Path, tmp_path: Path, case: Case
+    stores: Path, tmp_path: Path, case: Case
 ) -> None:
-    expected = _printed(made, tmp_path, case, {"file": case.first})
-    other = _printed(made, tmp_path, case, {"file": case.other})
+    expected = _printed(stores, tmp_path, case, {"file": case.first})
+    other = _printed(stores, tmp_path, case, {"file": case.other})
     assert expected != other
     for rank, origin in enumerate(case.origins):
         below = dict.fromkeys(case.origins[rank + 1 :], case.other)
-        assert _printed(made, tmp_path, case, {origin: case.first, **below}) == expected, origin
+        assert _printed(stores, tmp_path, case, {origin: case.first, **below}) == expected, origin
 
 
-def _printed(made: Path, folder: Path, case: Case, values: Mapping[str, Value]) -> Any:
+def _printed(stores: Path, folder: Path, case: Case, values: Mapping[str, Value]) -> Any:
     """Return the output of a command without what differs between runs."""
     shutil.rmtree(folder / "world", ignore_errors=True)
     home = folder / "world" / "home"
-    shutil.copytree(made, home)
+    shutil.copytree(stores, home)
     text = tomli_w.dumps(_document(case, values))
     (home / "reservoir.toml").write_text(text, encoding="utf-8")
     env = {"RESERVOIR_HOME": str(home), "HF_HUB_OFFLINE": "1", "TZ": "UTC", "HOME": str(home)}
@@ -229,13 +229,13 @@ def _printed(made: Path, folder: Path, case: Case, values: Mapping[str, Value]) 
     if "flag" in values:
         words += [str(case.flag), str(values["flag"])]
     stdin = json.dumps(TURN) if case.command[0] == "trim" else "a key AKIAIOSFODNN7EXAMPLQ of mine"
-    done = forked.run(*words, stdin=stdin.encode(), env=env, folder=folder / "world")
-    assert done.code == (5 if case.command[0] == "embed" else 0), done
+    result = forked.run(*words, stdin=stdin.encode(), env=env, folder=folder / "world")
+    assert result.code == (5 if case.command[0] == "embed" else 0), result
     if case.command[0] in ("embed", "forget", "budget"):
-        return done.out, done.err
+        return result.out, result.err
     if case.command[0] == "export":
-        return done.out
-    document = _lasting(done.document)
+        return result.out
+    document = _lasting(result.document)
     if case.command[0] == "models":
         return [row for row in document["models"] if row["name"] == case.model]
     return document
@@ -261,10 +261,10 @@ def _document(case: Case, values: Mapping[str, Value]) -> dict[str, Any]:
 def _lasting(value: Any) -> Any:
     """Return a document without ids, times and durations; scores are rounded, since ages grow."""
     if isinstance(value, dict):
-        gone = {"id", "created_at", "timings_ms", "trace_id", "source_id", "origin"}
-        return {key: _lasting(each) for key, each in value.items() if key not in gone}
+        volatile = {"id", "created_at", "timings_ms", "trace_id", "source_id", "origin"}
+        return {key: _lasting(item) for key, item in value.items() if key not in volatile}
     if isinstance(value, list):
-        return [_lasting(each) for each in value]
+        return [_lasting(item) for item in value]
     return round(value, 3) if isinstance(value, float) else value
 
 
@@ -277,7 +277,7 @@ def test_a_setting_for_embeddings_works_from_every_source(
     halves = lambda text: [(0, len(text) // 2), (len(text) // 2, len(text))]  # noqa: E731
     monkeypatch.setattr(fake_embedder, "passages", halves)
 
-    def found(values: Mapping[str, Value]) -> Any:
+    def result_with(values: Mapping[str, Value]) -> Any:
         file = tmp_path / "settings.toml"
         case = Case(setting, (), first, other)
         file.write_text(tomli_w.dumps(_document(case, values)), encoding="utf-8")
@@ -287,12 +287,12 @@ def test_a_setting_for_embeddings_works_from_every_source(
         store = tmp_path / "store.db"
         store.unlink(missing_ok=True)
         flags = {setting: values["flag"]} if "flag" in values else {}
-        how = {"config_file": file, "settings": flags, "embedder": fake_embedder}
-        with Reservoir.open(store, **how) as reservoir:
-            said = [Message("user", f"word {number}") for number in range(40)]
+        arguments = {"config_file": file, "settings": flags, "embedder": fake_embedder}
+        with Reservoir.open(store, **arguments) as reservoir:
+            messages = [Message("user", f"word {number}") for number in range(40)]
             if setting.startswith("excerpt"):
-                said += [Message("user", "one long line\n\n" * 500)]
-            reservoir.ingest(said, partition="p", instance="p")
+                messages += [Message("user", "one long line\n\n" * 500)]
+            reservoir.ingest(messages, partition="p", instance="p")
             if setting == "link_cosine":
                 return reservoir.store.holdings()["synapses"]
             ask = {
@@ -302,10 +302,10 @@ def test_a_setting_for_embeddings_works_from_every_source(
                 "budget": 1_500,
             }
             window = reservoir.context("word 3?", fill=setting == "min_cosine", **ask)
-            return [(each.message.content, each.tier, each.spans) for each in window.kept], Tier
+            return [(entry.message.content, entry.tier, entry.spans) for entry in window.kept], Tier
 
     origins = ["flag", "environment", "partition", "file"]
     below = dict.fromkeys(origins[origins.index(origin) + 1 :], other)
-    expected = found({"file": first})
-    assert expected != found({"file": other})
-    assert found({origin: first, **below}) == expected
+    expected = result_with({"file": first})
+    assert expected != result_with({"file": other})
+    assert result_with({origin: first, **below}) == expected

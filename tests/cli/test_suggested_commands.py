@@ -36,10 +36,10 @@ def test_notes_name_the_settings_file(cli):
     cli.home.mkdir(exist_ok=True)
     settings = cli.home / "own.toml"
     settings.write_text("")
-    done = cli("--config", str(settings), "view")
-    assert f"reservoir --config {settings} ingest FILE" in done.err
-    done = cli("--config", str(settings), "partitions", "ls", code=2)
-    assert f"hint: reservoir --config {settings} partitions list\n" in done.err
+    result = cli("--config", str(settings), "view")
+    assert f"reservoir --config {settings} ingest FILE" in result.err
+    result = cli("--config", str(settings), "partitions", "ls", code=2)
+    assert f"hint: reservoir --config {settings} partitions list\n" in result.err
 
 
 def test_hints_mask_the_password_of_a_store(cli):

@@ -31,14 +31,14 @@ def session(machine):
     return Path(machine.env["HOME"], ".claude/projects/-src/new.jsonl")
 
 
-def say(machine, number, *, kind="user", **more):
+def say(machine, number, *, kind="user", **fields):
     """Append a line to a session."""
     line = {
         "type": kind,
         "uuid": f"n{number}",
         "sessionId": "new",
         "timestamp": f"2026-06-02T10:00:{number:02}.000Z",
-        "message": {"role": kind, "content": f"message {number}", **more},
+        "message": {"role": kind, "content": f"message {number}", **fields},
     }
     with session(machine).open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
@@ -68,12 +68,12 @@ def test_on_a_terminal_it_asks_and_remembers_the_answer(machine):
     refused = machine.talk("sync", "--no-embed", answers=[("Import new messages", "n\n")])
     assert refused.code == 1
     assert not machine.db.exists() or machine.rows("--all-instances") == []
-    done = machine.talk("sync", "--no-embed", answers=[("Import new messages", "\n")])
-    assert done.code == 0
-    assert "codex: ~/.codex/sessions, to partition default" in done.out
+    result = machine.talk("sync", "--no-embed", answers=[("Import new messages", "\n")])
+    assert result.code == 0
+    assert "codex: ~/.codex/sessions, to partition default" in result.out
     assert machine("config", "--get", "sources.codex.path").out == "~/.codex/sessions\n"
-    again = machine.talk("sync", "--no-embed", answers=[])
-    assert "imported 0" in again.out
+    second = machine.talk("sync", "--no-embed", answers=[])
+    assert "imported 0" in second.out
 
 
 def test_a_hook_reads_only_sources_of_the_settings(machine):
@@ -108,24 +108,24 @@ def test_wrong_sources_are_named(cli, settings, complaint):
 
 
 def test_an_unknown_source_is_refused(machine):
-    done = machine("sync", "chatgpt", code=2)
-    assert "there is no source 'chatgpt'" in done.err
-    assert "claude-code, codex" in done.err
+    result = machine("sync", "chatgpt", code=2)
+    assert "there is no source 'chatgpt'" in result.err
+    assert "claude-code, codex" in result.err
 
 
 def test_a_file_that_cannot_be_read_is_named(cli, tmp_path):
     log = tmp_path / "logs.db"
     log.write_bytes(b"SQLite format 3\0" + b"damaged" * 100)
     cli("config", "--set", f"sources.llm.path={log}")
-    done = cli("sync", "--no-embed", code=1)
-    assert "damaged" in done.err
+    result = cli("sync", "--no-embed", code=1)
+    assert "damaged" in result.err
 
 
 def test_a_source_that_does_not_exist_is_a_warning(machine):
-    gone, claude = Path(machine.env["HOME"], "gone"), session(machine).parents[1]
-    machine("config", "set", f"sources.codex.path={gone}", f"sources.claude-code.path={claude}")
+    missing, claude = Path(machine.env["HOME"], "gone"), session(machine).parents[1]
+    machine("config", "set", f"sources.codex.path={missing}", f"sources.claude-code.path={claude}")
     fix = "reservoir config set sources.codex.path=FOLDER, or reservoir config unset sources.codex"
-    warning = f"warning: the source codex does not exist: {gone}; {fix}\n"
+    warning = f"warning: the source codex does not exist: {missing}; {fix}\n"
     for words in (["sync"], ["sync", "codex", "--quiet"]):
         assert machine(*words, "--no-embed").err.count(warning) == 1
     assert "warning" not in machine("sync", "claude-code", "--no-embed").err
@@ -139,9 +139,9 @@ def test_a_concurrent_sync_ends_immediately_with_a_note(machine):
     [lock] = (machine.home / "cache").glob("sync-*.lock")
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        done = machine("sync", "--no-embed", "--json")
-    assert "another sync of this store is running" in done.err
-    assert done.document["busy"] is True
+        result = machine("sync", "--no-embed", "--json")
+    assert "another sync of this store is running" in result.err
+    assert result.document["busy"] is True
 
 
 def test_watch_shows_new_messages_and_ends_on_an_interrupt(machine):
@@ -168,15 +168,20 @@ def test_watch_shows_new_messages_and_ends_on_an_interrupt(machine):
 
 
 def test_timers_are_printed_with_absolute_paths(machine):
-    done = machine("--db", "my store.db", "sync", "--timer")
-    assert "OnUnitInactiveSec=10min" in done.out
-    [command] = re.findall(r"(?m)^ExecStart=(.*)$", done.out)
+    result = machine("--db", "my store.db", "sync", "--timer")
+    assert "OnUnitInactiveSec=10min" in result.out
+    [command] = re.findall(r"(?m)^ExecStart=(.*)$", result.out)
     assert command.startswith("/")
     assert command.endswith("my store.db' sync --quiet")
-    plist = plistlib.loads(done.out[done.out.index("<?xml") :].encode())
+    plist = plistlib.loads(result.out[result.out.index("<?xml") :].encode())
     assert plist["ProgramArguments"][-2:] == ["sync", "--quiet"]
     assert Path(plist["ProgramArguments"][0]).is_absolute()
     assert not machine.home.exists() or not machine.db.exists()
+
+
+def test_systemd_substitutes_nothing_in_the_paths_of_a_timer(machine):
+    done = machine("--db", r"a\tb $HOME ${HOME} %h.db", "sync", "--timer")
+    assert r"/a\\tb $$HOME $${HOME} %%h.db' sync --quiet" in done.out
 
 
 def test_a_timer_that_may_use_another_store_is_warned_about(machine):
@@ -187,8 +192,8 @@ def test_a_timer_that_may_use_another_store_is_warned_about(machine):
 
 def test_sources_in_the_settings_follow_a_renamed_partition(machine):
     machine("init", "--yes", "--no-embed", "-p", "work")
-    done = machine("partitions", "--rename", "work", "job", "--yes")
-    assert "reservoir sync imports claude-code, codex into job from now on" in done.err
+    result = machine("partitions", "--rename", "work", "job", "--yes")
+    assert "reservoir sync imports claude-code, codex into job from now on" in result.err
     turn(machine, 1)
     machine("sync", "--no-embed")
     places = machine("partitions", "--json").document["partitions"]

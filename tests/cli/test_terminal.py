@@ -12,7 +12,7 @@ NASTY = "red \x1b[31m bell \x07 c1 \x9b del \x7f\nnext line"
 
 
 @pytest.fixture
-def said(cli):
+def filled_cli(cli):
     cli.say("why did we drop Redis?")
     cli.say("it lost jobs", "--role", "assistant")
     return cli
@@ -26,40 +26,42 @@ READS = [
 ]
 
 
-@pytest.mark.parametrize("command", READS, ids=lambda each: each[0])
-def test_a_terminal_gets_colour(said, command):
-    shown = said.on_terminal(*command)
+@pytest.mark.parametrize("command", READS, ids=lambda command: command[0])
+def test_a_terminal_gets_colour(filled_cli, command):
+    shown = filled_cli.on_terminal(*command)
     assert shown.code == 0
     assert COLOUR.search(shown.out)
 
 
-def test_the_room_of_a_model_is_not_headed_as_if_it_were_installed(cli):
+def test_the_column_for_context_is_not_headed_available(cli):
     head = COLOUR.sub("", cli.on_terminal("models").out).splitlines()[0]
     assert " for context " in head
     assert "available" not in head
 
 
-@pytest.mark.parametrize("command", READS, ids=lambda each: each[0])
-def test_no_color_leaves_no_escape_sequence(said, command):
-    by_variable = said.on_terminal(*command, env={"NO_COLOR": "1"})
-    by_option = said.on_terminal("--no-color", *command)
+@pytest.mark.parametrize("command", READS, ids=lambda command: command[0])
+def test_no_color_leaves_no_escape_sequence(filled_cli, command):
+    by_variable = filled_cli.on_terminal(*command, env={"NO_COLOR": "1"})
+    by_option = filled_cli.on_terminal("--no-color", *command)
     assert by_variable.code == by_option.code == 0
     assert by_variable.out
     assert "\x1b" not in by_variable.out
     assert "\x1b" not in by_option.out
 
 
-@pytest.mark.parametrize("command", READS, ids=lambda each: each[0])
-def test_a_pipe_never_gets_escape_sequences(said, command):
-    done = said(*command, env={"FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "COLORTERM": "truecolor"})
-    assert done.out
-    assert "\x1b" not in done.out + done.err
+@pytest.mark.parametrize("command", READS, ids=lambda command: command[0])
+def test_a_pipe_never_gets_escape_sequences(filled_cli, command):
+    result = filled_cli(
+        *command, env={"FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "COLORTERM": "truecolor"}
+    )
+    assert result.out
+    assert "\x1b" not in result.out + result.err
 
 
-@pytest.mark.parametrize("command", READS, ids=lambda each: each[0])
-def test_stdout_in_a_pipe_gets_its_data_while_stderr_is_a_terminal(said, command):
-    piped = said(*command)
-    shown = said.on_terminal(*command, streams=("stderr",))
+@pytest.mark.parametrize("command", READS, ids=lambda command: command[0])
+def test_stdout_in_a_pipe_gets_its_data_while_stderr_is_a_terminal(filled_cli, command):
+    piped = filled_cli(*command)
+    shown = filled_cli.on_terminal(*command, streams=("stderr",))
     assert shown.code == 0
     assert shown.out == piped.out
 
@@ -98,20 +100,20 @@ def test_control_characters_of_names_are_made_visible_on_stderr(cli):
     assert "\x1b[31m" not in shown.err
 
 
-def test_a_terminal_shows_the_same_text_as_a_pipe_after_dim_ids(said):
-    piped = said("view", "--timestamps").out
-    shown = said.on_terminal("view", "--timestamps").out
+def test_a_terminal_shows_the_same_text_as_a_pipe_after_dim_ids(filled_cli):
+    piped = filled_cli("view", "--timestamps").out
+    shown = filled_cli.on_terminal("view", "--timestamps").out
     assert re.sub(r"(?m)^#\d ", "", COLOUR.sub("", shown)) == piped
-    for row in said.rows():
+    for row in filled_cli.rows():
         assert f"\x1b[2m#{row['id']} \x1b[0m" in shown
 
 
 def test_a_search_on_a_terminal_shows_three_lines_with_the_words_marked(cli):
-    about = {"title": "Job queue", "source": "claude", "model": None}
+    conversation = {"title": "Job queue", "source": "claude", "model": None}
     text = (
         "Filler words before it. " * 30 + "It lost jobs at night.\n\n" + "And more after it. " * 30
     )
-    cli.store({"content": text, "conversation_id": "c1", "conversation": about})
+    cli.store({"content": text, "conversation_id": "c1", "conversation": conversation})
     size = {"COLUMNS": "72"}
     shown = cli.on_terminal("search", "--keyword", "lost", "job", env=size).out
     assert re.search(r"\x1b\[1;31mlost\x1b\[0m \x1b\[1;31mjobs\x1b\[0m", shown)
@@ -148,15 +150,19 @@ def test_a_view_on_a_terminal_names_the_instance_if_there_are_several(cli):
     assert cli.on_terminal("view", "-i", "other", env=plain).out == "#2 user: next door\n"
 
 
-def test_a_table_fits_a_narrow_terminal(said):
-    asked = ("context", "why did we drop Redis in the end?", "--explain")
-    for width, wanted, unwanted in ((60, "prio", "day"), (140, "text", "")):
-        shown = said.on_terminal(*asked, streams=("stderr",), env={"COLUMNS": str(width)}).err
+def test_a_table_fits_a_narrow_terminal(filled_cli):
+    command = ("context", "why did we drop Redis in the end?", "--explain")
+    for width, shown_column, hidden_column in ((60, "prio", "day"), (140, "text", "")):
+        shown = filled_cli.on_terminal(
+            *command, streams=("stderr",), env={"COLUMNS": str(width)}
+        ).err
         lines = COLOUR.sub("", shown).splitlines()
-        head, rule, *rows = lines[next(at for at, line in enumerate(lines) if line[:3] == "id ") :]
+        head, rule, *rows = lines[
+            next(index for index, line in enumerate(lines) if line[:3] == "id ") :
+        ]
         assert max(map(len, (head, rule, *rows[:2]))) <= width
-        assert wanted in head.split()
-        assert unwanted not in head.split()
+        assert shown_column in head.split()
+        assert hidden_column not in head.split()
         assert len([row for row in rows if " newest" in row]) == 2
 
 
@@ -168,19 +174,19 @@ def test_a_number_that_is_cut_is_marked(cli):
 
 
 def test_words_of_a_title_are_not_broken_on_a_narrow_terminal(cli):
-    about = {"title": "Backgrounds of interprocess jobs", "source": "claude", "model": None}
+    conversation = {"title": "Backgrounds of interprocess jobs", "source": "claude", "model": None}
     cli.store(
         {"content": "hi", "conversation_id": "0" * 8 + "-1111" * 3 + "-" + "2" * 12}
-        | {"conversation": about}
+        | {"conversation": conversation}
     )
     for width in (60, 70, 80):
         shown = cli.on_terminal("conversations", env={"COLUMNS": str(width), "NO_COLOR": "1"}).out
-        assert all(word in shown for word in about["title"].split()), shown
+        assert all(word in shown for word in conversation["title"].split()), shown
         assert all(len(line) <= width for line in shown.splitlines())
 
 
-def test_times_are_dim_and_messages_are_not(said):
-    shown = said.on_terminal("view", "--timestamps").out
+def test_times_are_dim_and_messages_are_not(filled_cli):
+    shown = filled_cli.on_terminal("view", "--timestamps").out
     assert re.search(r"\x1b\[2m20\d\d-", shown)
     assert not re.search(r"\x1b\[(\d+;)*2(;\d+)*m[^\x1b]*why did we", shown)
 
@@ -232,5 +238,5 @@ def test_help_fits_the_terminal(cli, name, width):
     assert not [line for line in lines if "<=x" in line or "x>=" in line or "<str>" in line]
 
 
-def test_a_dumb_terminal_gets_plain_text(said):
-    assert "\x1b" not in said.on_terminal("view", env={"TERM": "dumb"}).out
+def test_a_dumb_terminal_gets_plain_text(filled_cli):
+    assert "\x1b" not in filled_cli.on_terminal("view", env={"TERM": "dumb"}).out

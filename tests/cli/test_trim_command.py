@@ -34,15 +34,15 @@ def trim(cli):
 
 
 def test_a_list_from_stdin_is_trimmed(trim):
-    done = trim(LIST, "--iteration", "2", "--budget", "500")
-    assert done.document == CUT
+    result = trim(LIST, "--iteration", "2", "--budget", "500")
+    assert result.document == CUT
 
 
 def test_a_request_body_is_printed_as_a_request_body(trim):
     body = {"model": "m", "messages": LIST, "temperature": 0.5, "metadata": {"a": None}}
-    done = trim(body, "--iteration", "2", "--budget", "500")
-    assert done.document == {**body, "messages": CUT}
-    assert list(done.document) == list(body)
+    result = trim(body, "--iteration", "2", "--budget", "500")
+    assert result.document == {**body, "messages": CUT}
+    assert list(result.document) == list(body)
 
 
 def test_an_anthropic_body_keeps_results_with_their_calls(trim):
@@ -56,8 +56,8 @@ def test_an_anthropic_body_keeps_results_with_their_calls(trim):
         {"role": "user", "content": [{"type": "text", "text": "next"}]},
     ]
     body = {"model": "m", "max_tokens": 9, "system": "brief", "messages": messages}
-    done = trim(body, "--iteration", "2", "--budget", "500", "--format", "anthropic")
-    assert done.document == {**body, "messages": [messages[0], *messages[3:]]}
+    trimmed = trim(body, "--iteration", "2", "--budget", "500", "--format", "anthropic")
+    assert trimmed.document == {**body, "messages": [messages[0], *messages[3:]]}
 
 
 @pytest.mark.parametrize("form", ["openai", "anthropic", "auto"])
@@ -77,9 +77,9 @@ def test_a_file_is_read_like_stdin(cli, trim, tmp_path):
 
 def test_a_missing_file_is_exit_1_and_named(cli, tmp_path):
     absent = str(tmp_path / "absent.json")
-    done = cli("trim", absent, "--iteration", "2", "--budget", "500", code=1)
-    assert absent in done.err
-    assert done.out == ""
+    result = cli("trim", absent, "--iteration", "2", "--budget", "500", code=1)
+    assert absent in result.err
+    assert result.out == ""
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def test_a_budget_under_500_is_raised_to_500_with_a_note(trim):
 def test_the_budget_of_the_setting_is_used_and_raised_to_500_too(trim):
     env = {"RESERVOIR_CONTEXT_BUDGET_TOKENS": "60"}
     assert trim(LIST, "--iteration", "2", env=env).document == CUT
-    off = trim(LIST, "--iteration", "2", "--budget", "0", env=env)
-    assert off.document == LIST
+    untrimmed = trim(LIST, "--iteration", "2", "--budget", "0", env=env)
+    assert untrimmed.document == LIST
 
 
 def test_the_turn_starts_at_the_given_index(trim):
@@ -117,13 +117,13 @@ def test_the_turn_starts_at_the_given_index(trim):
 
 
 def test_a_turn_after_the_end_is_exit_2(trim):
-    done = trim(LIST, "--iteration", "2", "--budget", "500", "--turn-start", "9", code=2)
-    assert "9" in done.err
-    assert done.out == ""
+    result = trim(LIST, "--iteration", "2", "--budget", "500", "--turn-start", "9", code=2)
+    assert "9" in result.err
+    assert result.out == ""
 
 
 def test_a_list_without_a_question_has_no_old_part(trim):
-    messages = [SYSTEM, *(each for each in OLD if each["role"] == "assistant")]
+    messages = [SYSTEM, *(message for message in OLD if message["role"] == "assistant")]
     assert trim(messages, "--iteration", "2", "--budget", "500").document == messages
 
 
@@ -143,11 +143,11 @@ def test_a_list_without_a_question_has_no_old_part(trim):
     ],
 )
 def test_anything_but_a_list_of_messages_is_exit_1(trim, document):
-    done = trim(document, "--iteration", "2", "--budget", "500", code=1)
-    assert done.out == ""
-    assert done.err.startswith("error: ")
-    assert "Traceback" not in done.err
-    assert "unexpected" not in done.err
+    result = trim(document, "--iteration", "2", "--budget", "500", code=1)
+    assert result.out == ""
+    assert result.err.startswith("error: ")
+    assert "Traceback" not in result.err
+    assert "unexpected" not in result.err
 
 
 @pytest.mark.parametrize(
@@ -163,9 +163,9 @@ def test_anything_but_a_list_of_messages_is_exit_1(trim, document):
     ],
 )
 def test_wrong_usage_is_exit_2(trim, arguments):
-    done = trim(LIST, *arguments, code=2)
-    assert done.out == ""
-    assert done.err.startswith("error: ")
+    result = trim(LIST, *arguments, code=2)
+    assert result.out == ""
+    assert result.err.startswith("error: ")
 
 
 @pytest.mark.parametrize(
@@ -180,8 +180,8 @@ def test_wrong_usage_is_exit_2(trim, arguments):
     ids=["calls are a number", "id is a list", "use id is an object", "role is a list", "empty"],
 )
 def test_odd_messages_are_printed_unchanged(trim, odd):
-    done = trim([SYSTEM, *OLD, odd, *TURN], "--iteration", "2", "--budget", "500")
-    assert done.document == [SYSTEM, *OLD[2:], odd, *TURN]
+    result = trim([SYSTEM, *OLD, odd, *TURN], "--iteration", "2", "--budget", "500")
+    assert result.document == [SYSTEM, *OLD[2:], odd, *TURN]
 
 
 def test_half_a_surrogate_pair_is_printed_unchanged(trim):
@@ -191,10 +191,10 @@ def test_half_a_surrogate_pair_is_printed_unchanged(trim):
 
 
 def test_only_the_list_is_on_stdout(trim):
-    done = trim(LIST, "--iteration", "2", "--budget", "50")
-    assert json.loads(done.out) == CUT
-    assert done.out.endswith("]\n")
-    assert "ü" in done.out
+    result = trim(LIST, "--iteration", "2", "--budget", "50")
+    assert json.loads(result.out) == CUT
+    assert result.out.endswith("]\n")
+    assert "ü" in result.out
 
 
 def test_nothing_is_stored(cli, trim):

@@ -9,26 +9,26 @@ TRACE = "1b2c3d4e-0000-4000-8000-000000000000"
 
 
 @pytest.fixture
-def two(cli):
+def filled_cli(cli):
     cli.say("first line\n  second line", "--at", AT, "--trace-id", TRACE)
     cli.say("an answer", "--role", "assistant", "--at", "2026-05-09T14:23:02Z")
     return cli
 
 
-def test_piped_messages_are_role_and_content_with_their_newlines(two):
-    done = two("view")
-    assert done.out == "user: first line\n  second line\nassistant: an answer\n"
-    assert done.err == ""
+def test_piped_messages_are_role_and_content_with_their_newlines(filled_cli):
+    result = filled_cli("view")
+    assert result.out == "user: first line\n  second line\nassistant: an answer\n"
+    assert result.err == ""
 
 
-def test_oneline_puts_a_message_on_a_line(two):
-    assert two("view", "--oneline").out == (
+def test_oneline_puts_a_message_on_a_line(filled_cli):
+    assert filled_cli("view", "--oneline").out == (
         "user: first line\\n  second line\nassistant: an answer\n"
     )
 
 
-def test_timestamps_puts_utc_time_and_short_trace_before_each_message(two):
-    shown = two("view", "--timestamps").out
+def test_timestamps_puts_utc_time_and_short_trace_before_each_message(filled_cli):
+    shown = filled_cli("view", "--timestamps").out
     assert shown.startswith(
         "2026-05-09T14:23:01+00:00 [1b2c3d4e] user: first line\n  second line\n"
     )
@@ -36,8 +36,8 @@ def test_timestamps_puts_utc_time_and_short_trace_before_each_message(two):
     assert re.search(form, shown)
 
 
-def test_timestamps_and_oneline_can_be_combined(two):
-    assert two("view", "1", "--timestamps", "--oneline", "--role", "user").out == (
+def test_timestamps_and_oneline_can_be_combined(filled_cli):
+    assert filled_cli("view", "1", "--timestamps", "--oneline", "--role", "user").out == (
         "2026-05-09T14:23:01+00:00 [1b2c3d4e] user: first line\\n  second line\n"
     )
 
@@ -58,8 +58,8 @@ def test_messages_are_ordered_by_time_then_id(cli):
     assert contents == ["same time, second id", "same time, third id", "later"]
 
 
-def test_json_is_one_document_with_every_field_of_a_row(two):
-    document = two("view", "--json").document
+def test_json_is_one_document_with_every_field_of_a_row(filled_cli):
+    document = filled_cli("view", "--json").document
     assert list(document) == ["schema_version", "messages"]
     assert document["schema_version"] == 1
     first, second = document["messages"]
@@ -71,10 +71,10 @@ def test_json_is_one_document_with_every_field_of_a_row(two):
     assert second["role"] == "assistant"
 
 
-def test_jsonl_is_one_row_a_line_without_an_envelope(two):
-    shown = two("view", "--jsonl").out
+def test_jsonl_is_one_row_a_line_without_an_envelope(filled_cli):
+    shown = filled_cli("view", "--jsonl").out
     rows = [json.loads(line) for line in shown.splitlines()]
-    assert rows == two.rows()
+    assert rows == filled_cli.rows()
     assert shown.count("\n") == 2
 
 
@@ -83,8 +83,8 @@ def test_json_and_jsonl_together_are_wrong_usage(cli):
 
 
 def test_without_a_store_view_prints_nothing_and_creates_none(cli):
-    done = cli("view")
-    assert (done.out, done.err) == (
+    result = cli("view")
+    assert (result.out, result.err) == (
         "",
         "note: nothing is stored yet: reservoir init, or reservoir ingest FILE\n",
     )
@@ -98,14 +98,14 @@ def test_an_empty_result_is_zero_bytes_of_jsonl_and_one_document_of_json(cli):
 
 def test_an_empty_view_says_where_messages_are(cli):
     cli.store(*({"content": f"m{number}", "instance": "chatgpt"} for number in range(812)))
-    done = cli("view", "-i", "claude")
-    assert done.out == ""
-    assert done.err == (
+    result = cli("view", "-i", "claude")
+    assert result.out == ""
+    assert result.err == (
         "note: nothing in default/claude; 812 messages in default/chatgpt (-i chatgpt)\n"
     )
-    done = cli("view", "-p", "work")
-    assert done.out == ""
-    assert done.err == "note: nothing in work; 812 messages in default (-p default)\n"
+    result = cli("view", "-p", "work")
+    assert result.out == ""
+    assert result.err == "note: nothing in work; 812 messages in default (-p default)\n"
     for count, partition in enumerate(("garden", "taxes", "travel"), 1):
         for _ in range(count):
             cli.say("one", "-p", partition)
@@ -117,20 +117,20 @@ def test_an_empty_view_says_where_messages_are(cli):
 
 def test_an_empty_view_of_a_partition_names_one_with_messages(cli):
     cli.say("hello", "-p", "work", "-i", "backend")
-    told = cli("view").err
-    assert told == "note: nothing in default; 1 message in work (-p work)\n"
+    notes = cli("view").err
+    assert notes == "note: nothing in default; 1 message in work (-p work)\n"
 
 
 @pytest.mark.parametrize("command", [["view"], ["search", "--keyword", "hello"], ["conversations"]])
 def test_a_misspelt_partition_gets_similar_names(cli, command):
     cli.store(
         *({"content": "fullest", "partition": "kitchen"} for _ in range(3)),
-        *({"content": "near", "partition": "Work", "instance": each} for each in "ab"),
+        *({"content": "near", "partition": "Work", "instance": instance} for instance in "ab"),
         {"content": "near", "partition": "workx"},
     )
-    told = cli(*command, "-p", "wrok").err
-    assert told.startswith("note: nothing in wrok; ")
-    assert told.endswith("; 2 messages in Work (-p Work), 1 message in workx (-p workx)\n")
+    notes = cli(*command, "-p", "wrok").err
+    assert notes.startswith("note: nothing in wrok; ")
+    assert notes.endswith("; 2 messages in Work (-p Work), 1 message in workx (-p workx)\n")
     assert "3 messages in kitchen" in cli(*command, "-p", "xyz").err
     assert cli("view", "-p", "kitchen", "-i", "wrok").err.startswith(
         "note: nothing in kitchen/wrok; 3"
@@ -140,8 +140,8 @@ def test_a_misspelt_partition_gets_similar_names(cli, command):
 def test_a_filter_that_matches_nothing_does_not_suggest_other_partitions(cli):
     cli.say("here", "--at", AT)
     cli.say("there", "-i", "other", "--at", AT)
-    done = cli("view", "--role", "tool")
-    assert (done.out, done.err) == ("", "note: no message in default matches --role\n")
+    result = cli("view", "--role", "tool")
+    assert (result.out, result.err) == ("", "note: no message in default matches --role\n")
 
 
 def test_a_view_shows_the_whole_partition_by_default(cli):
@@ -165,22 +165,22 @@ def test_an_id_is_searched_in_all_instances_of_the_partition(cli):
 
 def test_an_id_of_another_partition_is_not_found(cli):
     number = cli.say("another house", "-p", "work")
-    done = cli("view", "--id", str(number), code=1)
-    assert done.out == ""
-    assert done.err.startswith("error: ")
+    result = cli("view", "--id", str(number), code=1)
+    assert result.out == ""
+    assert result.err.startswith("error: ")
     assert cli("view", "--id", str(number), "-p", "work").out == "user: another house\n"
 
 
-def test_several_ids_are_shown_in_order_of_time(two):
-    assert [row["id"] for row in two.rows("--id", "2", "--id", "1")] == [1, 2]
-    assert two("view", "--id", "1", "--id", "7", code=1).out == ""
+def test_several_ids_are_shown_in_order_of_time(filled_cli):
+    assert [row["id"] for row in filled_cli.rows("--id", "2", "--id", "1")] == [1, 2]
+    assert filled_cli("view", "--id", "1", "--id", "7", code=1).out == ""
 
 
-def test_filters_by_trace_role_and_time_narrow_what_is_shown(two):
-    assert [row["id"] for row in two.rows("--trace-id", TRACE)] == [1, 2]
-    assert [row["id"] for row in two.rows("--role", "assistant")] == [2]
-    assert [row["id"] for row in two.rows("--since", "2026-05-09T14:23:02Z")] == [2]
-    assert [row["id"] for row in two.rows("--until", "2026-05-09T14:23:01Z")] == [1]
+def test_filters_by_trace_role_and_time_narrow_what_is_shown(filled_cli):
+    assert [row["id"] for row in filled_cli.rows("--trace-id", TRACE)] == [1, 2]
+    assert [row["id"] for row in filled_cli.rows("--role", "assistant")] == [2]
+    assert [row["id"] for row in filled_cli.rows("--since", "2026-05-09T14:23:02Z")] == [2]
+    assert [row["id"] for row in filled_cli.rows("--until", "2026-05-09T14:23:01Z")] == [1]
 
 
 def test_a_day_is_part_of_since_and_not_of_until(cli):
@@ -226,8 +226,8 @@ def test_ids_may_be_shortened_and_numbers_may_have_a_hash(cli):
     assert cli("view", "--conversation", "conv-12").out == "user: b\n"
     assert cli("view", "--conversation", "conv-1").out == "user: a\n"
     assert cli("view", "--id", "#2").out == "user: b\n"
-    told = cli("view", "--trace-id", "ab", code=2).err
-    assert told.startswith("error: --trace-id ab is not unique: abc-1, abd-2\nhint: ")
+    errors = cli("view", "--trace-id", "ab", code=2).err
+    assert errors.startswith("error: --trace-id ab is not unique: abc-1, abd-2\nhint: ")
     assert "not a message number" in cli("view", "--id", "two", code=2).err
 
 
@@ -248,7 +248,7 @@ def test_quiet_suppresses_notes_before_and_after_the_command(cli):
     cli.say("hello", "-p", "work")
     assert cli("view").err.startswith("note: ")
     assert (cli("view", "-q").err, cli("--quiet", "view").err) == ("", "")
-    told = cli("context", "what?", "-q", "-p", "work").err
-    assert told.startswith("warning: ")
-    assert told.count("\n") == 1
+    notes = cli("context", "what?", "-q", "-p", "work").err
+    assert notes.startswith("warning: ")
+    assert notes.count("\n") == 1
     assert cli("view", "--role", "bot", "-q", code=2).err.startswith("error: ")

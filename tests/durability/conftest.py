@@ -21,10 +21,10 @@ def person_with_model(tmp_path: Path, compiled_models: Path) -> Home:
     for folder in compiled_models.glob("[!.]*"):
         copy = home / "cache" / "models" / folder.name
         copy.mkdir(parents=True)
-        for each in folder.iterdir():
-            os.link(each, copy / each.name)
-    for each in (home / "cache", home / "cache" / "models", *(home / "cache" / "models").iterdir()):
-        each.chmod(0o700)
+        for path in folder.iterdir():
+            os.link(path, copy / path.name)
+    for path in (home / "cache", home / "cache" / "models", *(home / "cache" / "models").iterdir()):
+        path.chmod(0o700)
     return Home(home, RESERVOIR_EMBEDDING_MODEL="sentence-transformers/all-MiniLM-L6-v2")
 
 

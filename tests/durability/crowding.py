@@ -55,7 +55,7 @@ class Crowd:
     @property
     def failed(self) -> int:
         """Return the number of processes that failed."""
-        return sum(run.code != 0 for some in self.runs.values() for run in some)
+        return sum(run.code != 0 for runs in self.runs.values() for run in runs)
 
 
 class _Together:
@@ -73,7 +73,7 @@ class _Together:
 
     def run(self, kind: str, *arguments: str, stdin: str = "") -> str | None:
         """Run one command; return its output, or ``None`` if it failed."""
-        began = time.perf_counter()
+        started = time.perf_counter()
         process = self.home.start(*arguments)
         process.stdin.write(stdin.encode())
         process.stdin.close()
@@ -82,44 +82,44 @@ class _Together:
         process.returncode = code = os.waitstatus_to_exitcode(status)
         process.stdout.close()
         process.stderr.close()
-        now = time.perf_counter()
+        ended = time.perf_counter()
         kilobytes = 1024 if sys.platform == "linux" else 1024**2
-        run = Run(began - self._began, now - began, code, usage.ru_maxrss / kilobytes)
+        run = Run(started - self._began, ended - started, code, usage.ru_maxrss / kilobytes)
         with self._lock:
             self.crowd.runs[kind].append(run)
             # A question never waits for other writers in order to record its run.
             lines = err.splitlines()
-            odd = [each for each in lines if "this run is not recorded" not in each]
+            odd = [line for line in lines if "this run is not recorded" not in line]
             self.crowd.unrecorded += len(lines) - len(odd)
-            if code or any("locked" in each or "Traceback" in each for each in odd):
+            if code or any("locked" in line or "Traceback" in line for line in odd):
                 self.crowd.wrong.append(f"{kind} ended with {code}: {err.strip()[-300:]}")
         return out if code == 0 else None
 
-    def bring_in(self, number: int) -> None:
-        """Store one message after the other."""
-        chance, count = random.Random(number), 0
-        more = () if number % 2 else ("--no-embed",)
+    def ingest(self, number: int) -> None:
+        """Store one message after another."""
+        rng, count = random.Random(number), 0
+        options = () if number % 2 else ("--no-embed",)
         kind = "ingest" if number % 2 else "ingest --no-embed"
         while self.going:
             count += 1
-            said = f"process {number}, {text(chance, count, long=False)}"
-            out = self.run(kind, "ingest", *more, stdin=said)
+            message = f"process {number}, {text(rng, count, long=False)}"
+            out = self.run(kind, "ingest", *options, stdin=message)
             if out:
                 with self._lock:
-                    self.crowd.acknowledged[int(out)] = said
+                    self.crowd.acknowledged[int(out)] = message
 
     def ask(self, number: int) -> None:
-        """Ask one question after the other."""
-        chance = random.Random(number)
+        """Ask one question after another."""
+        rng = random.Random(number)
         while self.going:
-            question = chance.choice(_ASKED)
+            question = rng.choice(_ASKED)
             if number % 2:
                 self.run("context", "context", question, "--budget", "1000")
             else:
                 self.run("search", "search", question)
 
     def load(self, folder: Path) -> None:
-        """Import one file after the other, each with other messages."""
+        """Import one file after another, each with different messages."""
         number = 0
         while self.going:
             number += 1
@@ -147,41 +147,43 @@ def crowd(
     askers: int = 4,
     importers: int = 1,
 ) -> Crowd:
-    """Let many processes work on one store for some time, then look for lost messages."""
+    """Let many processes use one store for a while, then look for lost messages."""
     home = Home(folder / "crowd", models)
     home.must("ingest", "--no-embed", stdin="the first one")
     work = _Together(home, seconds)
-    threads = [threading.Thread(target=work.bring_in, args=(each,)) for each in range(writers)]
-    threads += [threading.Thread(target=work.ask, args=(each,)) for each in range(askers)]
+    threads = [threading.Thread(target=work.ingest, args=(number,)) for number in range(writers)]
+    threads += [threading.Thread(target=work.ask, args=(number,)) for number in range(askers)]
     threads += [threading.Thread(target=work.load, args=(folder,)) for _ in range(importers)]
     threads.append(threading.Thread(target=work.watch))
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    found = work.crowd
-    found.seconds = seconds
-    there = dict(home.rows())
-    found.lost = sum(there.get(number) != said for number, said in found.acknowledged.items())
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    result = work.crowd
+    result.seconds = seconds
+    stored = dict(home.rows())
+    result.lost = sum(
+        stored.get(number) != message for number, message in result.acknowledged.items()
+    )
     brought = home.rows("COUNT(*)", "source = 'trial'")[0][0]
-    found.lost += max(0, found.imported - brought)
-    found.wrong += faults(home.db)
-    found.size = home.db.stat().st_size
-    return found
+    result.lost += max(0, result.imported - brought)
+    result.wrong += faults(home.db)
+    result.size = home.db.stat().st_size
+    return result
 
 
-def table(found: Crowd) -> str:
+def table(result: Crowd) -> str:
     """Return latencies, failures and memory as a Markdown table."""
     lines = [
         "| command | runs | failed | median s | 95 % | longest | MB, first third | last third |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for kind, runs in sorted(found.runs.items()):
+    for kind, runs in sorted(result.runs.items()):
         times = sorted(run.seconds for run in runs)
         high = times[min(len(times) - 1, int(0.95 * len(times)))]
         failed = sum(run.code != 0 for run in runs)
-        early = [run.megabytes for run in runs if run.at < found.seconds / 3] or [0]
-        late = [run.megabytes for run in runs if run.at > found.seconds * 2 / 3] or [0]
+        early = [run.megabytes for run in runs if run.at < result.seconds / 3] or [0]
+        late = [run.megabytes for run in runs if run.at > result.seconds * 2 / 3] or [0]
         lines.append(
             f"| {kind} | {len(runs):,} | {failed} | {statistics.median(times):.2f} | {high:.2f} "
             f"| {times[-1]:.2f} | {max(early):.0f} | {max(late):.0f} |"
@@ -189,16 +191,16 @@ def table(found: Crowd) -> str:
     return "\n".join(lines)
 
 
-def summary(found: Crowd) -> str:
+def summary(result: Crowd) -> str:
     """Summarise kept messages and the length of the log in a sentence."""
-    third = found.seconds / 3
-    early = max((size for at, size in found.log if at < third), default=0)
-    late = max((size for at, size in found.log if at > 2 * third), default=0)
+    third = result.seconds / 3
+    early = max((size for moment, size in result.log if moment < third), default=0)
+    late = max((size for moment, size in result.log if moment > 2 * third), default=0)
     return (
-        f"{found.seconds:.0f} s: {len(found.acknowledged):,} messages acknowledged and "
-        f"{found.imported:,} imported, {found.lost} lost, {found.failed} processes failed, "
-        f"{found.unrecorded} runs not recorded, "
-        f"{len(found.wrong)} other faults; the store has {found.size / 1e6:.1f} MB, its log had at "
-        f"most {early / 1e6:.1f} MB in the first third of the time and {late / 1e6:.1f} MB in the "
-        "last."
+        f"{result.seconds:.0f} s: {len(result.acknowledged):,} messages acknowledged and "
+        f"{result.imported:,} imported, {result.lost} lost, {result.failed} processes failed, "
+        f"{result.unrecorded} runs not recorded, "
+        f"{len(result.wrong)} other faults; the store has {result.size / 1e6:.1f} MB, its log had "
+        f"at most {early / 1e6:.1f} MB in the first third of the time and {late / 1e6:.1f} MB in "
+        "the last."
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from killing import rows
-from trials import Done, Home, Tally, copied, settle
+from trials import Home, Result, Tally, copied, settle
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage.factory import open_store
@@ -58,32 +58,32 @@ def build(folder: Path, count: int = 400, models: Path | None = None) -> Home:
 
 
 def _invent_vectors(path: Path) -> None:
-    chance = np.random.default_rng(5)
+    rng = np.random.default_rng(5)
     with closing(open_store(str(path))) as store:
         store.activate_model("invented", "nobody/absent-model")
-        while some := store.unembedded(256, Scope(None)):
+        while messages := store.unembedded(256, Scope(None)):
             passages = {}
-            for each in some:
-                vector = chance.standard_normal(384).astype(np.float32)
+            for message in messages:
+                vector = rng.standard_normal(384).astype(np.float32)
                 vector /= np.linalg.norm(vector)
-                passages[each.key] = [Passage(each.id, 0, 0, len(each.content), vector)]
+                passages[message.key] = [Passage(message.id, 0, 0, len(message.content), vector)]
             store.add_passages("invented", passages, 0.85)
 
 
-def damage(data: bytes, chance: random.Random) -> tuple[bytes, str]:
+def damage(data: bytes, rng: random.Random) -> tuple[bytes, str]:
     """Flip bits, overwrite a sector or a page, or truncate a file; return what was done."""
     kinds = ("a bit", "a bit", "a bit", "some bits", "a sector", "a page", "a page", "the end")
-    kind = chance.choice(kinds)
+    kind = rng.choice(kinds)
     if kind == "the end":
-        return data[: chance.randrange(len(data))], kind
+        return data[: rng.randrange(len(data))], kind
     changed = bytearray(data)
     if kind in ("a sector", "a page"):
         size = 512 if kind == "a sector" else _PAGE
-        start = chance.randrange(len(data) // size) * size
-        changed[start : start + size] = chance.choice((bytes(size), chance.randbytes(size)))
+        start = rng.randrange(len(data) // size) * size
+        changed[start : start + size] = rng.choice((bytes(size), rng.randbytes(size)))
     else:
         for _ in range(1 if kind == "a bit" else 20):
-            changed[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+            changed[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
     return bytes(changed), kind
 
 
@@ -95,104 +95,109 @@ def damaged(home: Home, seed: int, trials: int) -> Damages:
     home.must("backup", str(backup), "--yes")
     whole = base.read_bytes()
     expected = {command: home.must(*command).out for command in READING}
-    said = _texts(expected[READING[0]])
+    texts = _texts(expected[READING[0]])
     tally = Damages("damaged store")
     with tally.timed():
         for number in range(trials):
-            chance = random.Random(f"{seed}-{number}")
+            rng = random.Random(f"{seed}-{number}")
             copied(base, home.db)
-            changed, kind = damage(whole, chance)
+            changed, kind = damage(whole, rng)
             home.db.write_bytes(changed)
-            where = f"{kind}, seed {seed} at {number}"
-            _ask(home, expected, tally, where)
-            _mend(home, said, tally, where)
-            _restore(home, backup, said, tally, where)
+            label = f"{kind}, seed {seed} at {number}"
+            _ask(home, expected, tally, label)
+            _mend(home, texts, tally, label)
+            _restore(home, backup, texts, tally, label)
             tally.trials += 1
             tally.size += len(whole)
     return tally
 
 
 def _texts(exported: str) -> dict[int, str]:
-    found = (json.loads(line) for line in exported.splitlines())
-    return {row["id"]: row["content"] for row in found}
+    messages = (json.loads(line) for line in exported.splitlines())
+    return {row["id"]: row["content"] for row in messages}
 
 
-def _ask(home: Home, expected: dict[tuple[str, ...], str], tally: Damages, where: str) -> None:
+def _ask(home: Home, expected: dict[tuple[str, ...], str], tally: Damages, label: str) -> None:
     """Check that every command works or refuses."""
     noticed = other = False
     for command in READING:
-        done = home(*command)
-        _hold_to_form(done, tally, f"{command[0]}: {where}", 0, _REFUSED)
-        noticed |= done.code != 0
-        other |= done.code == 0 and done.out != expected[command]
+        result = home(*command)
+        _check_form(result, tally, f"{command[0]}: {label}", 0, _REFUSED)
+        noticed |= result.code != 0
+        other |= result.code == 0 and result.out != expected[command]
     tally.hit += noticed
     silent = other and not noticed
-    told = "a command refuses" if noticed else "other output" if silent else "no consequence"
-    tally.outcomes[told] += 1
+    outcome = "a command refuses" if noticed else "other output" if silent else "no consequence"
+    tally.outcomes[outcome] += 1
 
 
-def _hold_to_form(done: Done, tally: Damages, where: str, *codes: int) -> None:
-    tally.hold(done.code in codes, f"exit code {done.code}: {where}: {done.err.strip()[-200:]}")
-    tally.hold("Traceback" not in done.err, f"a traceback: {where}")
-    if done.code and not done.out.startswith(("ok\t", "note\t", "fault\t")):
-        tally.hold(done.told and "hint: " in done.err, f"not told: {where}: {done.err[-200:]}")
+def _check_form(result: Result, tally: Damages, label: str, *codes: int) -> None:
+    tally.hold(
+        result.code in codes, f"exit code {result.code}: {label}: {result.err.strip()[-200:]}"
+    )
+    tally.hold("Traceback" not in result.err, f"a traceback: {label}")
+    if result.code and not result.out.startswith(("ok\t", "note\t", "fault\t")):
+        tally.hold(
+            result.is_one_line_error and "hint: " in result.err,
+            f"not told: {label}: {result.err[-200:]}",
+        )
 
 
-def _mend(home: Home, said: dict[int, str], tally: Damages, where: str) -> None:
+def _mend(home: Home, texts: dict[int, str], tally: Damages, label: str) -> None:
     """Check that ``doctor`` finds what SQLite finds, and that ``--repair`` loses nothing."""
     wrong = _sqlite_says(home.db)
     doctor = home("doctor")
-    _hold_to_form(doctor, tally, f"doctor: {where}", 0, 1)
-    tally.hold(doctor.code == 1 or not wrong, f"doctor does not find it: {where}")
+    _check_form(doctor, tally, f"doctor: {label}", 0, 1)
+    tally.hold(doctor.code == 1 or not wrong, f"doctor does not find it: {label}")
     tally.outcomes["doctor finds it" if doctor.code else "doctor finds nothing"] += 1
     before = _readable(home.db)
     repaired = home("doctor", "--repair")
-    _hold_to_form(repaired, tally, f"doctor --repair: {where}", 0, 1)
+    _check_form(repaired, tally, f"doctor --repair: {label}", 0, 1)
     if doctor.code:
         tally.outcomes["mended" if repaired.code == 0 else "beyond repair"] += 1
     if repaired.code == 0:
-        again = home("doctor")
-        tally.hold(again.code == 0, f"mended, but doctor finds more: {where}")
+        second = home("doctor")
+        tally.hold(second.code == 0, f"mended, but doctor finds more: {label}")
         export = home("export", "--all-partitions")
-        tally.hold(export.code == 0, f"mended, but unreadable: {where}")
-        there = _texts(export.out) if export.code == 0 else {}
-        tally.lost += len(said.keys() - there.keys())
-        changed = sum(there.get(number) != each for number, each in said.items())
+        tally.hold(export.code == 0, f"mended, but unreadable: {label}")
+        repaired_texts = _texts(export.out) if export.code == 0 else {}
+        tally.lost += len(texts.keys() - repaired_texts.keys())
+        changed = sum(repaired_texts.get(number) != text for number, text in texts.items())
         tally.outcomes["mended, with another text"] += bool(changed and doctor.code)
         tally.outcomes["nobody finds that a text changed"] += bool(changed and not doctor.code)
     else:
-        tally.hold("copy a backup" in repaired.out or "backup" in repaired.out, f"no way: {where}")
-        tally.hold(_readable(home.db) >= before, f"a failed repair took something: {where}")
-        _salvage(home, said, tally, where)
+        tally.hold("copy a backup" in repaired.out or "backup" in repaired.out, f"no way: {label}")
+        tally.hold(_readable(home.db) >= before, f"a failed repair took something: {label}")
+        _salvage(home, texts, tally, label)
 
 
-def _salvage(home: Home, said: dict[int, str], tally: Damages, where: str) -> None:
+def _salvage(home: Home, texts: dict[int, str], tally: Damages, label: str) -> None:
     """Check that salvaging gives a sound store, unless nothing can be read."""
     target = home.folder / "saved.db"
-    done = home("doctor", "--salvage", str(target), "--json")
-    _hold_to_form(done, tally, f"doctor --salvage: {where}", 0, _REFUSED)
-    if done.code:
+    result = home("doctor", "--salvage", str(target), "--json")
+    _check_form(result, tally, f"doctor --salvage: {label}", 0, _REFUSED)
+    if result.code:
         tally.outcomes["not to be opened"] += 1
         return
-    told = json.loads(done.out)
-    tally.hold(home("--db", str(target), "doctor").code == 0, f"saved, but not sound: {where}")
+    report = json.loads(result.out)
+    tally.hold(home("--db", str(target), "doctor").code == 0, f"saved, but not sound: {label}")
     export = home("--db", str(target), "export", "--all-partitions")
-    there = _texts(export.out) if export.code == 0 else {}
-    tally.hold(len(there) == told["saved"], f"saved, but unreadable: {where}")
-    tally.hold(said.keys() >= there.keys(), f"saved what was never said: {where}")
-    tally.hold(len(there) + told["lost"] >= len(said), f"lost without a word: {where}")
+    saved_texts = _texts(export.out) if export.code == 0 else {}
+    tally.hold(len(saved_texts) == report["saved"], f"saved, but unreadable: {label}")
+    tally.hold(texts.keys() >= saved_texts.keys(), f"saved what was never said: {label}")
+    tally.hold(len(saved_texts) + report["lost"] >= len(texts), f"lost without a word: {label}")
     tally.outcomes["saved from what is beyond repair"] += 1
-    tally.outcomes["messages saved"] += len(there)
+    tally.outcomes["messages saved"] += len(saved_texts)
     target.unlink()
 
 
-def _restore(home: Home, backup: Path, said: dict[int, str], tally: Damages, where: str) -> None:
+def _restore(home: Home, backup: Path, texts: dict[int, str], tally: Damages, label: str) -> None:
     """Follow the printed hint: move the files away and copy a backup there."""
-    for each in home.folder.glob("reservoir.db*"):
-        each.unlink()
+    for file in home.folder.glob("reservoir.db*"):
+        file.unlink()
     home.db.write_bytes(backup.read_bytes())
     export = home("export", "--all-partitions")
-    tally.hold(export.code == 0 and _texts(export.out) == said, f"not restored: {where}")
+    tally.hold(export.code == 0 and _texts(export.out) == texts, f"not restored: {label}")
 
 
 def _sqlite_says(path: Path) -> bool:
@@ -220,7 +225,7 @@ def _readable(path: Path) -> int:
 if __name__ == "__main__":
     import tempfile
 
-    with tempfile.TemporaryDirectory() as made:
+    with tempfile.TemporaryDirectory() as place:
         models = Path(sys.argv[2]) if len(sys.argv) > 2 else None
-        found = damaged(build(Path(made), models=models), 1, int(sys.argv[1]))
-    print(found.outcomes, found.lost, round(found.seconds), *found.wrong, sep="\n")
+        result = damaged(build(Path(place), models=models), 1, int(sys.argv[1]))
+    print(result.outcomes, result.lost, round(result.seconds), *result.wrong, sep="\n")

@@ -1,4 +1,4 @@
-"""Let a disk be full at a random point, by a limit or a small file system."""
+"""Fill the disk at a random point, with a size limit or a small file system."""
 
 import random
 import subprocess
@@ -23,9 +23,9 @@ def room(most: int) -> Callable[[], None]:
 
 def limited(folder: Path, seed: int, trials: int, count: int = 1_500) -> Tally:
     """Limit the size of files so that an import, a message or a deletion fails anywhere."""
-    home, chance = Home(folder / "limited"), random.Random(seed)
+    home, rng = Home(folder / "limited"), random.Random(seed)
     file = folder / "to-fill.jsonl"
-    rows(file, chance, count, needle_every=10)
+    rows(file, rng, count, needle_every=10)
     home.must("ingest", "--no-embed", stdin="the first one")
     settle(home.db)
     empty, filled = folder / "empty.db", folder / "filled.db"
@@ -34,65 +34,73 @@ def limited(folder: Path, seed: int, trials: int, count: int = 1_500) -> Tally:
     settle(home.db)
     copied(home.db, filled)
     whole = home.rows("*")
-    meant = set(home.rows("*", f"content LIKE '%{NEEDLE}%'"))
+    matching = set(home.rows("*", f"content LIKE '%{NEEDLE}%'"))
     forget = ("forget", "--match", NEEDLE, "--all-partitions", "--yes")
     tally = Tally("no room (limit)")
     with tally.timed():
         for number in range(trials):
-            where = f"seed {seed} at {number}"
-            limit = chance.randrange(filled.stat().st_size * 3 // 2)
+            label = f"seed {seed} at {number}"
+            limit = rng.randrange(filled.stat().st_size * 3 // 2)
             if number % 2:
                 copied(empty, home.db)
-                done = home("ingest", "--no-embed", str(file), preexec_fn=room(limit))
-                there = home.rows("*")
-                tally.hold(there == whole[: len(there)], f"half a message, {where}")
+                result = home("ingest", "--no-embed", str(file), preexec_fn=room(limit))
+                stored = home.rows("*")
+                tally.hold(stored == whole[: len(stored)], f"half a message, {label}")
                 home.must("ingest", "--no-embed", str(file))
-                found = home.rows("*")
+                found_rows = home.rows("*")
             else:
                 copied(filled, home.db)
-                done = home(*forget, preexec_fn=room(limit))
-                gone = done.code == 0 or "messages are gone" in done.err
-                # The other rows are those to be forgotten, all or none of them.
-                there = home.rows("*")
-                found = [*there, *(meant if gone else ())]
-                tally.hold(gone == meant.isdisjoint(there), f"half forgotten, {where}")
-            tally.lost += len(set(whole) - set(found))
-            tally.hold(not faults(home.db), f"a fault, {where}")
-            tally.hold(done.code in (0, 1, 3), f"exit code {done.code}, {where}: {done.err[-200:]}")
-            tally.hold(done.code == 0 or done.told, f"not told, {where}: {done.err[-200:]}")
+                result = home(*forget, preexec_fn=room(limit))
+                forgotten = result.code == 0 or "messages are gone" in result.err
+                # Either all of the messages to be forgotten are gone, or none.
+                stored = home.rows("*")
+                found_rows = [*stored, *(matching if forgotten else ())]
+                tally.hold(forgotten == matching.isdisjoint(stored), f"half forgotten, {label}")
+            tally.lost += len(set(whole) - set(found_rows))
+            tally.hold(not faults(home.db), f"a fault, {label}")
+            tally.hold(
+                result.code in (0, 1, 3), f"exit code {result.code}, {label}: {result.err[-200:]}"
+            )
+            tally.hold(
+                result.code == 0 or result.is_one_line_error,
+                f"not told, {label}: {result.err[-200:]}",
+            )
             tally.trials += 1
-            tally.hit += done.code != 0
+            tally.hit += result.code != 0
             tally.size += home.db.stat().st_size
     return tally
 
 
 def small_disk(folder: Path, seed: int, trials: int, count: int = 1_500) -> Tally | None:
-    """Fill up a file system of some hundred kilobytes; return ``None`` if none can be mounted."""
-    chance = random.Random(seed)
+    """Fill up a file system of a few hundred kilobytes; return ``None`` if none can be mounted."""
+    rng = random.Random(seed)
     file = folder / "to-disk.jsonl"
-    rows(file, chance, count)
+    rows(file, rng, count)
     tally = Tally("disk full (tmpfs)")
     with tally.timed():
         for number in range(trials):
-            where = f"seed {seed} at {number}"
-            with _mounted(folder / "disk", chance.randrange(300, 3_000)) as disk:
+            label = f"seed {seed} at {number}"
+            with _mounted(folder / "disk", rng.randrange(300, 3_000)) as disk:
                 if disk is None:
                     return None
                 home, acknowledged = Home(disk / "home"), {}
-                for said in range(4):
-                    done = home("ingest", "--no-embed", stdin=f"{said} {'word ' * 2_000}")
-                    if done.code == 0:
-                        acknowledged[int(done.out)] = said
-                    tally.hold(done.code == 0 or done.told, f"not told, {where}")
-                done = home("ingest", "--no-embed", str(file))
-                tally.hit += done.code != 0
-                tally.hold(done.code == 0 or done.told, f"not told, {where}: {done.err[-200:]}")
+                for index in range(4):
+                    result = home("ingest", "--no-embed", stdin=f"{index} {'word ' * 2_000}")
+                    if result.code == 0:
+                        acknowledged[int(result.out)] = index
+                    tally.hold(result.code == 0 or result.is_one_line_error, f"not told, {label}")
+                result = home("ingest", "--no-embed", str(file))
+                tally.hit += result.code != 0
+                tally.hold(
+                    result.code == 0 or result.is_one_line_error,
+                    f"not told, {label}: {result.err[-200:]}",
+                )
                 if acknowledged:
                     (disk / "room").unlink()  # free some space
-                    there = dict(home.rows())
-                    tally.lost += sum(number not in there for number in acknowledged)
-                    tally.hold(not faults(home.db), f"a fault, {where}")
-                    tally.hold(home("doctor").code == 0, f"doctor, {where}")
+                    stored = dict(home.rows())
+                    tally.lost += sum(number not in stored for number in acknowledged)
+                    tally.hold(not faults(home.db), f"a fault, {label}")
+                    tally.hold(home("doctor").code == 0, f"doctor, {label}")
                     tally.size += home.db.stat().st_size
             tally.trials += 1
     return tally
@@ -105,10 +113,10 @@ def _mounted(folder: Path, kilobytes: int) -> Iterator[Path | None]:
     size = f"size={kilobytes + 256}k"
     mount = ["mount", "-t", "tmpfs", "-o", size, "none", str(folder)]
     try:
-        done = subprocess.run(mount, capture_output=True, check=False)
+        result = subprocess.run(mount, capture_output=True, check=False)
     except FileNotFoundError:
-        done = None
-    if done is None or done.returncode:
+        result = None
+    if result is None or result.returncode:
         yield None
         return
     try:

@@ -19,33 +19,33 @@ from trials import Home, Tally, copied, faults, settle
 from reservoir_cli.embedding import compiled_models
 from reservoir_cli.storage import fulltext
 from reservoir_cli.storage.sqlite.schema import migrations
-from reservoir_cli.storage.sqlite.session import APPLICATION_ID, SCHEMA_VERSION
+from reservoir_cli.storage.sqlite.transactions import APPLICATION_ID, SCHEMA_VERSION
 
 _WORDS = "queue redis postgres deploy worker lease cat sofa backup night index token".split()
 NEEDLE = "zebrafish"
 
 
-def text(chance: random.Random, number: int, *, long: bool = True) -> str:
-    """Return a unique message; if long ones are allowed, seldom one of many pages."""
-    count = 20_000 if long and chance.random() < 0.1 else chance.randint(1, 80)
-    return f"{number}: {' '.join(chance.choices(_WORDS, k=count))} end of {number}"
+def text(rng: random.Random, number: int, *, long: bool = True) -> str:
+    """Return a unique message; if long ones are allowed, occasionally one of many pages."""
+    count = 20_000 if long and rng.random() < 0.1 else rng.randint(1, 80)
+    return f"{number}: {' '.join(rng.choices(_WORDS, k=count))} end of {number}"
 
 
 def rows(
-    file: Path, chance: random.Random, count: int, *, needle_every: int = 0, name: str = "row"
+    file: Path, rng: random.Random, count: int, *, needle_every: int = 0, name: str = "row"
 ) -> None:
     """Write an export of conversations with their own ids and times."""
     start = datetime(2026, 1, 1, tzinfo=UTC)
     with file.open("w", encoding="utf-8") as lines:
         for number in range(count):
-            said = f"{number} {' '.join(chance.choices(_WORDS, k=chance.randint(3, 60)))}"
+            content = f"{number} {' '.join(rng.choices(_WORDS, k=rng.randint(3, 60)))}"
             if needle_every and number % needle_every == 0:
-                said += f" {NEEDLE}"
+                content += f" {NEEDLE}"
             row = {
                 "partition": "default",
                 "instance": "default",
                 "role": ("user", "assistant")[number % 2],
-                "content": said,
+                "content": content,
                 "created_at": (start + timedelta(minutes=number)).isoformat(),
                 "source": "trial",
                 "source_id": f"{name}-{number}",
@@ -57,38 +57,40 @@ def rows(
 
 def ingest(folder: Path, seed: int, trials: int) -> Tally:
     """Kill commands that store a message: a printed id means that it is on disk."""
-    home, chance = Home(folder / "ingest"), random.Random(seed)
+    home, rng = Home(folder / "ingest"), random.Random(seed)
     home.must("ingest", "--no-embed", stdin="the first one")
     seconds = home.seconds("ingest", "--no-embed", stdin="the first one")
     sent, acknowledged = {"the first one"}, {}
     tally = Tally("ingest")
     with tally.timed():
         for number in range(trials):
-            said = text(chance, number)
-            sent.add(said)
+            message = text(rng, number)
+            sent.add(message)
             command = ("ingest", "--no-embed")
             if number % 3:
-                done = home.killed(chance, seconds, *command, stdin=said)
+                result = home.killed(rng, seconds, *command, stdin=message)
             else:
-                done = home.killed_at_its_answer(*command, stdin=said)
+                result = home.killed_at_its_answer(*command, stdin=message)
             tally.trials += 1
-            tally.hit += done.code < 0
-            if done.out.endswith("\n"):
-                acknowledged[int(done.out)] = said
-                tally.size += len(said)
-            there = dict(home.rows())
-            tally.lost += sum(there.get(each) != said for each, said in acknowledged.items())
-            tally.hold(sent.issuperset(there.values()), f"a torn message, seed {seed} at {number}")
+            tally.hit += result.code < 0
+            if result.out.endswith("\n"):
+                acknowledged[int(result.out)] = message
+                tally.size += len(message)
+            stored = dict(home.rows())
+            tally.lost += sum(
+                stored.get(message_id) != message for message_id, message in acknowledged.items()
+            )
+            tally.hold(sent.issuperset(stored.values()), f"a torn message, seed {seed} at {number}")
             tally.hold(not faults(home.db), f"a fault, seed {seed} at {number}")
         tally.hold(home("doctor").code == 0, f"doctor finds a fault, seed {seed}")
     return tally
 
 
-def bring_in(folder: Path, seed: int, trials: int, count: int = 4_000) -> Tally:
+def import_file(folder: Path, seed: int, trials: int, count: int = 4_000) -> Tally:
     """Compare an import that was killed up to three times and resumed with an uninterrupted one."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     file = folder / "rows.jsonl"
-    rows(file, chance, count)
+    rows(file, rng, count)
     whole = Home(folder / "whole")
     seconds = whole.seconds("ingest", "--no-embed", str(file))
     expected = whole.rows("*")
@@ -96,19 +98,19 @@ def bring_in(folder: Path, seed: int, trials: int, count: int = 4_000) -> Tally:
     with tally.timed():
         while tally.trials < trials:
             home = Home(folder / f"import-{tally.trials}")
-            for _ in range(min(chance.randint(1, 3), trials - tally.trials)):
-                done = home.killed(chance, seconds, "ingest", "--no-embed", str(file))
+            for _ in range(min(rng.randint(1, 3), trials - tally.trials)):
+                result = home.killed(rng, seconds, "ingest", "--no-embed", str(file))
                 tally.trials += 1
-                tally.hit += done.code < 0
+                tally.hit += result.code < 0
                 if home.db.exists() and home.db.stat().st_size:
                     tally.hold(not faults(home.db), f"a fault, seed {seed} at {tally.trials}")
-                    there = home.rows("*")
-                    part = there == expected[: len(there)]
+                    stored = home.rows("*")
+                    part = stored == expected[: len(stored)]
                     tally.hold(part, f"not a beginning, seed {seed} at {tally.trials}")
             home.must("ingest", "--no-embed", str(file))
-            found = home.rows("*")
-            tally.lost += len(set(expected) - set(found))
-            tally.hold(found == expected, f"another result, seed {seed} at {tally.trials}")
+            imported = home.rows("*")
+            tally.lost += len(set(expected) - set(imported))
+            tally.hold(imported == expected, f"another result, seed {seed} at {tally.trials}")
             tally.hold(home("doctor").code == 0, f"doctor, seed {seed} at {tally.trials}")
             tally.size += home.db.stat().st_size
     return tally
@@ -116,9 +118,9 @@ def bring_in(folder: Path, seed: int, trials: int, count: int = 4_000) -> Tally:
 
 def embed(folder: Path, seed: int, trials: int, models: Path, count: int = 1_200) -> Tally:
     """Kill ``embed``: each message has complete vectors or is pending."""
-    home, chance = Home(folder / "embed", models), random.Random(seed)
+    home, rng = Home(folder / "embed", models), random.Random(seed)
     file = folder / "to-embed.jsonl"
-    rows(file, chance, count)
+    rows(file, rng, count)
     home.must("ingest", "--no-embed", str(file))
     settle(home.db)
     base = folder / "pending.db"
@@ -129,10 +131,10 @@ def embed(folder: Path, seed: int, trials: int, models: Path, count: int = 1_200
     with tally.timed():
         while tally.trials < trials:
             copied(base, home.db)
-            for _ in range(min(chance.randint(1, 3), trials - tally.trials)):
-                done = home.killed(chance, seconds, "embed")
+            for _ in range(min(rng.randint(1, 3), trials - tally.trials)):
+                result = home.killed(rng, seconds, "embed")
                 tally.trials += 1
-                tally.hit += done.code < 0
+                tally.hit += result.code < 0
                 tally.hold(not faults(home.db), f"a fault, seed {seed} at {tally.trials}")
                 tally.lost += count - len(home.rows())
             home.must("embed")
@@ -146,42 +148,48 @@ def _embedded(home: Home) -> tuple[int, ...]:
     """Return the numbers of messages, embedded, pending and rankable messages."""
     with closing(sqlite3.connect(home.db)) as connection:
         counts = ("messages", "embeddings", "pending")
-        found = [connection.execute(f"SELECT COUNT(*) FROM {each}").fetchone() for each in counts]
-        found.append(connection.execute("SELECT SUM(n) FROM vector_chunks").fetchone())
-    return tuple(row[0] for row in found)
+        counted = [
+            connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone() for table in counts
+        ]
+        counted.append(connection.execute("SELECT SUM(n) FROM vector_chunks").fetchone())
+    return tuple(row[0] for row in counted)
 
 
 def forget(folder: Path, seed: int, trials: int, count: int = 1_000) -> Tally:
-    """Kill ``forget``: all or nothing is forgotten, and no word of it is left in any file."""
-    home, chance = Home(folder / "forget"), random.Random(seed)
+    """Kill ``forget``: it forgets all or nothing, and leaves no forgotten word in any file."""
+    home, rng = Home(folder / "forget"), random.Random(seed)
     file = folder / "to-forget.jsonl"
-    rows(file, chance, count, needle_every=5)
+    rows(file, rng, count, needle_every=5)
     home.must("ingest", "--no-embed", str(file))
     settle(home.db)
     base = folder / "unforgotten.db"
     copied(home.db, base)
     before = dict(home.rows())
-    meant = {number for number, said in before.items() if NEEDLE in said}
+    matching = {number for number, content in before.items() if NEEDLE in content}
     command = ("forget", "--match", NEEDLE, "--all-partitions", "--yes")
     seconds = home.seconds(*command)
     tally = Tally("forget")
     with tally.timed():
         for number in range(trials):
             copied(base, home.db)
-            done = home.killed(chance, seconds, *command)
+            result = home.killed(rng, seconds, *command)
             tally.trials += 1
-            tally.hit += done.code < 0
-            there = dict(home.rows())
-            gone = before.keys() - there.keys()
-            tally.lost += len(gone - meant)
-            tally.hold(not gone or gone >= meant, f"half forgotten, seed {seed} at {number}")
+            tally.hit += result.code < 0
+            stored = dict(home.rows())
+            forgotten = before.keys() - stored.keys()
+            tally.lost += len(forgotten - matching)
+            tally.hold(
+                not forgotten or forgotten >= matching, f"half forgotten, seed {seed} at {number}"
+            )
             tally.hold(not faults(home.db), f"a fault, seed {seed} at {number}")
             home.must("view", "1")  # any command finishes it
-            left = NEEDLE.encode() in home.files().lower()
-            tally.hold(left == (not gone), f"words are left, seed {seed} at {number}")
+            words_left = NEEDLE.encode() in home.files().lower()
+            tally.hold(words_left == (not forgotten), f"words are left, seed {seed} at {number}")
             home.must(*command)
             tally.hold(NEEDLE.encode() not in home.files(), f"words stay, seed {seed} at {number}")
-            tally.hold(dict(home.rows()).keys() == before.keys() - meant, f"seed {seed}, {number}")
+            tally.hold(
+                dict(home.rows()).keys() == before.keys() - matching, f"seed {seed}, {number}"
+            )
             tally.size += home.db.stat().st_size
         tally.hold(home("doctor").code == 0, f"doctor finds a fault, seed {seed}")
     return tally
@@ -191,7 +199,7 @@ def older_store(path: Path, version: int, count: int) -> None:
     """Create a store of an older schema version, with messages."""
     with closing(sqlite3.connect(path)) as connection:
         database = Database(connection)
-        names = [each.name for each in migrations.pending(database)]
+        names = [migration.name for migration in migrations.pending(database)]
         migrations.apply(database, stop_before=names[version])
         connection.execute(f"PRAGMA user_version = {version}")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -199,14 +207,14 @@ def older_store(path: Path, version: int, count: int) -> None:
         needed = {
             name: 0 if kind == "INTEGER" else "p" for _, name, kind, need, *_ in columns if need
         }
-        said = {number: f"message {number} of an older store" for number in range(1, count + 1)}
+        texts = {number: f"message {number} of an older store" for number in range(1, count + 1)}
         database["messages"].insert_all(
-            {**needed, "id": number, "role": "user", "content": each, "source_id": str(number)}
-            for number, each in said.items()
+            {**needed, "id": number, "role": "user", "content": content, "source_id": str(number)}
+            for number, content in texts.items()
         )
         connection.executemany(
             "INSERT INTO messages_fts (rowid, text, scope) VALUES (?, ?, ?)",
-            [(number, each, fulltext.scope_keys("p", "p")) for number, each in said.items()],
+            [(number, content, fulltext.scope_keys("p", "p")) for number, content in texts.items()],
         )
         connection.execute("INSERT OR IGNORE INTO pending SELECT id FROM messages")
         connection.commit()
@@ -216,31 +224,31 @@ def compile_model(folder: Path, seed: int, trials: int) -> Tally:
     """Kill the first use of the model: it is compiled or absent, and the message is stored."""
     name = "sentence-transformers/all-MiniLM-L6-v2"
     home = Home(folder / "compile", RESERVOIR_EMBEDDING_MODEL=name)
-    chance, models = random.Random(seed), home.folder / "cache" / "models"
+    rng, models = random.Random(seed), home.folder / "cache" / "models"
     seconds = home.seconds("ingest", stdin="compiles the model")
     tally = Tally("compile")
     with tally.timed():
         for number in range(trials):
-            where = f"seed {seed} at {number}"
+            label = f"seed {seed} at {number}"
             shutil.rmtree(models, ignore_errors=True)  # if the last process compiled nothing
-            said = f"said while it compiles, {number}"
+            message = f"said while it compiles, {number}"
             # The first seconds only load libraries.
-            done = home.killed(chance, seconds, "ingest", stdin=said)
+            result = home.killed(rng, seconds, "ingest", stdin=message)
             tally.trials += 1
-            tally.hit += done.code < 0
-            tally.lost += (said,) not in home.rows("content") and bool(done.out)
+            tally.hit += result.code < 0
+            tally.lost += (message,) not in home.rows("content") and bool(result.out)
             finished = models.glob("[!.]*") if models.exists() else ()
-            tally.hold(not any(map(compiled_models.is_damaged, finished)), f"half a model, {where}")
-            tally.hold(not faults(home.db), f"a fault, {where}")
+            tally.hold(not any(map(compiled_models.is_damaged, finished)), f"half a model, {label}")
+            tally.hold(not faults(home.db), f"a fault, {label}")
         home.must("embed")
         tally.hold(home("doctor").code == 0, f"doctor finds a fault, seed {seed}")
-        tally.size += sum(each.stat().st_size for each in models.rglob("*"))
+        tally.size += sum(file.stat().st_size for file in models.rglob("*"))
     return tally
 
 
 def migrate(folder: Path, seed: int, trials: int, count: int = 3_000) -> Tally:
-    """Kill the migration of an older store, by whatever command comes first."""
-    home, chance = Home(folder / "migrate"), random.Random(seed)
+    """Kill the command that migrates an older store."""
+    home, rng = Home(folder / "migrate"), random.Random(seed)
     bases = {}
     for version in range(1, SCHEMA_VERSION):
         bases[version] = folder / f"schema-{version}.db"
@@ -251,16 +259,18 @@ def migrate(folder: Path, seed: int, trials: int, count: int = 3_000) -> Tally:
     tally = Tally("migrate")
     with tally.timed():
         for number in range(trials):
-            version = chance.choice(list(bases))
+            version = rng.choice(list(bases))
             copied(bases[version], home.db)
-            done = home.killed(chance, seconds, "view", "1")
+            result = home.killed(rng, seconds, "view", "1")
             tally.trials += 1
-            tally.hit += done.code < 0
+            tally.hit += result.code < 0
             with closing(sqlite3.connect(home.db)) as connection:
-                now = connection.execute("PRAGMA user_version").fetchone()[0]
+                migrated = connection.execute("PRAGMA user_version").fetchone()[0]
                 whole = connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
             tally.hold(whole, f"a fault, seed {seed} at {number}")
-            tally.hold(now in (version, SCHEMA_VERSION), f"half migrated, seed {seed} at {number}")
+            tally.hold(
+                migrated in (version, SCHEMA_VERSION), f"half migrated, seed {seed} at {number}"
+            )
             tally.lost += len(set(expected) - set(home.rows()))
             home.must("view", "1")
             tally.hold(home.rows() == expected, f"another result, seed {seed} at {number}")
@@ -271,36 +281,36 @@ def migrate(folder: Path, seed: int, trials: int, count: int = 3_000) -> Tally:
 
 
 def write_settings(folder: Path, seed: int, trials: int) -> Tally:
-    """Kill changes of settings: the file is the old or the new one, with all comments."""
-    home, chance = Home(folder / "settings"), random.Random(seed)
+    """Kill changes of settings: the file is then the old or the new one, with all comments."""
+    home, rng = Home(folder / "settings"), random.Random(seed)
     remarks = "".join(f"# remark {number}\n" for number in range(200))
     home.config.write_text(f"{remarks}recent_context_size = 7  # behind it\n", encoding="utf-8")
     seconds = home.seconds("config", "--set", "recent_context_size=8")
     tally, known = Tally("config write"), 8
     with tally.timed():
         for number in range(trials):
-            wanted = number + 100
-            change = f"recent_context_size={wanted}"
-            done = home.killed(chance, seconds, "config", "--set", change)
+            new_value = number + 100
+            change = f"recent_context_size={new_value}"
+            result = home.killed(rng, seconds, "config", "--set", change)
             tally.trials += 1
-            tally.hit += done.code < 0
+            tally.hit += result.code < 0
             written = home.config.read_text(encoding="utf-8")
-            found = tomllib.loads(written)["recent_context_size"]
-            tally.lost += done.code == 0 and found != wanted
-            tally.hold(found in (known, wanted), f"another value, seed {seed} at {number}")
-            whole = written == f"{remarks}recent_context_size = {found}  # behind it\n"
+            value = tomllib.loads(written)["recent_context_size"]
+            tally.lost += result.code == 0 and value != new_value
+            tally.hold(value in (known, new_value), f"another value, seed {seed} at {number}")
+            whole = written == f"{remarks}recent_context_size = {value}  # behind it\n"
             tally.hold(whole, f"half a file, seed {seed} at {number}")
-            known = found
+            known = value
             tally.size += len(written)
         tally.hold(home("doctor").code == 0, f"doctor finds a fault, seed {seed}")
     return tally
 
 
 def back_up(folder: Path, seed: int, trials: int) -> Tally:
-    """Kill a backup that replaces a file: that is the old one or the complete new one."""
-    home, chance = Home(folder / "backup"), random.Random(seed)
+    """Kill a backup that replaces a file: the file is then the old one or the complete new one."""
+    home, rng = Home(folder / "backup"), random.Random(seed)
     file, target = folder / "to-copy.jsonl", folder / "copy.db"
-    rows(file, chance, 4_000)
+    rows(file, rng, 4_000)
     home.must("ingest", "--no-embed", str(file))
     command = ("backup", str(target), "--yes")
     seconds = home.seconds(*command)
@@ -309,20 +319,20 @@ def back_up(folder: Path, seed: int, trials: int) -> Tally:
     with tally.timed():
         for number in range(trials):
             home.must("ingest", "--no-embed", stdin=f"one more, {number}")
-            done = home.killed(chance, seconds, *command)
+            result = home.killed(rng, seconds, *command)
             tally.trials += 1
-            tally.hit += done.code < 0
-            found = target.read_bytes()
-            if found != known:
+            tally.hit += result.code < 0
+            copy = target.read_bytes()
+            if copy != known:
                 tally.hold(not faults(target), f"a fault, seed {seed} at {number}")
-                tally.lost += len(set(_said(home.db)) - set(_said(target)))
-            tally.hold(done.code or found != known, f"not copied, seed {seed} at {number}")
+                tally.lost += len(set(_messages(home.db)) - set(_messages(target)))
+            tally.hold(result.code or copy != known, f"not copied, seed {seed} at {number}")
             known = target.read_bytes()
             tally.size += len(known)
     return tally
 
 
-def _said(path: Path) -> list[tuple[int, str]]:
+def _messages(path: Path) -> list[tuple[int, str]]:
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute("SELECT id, content FROM messages").fetchall()
 
@@ -347,7 +357,7 @@ def session_lines(first: int, count: int) -> str:
 
 def sync(folder: Path, seed: int, trials: int, count: int = 2_400) -> Tally:
     """Kill syncs of growing files: every message is stored once, and there is no fault."""
-    home, chance = Home(folder / "sync"), random.Random(seed)
+    home, rng = Home(folder / "sync"), random.Random(seed)
     sessions = folder / "sessions"
     sessions.mkdir()
     file = sessions / "s.jsonl"
@@ -371,23 +381,29 @@ def sync(folder: Path, seed: int, trials: int, count: int = 2_400) -> Tally:
                 with file.open("a", encoding="utf-8") as end:
                     end.write(session_lines(written, 20))
                 written += 20
-            done = home.killed(chance, seconds, *command)
+            result = home.killed(rng, seconds, *command)
             tally.trials += 1
-            tally.hit += done.code < 0
-            where = f"seed {seed} at {number}"
-            there = [own for (own,) in home.rows("source_id") if own.startswith("u")]
-            tally.hold(len(there) == len(set(there)), f"doubled, {where}")
-            tally.hold(not faults(home.db), f"a fault, {where}")
+            tally.hit += result.code < 0
+            label = f"seed {seed} at {number}"
+            ids = [
+                source_id for (source_id,) in home.rows("source_id") if source_id.startswith("u")
+            ]
+            tally.hold(len(ids) == len(set(ids)), f"doubled, {label}")
+            tally.hold(not faults(home.db), f"a fault, {label}")
             tally.size += file.stat().st_size
             if number % 3 == 2:
                 home.must(*command)
-                there = [own for (own,) in home.rows("source_id") if own.startswith("u")]
-                tally.lost += written - len(set(there))
-                tally.hold(len(there) == written, f"doubled, {where}")
+                ids = [
+                    source_id
+                    for (source_id,) in home.rows("source_id")
+                    if source_id.startswith("u")
+                ]
+                tally.lost += written - len(set(ids))
+                tally.hold(len(ids) == written, f"doubled, {label}")
         home.must(*command)
-        there = [own for (own,) in home.rows("source_id") if own.startswith("u")]
-        tally.lost += written - len(set(there))
-        tally.hold(len(there) == written, f"doubled at the end, seed {seed}")
+        ids = [source_id for (source_id,) in home.rows("source_id") if source_id.startswith("u")]
+        tally.lost += written - len(set(ids))
+        tally.hold(len(ids) == written, f"doubled at the end, seed {seed}")
         tally.hold(home("doctor").code == 0, f"doctor finds a fault, seed {seed}")
     return tally
 
@@ -395,7 +411,7 @@ def sync(folder: Path, seed: int, trials: int, count: int = 2_400) -> Tally:
 #: Kinds of trials that need no model.
 KINDS: dict[str, Callable[[Path, int, int], Tally]] = {
     "ingest": ingest,
-    "import": bring_in,
+    "import": import_file,
     "sync": sync,
     "forget": forget,
     "migrate": migrate,

@@ -1,4 +1,4 @@
-"""Take the server away while threads write to it: restarts, ended connections, failover.
+"""Interrupt the server while threads write to it: restarts, ended connections, failover.
 
 Each kind of trial is a function ``(folder, seed, trials) → Tally``. In its note a tally says how
 many commits were left in doubt, and how many acknowledged messages an asynchronous standby lacked.
@@ -17,7 +17,7 @@ from pathlib import Path
 import pgbouncer
 from pgbouncer import Pool
 from postgres_server import PostgresServer, installed
-from trials import PATIENCE, Done, Home, Tally
+from trials import PATIENCE, Home, Result, Tally
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Key, Message, Scope
@@ -36,7 +36,7 @@ _TERMINATE = (
 
 @dataclass
 class Writers:
-    """Threads that store one message after the other, each by its own store object.
+    """Threads that store one message after another, each by its own store object.
 
     :param name: a unique name that is in each text.
     :param stored: the text of each acknowledged message.
@@ -55,7 +55,7 @@ class Writers:
     _end: threading.Event = field(default_factory=threading.Event)
 
     @contextmanager
-    def at_work(self) -> Iterator[None]:
+    def writing(self) -> Iterator[None]:
         """Let the threads write while a block runs, and until each has stored more messages."""
         threads = [threading.Thread(target=self._run, args=(n,)) for n in range(_WRITERS)]
         for thread in threads:
@@ -112,23 +112,25 @@ class Writers:
             if doubtful:
                 self.doubtful.add(doubtful)
 
-    def check(self, url: str, tally: Tally, where: str) -> int:
+    def check(self, url: str, tally: Tally, label: str) -> int:
         """Record faults; return how many acknowledged messages the server lacks."""
-        tally.wrong += [f"{crash}, {where}" for crash in self.crashes]
+        tally.wrong += [f"{crash}, {label}" for crash in self.crashes]
         for error in self.errors:
             clear = error.exit_code == 3 and error.hint and "\n" not in error.message
-            tally.hold(clear, f"{error.message!r}, {where}")
+            tally.hold(clear, f"{error.message!r}, {label}")
         with closing(open_store(url)) as store:
-            there = {each.key: each.content for each in store.last(Scope(None), 0)}
-            tally.hold(store.problems() == [], f"a fault, {where}")
+            stored = {message.key: message.content for message in store.last(Scope(None), 0)}
+            tally.hold(store.problems() == [], f"a fault, {label}")
         tally.size += sum(map(len, self.stored.values()))
-        texts = Counter(there.values())
+        texts = Counter(stored.values())
         twice = [text for text, count in texts.items() if count > 1]
-        tally.hold(not twice, f"stored twice: {twice[:3]}, {where}")
+        tally.hold(not twice, f"stored twice: {twice[:3]}, {label}")
         known = set(self.stored.values()) | self.doubtful
-        mine = {text for text in texts if text.endswith(f", {self.name}")}
-        tally.hold(mine <= known, f"stored without a word: {sorted(mine - known)[:3]}, {where}")
-        return sum(there.get(key) != text for key, text in self.stored.items())
+        own_texts = {text for text in texts if text.endswith(f", {self.name}")}
+        tally.hold(
+            own_texts <= known, f"stored without a word: {sorted(own_texts - known)[:3]}, {label}"
+        )
+        return sum(stored.get(key) != text for key, text in self.stored.items())
 
 
 def _terminate(server: PostgresServer) -> None:
@@ -159,8 +161,8 @@ def pooled(folder: Path, seed: int, trials: int) -> Tally:
     return _connections("… behind pgbouncer", folder, seed, trials, pool=True)
 
 
-def _connections(what: str, folder: Path, seed: int, trials: int, *, pool: bool) -> Tally:
-    tally, chance, home = Tally(what), random.Random(seed), Home(folder / "lost")
+def _connections(name: str, folder: Path, seed: int, trials: int, *, pool: bool) -> Tally:
+    tally, rng, home = Tally(name), random.Random(seed), Home(folder / "lost")
     doubtful = failed = 0
     server = PostgresServer()
     bouncer = Pool(server.port) if pool else None
@@ -169,17 +171,17 @@ def _connections(what: str, folder: Path, seed: int, trials: int, *, pool: bool)
         url = bouncer.url(direct) if bouncer else direct
         with tally.timed():
             for number in range(trials):
-                where = f"seed {seed} at {number}"
-                writers = Writers(url, where)
-                with writers.at_work():
-                    text = f"{where}: said at the shell"
+                label = f"seed {seed} at {number}"
+                writers = Writers(url, label)
+                with writers.writing():
+                    text = f"{label}: said at the shell"
                     with _command(home, url, text) as answer:
-                        time.sleep(chance.uniform(0, 0.8))
+                        time.sleep(rng.uniform(0, 0.8))
                         _FAULTS[(seed + number) % len(_FAULTS)](server)
-                tally.hold(_is_right(answer[0], direct, text), f"{answer[0]}, {where}")
+                tally.hold(_is_right(answer[0], direct, text), f"{answer[0]}, {label}")
                 tally.trials += 1
                 tally.hit += bool(writers.errors)
-                tally.lost += writers.check(direct, tally, where)
+                tally.lost += writers.check(direct, tally, label)
                 doubtful += len(writers.doubtful)
                 failed += len(writers.errors)
         tally.note = f"{failed} writes refused, {doubtful} of them in doubt"
@@ -191,27 +193,29 @@ def _connections(what: str, folder: Path, seed: int, trials: int, *, pool: bool)
 
 
 @contextmanager
-def _command(home: Home, url: str, text: str) -> Iterator[list[Done]]:
+def _command(home: Home, url: str, text: str) -> Iterator[list[Result]]:
     """Store a message by a command while a block runs; its output is available at the end."""
     process = home.start("--db", url, "ingest", "--no-embed")
     process.stdin.write(text.encode())
     process.stdin.close()
     process.stdin = None
-    answer: list[Done] = []
+    answer: list[Result] = []
     try:
         yield answer
     finally:
         out, err = process.communicate(timeout=PATIENCE)
-        answer.append(Done(process.returncode, out.decode(), err.decode()))
+        answer.append(Result(process.returncode, out.decode(), err.decode()))
 
 
-def _is_right(done: Done, url: str, text: str) -> bool:
+def _is_right(result: Result, url: str, text: str) -> bool:
     """Return whether a command stored its message once, or refused with a one-line error."""
     with closing(open_store(url)) as store:
-        there = [each.id for each in store.last(Scope(None), 0) if each.content == text]
-    if done.code == 0:
-        return there == [int(done.out)]
-    return done.code == 3 and done.told and "hint: " in done.err and len(there) <= 1
+        ids = [message.id for message in store.last(Scope(None), 0) if message.content == text]
+    if result.code == 0:
+        return ids == [int(result.out)]
+    return (
+        result.code == 3 and result.is_one_line_error and "hint: " in result.err and len(ids) <= 1
+    )
 
 
 def failover(folder: Path, seed: int, trials: int) -> Tally:
@@ -224,8 +228,8 @@ def failover_asynchronous(folder: Path, seed: int, trials: int) -> Tally:
     return _failover("failover, asynchronous", seed, trials, synchronous=False)
 
 
-def _failover(what: str, seed: int, trials: int, *, synchronous: bool) -> Tally:
-    tally, chance = Tally(what), random.Random(seed)
+def _failover(name: str, seed: int, trials: int, *, synchronous: bool) -> Tally:
+    tally, rng = Tally(name), random.Random(seed)
     doubtful = failed = lacking = acknowledged = 0
     primary = PostgresServer()
     try:
@@ -233,16 +237,16 @@ def _failover(what: str, seed: int, trials: int, *, synchronous: bool) -> Tally:
         open_store(primary.url(database)).close()
         with tally.timed():
             for number in range(trials):
-                where = f"seed {seed} at {number}"
+                label = f"seed {seed} at {number}"
                 standby = PostgresServer(primary=primary)
                 try:
                     _replicate(primary, synchronous=synchronous)
-                    writers = Writers(_both(primary, standby, database), where)
-                    with writers.at_work():
-                        time.sleep(chance.uniform(0, 0.6))
+                    writers = Writers(_both(primary, standby, database), label)
+                    with writers.writing():
+                        time.sleep(rng.uniform(0, 0.6))
                         primary.kill()
                         standby.promote()
-                    lost = writers.check(standby.url(database), tally, where)
+                    lost = writers.check(standby.url(database), tally, label)
                 finally:
                     primary.remove()
                     primary = standby

@@ -36,20 +36,22 @@ def main() -> int:
     options.add_argument("--damages", type=int, default=300)
     options.add_argument("--seconds", type=float, default=600, help="of the crowd")
     options.add_argument("--seed", type=int, default=int(time.time()))
-    given = options.parse_args()
-    wanted = given.kinds or KINDS
-    if unknown := set(wanted) - set(KINDS):
+    arguments = options.parse_args()
+    chosen = arguments.kinds or KINDS
+    if unknown := set(chosen) - set(KINDS):
         options.error(f"no such kind: {', '.join(sorted(unknown))}")
-    print(f"{machine()}, SQLite {sqlite3.sqlite_version}, seed {given.seed}", flush=True)
+    print(f"{machine()}, SQLite {sqlite3.sqlite_version}, seed {arguments.seed}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        return _soak(Path(folder), wanted, given)
+        return _soak(Path(folder), chosen, arguments)
 
 
-def _soak(folder: Path, wanted: "tuple[str, ...] | list[str]", given: argparse.Namespace) -> int:
+def _soak(
+    folder: Path, chosen: "tuple[str, ...] | list[str]", arguments: argparse.Namespace
+) -> int:
     models = None
-    if {"embed", "damage", "load"} & set(wanted):
+    if {"embed", "damage", "load"} & set(chosen):
         models = _compiled(folder / "models")
-    seed, count = given.seed, given.trials
+    seed, count = arguments.seed, arguments.trials
     kinds: dict[str, Callable[[], Tally | None]] = {
         name: lambda kind=kind: kind(folder, seed, count) for name, kind in killing.KINDS.items()
     }
@@ -60,43 +62,43 @@ def _soak(folder: Path, wanted: "tuple[str, ...] | list[str]", given: argparse.N
         kinds[name] = lambda kind=losing_kind: kind(folder, seed, max(1, count // 10))
     kinds["disk"] = lambda: filling.small_disk(folder, seed, max(1, count // 4))
     kinds["damage"] = lambda: damaging.damaged(
-        damaging.build(folder, models=models), seed, given.damages
+        damaging.build(folder, models=models), seed, arguments.damages
     )
     tallies = []
-    for name in (each for each in wanted if each != "load"):
-        began = datetime.now(UTC)
+    for name in (kind for kind in chosen if kind != "load"):
+        started = datetime.now(UTC)
         tally = kinds[name]() if name in kinds else None
         if tally is None:
             print(f"{name}: not possible here")
             continue
         tallies.append(tally)
-        _print(tally, began)
+        _print(tally, started)
     if tallies:
         print(f"\n{trials.table(tallies)}\n", flush=True)
-    clean = all(each.clean for each in tallies)
-    if "load" in wanted:
-        clean &= _load(folder, given.seconds, models)
+    clean = all(result.clean for result in tallies)
+    if "load" in chosen:
+        clean &= _load(folder, arguments.seconds, models)
     return 0 if clean else 1
 
 
-def _print(tally: Tally, began: datetime) -> None:
-    print(trials.table([tally]).splitlines()[-1], f"{began:%H:%M}", flush=True)
+def _print(tally: Tally, started: datetime) -> None:
+    print(trials.table([tally]).splitlines()[-1], f"{started:%H:%M}", flush=True)
     if tally.note:
-        print(f"({tally.what}: {tally.note})", flush=True)
-    for each in tally.wrong:
-        print(f"WRONG {tally.what}: {each}", flush=True)
+        print(f"({tally.name}: {tally.note})", flush=True)
+    for fault in tally.wrong:
+        print(f"WRONG {tally.name}: {fault}", flush=True)
     if isinstance(tally, damaging.Damages):
-        print(", ".join(f"{what} {number}" for what, number in tally.outcomes.items()))
+        print(", ".join(f"{outcome} {number}" for outcome, number in tally.outcomes.items()))
 
 
 def _load(folder: Path, seconds: float, models: Path | None) -> bool:
     print(f"before the load: {machine()}")
-    found = crowding.crowd(folder, seconds, models)
-    print(f"{crowding.table(found)}\n\n{crowding.summary(found)}")
+    result = crowding.crowd(folder, seconds, models)
+    print(f"{crowding.table(result)}\n\n{crowding.summary(result)}")
     print(f"after the load: {machine()}")
-    for each in found.wrong[:20]:
-        print(f"WRONG load: {each}")
-    return not (found.lost or found.failed or found.wrong)
+    for fault in result.wrong[:20]:
+        print(f"WRONG load: {fault}")
+    return not (result.lost or result.failed or result.wrong)
 
 
 def _compiled(folder: Path) -> Path:

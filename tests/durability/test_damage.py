@@ -55,16 +55,16 @@ def drop_from_index(path: Path) -> None:
 def test_an_index_without_a_row_is_detected_and_rebuilt(filled: Home) -> None:
     before = filled.rows("*")
     drop_from_index(filled.db)
-    found = filled("doctor")
-    assert found.code == 1
-    assert "missing from index messages_by_trace" in found.out
-    assert "reservoir doctor --repair" in found.out
+    checked = filled("doctor")
+    assert checked.code == 1
+    assert "missing from index messages_by_trace" in checked.out
+    assert "reservoir doctor --repair" in checked.out
     assert filled("doctor", "--repair").code == 0
     assert filled("doctor").code == 0
     assert filled.rows("*") == before
     assert faults(filled.db) == []
     assert filled.db.stat().st_mode & 0o777 == 0o600
-    assert not [each for each in filled.folder.iterdir() if each.name.startswith(".")]
+    assert not [path for path in filled.folder.iterdir() if path.name.startswith(".")]
 
 
 def test_a_repair_yields_to_a_concurrent_writer(
@@ -77,8 +77,8 @@ def test_a_repair_yields_to_a_concurrent_writer(
     drop_from_index(filled.db)
     copy = rewrite.copy
 
-    def copy_then_another_writes(*both: sqlite3.Connection) -> None:
-        copy(*both)
+    def copy_then_another_writes(*connections: sqlite3.Connection) -> None:
+        copy(*connections)
         filled.must("ingest", "--no-embed", stdin="said while it was repaired")
 
     monkeypatch.setattr(rewrite, "copy", copy_then_another_writes)
@@ -96,12 +96,12 @@ def test_invalid_text_is_refused_detected_and_repaired(filled: Home) -> None:
     overwrite(filled.db, b"number 1 about", b"number \xff about")
     refused = filled("view", "0")
     assert (refused.code, refused.out) == (3, "")
-    assert refused.told
+    assert refused.is_one_line_error
     assert "corrupt" in refused.err
     assert "about" not in refused.err
-    found = filled("doctor")
-    assert found.code == 1
-    assert "1 message cannot be read: 2" in found.out
+    checked = filled("doctor")
+    assert checked.code == 1
+    assert "1 message cannot be read: 2" in checked.out
     mended = filled("doctor", "--repair")
     assert mended.code == 0
     assert "replaced by U+FFFD in messages 2" in mended.out
@@ -114,7 +114,7 @@ def test_an_impossible_value_is_an_error_that_names_the_message(filled: Home) ->
         connection.execute("UPDATE messages SET tool_calls = '[{]' WHERE id = 3")
     refused = filled("view", "0")
     assert refused.code == 3
-    assert refused.told
+    assert refused.is_one_line_error
     assert "message 3 cannot be read" in refused.err
     assert filled("doctor").code == 1
 
@@ -131,7 +131,7 @@ def test_a_repair_that_cannot_read_a_message_changes_nothing_and_gives_a_hint(
     assert failed.code == 1
     assert "not all messages can be read; it cannot be repaired" in failed.out
     assert filled.rows("*") == before
-    assert not [each for each in filled.folder.iterdir() if each.name.startswith(".")]
+    assert not [path for path in filled.folder.iterdir() if path.name.startswith(".")]
 
 
 @pytest.mark.parametrize("column", ["ids", "codes", "flags"])
@@ -141,9 +141,9 @@ def test_unreadable_ranking_data_is_detected_and_rebuilt(tmp_path: Path, column:
     before = home.must(*ask).out
     with closing(sqlite3.connect(home.db)) as connection, connection:
         connection.execute(f"UPDATE vector_chunks SET {column} = x'010203'")
-    asked = home(*ask)
-    assert asked.code in (0, 3)
-    assert asked.code == 0 or asked.told
+    answered = home(*ask)
+    assert answered.code in (0, 3)
+    assert answered.code == 0 or answered.is_one_line_error
     assert home("doctor").code == 1
     assert home("doctor", "--repair").code == 0
     assert home.must(*ask).out == before
@@ -160,7 +160,7 @@ def test_an_empty_store_with_a_log_is_refused(person: Home) -> None:
     person.db.with_name("reservoir.db-wal").write_bytes(log)
     refused = person("ingest", "--no-embed", stdin="another")
     assert refused.code == 3
-    assert refused.told
+    assert refused.is_one_line_error
     assert "was emptied" in refused.err
     assert person.db.with_name("reservoir.db-wal").read_bytes() == log
 
@@ -171,10 +171,10 @@ def test_the_printed_recovery_steps_work(filled: Home, tmp_path: Path) -> None:
     before = filled.rows("*")
     data = filled.db.read_bytes()
     filled.db.write_bytes(data[: len(data) // 2])
-    said = filled("doctor", "--repair").out
-    assert "in a backup" in said or "copy a backup" in said
-    for each in filled.folder.glob("reservoir.db*"):
-        each.rename(tmp_path / f"away-{each.name}")
+    output = filled("doctor", "--repair").out
+    assert "in a backup" in output or "copy a backup" in output
+    for file in filled.folder.glob("reservoir.db*"):
+        file.rename(tmp_path / f"away-{file.name}")
     filled.db.write_bytes(backup.read_bytes())
     assert filled("doctor").code == 0
     assert filled.rows("*") == before
@@ -198,11 +198,11 @@ def test_errors_of_damaged_rows_name_the_cause(
     with closing(sqlite3.connect(home.db, isolation_level=None)) as connection:
         connection.execute("PRAGMA ignore_check_constraints = ON")
         connection.execute(damage)
-    done = home(*command)
-    assert done.code == 3
-    assert done.told
-    assert "is corrupt" in done.err
-    assert "hint: run reservoir doctor --repair" in done.err
+    result = home(*command)
+    assert result.code == 3
+    assert result.is_one_line_error
+    assert "is corrupt" in result.err
+    assert "hint: run reservoir doctor --repair" in result.err
     assert home("doctor").code == 1
 
 
@@ -284,12 +284,12 @@ def test_readable_messages_of_a_damaged_store_are_salvaged(bad_page: Home, sound
     assert refused.code == 1
     assert "without one, reservoir doctor --salvage FILE saves what can be read" in refused.out
     before, target = bad_page.db.read_bytes(), bad_page.folder / "saved.db"
-    done = bad_page("doctor", "--salvage", str(target), "--json")
-    document = json.loads(done.out)
-    assert (done.code, document["incomplete"], document["mended"]) == (0, [], 0)
+    result = bad_page("doctor", "--salvage", str(target), "--json")
+    document = json.loads(result.out)
+    assert (result.code, document["incomplete"], document["mended"]) == (0, [], 0)
     assert document["saved"] + document["lost"] == 120
     assert 0 < document["lost"] < 20
-    assert f"warning: {document['lost']} messages cannot be read" in done.err
+    assert f"warning: {document['lost']} messages cannot be read" in result.err
     assert bad_page.db.read_bytes() == before
     assert target.stat().st_mode & 0o777 == 0o600
     assert bad_page("--db", str(target), "doctor").code == 0
@@ -309,9 +309,9 @@ def test_lost_marks_are_named_and_the_others_salvaged(sound: Home, tmp_path: Pat
         pages = connection.execute("SELECT rootpage FROM sqlite_schema WHERE tbl_name = 'tags'")
         for (page,) in pages.fetchall():
             zero_page(path, page)
-    done = sound("--db", str(path), "doctor", "--salvage", str(target), "--json")
-    assert (done.code, json.loads(done.out)["incomplete"]) == (0, ["tags"])
-    assert "warning: some tags cannot be read" in done.err
+    result = sound("--db", str(path), "doctor", "--salvage", str(target), "--json")
+    assert (result.code, json.loads(result.out)["incomplete"]) == (0, ["tags"])
+    assert "warning: some tags cannot be read" in result.err
     with closing(sqlite3.connect(target)) as connection:
         assert connection.execute("SELECT message_id FROM pins").fetchall() == [(2,)]
 
@@ -359,7 +359,7 @@ def test_a_file_that_is_not_a_store_cannot_be_salvaged(tmp_path: Path) -> None:
     (tmp_path / "noise.db").write_bytes(bytes(range(256)) * 64)
     with pytest.raises(StoreCorruptError, match="nothing of the store can be read"):
         backup.salvage(str(tmp_path / "noise.db"), tmp_path / "saved.db", 0.85)
-    assert [each.name for each in tmp_path.iterdir()] == ["noise.db"]
+    assert [path.name for path in tmp_path.iterdir()] == ["noise.db"]
 
 
 @pytest.mark.parametrize(
@@ -374,7 +374,7 @@ def test_salvage_overwrites_no_file(
     Path("there").write_text("mine", encoding="utf-8")
     refused = bad_page("doctor", *options)
     assert refused.code == code
-    assert refused.told
+    assert refused.is_one_line_error
     assert "hint: " in refused.err
     assert Path("there").read_text(encoding="utf-8") == "mine"
     assert not Path("new").exists()
@@ -386,9 +386,9 @@ def test_a_damaged_store_does_not_replace_a_good_backup(bad_page: Home, sound: H
     before = backup.read_bytes()
     refused = bad_page("backup", str(backup), "--yes")
     assert refused.code == 3
-    assert refused.told
+    assert refused.is_one_line_error
     assert backup.read_bytes() == before
-    assert not [each for each in backup.parent.iterdir() if each.name.startswith(".backup")]
+    assert not [path for path in backup.parent.iterdir() if path.name.startswith(".backup")]
 
 
 def test_a_text_of_zeros_is_reported(person: Home) -> None:

@@ -37,7 +37,7 @@ def test_a_failed_creation_of_a_store_can_be_repeated(
 ) -> None:
     refused = person(*command, stdin="hello", preexec_fn=room(most))
     assert (refused.code, refused.out) == (3, "")
-    assert refused.told
+    assert refused.is_one_line_error
     assert "quota" in refused.err
     assert person.must(*command, stdin="hello").out == "1\n"
     assert faults(person.db) == []
@@ -49,14 +49,14 @@ def test_a_full_disk_leaves_no_partial_writes(person: Home, rows: Path, tmp_path
     long = "a long message " * 20_000
     refused = person("ingest", "--no-embed", stdin=long, preexec_fn=room(100_000))
     assert (refused.code, refused.out) == (3, "")
-    assert refused.told
+    assert refused.is_one_line_error
     assert person.rows("content") == [("said before",)]
     assert person.must("ingest", "--no-embed", stdin=long).out == "2\n"
     before = person.rows("*")
 
     imported = person("ingest", "--no-embed", str(rows), preexec_fn=room(700_000))
     assert imported.code == 3
-    assert imported.told
+    assert imported.is_one_line_error
     part = person.rows("*")
     assert part[: len(before)] == before
     assert faults(person.db) == []
@@ -73,7 +73,7 @@ def test_a_full_disk_leaves_no_partial_writes(person: Home, rows: Path, tmp_path
         assert refused.code == 1
         assert f"cannot write {command[-1]}" in refused.err or command[-1] in refused.err
         assert not (person.folder / command[-1]).exists()
-    assert not [each for each in person.folder.iterdir() if each.name.startswith(".")]
+    assert not [path for path in person.folder.iterdir() if path.name.startswith(".")]
     assert person("doctor").code == 0
 
 
@@ -83,9 +83,9 @@ def test_a_full_disk_leaves_the_settings_unchanged(person: Home) -> None:
     before = person.config.read_bytes()
     refused = person("config", "--set", "recent_context_size=4", preexec_fn=room(5))
     assert refused.code == 2
-    assert refused.told
+    assert refused.is_one_line_error
     assert person.config.read_bytes() == before
-    assert not [each for each in person.folder.iterdir() if each.name.startswith(".")]
+    assert not [path for path in person.folder.iterdir() if path.name.startswith(".")]
 
 
 @posix_only
@@ -100,13 +100,13 @@ def test_read_only_stores_can_be_read_but_not_written(
         for command in (["ingest", "--no-embed"], ["forget", "--id", "1", "--yes"]):
             refused = person(*command, stdin="x", prefix=without_rights)
             assert refused.code == 3
-            assert refused.told
+            assert refused.is_one_line_error
             assert "hint: check the permissions" in refused.err
         assert person.must("view", prefix=without_rights).out == "user: said before\n"
         if which == "the folder":
             refused = person("config", "--set", "recent_context_size=4", prefix=without_rights)
             assert refused.code == 2
-            assert refused.told
+            assert refused.is_one_line_error
     finally:
         closed.chmod(0o700)
     assert person.must("ingest", "--no-embed", stdin="said after").out == "2\n"

@@ -36,12 +36,12 @@ def test_temporary_files_of_killed_processes_are_removed(person: Home) -> None:
         person.config.with_name(f".reservoir.toml.{name}")
         for name in ("abcd1234", "efgh5678", "my-own-copy")
     )
-    for each in (old, fresh, other):
-        each.write_text("half a fi")
-    for each in (old, other):
-        os.utime(each, (1, 1))
+    for file in (old, fresh, other):
+        file.write_text("half a fi")
+    for file in (old, other):
+        os.utime(file, (1, 1))
     person.must("config", "--set", "recent_context_size=4")
-    assert [each.exists() for each in (old, fresh, other)] == [False, True, True]
+    assert [path.exists() for path in (old, fresh, other)] == [False, True, True]
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not here")
@@ -53,18 +53,24 @@ def test_an_id_is_printed_only_after_the_message_is_synced(person: Home, tmp_pat
         subprocess.run([*tracing, "true"], check=True, capture_output=True)
     except subprocess.CalledProcessError:
         pytest.skip("strace may not trace here")
-    done = subprocess.run(
+    result = subprocess.run(
         [*tracing, *RESERVOIR, "ingest", "--no-embed"],
         input=b"on the disk",
         env=person.env,
         check=True,
         capture_output=True,
     )
-    assert done.stdout == b"2\n"
+    assert result.stdout == b"2\n"
     lines = calls.read_text().splitlines()
-    answered = next(at for at, line in enumerate(lines) if re.search(r'write\(1<.*"2\\n"', line))
-    written = [at for at, line in enumerate(lines) if "pwrite64" in line and "-wal>" in line]
-    synced = [at for at, line in enumerate(lines) if re.search(r"f(data)?sync\(.*-wal>", line)]
-    before = [at for at in written if at < answered]
+    answered = next(
+        number for number, line in enumerate(lines) if re.search(r'write\(1<.*"2\\n"', line)
+    )
+    written = [
+        number for number, line in enumerate(lines) if "pwrite64" in line and "-wal>" in line
+    ]
+    synced = [
+        number for number, line in enumerate(lines) if re.search(r"f(data)?sync\(.*-wal>", line)
+    ]
+    before = [number for number in written if number < answered]
     assert before
-    assert any(max(before) < at < answered for at in synced)
+    assert any(max(before) < number < answered for number in synced)

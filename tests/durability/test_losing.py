@@ -43,9 +43,9 @@ def test_a_lost_server_loses_and_duplicates_no_message(tmp_path: Path, kind: str
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:
     """Start a server that a test may stop and reconfigure."""
-    made = PostgresServer()
-    yield made
-    made.remove()
+    server = PostgresServer()
+    yield server
+    server.remove()
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from trials import PATIENCE, Home
 
 
 def weights(home: Home) -> Path:
-    [found] = (home.folder / "cache" / "models").glob("*/model.bin")
-    return found
+    [file] = (home.folder / "cache" / "models").glob("*/model.bin")
+    return file
 
 
 def unlinked(path: Path) -> None:
-    """Replace a hard link, which other tests may share, by a copy."""
+    """Replace a hard link, which other tests may share, with a copy."""
     copy = path.with_name("copy")
     shutil.copy2(path, copy)
     copy.replace(path)
@@ -37,9 +37,9 @@ def test_a_flipped_bit_in_a_compiled_model_is_reported(person_with_model: Home) 
         file.seek(state.st_size // 2)
         file.write(bytes([byte ^ 64]))
     os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
-    found = person("doctor", "--json")
-    assert found.code == 1
-    [check] = [each for each in json.loads(found.out)["checks"] if each["status"] == "fault"]
+    reported = person("doctor", "--json")
+    assert reported.code == 1
+    [check] = [check for check in json.loads(reported.out)["checks"] if check["status"] == "fault"]
     assert check["name"] == "engine"
     assert "the compiled model is damaged" in check["detail"]
     assert check["fix"] == "reservoir doctor --repair"

@@ -11,7 +11,7 @@ import killing
 import pytest
 from trials import PATIENCE, Home, faults
 
-from reservoir_cli.storage.sqlite.session import SCHEMA_VERSION
+from reservoir_cli.storage.sqlite.transactions import SCHEMA_VERSION
 
 
 def sitecustomize(folder: Path, code: str) -> dict[str, str]:
@@ -40,9 +40,9 @@ def test_a_lock_held_too_long_fails_writers_with_exit_4_but_not_readers(
         for command in (["ingest", "--no-embed"], ["forget", "--id", "1", "--yes"]):
             refused = person(*command, stdin="hello", env=env)
             assert (refused.code, refused.out) == (4, "")
-            assert refused.told
-        asked = person.must("context", "what was before?", "--budget", "300", env=env)
-        assert "before" in asked.out
+            assert refused.is_one_line_error
+        context = person.must("context", "what was before?", "--budget", "300", env=env)
+        assert "before" in context.out
         assert person("doctor", env=env).code == 0
         other.execute("ROLLBACK")
     assert person.rows("content") == [("before",)]
@@ -82,13 +82,13 @@ def test_a_running_program_stops_if_a_newer_one_migrates_the_store(
     process = person.start("ingest", "--no-embed", str(file))
     while person.rows("COUNT(*)") == [(1,)] and process.poll() is None:
         time.sleep(0.002)
-    there = migrate_as_newer(person.db)
+    migrated = migrate_as_newer(person.db)
     _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 3
     assert f"schema {SCHEMA_VERSION + 1}, this one knows {SCHEMA_VERSION}".encode() in err
     assert b"hint: upgrade" in err
-    assert 1 < there < 30_001
-    assert person.rows("COUNT(*)") == [(there,)]
+    assert 1 < migrated < 30_001
+    assert person.rows("COUNT(*)") == [(migrated,)]
     before = person.db.read_bytes()
     for command in (["view"], ["ingest", "--no-embed"], ["doctor", "--repair"]):
         assert person(*command, stdin="hello").code in (1, 3)
@@ -120,8 +120,8 @@ import datetime, os
 class Earlier(datetime.datetime):
     @classmethod
     def now(cls, tz=None):
-        found = super().now(tz)
-        return found - datetime.timedelta(days=float(os.environ["DAYS_BACK"]))
+        moment = super().now(tz)
+        return moment - datetime.timedelta(days=float(os.environ["DAYS_BACK"]))
 datetime.datetime = Earlier
 """
 
@@ -130,15 +130,15 @@ def test_a_clock_set_back_puts_no_reply_before_its_question(person: Home, tmp_pa
     env = sitecustomize(tmp_path / "clock", _SET_BACK)
     for number, days in enumerate((0, 1, 400, 2, 0)):
         for role in ("user", "assistant"):
-            back = {**env, "DAYS_BACK": str(days + (role == "assistant"))}
+            earlier_env = {**env, "DAYS_BACK": str(days + (role == "assistant"))}
             arguments = ("ingest", "--no-embed", "--role", role)
-            person.must(*arguments, stdin=str(number), env=back)
-    said = person.must("view", "0", "--oneline").out.splitlines()
-    assert said == [
+            person.must(*arguments, stdin=str(number), env=earlier_env)
+    lines = person.must("view", "0", "--oneline").out.splitlines()
+    assert lines == [
         f"{role}: {number}" for number in (2, 3, 1, 0, 4) for role in ("user", "assistant")
     ]
     traces = person.rows("trace_id")
-    assert all(traces[at] == traces[at + 1] for at in range(0, 10, 2))
+    assert all(traces[index] == traces[index + 1] for index in range(0, 10, 2))
     early = person.must("ingest", "--no-embed", stdin="x", env={**env, "DAYS_BACK": "9999"})
     assert early.out == "11\n"
     person.must("ingest", "--no-embed", "--at", "2001-01-01", stdin="long ago")
@@ -152,10 +152,10 @@ def test_a_clock_set_back_puts_no_reply_before_its_question(person: Home, tmp_pa
 
 
 def test_many_processes_lose_nothing_and_hit_no_lock(tmp_path: Path) -> None:
-    found = crowding.crowd(tmp_path, 3, writers=4, askers=2, importers=1)
-    assert found.acknowledged
-    assert found.imported
-    assert (found.lost, found.failed, found.wrong) == (0, 0, [])
+    result = crowding.crowd(tmp_path, 3, writers=4, askers=2, importers=1)
+    assert result.acknowledged
+    assert result.imported
+    assert (result.lost, result.failed, result.wrong) == (0, 0, [])
 
 
 def test_concurrent_changes_of_settings_are_both_kept(person: Home) -> None:
@@ -172,7 +172,7 @@ def test_unreadable_settings_are_an_error_with_a_hint(person: Home) -> None:
         for command in (["view"], ["config", "--set", "recent_context_size=3"]):
             refused = person(*command)
             assert refused.code == 2
-            assert refused.told
+            assert refused.is_one_line_error
             assert str(person.config) in refused.err or "recent_context_size" in refused.err
         assert person.config.read_text() == broken
         assert person("doctor").code == 1

@@ -22,20 +22,22 @@ NEWER = 300
 
 def say(path: Path, first: int, count: int) -> None:
     with Reservoir.open(path) as reservoir:
-        said = [
+        messages = [
             Message(
                 "user", f"message {number} " + "x" * 400, datetime.now(UTC), source_id=f"{number}"
             )
             for number in range(first, first + count)
         ]
-        reservoir.ingest(said, embed=False)
+        reservoir.ingest(messages, embed=False)
 
 
 def numbers(path: Path) -> list[int]:
     """Return the numbers of the messages in a store, which must be sound."""
     with Reservoir.open(path, create=False) as reservoir:
         assert reservoir.store.problems() == []
-        return sorted(int(each.content.split()[1]) for each in reservoir.view(reservoir.scope(), 0))
+        return sorted(
+            int(message.content.split()[1]) for message in reservoir.view(reservoir.scope(), 0)
+        )
 
 
 def backup(store: Path, target: Path) -> None:
@@ -56,13 +58,13 @@ def source(tmp_path: Path) -> Path:
 
 def leave_log(path: Path) -> None:
     """Leave a store as a killed program does, with the newest messages in the log."""
-    own = path.with_name("killed.db")
-    say(own, 1_000, NEWER)
-    writer = sqlite3.connect(own, isolation_level=None)
+    killed = path.with_name("killed.db")
+    say(killed, 1_000, NEWER)
+    writer = sqlite3.connect(killed, isolation_level=None)
     writer.execute("PRAGMA wal_autocheckpoint = 0")
     writer.execute("UPDATE messages SET content = replace(content, 'x', 'y')")
-    path.write_bytes(own.read_bytes())
-    path.with_name(f"{path.name}-wal").write_bytes(own.with_name("killed.db-wal").read_bytes())
+    path.write_bytes(killed.read_bytes())
+    path.with_name(f"{path.name}-wal").write_bytes(killed.with_name("killed.db-wal").read_bytes())
     writer.close()
 
 
@@ -231,8 +233,8 @@ def test_a_file_system_without_link_counts_works(
 ) -> None:
     stat = Path.stat
 
-    def uncounted(path: Path, **how: bool) -> os.stat_result:
-        return os.stat_result([*stat(path, **how)[:3], 0, *stat(path, **how)[4:]])
+    def uncounted(path: Path, **options: bool) -> os.stat_result:
+        return os.stat_result([*stat(path, **options)[:3], 0, *stat(path, **options)[4:]])
 
     monkeypatch.setattr(Path, "stat", uncounted)
     say(source, COUNT, 1)

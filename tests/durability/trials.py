@@ -1,4 +1,4 @@
-"""The base of all durability trials: real processes, kills at random instants, a verdict.
+"""The base of all durability trials: real processes, kills at random instants, and tallies.
 
 The short trials of ``tests/durability`` and the long ones of ``soak.py`` use the same functions.
 """
@@ -38,7 +38,7 @@ class Tally:
     :param note: a remark on the figures.
     """
 
-    what: str
+    name: str
     trials: int = 0
     hit: int = 0
     lost: int = 0
@@ -50,16 +50,16 @@ class Tally:
     @contextmanager
     def timed(self) -> Iterator[None]:
         """Add the duration of a block."""
-        began = time.perf_counter()
+        started = time.perf_counter()
         try:
             yield
         finally:
-            self.seconds += time.perf_counter() - began
+            self.seconds += time.perf_counter() - started
 
-    def hold(self, condition: object, what: str) -> None:
+    def hold(self, condition: object, fault: str) -> None:
         """Record a fault unless a condition holds."""
         if not condition:
-            self.wrong.append(what)
+            self.wrong.append(fault)
 
     @property
     def clean(self) -> bool:
@@ -68,7 +68,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Done:
+class Result:
     """The output and exit code of a process; the code is negative if a signal ended it."""
 
     code: int
@@ -76,7 +76,7 @@ class Done:
     err: str
 
     @property
-    def told(self) -> bool:
+    def is_one_line_error(self) -> bool:
         """Return whether the output is a one-line error with at most one hint."""
         lines = [line for line in self.err.splitlines() if not line.startswith(("note:", "warn"))]
         first = lines[0] if lines else ""
@@ -125,54 +125,54 @@ class Home:
         command = [*prefix, *RESERVOIR, *arguments]
         return subprocess.Popen(command, env=env, cwd=self.folder, **{**streams, **more})
 
-    def __call__(self, *arguments: str, stdin: str = "", **more: Any) -> Done:
+    def __call__(self, *arguments: str, stdin: str = "", **more: Any) -> Result:
         """Run a command to its end, in a forked process if possible."""
         if not more and _may_fork(arguments, self.env):
             code, stdout, stderr = forked.run_bytes(
                 *arguments, stdin=stdin.encode(), env=self.env, folder=self.folder
             )
-            return Done(code, stdout.decode(), stderr.decode())
+            return Result(code, stdout.decode(), stderr.decode())
         process = self.start(*arguments, **more)
         out, err = process.communicate(stdin.encode(), PATIENCE)
-        return Done(process.returncode, out.decode(), err.decode())
+        return Result(process.returncode, out.decode(), err.decode())
 
-    def must(self, *arguments: str, stdin: str = "", **more: Any) -> Done:
+    def must(self, *arguments: str, stdin: str = "", **more: Any) -> Result:
         """Run a command that must succeed.
 
         :raises RuntimeError: it failed.
         """
-        done = self(*arguments, stdin=stdin, **more)
-        if done.code:
-            raise RuntimeError(f"{arguments} ended with {done}")
-        return done
+        result = self(*arguments, stdin=stdin, **more)
+        if result.code:
+            raise RuntimeError(f"{arguments} ended with {result}")
+        return result
 
     def seconds(self, *arguments: str, stdin: str = "") -> float:
         """Return the duration of a command that must succeed."""
-        began = time.perf_counter()
+        started = time.perf_counter()
         self.must(*arguments, stdin=stdin)
-        return time.perf_counter() - began
+        return time.perf_counter() - started
 
     def killed(
-        self, chance: random.Random, seconds: float, *arguments: str, stdin: str = ""
-    ) -> Done:
+        self, rng: random.Random, seconds: float, *arguments: str, stdin: str = ""
+    ) -> Result:
         """Run a command and kill it at a random instant, half the time in its last third.
 
         :param seconds: the duration of the command; sometimes it finishes before the kill.
         """
-        first = 0.0 if chance.random() < 0.5 else 2 / 3
-        instant = seconds * chance.uniform(first, 1.15)
-        began = time.perf_counter()
+        first = 0.0 if rng.random() < 0.5 else 2 / 3
+        instant = seconds * rng.uniform(first, 1.15)
+        started = time.perf_counter()
         process = self.start(*arguments)
         with suppress(BrokenPipeError):
             process.stdin.write(stdin.encode())
             process.stdin.close()
         process.stdin = None
-        time.sleep(max(0.0, instant - (time.perf_counter() - began)))
+        time.sleep(max(0.0, instant - (time.perf_counter() - started)))
         process.send_signal(signal.SIGKILL)
         out, err = process.communicate(timeout=PATIENCE)
-        return Done(process.returncode, out.decode(), err.decode())
+        return Result(process.returncode, out.decode(), err.decode())
 
-    def killed_at_its_answer(self, *arguments: str, stdin: str = "") -> Done:
+    def killed_at_its_answer(self, *arguments: str, stdin: str = "") -> Result:
         """Run a command and kill it as soon as it prints a line."""
         process = self.start(*arguments)
         process.stdin.write(stdin.encode())
@@ -181,30 +181,30 @@ class Home:
         line = process.stdout.readline()
         process.send_signal(signal.SIGKILL)
         out, err = process.communicate(timeout=PATIENCE)
-        return Done(process.returncode, (line + out).decode(), err.decode())
+        return Result(process.returncode, (line + out).decode(), err.decode())
 
-    def rows(self, what: str = "id, content", where: str = "1") -> list[tuple[Any, ...]]:
+    def rows(self, columns: str = "id, content", condition: str = "1") -> list[tuple[Any, ...]]:
         """Return rows of the table ``messages``."""
         with closing(sqlite3.connect(self.db, timeout=PATIENCE)) as connection:
             return connection.execute(
-                f"SELECT {what} FROM messages WHERE {where} ORDER BY id"
+                f"SELECT {columns} FROM messages WHERE {condition} ORDER BY id"
             ).fetchall()
 
     def files(self) -> bytes:
         """Return the bytes of all files of the store."""
-        beside = (self.db.with_name(self.db.name + each) for each in ("", "-wal", "-journal"))
-        return b"".join(each.read_bytes() for each in beside if each.exists())
+        beside = (self.db.with_name(self.db.name + suffix) for suffix in ("", "-wal", "-journal"))
+        return b"".join(file.read_bytes() for file in beside if file.exists())
 
 
 def faults(path: Path) -> list[str]:
     """Return the faults of a store that SQLite and ``doctor`` find."""
     with closing(open_store(str(path), create=False)) as store:
-        found = [each.detail for each in store.problems()]
+        problems = [problem.detail for problem in store.problems()]
     with closing(sqlite3.connect(path)) as connection:
-        said = [row[0] for row in connection.execute("PRAGMA integrity_check")]
+        lines = [row[0] for row in connection.execute("PRAGMA integrity_check")]
         connection.execute("INSERT INTO messages_fts (messages_fts) VALUES ('integrity-check')")
         broken = connection.execute("PRAGMA foreign_key_check").fetchall()
-    return found + [each for each in said if each != "ok"] + [str(row) for row in broken]
+    return problems + [line for line in lines if line != "ok"] + [str(row) for row in broken]
 
 
 def table(tallies: Sequence[Tally]) -> str:
@@ -214,15 +214,15 @@ def table(tallies: Sequence[Tally]) -> str:
         "|---|---|---|---|---|---|---|",
     )
     lines = (
-        f"| {each.what} | {each.trials:,} | {each.hit:,} | {each.lost:,} | {len(each.wrong):,} "
-        f"| {each.seconds:,.0f} | {each.size / 1e6:,.1f} |"
-        for each in tallies
+        f"| {tally.name} | {tally.trials:,} | {tally.hit:,} | {tally.lost:,} "
+        f"| {len(tally.wrong):,} | {tally.seconds:,.0f} | {tally.size / 1e6:,.1f} |"
+        for tally in tallies
     )
     return "\n".join((*head, *lines))
 
 
 def copied(source: Path, target: Path) -> None:
-    """Replace a store by a copy of a closed one."""
+    """Replace a store with a copy of a closed one."""
     for ending in ("-wal", "-shm", "-journal"):
         target.with_name(target.name + ending).unlink(missing_ok=True)
     target.write_bytes(source.read_bytes())

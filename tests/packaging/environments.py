@@ -1,16 +1,16 @@
 """Install the built wheels into fresh environments, and run the smoke test or the tests there.
 
     pinned      the versions of constraints.txt, no development tools: the smoke test
-    slim        the same without torch: what slim.py holds it to
-    documented  every command of README and docs/installing.md that installs, with pip, uv and
+    slim        the same without torch: the checks of slim.py
+    documented  every installing command of README and docs/installing.md, with pip, uv and
                 pipx: the smoke test
     lowest      the lowest versions that the metadata allows: the smoke test, then every test
-    newest      the newest ones: the same
+    newest      the newest versions: the same
     3.12        that Python, without torch and what needs it: the tests that need no model
     3.13        likewise
-    typer   the newest Typer alone: fails when the upper bound of ours has no reason any more
+    typer       the newest Typer alone: fails when our upper bound is no longer needed
 
-torch is always that of constraints.txt, which is a CPU build. An environment takes up to 1.7 GB
+torch is always the CPU build of constraints.txt. An environment takes up to 1.7 GB
 in the temporary folder and is removed at the end.
 """
 
@@ -60,28 +60,30 @@ def requirements() -> Iterator[Requirement]:
     """Return the requirements of the package, with its extras for users."""
     extras = PROJECT["optional-dependencies"]
     yield from map(Requirement, PROJECT["dependencies"])
-    yield from (Requirement(each) for name in EXTRAS for each in extras[name])
+    yield from (Requirement(text) for name in EXTRAS for text in extras[name])
 
 
-def lowest(asked: Requirement) -> str:
+def lowest(requirement: Requirement) -> str:
     """Return the requirement at its lower bound."""
-    [bound] = [each.version for each in asked.specifier if each.operator == ">="]
-    return f"{asked.name}=={bound}"
+    [bound] = [
+        specifier.version for specifier in requirement.specifier if specifier.operator == ">="
+    ]
+    return f"{requirement.name}=={bound}"
 
 
 def pinned(*names: str) -> list[str]:
     """Return the lines of constraints.txt."""
     lines = PINS.read_text(encoding="utf-8").splitlines()
-    found = [line for line in lines if line.split("==")[0] in names]
-    assert len(found) == len(names), (names, found)
-    return found
+    pins = [line for line in lines if line.split("==")[0] in names]
+    assert len(pins) == len(names), (names, pins)
+    return pins
 
 
 def python(version: str) -> str | None:
     """Return an interpreter of this version that works."""
     named = f"python{version}"
-    own = Path.home().glob(f".pyenv/versions/{version}.*/bin/{named}")
-    for candidate in filter(None, [shutil.which(named), *map(str, own)]):
+    pyenv = Path.home().glob(f".pyenv/versions/{version}.*/bin/{named}")
+    for candidate in filter(None, [shutil.which(named), *map(str, pyenv)]):
         if subprocess.run([candidate, "-c", ""], capture_output=True, check=False).returncode == 0:
             return candidate
     return None
@@ -91,7 +93,7 @@ class Environment:
     """A virtual environment in a folder that is removed at the end."""
 
     def __init__(self, folder: Path, interpreter: str, dist: Path) -> None:
-        """Make it.
+        """Create the environment.
 
         :param dist: the built distributions.
         """
@@ -100,19 +102,19 @@ class Environment:
         self.bin = folder / ("Scripts" if os.name == "nt" else "bin")
         self._constraints = folder / "constraints.txt"
 
-    def install(self, *asked: str, constraints: Sequence[str] = (), deps: bool = True) -> None:
+    def install(self, *packages: str, constraints: Sequence[str] = (), deps: bool = True) -> None:
         """Install packages under constraints."""
         self._constraints.write_text("\n".join(constraints), encoding="utf-8")
         options = ["-q", "--disable-pip-version-check", "-c", str(self._constraints)]
         options += ["--find-links", str(self._dist)]
         self.run(
-            "python", "-m", "pip", "install", *options, *([] if deps else ["--no-deps"]), *asked
+            "python", "-m", "pip", "install", *options, *([] if deps else ["--no-deps"]), *packages
         )
 
-    def download(self, target: Path, *asked: str) -> None:
+    def download(self, target: Path, *packages: str) -> None:
         """Download packages in the versions of constraints.txt, with their dependencies."""
         options = ["-q", "-c", str(PINS), "--find-links", str(self._dist), "-d", str(target)]
-        self.run("python", "-m", "pip", "download", *options, *asked)
+        self.run("python", "-m", "pip", "download", *options, *packages)
 
     def run(self, *command: str) -> None:
         """Run a command of the environment, outside of the source tree."""
@@ -144,10 +146,10 @@ class Environment:
 
 def check_documented(dist: Path, folder: Path) -> None:
     """Run every documented command that installs, as a reader would, without the network."""
-    house, tools = folder / "house", Environment(folder / "tools", sys.executable, dist)
+    wheelhouse, tools = folder / "wheelhouse", Environment(folder / "tools", sys.executable, dist)
     tools.install("uv", "pipx")
     names = ("reservoir-cli[bundled-model]", "reservoir-cli-slim[bundled-model]", "hatchling")
-    tools.download(house, *names)
+    tools.download(wheelhouse, *names)
     for number, command in enumerate(documented()):
         if "--torch-backend" in command and not answers(INDEX):
             command = command.replace(" --torch-backend cpu", "")
@@ -155,7 +157,7 @@ def check_documented(dist: Path, folder: Path) -> None:
         print(f"$ {command}", flush=True)
         place = folder / str(number)
         subprocess.run([sys.executable, "-m", "venv", place / "venv"], check=True)
-        env = without_network(place, house, tools.bin)
+        env = without_network(place, wheelhouse, tools.bin)
         subprocess.run(["bash", "-c", command], cwd=ROOT, env=env, check=True, stdout=PIPE)
         [reservoir] = {*place.glob("*bin/reservoir"), *place.glob("venv/bin/reservoir")}
         print(f"{size(place) / 1e6:,.0f} MB installed", flush=True)
@@ -170,15 +172,15 @@ def documented() -> list[str]:
     return re.findall(r"(?m)^((?:\w+=\S+ )?(?:pip|uv tool|pipx) install .*)$", text)
 
 
-def without_network(place: Path, house: Path, tools: Path) -> dict[str, str]:
+def without_network(place: Path, wheelhouse: Path, tools: Path) -> dict[str, str]:
     """Return the environment in which pip, uv and pipx install from a local folder.
 
     :param place: the folder for tools of uv and pipx and for the environment of pip.
-    :param house: a folder of all wheels; its index replaces PyPI and PyTorch's index.
+    :param wheelhouse: a folder of all wheels; its index replaces PyPI and PyTorch's index.
     """
-    index = house / "simple"
+    index = wheelhouse / "simple"
     if not index.exists():
-        for wheel in house.glob("*.whl"):
+        for wheel in wheelhouse.glob("*.whl"):
             entry = index / canonicalize_name(wheel.name.split("-")[0])
             entry.mkdir(parents=True, exist_ok=True)
             with (entry / "index.html").open("a", encoding="utf-8") as page:
@@ -188,7 +190,7 @@ def without_network(place: Path, house: Path, tools: Path) -> dict[str, str]:
         "PATH": os.pathsep.join([str(place / "venv" / "bin"), str(tools), os.environ["PATH"]]),
         "PIP_CONFIG_FILE": os.devnull,
         "PIP_NO_INDEX": "1",
-        "PIP_FIND_LINKS": str(house),
+        "PIP_FIND_LINKS": str(wheelhouse),
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "UV_DEFAULT_INDEX": index.as_uri(),
         "UV_INDEX": f"pytorch-cpu={index.as_uri()}",
@@ -235,7 +237,9 @@ def check(name: str, dist: Path, folder: Path) -> None:
         return
     if name in ("lowest", "newest"):
         place = Environment(folder, sys.executable, dist)
-        bounds = [lowest(each) for each in requirements() if each.name != "torch"]
+        bounds = [
+            lowest(requirement) for requirement in requirements() if requirement.name != "torch"
+        ]
         bounds = bounds if name == "lowest" else []
         place.install(full, constraints=[*torch, *bounds])
         place.run("python", str(SMOKE))
@@ -250,15 +254,22 @@ def check(name: str, dist: Path, folder: Path) -> None:
         print(f"Python {name} is not here: left out")
         return
     place = Environment(folder, interpreter, dist)
-    place.install(*(str(each) for each in requirements() if each.name not in NEEDS_TORCH), *TOOLS)
+    place.install(
+        *(
+            str(requirement)
+            for requirement in requirements()
+            if requirement.name not in NEEDS_TORCH
+        ),
+        *TOOLS,
+    )
     place.install(str(slim), deps=False)
     place.test("-m", "not model")
 
 
 def check_typer(place: Environment) -> None:
     """Fail if a Typer above our upper bound is light, so that the bound can be raised."""
-    (asked,) = (each for each in requirements() if each.name == "typer")
-    (bound,) = (each.version for each in asked.specifier if each.operator == "<")
+    (typer,) = (requirement for requirement in requirements() if requirement.name == "typer")
+    (bound,) = (specifier.version for specifier in typer.specifier if specifier.operator == "<")
     place.install(f"typer>={bound}")
     shown = place.read("python", "-c", LIGHT_IMPORT)
     version = shown.split()[0]
@@ -267,17 +278,17 @@ def check_typer(place: Environment) -> None:
 
 
 def main() -> None:
-    """Check the named environments one after the other."""
+    """Check the named environments one after another."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("dist", type=Path)
     parser.add_argument("names", nargs="*", default=ALL, metavar="|".join(ALL))
-    given = parser.parse_args()
-    for name in given.names:
+    arguments = parser.parse_args()
+    for name in arguments.names:
         if name not in ALL:
             parser.error(f"unknown environment {name}")
         print(f"== {name}", flush=True)
         with tempfile.TemporaryDirectory(prefix="reservoir-") as folder:
-            check(name, given.dist.resolve(strict=True), Path(folder))
+            check(name, arguments.dist.resolve(strict=True), Path(folder))
 
 
 if __name__ == "__main__":

@@ -51,11 +51,11 @@ class Installation:
     def run(self, *arguments: str, stdin: str = "", code: int = 0) -> str:
         """Run a command; return its output, or its errors if it must fail."""
         command = [str(self.python.with_name("reservoir")), *arguments]
-        done = subprocess.run(
+        result = subprocess.run(
             command, input=stdin, capture_output=True, text=True, env=self.env, check=False
         )
-        assert done.returncode == code, (command, done)
-        return done.stderr if code else done.stdout
+        assert result.returncode == code, (command, result)
+        return result.stderr if code else result.stdout
 
     def evaluate(self, script: str) -> str:
         """Run Python code; return its output."""
@@ -102,8 +102,8 @@ def check_vectors(slim: Installation, full: Installation) -> None:
     assert (kind, packaged) == ("compiled", "package")
     assert identity == expected_identity
     least = min(
-        sum(x * y for x, y in zip(one, other, strict=True))
-        for one, other in zip(vectors, expected, strict=True)
+        sum(x * y for x, y in zip(vector, expected_vector, strict=True))
+        for vector, expected_vector in zip(vectors, expected, strict=True)
     )
     print(f"least cosine of {len(vectors)} vectors: {least:.7f} (weights here from the {origin})")
     assert least >= AGREEMENT
@@ -114,8 +114,8 @@ def check_store(slim: Installation, full: Installation) -> None:
     full.run("ingest", "-p", "work", stdin="The cat sleeps on the sofa, and nobody wakes it.")
     for installation in (slim, full):
         for term, word in (("a sleepy pet", "cat"), ("losing work in a crash", "214 jobs")):
-            found = installation.run("search", term, "-p", "work", "--semantic", "--json")
-            assert word in json.loads(found)["hits"][0]["content"]
+            printed = installation.run("search", term, "-p", "work", "--semantic", "--json")
+            assert word in json.loads(printed)["hits"][0]["content"]
         checks = json.loads(installation.run("doctor", "--json"))["checks"]
         assert not [check for check in checks if check["status"] == "fault"], checks
         [pending] = [check for check in checks if check["name"] == "vectors"]

@@ -25,7 +25,7 @@ SAID = [
 
 def run(home: str, *arguments: str, stdin: str = "") -> str:
     """Run a command that must succeed without warnings; return its output."""
-    done = subprocess.run(
+    result = subprocess.run(
         [RESERVOIR, *arguments],
         input=stdin,
         capture_output=True,
@@ -36,20 +36,20 @@ def run(home: str, *arguments: str, stdin: str = "") -> str:
         timeout=600,
         check=False,
     )
-    assert done.returncode == 0, (arguments, done)
-    assert not any(word in done.stderr.lower() for word in ("warning", "error")), done.stderr
-    return done.stdout
+    assert result.returncode == 0, (arguments, result)
+    assert not any(word in result.stderr.lower() for word in ("warning", "error")), result.stderr
+    return result.stdout
 
 
 def use(home: str) -> None:
     """Run the commands that a new user needs."""
-    told = run(home, "--version").split()[-1]
-    assert len(sys.argv) > 1 or told == version("reservoir-cli-slim")
+    output = run(home, "--version").split()[-1]
+    assert len(sys.argv) > 1 or output == version("reservoir-cli-slim")
     assert "context" in run(home, "--help")
     for role, text in SAID:
         run(home, "ingest", "-p", "work", "--role", role, stdin=text)
 
-    for mode, term, found in (
+    for mode, term, expected in (
         (
             "--semantic",
             "a sleepy pet",
@@ -57,8 +57,8 @@ def use(home: str) -> None:
         ),  # by embedding similarity: it shares no word with the message
         ("--keyword", "failover", "214 jobs"),
     ):
-        told = json.loads(run(home, "search", term, "-p", "work", mode, "--json"))
-        assert found in told["hits"][0]["content"], told
+        output = json.loads(run(home, "search", term, "-p", "work", mode, "--json"))
+        assert expected in output["hits"][0]["content"], output
 
     question = "Why did we drop Redis?"
     context = run(home, "context", question, "-p", "work", "--budget", "400")
@@ -67,7 +67,7 @@ def use(home: str) -> None:
     shown = json.loads(run(home, "view", "0", "-p", "work", "--json"))["messages"]
     assert [(row["role"], row["content"]) for row in shown] == SAID
     checks = json.loads(run(home, "doctor", "--json"))["checks"]
-    assert not [each for each in checks if each["status"] == "fail"], checks
+    assert not [check for check in checks if check["status"] == "fail"], checks
 
 
 def check_environment() -> None:

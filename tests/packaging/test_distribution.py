@@ -73,8 +73,8 @@ def package() -> set[str]:
 
 def described(name: str) -> set[str]:
     """Return the metadata files of a wheel with a command."""
-    about = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
-    return {f"{name}-{reservoir_cli.__version__}.dist-info/{file}" for file in about}
+    files = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
+    return {f"{name}-{reservoir_cli.__version__}.dist-info/{file}" for file in files}
 
 
 def page(name: str) -> str:
@@ -88,11 +88,11 @@ def commands(wheel: Path) -> list[str]:
 
 def required(wheel: Path, extra: str = "") -> dict[str, Requirement]:
     """Return the requirements of a wheel, with an extra or without any."""
-    asked = map(Requirement, metadata(wheel).get_all("Requires-Dist", []))
+    requirements = map(Requirement, metadata(wheel).get_all("Requires-Dist", []))
     return {
-        canonicalize_name(each.name): each
-        for each in asked
-        if each.marker is None or (extra and each.marker.evaluate({"extra": extra}))
+        canonicalize_name(requirement.name): requirement
+        for requirement in requirements
+        if requirement.marker is None or (extra and requirement.marker.evaluate({"extra": extra}))
     }
 
 
@@ -110,16 +110,17 @@ def test_the_full_wheel_requires_the_slim_one_and_shares_no_file_with_it(
 ) -> None:
     assert set(contents(full)) == described("reservoir_cli")
     assert commands(full) == ["[console_scripts]", "reservoir-cli", "=", *main()]
-    asked = required(full)
+    requirements = required(full)
     assert (
-        str(asked.pop("reservoir-cli-slim")) == f"reservoir-cli-slim=={reservoir_cli.__version__}"
+        str(requirements.pop("reservoir-cli-slim"))
+        == f"reservoir-cli-slim=={reservoir_cli.__version__}"
     )
-    assert set(asked) - set(required(slim)) == {
+    assert set(requirements) - set(required(slim)) == {
         *("torch", "transformers", "sentence-transformers", "onnx", "onnxscript")
     }
-    assert set(required(slim)) <= set(asked)
-    assert set(asked) == {
-        canonicalize_name(Requirement(each).name) for each in PROJECT["dependencies"]
+    assert set(required(slim)) <= set(requirements)
+    assert set(requirements) == {
+        canonicalize_name(Requirement(dependency).name) for dependency in PROJECT["dependencies"]
     }
 
 
@@ -128,14 +129,16 @@ def test_the_extra_of_the_slim_wheel_is_a_model_without_torch(slim: Path) -> Non
     [name] = set(required(slim, "bundled-model")) - set(required(slim))
     assert name == model["name"]
     assert required(slim, "bundled-model")[name].specifier.contains(model["version"])
-    asked = {canonicalize_name(Requirement(each).name) for each in model["dependencies"]}
-    assert asked <= set(required(slim))
+    names = {
+        canonicalize_name(Requirement(dependency).name) for dependency in model["dependencies"]
+    }
+    assert names <= set(required(slim))
 
 
 @pytest.mark.parametrize("extra", ["mcp", "serve"])
 def test_the_slim_wheel_has_the_extras_that_errors_name(slim: Path, extra: str) -> None:
-    asked = PROJECT["optional-dependencies"][extra]
-    names = {canonicalize_name(Requirement(each).name) for each in asked}
+    dependencies = PROJECT["optional-dependencies"][extra]
+    names = {canonicalize_name(Requirement(dependency).name) for dependency in dependencies}
     assert names <= set(required(slim, extra))
 
 
@@ -148,8 +151,8 @@ def test_an_installation_from_a_checkout_holds_the_package(folder: Path) -> None
 
 
 def test_the_slim_wheel_can_be_built_from_an_sdist(slim: Path, sdist: Path, folder: Path) -> None:
-    again = build(sdist / "packages" / "slim", folder / "again", "wheel")
-    assert contents(again) == contents(slim)
+    rebuilt = build(sdist / "packages" / "slim", folder / "again", "wheel")
+    assert contents(rebuilt) == contents(slim)
 
 
 @pytest.mark.parametrize("name", ["slim", "model"])
@@ -170,11 +173,11 @@ def test_the_sdist_holds_tests_and_benchmarks(archive: Path) -> None:
 
 @pytest.mark.parametrize("name", ["full", "slim"])
 def test_the_metadata_describes_the_package(name: str, request: pytest.FixtureRequest) -> None:
-    told = metadata(request.getfixturevalue(name))
-    assert told["Version"] == reservoir_cli.__version__
-    assert told["License-Expression"] == "Apache-2.0"
-    assert told["Description-Content-Type"] == "text/markdown"
-    assert told["Requires-Python"] == PROJECT["requires-python"]
+    fields = metadata(request.getfixturevalue(name))
+    assert fields["Version"] == reservoir_cli.__version__
+    assert fields["License-Expression"] == "Apache-2.0"
+    assert fields["Description-Content-Type"] == "text/markdown"
+    assert fields["Requires-Python"] == PROJECT["requires-python"]
 
 
 def main() -> list[str]:
@@ -185,42 +188,44 @@ def test_the_classifiers_name_the_tested_pythons() -> None:
     script = (ROOT / "tests" / "packaging" / "environments.py").read_text(encoding="utf-8")
     tried = {PROJECT["requires-python"].removeprefix(">="), *re.findall(r'"(3\.\d+)"', script)}
     python = "Programming Language :: Python :: 3."
-    named = {each for each in PROJECT["classifiers"] if each.startswith(python)}
-    assert named == {f"Programming Language :: Python :: {each}" for each in tried}
+    named = {classifier for classifier in PROJECT["classifiers"] if classifier.startswith(python)}
+    assert named == {f"Programming Language :: Python :: {version}" for version in tried}
 
 
 def imported(path: Path) -> set[str]:
     """Return the third-party names that a module imports anywhere."""
-    found = set()
+    names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {each.name.split(".")[0] for each in node.names}
+            names |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.add(node.module.split(".")[0])
-    return found - sys.stdlib_module_names - {"reservoir_cli"}
+            names.add(node.module.split(".")[0])
+    return names - sys.stdlib_module_names - {"reservoir_cli"}
 
 
 def test_every_imported_package_is_a_dependency() -> None:
     # Some are imported on demand only, and required by extras.
     extras = PROJECT["optional-dependencies"]
-    wanted = [*PROJECT["dependencies"], *extras["postgres"], *extras["mcp"], *extras["serve"]]
-    asked = {canonicalize_name(Requirement(each).name) for each in wanted}
+    dependencies = [*PROJECT["dependencies"], *extras["postgres"], *extras["mcp"], *extras["serve"]]
+    required_names = {
+        canonicalize_name(Requirement(dependency).name) for dependency in dependencies
+    }
     # mcp depends on the first two and uses their types; llm itself loads the plugin.
-    asked |= {"anyio", "pydantic", "llm"}
+    required_names |= {"anyio", "pydantic", "llm"}
     names = set().union(*map(imported, PACKAGE.rglob("*.py")))
     assert {"numpy", "typer"} <= names
     known = packages_distributions()
     missing = {
         name
         for name in names
-        if not asked & {canonicalize_name(each) for each in known.get(name, [name])}
+        if not required_names & {canonicalize_name(package) for package in known.get(name, [name])}
     }
     assert not missing
 
 
-@pytest.mark.parametrize("asked", PROJECT["dependencies"])
-def test_every_dependency_has_one_lowest_version(asked: str) -> None:
-    assert [each.operator for each in Requirement(asked).specifier].count(">=") == 1
+@pytest.mark.parametrize("dependency", PROJECT["dependencies"])
+def test_every_dependency_has_one_lowest_version(dependency: str) -> None:
+    assert [specifier.operator for specifier in Requirement(dependency).specifier].count(">=") == 1
 
 
 def plugin() -> list[str]:

@@ -74,8 +74,8 @@ def test_the_pictures_of_the_readme_load_nothing_external(name: str) -> None:
 
 def test_the_man_page_matches_the_help_texts() -> None:
     """Update it by ``python tools/man_page.py``."""
-    made = runpy.run_path(str(ROOT / "tools" / "man_page.py"))["page"]()
-    assert MAN_PAGE.read_text(encoding="utf-8") == made
+    page = runpy.run_path(str(ROOT / "tools" / "man_page.py"))["page"]()
+    assert MAN_PAGE.read_text(encoding="utf-8") == page
 
 
 def test_the_man_page_lists_the_variables_that_the_program_reads() -> None:
@@ -89,10 +89,10 @@ def test_the_man_page_lists_the_variables_that_the_program_reads() -> None:
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff renders it")
 def test_the_man_page_renders_without_warnings() -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         ["groff", "-man", "-ww", "-Tutf8", MAN_PAGE], capture_output=True, check=True
     )
-    assert done.stderr == b""
-    assert b"\xe2\x80\x9c" not in done.stdout  # a quote that bash would not understand
-    shown = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout.decode())
+    assert result.stderr == b""
+    assert b"\xe2\x80\x9c" not in result.stdout  # a quote that bash would not understand
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", result.stdout.decode())
     assert 'echo "why did we drop Redis?" | reservoir ingest -p work' in shown

@@ -36,5 +36,5 @@ def test_nothing_private_of_typer_is_imported(folder: str) -> None:
 
 def test_the_installed_typer_imports_no_pydantic() -> None:
     command = [sys.executable, "-c", LIGHT_IMPORT]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
-    assert is_light(done.stdout)
+    result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    assert is_light(result.stdout)

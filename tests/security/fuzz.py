@@ -35,8 +35,8 @@ PARTS = ("parsers", "zips", "coverage", "lines", "environments", "settings", "pr
 
 
 def tried(name: str, trials: int, once: Callable[[random.Random], None]) -> bool:
-    """Run a trial so many times; report the result."""
-    began, failures = time.perf_counter(), 0
+    """Run a trial a number of times, and report the result."""
+    started, failures = time.perf_counter(), 0
     for _ in range(trials):
         seed = random.getrandbits(64)
         try:
@@ -44,14 +44,14 @@ def tried(name: str, trials: int, once: Callable[[random.Random], None]) -> bool
         except Exception as error:
             failures += 1
             print(f"  {name}, seed {seed}: {type(error).__name__}: {str(error)[:500]}", flush=True)
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - started
     print(f"{name:<24}{trials:>9,} trials {seconds:>7,.0f} s  {failures} failures", flush=True)
     return not failures
 
 
 def drawn(name: str, trials: int, strategy: st.SearchStrategy, once: Callable) -> bool:
     """Try examples of a strategy; Hypothesis shows the smallest failure."""
-    began = time.perf_counter()
+    started = time.perf_counter()
 
     @settings(
         max_examples=trials,
@@ -70,9 +70,9 @@ def drawn(name: str, trials: int, strategy: st.SearchStrategy, once: Callable) -
     except Exception as error:
         several = error.exceptions if isinstance(error, ExceptionGroup) else (error,)
         failures = len(several)
-        for each in several:
-            print(f"  {name}: {type(each).__name__}: …{str(each)[-1000:]}", flush=True)
-    seconds = time.perf_counter() - began
+        for failure in several:
+            print(f"  {name}: {type(failure).__name__}: …{str(failure)[-1000:]}", flush=True)
+    seconds = time.perf_counter() - started
     print(f"{name:<24}{trials:>9,} trials {seconds:>7,.0f} s  {failures} failures", flush=True)
     return not failures
 
@@ -90,12 +90,12 @@ def parser_trial(name: str) -> Callable[[random.Random], None]:
 def coverage(name: str, seconds: int) -> bool:
     """Fuzz a parser by atheris, in its own process."""
     command = [sys.executable, __file__, "--atheris", name, "--seconds", str(seconds)]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    told = [line for line in done.stderr.splitlines() if line.startswith("Done ")]
-    if done.returncode or not told:
-        print(f"  coverage {name}: {done.stderr[-2000:]}", flush=True)
+    result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    summary = [line for line in result.stderr.splitlines() if line.startswith("Done ")]
+    if result.returncode or not summary:
+        print(f"  coverage {name}: {result.stderr[-2000:]}", flush=True)
         return False
-    runs = int(told[0].split()[1])
+    runs = int(summary[0].split()[1])
     print(f"{'coverage ' + name:<24}{runs:>9,} trials {seconds:>7,} s  0 failures", flush=True)
     return True
 
@@ -106,7 +106,7 @@ def guided(name: str, seconds: int) -> None:
 
     with atheris.instrument_imports(include=["reservoir_cli"]):
         for module in [
-            each for each in sys.modules if each.startswith(("reservoir_cli", "parsers"))
+            loaded for loaded in sys.modules if loaded.startswith(("reservoir_cli", "parsers"))
         ]:
             del sys.modules[module]
         from parsers import PARSERS as instrumented
@@ -115,17 +115,17 @@ def guided(name: str, seconds: int) -> None:
         for number, seed in enumerate(SEEDS):
             Path(corpus, str(number)).write_bytes(seed)
         limits = {"max_total_time": seconds, "timeout": 20, "rss_limit_mb": 4096, "max_len": 2048}
-        told = [f"-{key}={value}" for key, value in limits.items()]
-        words = [sys.argv[0], corpus, f"-artifact_prefix={artifacts}/", *told]
+        options = [f"-{key}={value}" for key, value in limits.items()]
+        words = [sys.argv[0], corpus, f"-artifact_prefix={artifacts}/", *options]
         atheris.Setup(words, instrumented[name])
         atheris.Fuzz()
 
 
-def line_trial(made: Path, folder: Path) -> Callable[[Line], None]:
+def line_trial(source: Path, folder: Path) -> Callable[[Line], None]:
     """Run a command line in a fresh folder."""
 
     def once(line: Line) -> None:
-        worlds.copied(made, folder)
+        worlds.copied(source, folder)
         before = worlds.held(folder)
         env = worlds.environment(folder)
         forked.hold(forked.run(*line.arguments, stdin=line.stdin, env=env, folder=folder))
@@ -135,14 +135,14 @@ def line_trial(made: Path, folder: Path) -> Callable[[Line], None]:
     return once
 
 
-def process_trial(made: Path, folder: Path) -> Callable[[Line], None]:
+def process_trial(source: Path, folder: Path) -> Callable[[Line], None]:
     """Run a command line in a new process."""
 
     def once(line: Line) -> None:
-        worlds.copied(made, folder)
+        worlds.copied(source, folder)
         before = worlds.held(folder)
-        done = subprocess.run(
-            [os.fsencode(each) for each in (str(RESERVOIR), *line.arguments)],
+        result = subprocess.run(
+            [os.fsencode(word) for word in (str(RESERVOIR), *line.arguments)],
             input=line.stdin,
             capture_output=True,
             env=worlds.environment(folder),
@@ -150,29 +150,29 @@ def process_trial(made: Path, folder: Path) -> Callable[[Line], None]:
             timeout=forked.PATIENCE,
             check=False,
         )
-        told = done.stderr.decode("utf-8", "replace")
-        forked.hold(forked.Answer(line.arguments, done.returncode, done.stdout, told))
+        stderr = result.stderr.decode("utf-8", "replace")
+        forked.hold(forked.Answer(line.arguments, result.returncode, result.stdout, stderr))
         assert not line.reads or worlds.held(folder) == before
 
     return once
 
 
-def environment_trial(made: Path, folder: Path) -> Callable[[dict[str, str]], None]:
+def environment_trial(source: Path, folder: Path) -> Callable[[dict[str, str]], None]:
     """Ask a question with hostile environment variables."""
 
     def once(env: dict[str, str]) -> None:
-        worlds.copied(made, folder)
+        worlds.copied(source, folder)
         full = {**worlds.environment(folder), **env}
         forked.hold(forked.run("context", "queue?", env=full, folder=folder))
 
     return once
 
 
-def settings_trial(made: Path, folder: Path) -> Callable[[bytes], None]:
+def settings_trial(source: Path, folder: Path) -> Callable[[bytes], None]:
     """Ask a question with a hostile settings file."""
 
     def once(text: bytes) -> None:
-        worlds.copied(made, folder)
+        worlds.copied(source, folder)
         (folder / "home" / "reservoir.toml").write_bytes(text)
         env = worlds.environment(folder)
         forked.hold(forked.run("context", "queue?", env=env, folder=folder))
@@ -180,13 +180,13 @@ def settings_trial(made: Path, folder: Path) -> Callable[[bytes], None]:
     return once
 
 
-#: A command may take no more memory than this for any of the files below, in MB. What it takes
-#: by itself is 45, and with the model 180.
+#: The most memory in MB that a command may use for any of the files below. Without a file it uses
+#: 45 MB, and 180 MB with the model.
 MOST_MEMORY = 1_500
 
 
-#: Runs a command and prints its exit code and the MB it took at most. It is small itself: a
-#: process counts what its parent took, too.
+#: Runs a command, and prints its exit code and its peak memory in MB. The script must be small:
+#: the peak of a process includes the memory of the parent it was forked from.
 MEASURED = """
 import os, sys
 child = os.fork()
@@ -202,35 +202,35 @@ def memory(folder: Path) -> bool:
     """Read files that would fill the memory, each in its own process; print the peak memory."""
     (folder / "home").mkdir(mode=0o700)
     env = worlds.environment(folder)
-    good = True
+    ok = True
     for name, (arguments, stdin) in large(folder).items():
-        began = time.perf_counter()
-        with stdin.open("rb") as given:
-            done = subprocess.run(
+        started = time.perf_counter()
+        with stdin.open("rb") as file:
+            result = subprocess.run(
                 [sys.executable, "-S", "-c", MEASURED, str(RESERVOIR), *arguments],
-                stdin=given,
+                stdin=file,
                 capture_output=True,
                 env=env,
                 cwd=folder,
                 check=False,
             )
-        code, most = map(int, done.stdout.split()[-2:])
-        seconds = time.perf_counter() - began
+        code, most = map(int, result.stdout.split()[-2:])
+        seconds = time.perf_counter() - started
         fine = code in forked.CODES and most < MOST_MEMORY
-        good &= fine
+        ok &= fine
         verdict = "" if fine else "  FAILED"
         print(
             f"memory {name:<36}{most:>6,} MB {seconds:>6.1f} s  exit {code}{verdict}",
             flush=True,
         )
-    return good
+    return ok
 
 
 def large(folder: Path) -> dict[str, tuple[list[str], Path]]:
     """Return the arguments and stdin for each input by name."""
     words = "lorem ipsum dolor sit amet redis queue 12345 "
     row = '{"role": "user", "content": "%s"}\n'
-    made = {
+    texts = {
         "line.jsonl": row % ("x" * (100 << 20)),
         "text.txt": words * (60 * (1 << 20) // len(words)),
         "question.txt": words * (10 * (1 << 20) // len(words)),
@@ -239,17 +239,17 @@ def large(folder: Path) -> dict[str, tuple[list[str], Path]]:
         "digits.json": '{"role": "user", "content": "a", "x": %s}' % ("9" * (60 << 20)),
         "rows.jsonl": "".join(row % number for number in range(50_000)),
     }
-    for name, text in made.items():
+    for name, text in texts.items():
         (folder / name).write_text(text)
     with zipfile.ZipFile(folder / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.jsonl", row % "a" + " " * (900 << 20))
     with zipfile.ZipFile(folder / "many.zip", "w") as archive:
         for number in range(10_000):
             archive.writestr(f"{number}.json", row % number)
-    nothing, zero = Path(os.devnull), Path("/dev/zero")
+    null, zero = Path(os.devnull), Path("/dev/zero")
     imported = {
-        f"ingest {name}": (["ingest", "--no-embed", name], nothing)
-        for name in (*made, "bomb.zip", "many.zip")
+        f"ingest {name}": (["ingest", "--no-embed", name], null)
+        for name in (*texts, "bomb.zip", "many.zip")
     }
     return {
         **imported,
@@ -257,47 +257,47 @@ def large(folder: Path) -> dict[str, tuple[list[str], Path]]:
         "ingest - --format openai </dev/zero": (["ingest", "-", "--format", "openai"], zero),
         "context - <question.txt": (["context", "-"], folder / "question.txt"),
         "search --keyword - <question.txt": (["search", "--keyword", "-"], folder / "question.txt"),
-        "trim deep.json": (["trim", "deep.json", "--iteration", "2"], nothing),
-        "context of 60 MB": (["context", "lorem?", "--budget", "900"], nothing),
-        "view of 60 MB": (["view", "0", "--json"], nothing),
+        "trim deep.json": (["trim", "deep.json", "--iteration", "2"], null),
+        "context of 60 MB": (["context", "lorem?", "--budget", "900"], null),
+        "view of 60 MB": (["view", "0", "--json"], null),
     }
 
 
 def run_parsers(parts: list[str], trials: int, seconds: int) -> bool:
     """Run the trials of functions."""
-    good = True
+    ok = True
     if "parsers" in parts:
         for name in PARSERS:
-            good &= tried(name, trials * 10, parser_trial(name))
+            ok &= tried(name, trials * 10, parser_trial(name))
     if "zips" in parts:
-        good &= tried("zips", trials * 10, lambda source: PARSERS["file"](damaged_zip(source)))
+        ok &= tried("zips", trials * 10, lambda source: PARSERS["file"](damaged_zip(source)))
     if "coverage" in parts and not importlib.util.find_spec("atheris"):
         print("coverage: atheris is not installed (pip install -e '.[fuzz]')", flush=True)
     elif "coverage" in parts:
         for name in PARSERS:
-            good &= coverage(name, seconds)
-    return good
+            ok &= coverage(name, seconds)
+    return ok
 
 
 def run_commands(parts: list[str], trials: int) -> bool:
     """Run the trials of whole commands."""
-    good = True
+    ok = True
     with tempfile.TemporaryDirectory() as place:
-        made, folder = worlds.make(Path(place, "made")), Path(place, "world")
+        source, folder = worlds.make(Path(place, "made")), Path(place, "world")
         if "lines" in parts:
             for name in commands():
-                good &= drawn(f"line {name}", trials, lines(name), line_trial(made, folder))
+                ok &= drawn(f"line {name}", trials, lines(name), line_trial(source, folder))
         if "environments" in parts:
-            good &= drawn("environments", trials, environments, environment_trial(made, folder))
+            ok &= drawn("environments", trials, environments, environment_trial(source, folder))
         if "settings" in parts:
-            good &= drawn("settings files", trials, settings_bytes, settings_trial(made, folder))
+            ok &= drawn("settings files", trials, settings_bytes, settings_trial(source, folder))
         if "processes" in parts:
-            everything = st.one_of(*map(lines, commands()))
-            good &= drawn("processes", trials, everything, process_trial(made, folder))
+            strategy = st.one_of(*map(lines, commands()))
+            ok &= drawn("processes", trials, strategy, process_trial(source, folder))
         if "memory" in parts:
             Path(place, "large").mkdir()
-            good &= memory(Path(place, "large"))
-    return good
+            ok &= memory(Path(place, "large"))
+    return ok
 
 
 def main() -> None:
@@ -311,8 +311,8 @@ def main() -> None:
     if chosen.atheris:
         guided(chosen.atheris, chosen.seconds)
         return
-    good = run_parsers(chosen.only, chosen.trials, chosen.seconds)
-    sys.exit(0 if run_commands(chosen.only, chosen.trials) and good else 1)
+    ok = run_parsers(chosen.only, chosen.trials, chosen.seconds)
+    sys.exit(0 if run_commands(chosen.only, chosen.trials) and ok else 1)
 
 
 if __name__ == "__main__":

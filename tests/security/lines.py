@@ -36,22 +36,24 @@ class Line:
 def commands() -> list[str]:
     """Return the commands as typed, such as ``db status``, except those that run a server."""
     group: Any = typer.main.get_command(app)
-    own = {name: getattr(group.commands[name], "commands", {}) for name in EXAMPLES}
+    subcommands = {name: getattr(group.commands[name], "commands", {}) for name in EXAMPLES}
     return [
         typed
         for name in EXAMPLES
         if name not in _SERVERS
-        for typed in [f"{name} {each}" for each in own[name]] or [name]
+        for typed in [f"{name} {subcommand}" for subcommand in subcommands[name]] or [name]
     ]
 
 
 def lines(command: str) -> st.SearchStrategy[Line]:
     """Return a strategy for command lines with any options and any number of arguments."""
-    found: Any = typer.main.get_command(app)
+    command_object: Any = typer.main.get_command(app)
     for name in command.split():
-        found = found.commands[name]
-    parameters = [each for each in found.params if each.name not in _ENDLESS]
-    own = st.lists(st.one_of(*map(_given, parameters)), max_size=4)
+        command_object = command_object.commands[name]
+    parameters = [
+        parameter for parameter in command_object.params if parameter.name not in _ENDLESS
+    ]
+    own_options = st.lists(st.one_of(*map(_typed, parameters)), max_size=4)
     before = st.lists(st.one_of(st.just(("--offline",)), _globals()), max_size=1)
     stdin = st.one_of(
         words.map(lambda text: text.encode("utf-8", "surrogateescape")),
@@ -59,9 +61,11 @@ def lines(command: str) -> st.SearchStrategy[Line]:
         st.just(b'[{"role": "user", "content": "x"}, {"role": "tool", "tool_call_id": 5}]'),
     )
     return st.builds(
-        lambda first, some, given: Line((*_flat(first), *command.split(), *_flat(some)), given),
+        lambda first, options, stdin_bytes: Line(
+            (*_flat(first), *command.split(), *_flat(options)), stdin_bytes
+        ),
         before,
-        own,
+        own_options,
         stdin,
     )
 
@@ -74,7 +78,7 @@ def _globals() -> st.SearchStrategy[tuple[str, ...]]:
     return st.tuples(st.sampled_from(["--config", "--db"]), paths)
 
 
-def _given(parameter: Any) -> st.SearchStrategy[tuple[str, ...]]:
+def _typed(parameter: Any) -> st.SearchStrategy[tuple[str, ...]]:
     """Return a strategy for a parameter as typed."""
     value = paths if parameter.name in _PATHS else words
     if parameter.param_type_name == "argument":
@@ -84,10 +88,10 @@ def _given(parameter: Any) -> st.SearchStrategy[tuple[str, ...]]:
         return names.map(lambda name: (name,))
     if parameter.nargs == 2:
         return st.tuples(names, value, value)
-    return st.tuples(names, value).map(_told_apart)
+    return st.tuples(names, value).map(_join_option_to_value)
 
 
-def _told_apart(pair: tuple[str, str]) -> tuple[str, ...]:
+def _join_option_to_value(pair: tuple[str, str]) -> tuple[str, ...]:
     """Join an option and its value to one word if the value looks like an option."""
     name, value = pair
     if value != "--json":

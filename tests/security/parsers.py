@@ -27,17 +27,17 @@ from reservoir_cli.transfer.importers import (
     json_stream,
 )
 from reservoir_cli.transfer.importers.input_files import decode
-from reservoir_cli.util import parse_times
+from reservoir_cli.util import parse_time_options
 
 _NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
 Parser = Callable[[bytes], None]
 
 
-def _check(found: Record | Skipped) -> None:
-    if isinstance(found, Skipped):
-        assert found.reason
+def _check(result: Record | Skipped) -> None:
+    if isinstance(result, Skipped):
+        assert result.reason
         return
-    message = found.message
+    message = result.message
     assert message.role in list(Role)
     assert message.content.strip() or message.tool_calls or message.source_id
     assert message.source
@@ -48,23 +48,23 @@ def _check(found: Record | Skipped) -> None:
 
 
 def _entries(data: bytes) -> None:
-    for found in json_stream.entries(File.of_bytes("x.json", data)):
-        assert isinstance(found, Skipped) or isinstance(found[1], dict)
+    for entry in json_stream.entries(File.of_bytes("x.json", data)):
+        assert isinstance(entry, Skipped) or isinstance(entry[1], dict)
 
 
 def _file(data: bytes) -> None:
     """Read a file or a zip in its detected format."""
     with ExitStack() as open_files, suppress(ReservoirError):
-        for each in find(File.of_bytes("x", data), None, open_files)[0]:
-            for found in each.records():
-                _check(found)
+        for file in find(File.of_bytes("x", data), None, open_files)[0]:
+            for result in file.records():
+                _check(result)
 
 
 def _importer(name: str) -> Parser:
     def read(data: bytes) -> None:
         with suppress(Unreadable):
-            for found in importers()[name].read(File.of_bytes("x", data)):
-                _check(found)
+            for result in importers()[name].read(File.of_bytes("x", data)):
+                _check(result)
 
     return read
 
@@ -92,9 +92,9 @@ def _times(data: bytes) -> None:
     for span in dates.find_dates(text, _NOW):
         assert span.start <= span.end
     with suppress(UsageError):
-        assert parse_times.parse_time(text, _NOW).tzinfo is UTC
+        assert parse_time_options.parse_time(text, _NOW).tzinfo is UTC
     with suppress(ValueError):
-        assert parse_times.parse_duration(text) >= 0
+        assert parse_time_options.parse_duration(text) >= 0
 
 
 def _decoded(data: bytes) -> None:
@@ -103,8 +103,8 @@ def _decoded(data: bytes) -> None:
 
 
 def _tool_arguments(data: bytes) -> None:
-    made = _arguments(ToolCall("id", "name", _text(data)))
-    json.dumps(made, allow_nan=False, indent=2).encode()
+    arguments = _arguments(ToolCall("id", "name", _text(data)))
+    json.dumps(arguments, allow_nan=False, indent=2).encode()
 
 
 def _trimmed(data: bytes) -> None:
@@ -112,7 +112,7 @@ def _trimmed(data: bytes) -> None:
         listed = json.loads(data)
     except (ValueError, RecursionError):
         return
-    if isinstance(listed, list) and all(isinstance(each, dict) for each in listed):
+    if isinstance(listed, list) and all(isinstance(message, dict) for message in listed):
         start = find_turn_start(listed)
         kept = trim_history(listed, turn_start=start, iteration=2, budget=10)
         assert kept[:1] == listed[:1]

@@ -26,11 +26,11 @@ _ODD = (
     b"PK\x03\x04",
     b"SQLite format 3\0",
 )
-SEEDS: list[bytes] = [each.read_bytes() for each in sorted(_SAMPLES.iterdir())]
+SEEDS: list[bytes] = [file.read_bytes() for file in sorted(_SAMPLES.iterdir())]
 
 
 def spliced(random: Random) -> bytes:
-    """Cut, repeat or replace pieces of a sample by those of others or by odd values."""
+    """Cut or repeat pieces of a sample, or replace them with those of others or with odd values."""
     data = random.choice(SEEDS)
     for _ in range(random.choice((1, 1, 2, 4))):
         start, end = sorted((random.randrange(len(data) + 1), random.randrange(len(data) + 1)))
@@ -46,11 +46,11 @@ def spliced(random: Random) -> bytes:
 
 def damaged_zip(random: Random) -> bytes:
     """Return a zip of samples with some bytes changed."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.json", SEEDS[0])
         archive.writestr("b/../c.jsonl", SEEDS[-1])
-    damaged = bytearray(made.getvalue())
+    damaged = bytearray(buffer.getvalue())
     for _ in range(random.choice((1, 2, 8))):
         damaged[random.randrange(4, len(damaged))] = random.randrange(256)
     return bytes(damaged)

@@ -54,16 +54,16 @@ WAYS = [
 ]
 
 
-@pytest.mark.parametrize("way", WAYS, ids=" ".join)
-def test_an_endless_device_is_refused(world: Path, way: list[str]) -> None:
-    line = refused(world, *(each.format("/dev/zero") for each in way))
+@pytest.mark.parametrize("command", WAYS, ids=" ".join)
+def test_an_endless_device_is_refused(world: Path, command: list[str]) -> None:
+    line = refused(world, *(word.format("/dev/zero") for word in command))
     assert "/dev/zero" in line
 
 
-@pytest.mark.parametrize("way", WAYS, ids=" ".join)
-def test_a_pipe_without_a_writer_times_out(world: Path, way: list[str]) -> None:
+@pytest.mark.parametrize("command", WAYS, ids=" ".join)
+def test_a_pipe_without_a_writer_times_out(world: Path, command: list[str]) -> None:
     os.mkfifo(world / "pipe")
-    assert "pipe" in refused(world, *(each.format("pipe") for each in way))
+    assert "pipe" in refused(world, *(word.format("pipe") for word in command))
 
 
 def test_a_pipe_of_the_shell_is_read_to_its_end(world: Path) -> None:
@@ -112,33 +112,33 @@ def test_a_file_that_vanishes_or_grows_while_read_does_no_harm(tmp_path: Path) -
     with ExitStack() as open_files:
         first, second = find(tmp_path, None, open_files)[0]
         (tmp_path / "b.jsonl").unlink()
-        [gone] = second.records()
-        assert gone == Skipped("what follows", "cannot be read: No such file or directory")
+        [missing] = second.records()
+        assert missing == Skipped("what follows", "cannot be read: No such file or directory")
         read = first.records()
         next(read)
         with (tmp_path / "a.jsonl").open("ab") as file:
             file.write(ROW + b'{"role": "us')
-        assert sum(isinstance(each, Skipped) for each in read) <= 1
+        assert sum(isinstance(result, Skipped) for result in read) <= 1
 
 
 # Zips
 
 
 def zipped(members: dict[str, bytes]) -> bytes:
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in members.items():
             archive.writestr(name, data)
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def records(data: bytes) -> list[object]:
     with ExitStack() as open_files:
-        found = find(File.of_bytes("a.zip", data), None, open_files)[0]
-        return [each for file in found for each in file.records()]
+        files = find(File.of_bytes("a.zip", data), None, open_files)[0]
+        return [record for file in files for record in file.records()]
 
 
-def lying(name: bytes, packed: bytes, claimed: int, count: int = 1) -> bytes:
+def forged_zip(name: bytes, packed: bytes, claimed: int, count: int = 1) -> bytes:
     """Return a zip with a false size of its member and a false number of members."""
     sizes = (0, len(packed), claimed, len(name))
     local = struct.pack("<4s5H3L2H", b"PK\3\4", 20, 0, 8, 0, 0, *sizes, 0) + name
@@ -163,11 +163,11 @@ def test_paths_in_a_zip_are_only_names(world: Path) -> None:
 def test_a_link_in_a_zip_is_not_read() -> None:
     link = zipfile.ZipInfo("link.jsonl")
     link.external_attr = 0o120777 << 16
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr(link, ROW)
         archive.writestr("real.jsonl", ROW)
-    assert len(records(made.getvalue())) == 1
+    assert len(records(buffer.getvalue())) == 1
 
 
 def test_a_zip_of_many_small_bombs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,17 +183,17 @@ def test_a_zip_with_a_false_size_is_not_unpacked(claimed: int) -> None:
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     packed = packer.compress(ROW + b" " * (80 << 20)) + packer.flush()
     try:
-        found = records(lying(b"a.jsonl", packed, claimed))
+        results = records(forged_zip(b"a.jsonl", packed, claimed))
     except ReservoirError:
         return
-    assert all(isinstance(each, Skipped) for each in found)
-    assert found or not claimed
+    assert all(isinstance(result, Skipped) for result in results)
+    assert results or not claimed
 
 
 def test_a_zip_with_a_false_count_is_read_as_far_as_possible() -> None:
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     packed = packer.compress(ROW) + packer.flush()
-    whole = bytearray(lying(b"a.jsonl", packed, len(ROW), count=60_000))
+    whole = bytearray(forged_zip(b"a.jsonl", packed, len(ROW), count=60_000))
     for place in (whole.index(b"PK\3\4") + 14, whole.index(b"PK\1\2") + 16):
         whole[place : place + 4] = struct.pack("<L", zlib.crc32(ROW))
     assert len(records(bytes(whole))) == 1
@@ -202,11 +202,11 @@ def test_a_zip_with_a_false_count_is_read_as_far_as_possible() -> None:
 def test_a_zip_directory_too_large_for_memory_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    many = zipped({f"{number}.jsonl": ROW for number in range(50)})
-    assert len(records(many)) == 50
+    data = zipped({f"{number}.jsonl": ROW for number in range(50)})
+    assert len(records(data)) == 50
     monkeypatch.setattr(input_files, "_LARGEST_TABLE", 1_000)
     with pytest.raises(ReservoirError, match="damaged zip"):
-        records(many)
+        records(data)
 
 
 # Depths and numbers
@@ -304,14 +304,17 @@ def test_only_the_beginning_of_an_endless_message_is_embedded(
     passages = indexing.embed_messages(
         [stored(number, text) for number, text in texts.items()], fake_embedder
     )
-    spans = {key.id: [(each.start, each.end) for each in some] for key, some in passages.items()}
+    spans = {
+        key.id: [(passage.start, passage.end) for passage in embedded]
+        for key, embedded in passages.items()
+    }
     assert spans == {1: [(0, 5)], 2: [(0, 100)], 3: []}
 
 
 def stored(number: int, text: str) -> StoredMessage:
-    at = datetime(2026, 5, 9, tzinfo=UTC)
+    moment = datetime(2026, 5, 9, tzinfo=UTC)
     return StoredMessage(
-        number, "t", None, "p", "i", Role.USER, text, None, (), None, at, "s", "s", 1
+        number, "t", None, "p", "i", Role.USER, text, None, (), None, moment, "s", "s", 1
     )
 
 
@@ -327,8 +330,11 @@ def test_a_log_of_llm_cannot_fill_the_memory(
             connection.execute("INSERT INTO responses VALUES (?, ?, ?, ?, ?, ?, ?)", row)
     with ExitStack() as open_files:
         [file] = find(tmp_path / "logs.db", None, open_files)[0]
-        *good, last = file.records()
-    assert [each.message.content for each in good if isinstance(each, Record)] == ["short", "reply"]
+        *records, last = file.records()
+    assert [result.message.content for result in records if isinstance(result, Record)] == [
+        "short",
+        "reply",
+    ]
     assert last == Skipped("what follows", "the database cannot be read: SQLITE_TOOBIG")
 
 
@@ -349,7 +355,7 @@ def test_a_log_of_llm_cannot_fill_the_memory(
 def test_an_invalid_file_name_is_refused(world: Path, arguments: list[str]) -> None:
     name = "x" * 5_000
     env = worlds.environment(world)
-    answer = forked.run(*(each.format(name) for each in arguments), env=env, folder=world)
+    answer = forked.run(*(word.format(name) for word in arguments), env=env, folder=world)
     forked.hold(answer)
     assert answer.code
     counter = {**env, "RESERVOIR_TOKEN_COUNTER": f"huggingface:{name}"}

@@ -35,16 +35,16 @@ def schema(folder: Path) -> list[tuple[object, ...]]:
         return connection.execute("SELECT * FROM sqlite_master ORDER BY name").fetchall()
 
 
-@pytest.mark.parametrize("way", WAYS, ids=" ".join)
-def test_no_word_is_read_as_a_query(world: Path, way: list[str]) -> None:
+@pytest.mark.parametrize("command", WAYS, ids=" ".join)
+def test_no_word_is_read_as_a_query(world: Path, command: list[str]) -> None:
     env = worlds.environment(world)
     before, plan = worlds.held(world), schema(world)
     for word in INJECTIONS:
-        answer = forked.run(*(each.format(word) for each in way), env=env, folder=world)
+        answer = forked.run(*(part.format(word) for part in command), env=env, folder=world)
         forked.hold(answer)
         assert answer.code in (0, 1, 2)
     after = worlds.held(world)
-    assert "--rename" in way or after == before
+    assert "--rename" in command or after == before
     assert len(after) == len(before)
     assert schema(world) == plan
     assert not (world / "stolen.db").exists()
@@ -53,12 +53,12 @@ def test_no_word_is_read_as_a_query(world: Path, way: list[str]) -> None:
 def test_a_match_is_the_text_itself(world: Path) -> None:
     env = worlds.environment(world)
     rows = [str(row[6]) for row in worlds.held(world) if row[3] == "default"]
-    assert any("queue %" in each for each in rows)
+    assert any("queue %" in row for row in rows)
     for word in ("%", "_", "' OR 1=1 --", '"unclosed', "\\", "*"):
-        told = forked.run(
+        answer = forked.run(
             "export", "--match", f"queue {word} q", "--format", "jsonl", env=env, folder=world
         )
-        assert told.out.decode().count("\n") == sum(f"queue {word} q" in each for each in rows) == 1
+        assert answer.out.decode().count("\n") == sum(f"queue {word} q" in row for row in rows) == 1
 
 
 def test_no_name_leads_into_another_partition(world: Path) -> None:

@@ -13,9 +13,9 @@ import world as worlds
 RESERVOIR = Path(sys.executable).with_name("reservoir")
 
 
-def shell(world: Path, line: str, **more: str) -> "subprocess.CompletedProcess[bytes]":
+def shell(world: Path, line: str, **variables: str) -> "subprocess.CompletedProcess[bytes]":
     """Run a line of bash with our ``reservoir`` on PATH."""
-    env = {**worlds.environment(world), "PATH": f"{RESERVOIR.parent}:/usr/bin:/bin", **more}
+    env = {**worlds.environment(world), "PATH": f"{RESERVOIR.parent}:/usr/bin:/bin", **variables}
     return subprocess.run(
         ["bash", "-c", line], env=env, cwd=world, capture_output=True, timeout=300, check=False
     )
@@ -43,12 +43,12 @@ def test_no_file_gets_the_number_of_a_closed_stream(world: Path) -> None:
 
 @pytest.mark.parametrize("command", ["ingest --no-embed", "context", "search -"])
 def test_an_endless_stream_is_refused(world: Path, command: str) -> None:
-    done = shell(world, f"ulimit -v 2000000; reservoir {command} </dev/zero")
-    assert done.returncode == 1
-    error, hint = done.stderr.splitlines()
+    result = shell(world, f"ulimit -v 2000000; reservoir {command} </dev/zero")
+    assert result.returncode == 1
+    error, hint = result.stderr.splitlines()
     assert error == b"error: cannot read stdin: larger than 64 MB"
     assert hint == b"hint: pipe in a text or a file of at most 64 MB"
-    assert done.stdout == b""
+    assert result.stdout == b""
 
 
 @pytest.mark.parametrize(
@@ -56,11 +56,11 @@ def test_an_endless_stream_is_refused(world: Path, command: str) -> None:
     ["--db x.db ingest --no-embed", "export -o x", "backup x -y", "ingest x"],
 )
 def test_a_deleted_current_folder_is_a_one_line_error(world: Path, command: str) -> None:
-    done = shell(world, f'mkdir gone && cd gone && rmdir "$PWD" && echo a | reservoir {command}')
-    assert done.returncode in (1, 3)
-    assert done.stderr.startswith(b"error: ")
-    assert b"unexpected" not in done.stderr
-    assert b"\nhint: " in done.stderr
+    result = shell(world, f'mkdir gone && cd gone && rmdir "$PWD" && echo a | reservoir {command}')
+    assert result.returncode in (1, 3)
+    assert result.stderr.startswith(b"error: ")
+    assert b"unexpected" not in result.stderr
+    assert b"\nhint: " in result.stderr
 
 
 @pytest.mark.parametrize("home", ["/dev/null", "/proc/nothing", "~nobody-is-called-so", None])

@@ -77,9 +77,9 @@ def test_no_escape_sequence_reaches_a_terminal(world: Path, arguments: list[str]
             *arguments, env={**env, "RESERVOIR_PARTITION": name}, folder=world
         )
         assert shown or arguments == ["stats"]
-        said = OWN.sub("", BAR.sub("", shown) if arguments == ["doctor"] else shown)
-        found = forked.control_characters(said)
-        assert not found, found
+        text = OWN.sub("", BAR.sub("", shown) if arguments == ["doctor"] else shown)
+        controls = forked.control_characters(text)
+        assert not controls, controls
         assert arguments in FAILING or code == 0
         assert "\nerror: forged" not in shown
 
@@ -105,8 +105,8 @@ def test_json_on_a_terminal_has_the_same_content(world: Path, arguments: list[st
 def test_a_pipe_gets_every_byte(world: Path) -> None:
     env = worlds.environment(world)
     piped = forked.run("view", "0", env=env, folder=world).out.decode()
-    for each in ESCAPES:
-        assert f"user: queue {each} question?\n" in piped
+    for escape in ESCAPES:
+        assert f"user: queue {escape} question?\n" in piped
 
 
 def test_a_table_in_a_pipe_has_a_line_for_each_row(world: Path) -> None:

@@ -37,23 +37,25 @@ def make(folder: Path) -> Path:
 
 
 def _say(reservoir: Reservoir, partition: str, instance: str, number: int, text: str) -> None:
-    about = Conversation(f"c{text}", title=f"title {text}", source=f"s{text}", model=f"m{text}")
-    at, trace = _BEGIN + timedelta(minutes=number), f"t{number}{text}"
+    conversation = Conversation(
+        f"c{text}", title=f"title {text}", source=f"s{text}", model=f"m{text}"
+    )
+    moment, trace = _BEGIN + timedelta(minutes=number), f"t{number}{text}"
     call = ToolCall(f"id{text}", f"tool{text}", json.dumps({"argument": text}))
-    thread = {"trace_id": trace, "conversation_id": about.id, "source": f"s{text}"}
+    thread = {"trace_id": trace, "conversation_id": conversation.id, "source": f"s{text}"}
     messages = [
-        Message("user", f"queue {text} question?", at, **thread),
-        Message("assistant", f"reply {text}", at, tool_calls=(call,), **thread),
-        Message("tool", f"result {text}", at, name=text, tool_call_id=call.id, **thread),
-        Message("assistant", f"done\t{text}\nnext line {text}", at, **thread),
+        Message("user", f"queue {text} question?", moment, **thread),
+        Message("assistant", f"reply {text}", moment, tool_calls=(call,), **thread),
+        Message("tool", f"result {text}", moment, name=text, tool_call_id=call.id, **thread),
+        Message("assistant", f"done\t{text}\nnext line {text}", moment, **thread),
     ]
     scope = Scope(partition, instance)
-    reservoir.store.add_conversations(scope, [about])
+    reservoir.store.add_conversations(scope, [conversation])
     reservoir.ingest(messages, partition=partition, instance=instance, embed=False)
 
 
 def _write_files(folder: Path) -> None:
-    rows = [{"role": "user", "content": f"row {each}"} for each in ESCAPES]
+    rows = [{"role": "user", "content": f"row {escape}"} for escape in ESCAPES]
     texts = {
         "note.md": f"# A note\n{''.join(ESCAPES)}\n",
         "list.json": json.dumps(rows),

@@ -15,8 +15,8 @@ QUESTION = "why did we drop Redis for the job queue?"
 
 
 @pytest.fixture(autouse=True)
-def older(place) -> None:
-    with Reservoir.open(place) as reservoir:
+def older(store_path) -> None:
+    with Reservoir.open(store_path) as reservoir:
         reservoir.ingest(
             [Message("user", "We drop Redis: it lost jobs of the queue.")], embed=False
         )
@@ -38,8 +38,8 @@ def test_a_client_opens_and_calls_the_tools(served: Served, version: str) -> Non
     assert call(served, "initialize", opening)["serverInfo"]["name"] == "reservoir"
     listed = call(served, "tools/list", {}, version)["tools"]
     assert [tool["name"] for tool in listed] == ["recall", "search", "read", "remember"]
-    asked = {"name": "recall", "arguments": {"question": QUESTION}}
-    (content,) = call(served, "tools/call", asked, version)["content"]
+    parameters = {"name": "recall", "arguments": {"question": QUESTION}}
+    (content,) = call(served, "tools/call", parameters, version)["content"]
     assert "it lost jobs of the queue" in content["text"]
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import httpx2
 import pytest
-from dialogue import ANSWER, HELLO, OLDER, QUESTION, asked, chat, completion, said, texts
+from dialogue import ANSWER, HELLO, OLDER, QUESTION, assistant, chat, completion, texts, user
 from proxied import Served
-from upstream import Asked, Reply, Upstream
+from upstream import ReceivedRequest, Reply, Upstream
 
 from reservoir_cli.context.render.frame import unwrap
 from reservoir_cli.messages import Message, Scope
@@ -19,7 +19,7 @@ from reservoir_cli.server.proxy.protocols import CHAT, MESSAGES
 pytestmark = pytest.mark.usefixtures("older")
 
 
-def block_of(request: Asked) -> str:
+def block_of(request: ReceivedRequest) -> str:
     """Return the only block in a request; check that the rest is what the client sent."""
     content = json.loads(request.body)["messages"][-1]["content"]
     assert unwrap(content).text == QUESTION
@@ -35,13 +35,13 @@ def test_a_question_gets_one_block_and_no_other_byte_changes(
     answer = client.post(served.root + CHAT, content=body, headers={"Authorization": "Bearer k"})
     assert answer.content == provider.reply.whole
     assert answer.headers["x-reservoir"].startswith("added; tokens=")
-    block = block_of(provider.asked[0])
+    block = block_of(provider.requests[0])
     assert OLDER in block
     assert (
-        provider.asked[0].body.replace(json.dumps(block, ensure_ascii=False)[1:-1].encode(), b"")
+        provider.requests[0].body.replace(json.dumps(block, ensure_ascii=False)[1:-1].encode(), b"")
         == body
     )
-    assert provider.asked[0].header("authorization") == "Bearer k"
+    assert provider.requests[0].header("authorization") == "Bearer k"
 
 
 def test_headers_and_query_are_passed_on_except_hop_by_hop_ones_and_ours(
@@ -56,7 +56,7 @@ def test_headers_and_query_are_passed_on_except_hop_by_hop_ones_and_ours(
         "Accept-Encoding": "br",
     }
     client.post(f"{served.root}{MESSAGES}?beta=true&a=%20b", json=chat(HELLO), headers=headers)
-    (request,) = provider.asked
+    (request,) = provider.requests
     assert request.path == "/v1/messages?beta=true&a=%20b"
     names = {name.lower() for name, _ in request.headers}
     assert {"x-stainless-lang", "user-agent", "content-type"} <= names
@@ -72,13 +72,13 @@ def test_later_requests_get_the_same_blocks_byte_for_byte(
     history = [HELLO]
     for turn in range(3):
         client.post(served.root + CHAT, json=chat(*history))
-        history += [said(), asked(f"and what about the job queue, part {turn}?")]
-    sent = [json.loads(request.body)["messages"] for request in provider.asked]
-    assert unwrap(sent[0][0]["content"]).contexts == 1
-    assert sent[1][0] == sent[2][0] == sent[0][0]
-    assert sent[2][2] == sent[1][2]
+        history += [assistant(), user(f"and what about the job queue, part {turn}?")]
+    requests = [json.loads(request.body)["messages"] for request in provider.requests]
+    assert unwrap(requests[0][0]["content"]).contexts == 1
+    assert requests[1][0] == requests[2][0] == requests[0][0]
+    assert requests[2][2] == requests[1][2]
     # Each request begins with the bytes of the previous one.
-    for before, after in zip(provider.asked, provider.asked[1:], strict=False):
+    for before, after in zip(provider.requests, provider.requests[1:], strict=False):
         assert after.body.startswith(before.body.partition(b'],"temperature"')[0])
 
 
@@ -92,9 +92,9 @@ def test_the_same_text_as_a_list_of_blocks_is_the_same_question(
         {"type": "text", "text": QUESTION, "cache_control": {"type": "ephemeral"}},
     ]
     client.post(
-        served.root + CHAT, json=chat({"role": "user", "content": parts}, said(), asked("?"))
+        served.root + CHAT, json=chat({"role": "user", "content": parts}, assistant(), user("?"))
     )
-    first, second = (json.loads(request.body)["messages"][0] for request in provider.asked)
+    first, second = (json.loads(request.body)["messages"][0] for request in provider.requests)
     assert second["content"][1]["text"] == first["content"]
     assert second["content"][0] == parts[0]
     assert second["content"][1]["cache_control"] == {"type": "ephemeral"}
@@ -105,14 +105,14 @@ def test_a_forgotten_or_edited_message_is_not_quoted_again(
 ) -> None:
     provider.reply = completion()
     for change in ("edit", "forget"):
-        history = [asked(f"{QUESTION} {change}")]
+        history = [user(f"{QUESTION} {change}")]
         client.post(served.root + CHAT, json=chat(*history))
-        assert unwrap(json.loads(provider.asked[-1].body)["messages"][0]["content"]).contexts
+        assert unwrap(json.loads(provider.requests[-1].body)["messages"][0]["content"]).contexts
         with Reservoir.open(served.store) as reservoir:
             key = reservoir.search("March", mode="keyword", partition="default")[0].message.key
             reservoir.edit(key, OLDER + " Really.") if change == "edit" else reservoir.forget([key])
-        client.post(served.root + CHAT, json=chat(*history, said(), asked("ok")))
-        assert json.loads(provider.asked[-1].body)["messages"][0] == history[0]
+        client.post(served.root + CHAT, json=chat(*history, assistant(), user("ok")))
+        assert json.loads(provider.requests[-1].body)["messages"][0] == history[0]
 
 
 def test_blocks_are_added_and_repeated_while_another_program_writes(
@@ -120,9 +120,9 @@ def test_blocks_are_added_and_repeated_while_another_program_writes(
 ) -> None:
     provider.reply = completion()
     with Reservoir.open(served.store) as writing, writing.store.write():
-        for messages in ([HELLO], [HELLO, said(), asked("ok")]):
+        for messages in ([HELLO], [HELLO, assistant(), user("ok")]):
             client.post(served.root + CHAT, json=chat(*messages))
-    first, second = (json.loads(request.body)["messages"][0] for request in provider.asked)
+    first, second = (json.loads(request.body)["messages"][0] for request in provider.requests)
     assert unwrap(first["content"]).contexts == 1
     assert second == first
     assert len(texts(served, 2)) == 4
@@ -134,8 +134,8 @@ def test_count_tokens_gets_the_same_blocks_and_stores_nothing(
     provider.reply = Reply([b'{"input_tokens": 9}'], "application/json", framing="length")
     client.post(f"{served.root}{MESSAGES}/count_tokens", json=chat(HELLO))
     client.post(served.root + MESSAGES, json=chat(HELLO))
-    assert provider.asked[0].body == provider.asked[1].body
-    assert block_of(provider.asked[0])
+    assert provider.requests[0].body == provider.requests[1].body
+    assert block_of(provider.requests[0])
     assert texts(served, 2) == []
 
 
@@ -148,7 +148,7 @@ def test_a_resent_history_is_stored_once(
     client.post(served.root + CHAT, json=chat(*history))
     # The client returns the answer in another form.
     parts = [{"type": "text", "text": ANSWER + " "}]
-    history += [{"role": "assistant", "content": parts}, asked("and then?")]
+    history += [{"role": "assistant", "content": parts}, user("and then?")]
     provider.reply = completion("Then we took Postgres.")
     client.post(served.root + CHAT, json=chat(*history))
     client.post(served.root + CHAT, json=chat(*history))
@@ -173,13 +173,13 @@ def test_side_requests_are_passed_unchanged_and_not_stored(
     bodies = [
         chat(title, HELLO),
         chat(HELLO, max_tokens=1),
-        chat(asked(f"### Task:\nGenerate a title for: {QUESTION}")),
-        chat(asked("Generate a title for this conversation:\n"), HELLO),
+        chat(user(f"### Task:\nGenerate a title for: {QUESTION}")),
+        chat(user("Generate a title for this conversation:\n"), HELLO),
     ]
     for body in bodies:
         answer = client.post(served.root + CHAT, json=body)
         assert answer.headers["x-reservoir"] == "skipped; reason=side request"
-    assert [json.loads(request.body) for request in provider.asked] == bodies
+    assert [json.loads(request.body) for request in provider.requests] == bodies
     assert texts(served, 4) == []
 
 
@@ -190,7 +190,7 @@ def test_headers_switch_the_memory_off(
     provider.reply = completion()
     value = {"x-reservoir-bypass": "1", "x-reservoir-store": "no"}[header]
     client.post(served.root + CHAT, json=chat(HELLO), headers={header: value})
-    added = json.loads(provider.asked[0].body) != chat(HELLO)
+    added = json.loads(provider.requests[0].body) != chat(HELLO)
     assert added == (header == "x-reservoir-store")
     assert texts(served, 1) == []
 
@@ -204,7 +204,7 @@ def test_a_forgotten_message_does_not_come_back(
     with Reservoir.open(served.store) as reservoir:
         reservoir.forget([row.key for row in reservoir.view(Scope("default", "proxy"), 0)])
     for _ in range(2):
-        client.post(served.root + CHAT, json=chat(HELLO, said(), asked("and then?")))
+        client.post(served.root + CHAT, json=chat(HELLO, assistant(), user("and then?")))
     assert texts(served, 3) == ["user: and then?", f"assistant: {ANSWER}"]
 
 
@@ -220,7 +220,7 @@ def test_partition_and_instance_come_from_the_path(
     for path in paths:
         answer = client.post(served.root + path, json=chat(HELLO))
         assert answer.headers["x-reservoir"] == "skipped; reason=no messages"
-    assert {request.path for request in provider.asked} == {CHAT}
+    assert {request.path for request in provider.requests} == {CHAT}
     served.settle(len(paths))
     with Reservoir.open(served.store) as reservoir:
         for place in paths.values():
@@ -234,7 +234,13 @@ def test_a_compacted_conversation_continues_under_its_id(
     headers = {"X-Claude-Code-Session-Id": "11111111-2222-4333-8444-555555555555"}
     client.post(served.root + CHAT, json=chat(HELLO), headers=headers)
     provider.reply = completion("Yes.")
-    shortened = [asked("Summary: Redis is gone."), said("ok"), HELLO, said(), asked("still?")]
+    shortened = [
+        user("Summary: Redis is gone."),
+        assistant("ok"),
+        HELLO,
+        assistant(),
+        user("still?"),
+    ]
     client.post(served.root + CHAT, json=chat(*shortened), headers=headers)
     assert texts(served, 2, "claude-code") == [
         f"user: {QUESTION}",
@@ -250,7 +256,7 @@ def test_a_compacted_conversation_continues_under_its_id(
 
 
 def test_a_client_that_is_synced_is_not_stored(
-    place: Path, provider: Upstream, client: httpx2.Client, home: Path
+    store_path: Path, provider: Upstream, client: httpx2.Client, home: Path
 ) -> None:
     import proxied
 
@@ -258,7 +264,7 @@ def test_a_client_that_is_synced_is_not_stored(
     settings = '[sources.codex]\npath = "/nowhere"\n'
     (home / "reservoir.toml").write_text(settings, encoding="utf-8")
     provider.reply = completion()
-    with proxied.serving(place, {"openai": provider.url}) as served:
+    with proxied.serving(store_path, {"openai": provider.url}) as served:
         for agent in ("codex_cli_rs/0.169", "python"):
             client.post(served.root + CHAT, json=chat(HELLO), headers={"User-Agent": agent})
         assert len(texts(served, 2)) == 2
@@ -273,8 +279,8 @@ def test_a_secret_is_masked_in_a_block(
         reservoir.ingest([Message("user", f"the Redis job queue key is {key}")], embed=False)
     provider.reply = completion()
     client.post(served.root + CHAT, json=chat(HELLO))
-    assert "job queue key is" in block_of(provider.asked[0])
-    assert key.encode() not in provider.asked[0].body
+    assert "job queue key is" in block_of(provider.requests[0])
+    assert key.encode() not in provider.requests[0].body
 
 
 def test_storing_does_not_wait_for_the_embedding_of_another_answer(
@@ -305,16 +311,16 @@ def test_changed_settings_apply_immediately(
     for number, text in enumerate(('redact = "off"', 'redact = "remove"', broken, broken)):
         if number < 3:
             file.write_text(text, encoding="utf-8")
-        client.post(served.root + CHAT, json=chat(asked(f"{QUESTION} {number} {key}")))
-        shown.append(provider.asked[-1].body.count(key.encode()) > 1)
+        client.post(served.root + CHAT, json=chat(user(f"{QUESTION} {number} {key}")))
+        shown.append(provider.requests[-1].body.count(key.encode()) > 1)
         served.settle(number + 1)
         with Reservoir.open(served.store, config_file=empty) as reservoir:
             rows = reservoir.view(Scope("default", "proxy"), 0)
         stored.append(key in rows[-2].content)
     assert shown == stored == [True, False, False, False]
-    said = [line for line in served.lines if "settings" in line]
-    assert len(said) == 1
-    assert str(file) in said[0]
+    lines = [line for line in served.lines if "settings" in line]
+    assert len(lines) == 1
+    assert str(file) in lines[0]
 
 
 def test_upstreams_and_partition_follow_the_settings(

@@ -13,7 +13,7 @@ import httpx2
 import proxied
 import pytest
 from builders import FakeEmbedder
-from dialogue import asked, chat, completion, texts
+from dialogue import chat, completion, texts, user
 from proxied import Served
 from upstream import Upstream
 
@@ -73,7 +73,7 @@ def test_waiting_exchanges_are_stored_in_order_before_urgent_work(
     provider.reply = completion()
     served.state.traffic.begin(ASKING)
     for number in range(3):
-        client.post(served.root + CHAT, json=chat(asked(f"question {number}?")))
+        client.post(served.root + CHAT, json=chat(user(f"question {number}?")))
     with Reservoir.open(served.store) as reservoir:
         assert reservoir.view(Scope("default"), 0) == []
     stored = [text for text in texts(served, 3) if text.startswith("user")]
@@ -87,7 +87,7 @@ def test_waiting_exchanges_are_stored_in_one_transaction(
     provider.reply = completion()
     served.state.traffic.begin(ASKING)
     for number in range(3):
-        client.post(served.root + CHAT, json=chat(asked(f"question {number}?")))
+        client.post(served.root + CHAT, json=chat(user(f"question {number}?")))
     seen, store = list[int](), ExchangeLog.store
 
     def counted(log: ExchangeLog, *arguments: Any) -> int:
@@ -107,7 +107,7 @@ def test_an_exchange_that_cannot_be_stored_does_not_block_others(
     provider.reply = completion()
     served.state.traffic.begin(ASKING)
     for number in range(3):
-        client.post(served.root + CHAT, json=chat(asked(f"question {number}?")))
+        client.post(served.root + CHAT, json=chat(user(f"question {number}?")))
     store = ExchangeLog.store
 
     def refuse_one(log: ExchangeLog, exchange: Exchange, now: datetime | None = None) -> int:
@@ -119,8 +119,8 @@ def test_an_exchange_that_cannot_be_stored_does_not_block_others(
     monkeypatch.setattr(ExchangeLog, "store", refuse_one)
     stored = [text for text in texts(served, 3) if text.startswith("user") and "1" not in text]
     assert stored == ["user: question 0?", "user: question 2?"]
-    said = [line for line in served.lines if "could not be stored" in line]
-    assert said == ["an exchange could not be stored: ValueError"]
+    lines = [line for line in served.lines if "could not be stored" in line]
+    assert lines == ["an exchange could not be stored: ValueError"]
 
 
 def test_waiting_records_of_recalls_are_stored_in_one_transaction(
@@ -139,7 +139,7 @@ def test_waiting_records_of_recalls_are_stored_in_one_transaction(
     monkeypatch.setattr(Runs, "add_recalls", counted)
     served.state.traffic.begin(ASKING)
     for number in range(3):
-        client.post(served.root + CHAT, json=chat(asked(f"was the queue Redis, {number}?")))
+        client.post(served.root + CHAT, json=chat(user(f"was the queue Redis, {number}?")))
     served.settle(3)
     assert [number for number in added if number] == [3]
     recalls = served.state.reader.submit(lambda store: store.stats()["recalls"]).result(60)
@@ -152,9 +152,7 @@ def ask_three_times(served: Served, client: httpx2.Client) -> None:
         reservoir.ingest([Message("user", "the queue was Redis")], embed=False)
     served.state.traffic.begin(ASKING)
     for number in range(3):
-        answer = client.post(
-            served.root + CHAT, json=chat(asked(f"was the queue Redis, {number}?"))
-        )
+        answer = client.post(served.root + CHAT, json=chat(user(f"was the queue Redis, {number}?")))
         assert answer.headers["x-reservoir"].startswith("added;")
 
 
@@ -206,17 +204,18 @@ def test_entries_of_the_ledger_are_written_one_by_one_if_one_fails(
     served.state.traffic.end(ASKING)
     wait_for_ledger(served, 3)
     assert len(calls) == 5
+    assert "ledger entries are written one by one: StoreCorruptError" in served.lines
 
 
 def test_waiting_exchanges_are_stored_when_the_server_ends(
-    place: Path, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
+    store_path: Path, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
     provider.reply = completion()
-    with proxied.serving(place, {"openai": provider.url}) as server:
+    with proxied.serving(store_path, {"openai": provider.url}) as server:
         server.state.traffic.begin(ASKING)
-        client.post(server.root + CHAT, json=chat(asked("will you keep this?")))
-    with Reservoir.open(place) as reservoir:
+        client.post(server.root + CHAT, json=chat(user("will you keep this?")))
+    with Reservoir.open(store_path) as reservoir:
         assert [message.role for message in reservoir.view(Scope("default"), 0)] == [
             "user",
             "assistant",
@@ -244,7 +243,7 @@ def test_a_rehearsed_question_is_not_counted(
 ) -> None:
     monkeypatch.setattr(background_work, "PAUSE", 0.0)
     provider.reply = completion()
-    client.post(served.root + CHAT, json=chat(asked("what was it?")))
+    client.post(served.root + CHAT, json=chat(user("what was it?")))
     texts(served, 1)
     served.state.embedder.submit(lambda _: None).result(60)
     served.settle()
@@ -257,7 +256,7 @@ def test_exchanges_are_embedded_by_the_model_loaded_for_questions(
 ) -> None:
     served.state.reader.model = FakeEmbedder()
     provider.reply = completion()
-    client.post(served.root + CHAT, json=chat(asked("what was it?")))
+    client.post(served.root + CHAT, json=chat(user("what was it?")))
     assert len(texts(served, 1)) == 2
     served.state.embedder.submit(lambda _: None).result(60)
     with Reservoir.open(served.store) as reservoir:

@@ -8,9 +8,9 @@ from typing import Any
 import httpx2
 import plain_http
 import pytest
-from dialogue import ANSWER, HELLO, QUESTION, asked, chat, texts
+from dialogue import ANSWER, HELLO, QUESTION, chat, texts, user
 from proxied import Served
-from upstream import Asked, Reply, Upstream
+from upstream import ReceivedRequest, Reply, Upstream
 
 from reservoir_cli.context.render.frame import unwrap
 from reservoir_cli.messages import Scope
@@ -24,8 +24,8 @@ def event(kind: str, **data: Any) -> bytes:
     return f"event: {kind}\ndata: {json.dumps({'type': kind, **data})}\n\n".encode()
 
 
-def delta(reason: str | None = None, **said: Any) -> bytes:
-    choice = {"index": 0, "delta": said, "finish_reason": reason}
+def delta(reason: str | None = None, **fields: Any) -> bytes:
+    choice = {"index": 0, "delta": fields, "finish_reason": reason}
     return f"data: {json.dumps({'id': 'c', 'choices': [choice]})}\n\n".encode()
 
 
@@ -95,7 +95,7 @@ def test_exchanges_of_each_protocol_get_blocks_and_are_stored(
     key = "input" if path == RESPONSES else "messages"
     answer = client.post(served.root + path, json={"model": "m", key: [HELLO], "stream": True})
     assert answer.content == provider.reply.whole
-    sent = json.loads(provider.asked[0].body)[key][0]["content"]
+    sent = json.loads(provider.requests[0].body)[key][0]["content"]
     assert unwrap(sent).text == QUESTION
     served.settle()
     with Reservoir.open(served.store) as reservoir:
@@ -136,7 +136,7 @@ def test_steps_of_an_agent_are_stored_once_and_get_no_new_block(
     client.post(served.root + path, json=chat(HELLO))
     answer = client.post(served.root + path, json=chat(HELLO, turn, result))
     assert answer.headers["x-reservoir"] == "replayed=1"
-    first, second = (json.loads(request.body)["messages"] for request in provider.asked)
+    first, second = (json.loads(request.body)["messages"] for request in provider.requests)
     assert second == [first[0], turn, result]
     served.settle(2)
     with Reservoir.open(served.store) as reservoir:
@@ -147,7 +147,7 @@ def test_steps_of_an_agent_are_stored_once_and_get_no_new_block(
 def test_fifty_streams_at_once_lose_nothing(
     served: Served, provider: Upstream, client: httpx2.Client
 ) -> None:
-    def reply(request: Asked) -> Reply:
+    def reply(request: ReceivedRequest) -> Reply:
         number = unwrap(json.loads(request.body)["messages"][0]["content"]).text.split()[-1]
         delta = {"index": 0, "delta": {"content": f"answer {number}"}, "finish_reason": "stop"}
         return Reply([b"data: " + json.dumps({"choices": [delta]}).encode() + b"\n\n"])
@@ -156,7 +156,7 @@ def test_fifty_streams_at_once_lose_nothing(
 
     def ask(number: int) -> bytes:
         return plain_http.post(
-            served.root + CHAT, json=chat(asked(f"what is number {number}")), timeout=120
+            served.root + CHAT, json=chat(user(f"what is number {number}")), timeout=120
         ).content
 
     with ThreadPoolExecutor(50) as pool:
@@ -206,8 +206,13 @@ def test_a_sync_of_the_same_session_adds_nothing(
         with Reservoir.open(served.store) as reservoir:
             assert reservoir.import_files(log, form="claude-code").imported == imported
     stored = texts(served, 1, "claude-code")
-    said = ["user: Thanks. " + QUESTION, "user: " + QUESTION, "tool: 42", "assistant: " + ANSWER]
-    assert sorted(stored) == sorted(said)
+    expected = [
+        "user: Thanks. " + QUESTION,
+        "user: " + QUESTION,
+        "tool: 42",
+        "assistant: " + ANSWER,
+    ]
+    assert sorted(stored) == sorted(expected)
 
 
 def test_cached_tokens_of_providers_are_counted(

@@ -24,8 +24,8 @@ SEPARATORS = st.sampled_from([(",", ":"), (", ", ": "), (" ,\n\t", "  :\r\n ")])
 SAID = TEXTS.filter(lambda text: text.strip() and "<" not in text and "\0" not in text)
 
 
-def with_block(text: str, at: int) -> str:
-    return insert(text, {at: BLOCK})
+def with_block(text: str, position: int) -> str:
+    return insert(text, {position: BLOCK})
 
 
 @given(
@@ -39,22 +39,22 @@ def test_one_string_changes_and_nothing_else(content, before, others, separators
     body = {**others, "messages": [*before, {"role": "user", "content": content, "x": others}]}
     text = json.dumps(body, separators=separators, ensure_ascii=ascii)
     last = read_document(text, "messages").items["messages"][-1]
-    at = string_end(text, last, "content")
-    changed = with_block(text, at)
+    position = string_end(text, last, "content")
+    changed = with_block(text, position)
     added = len(changed) - len(text)
-    assert (changed[:at], changed[at + added :]) == (text[:at], text[at:])
+    assert (changed[:position], changed[position + added :]) == (text[:position], text[position:])
     body["messages"][-1]["content"] = content + BLOCK
     assert json.loads(changed) == json.loads(json.dumps(body))
 
 
 @given(SAID, st.lists(VALUES, max_size=3), SEPARATORS)
-def test_the_newest_question_of_each_protocol_gets_the_block(said, others, separators) -> None:
-    parts = [{"type": "text", "text": said, "cache_control": {"type": "ephemeral"}}]
+def test_the_newest_question_of_each_protocol_gets_the_block(question, others, separators) -> None:
+    parts = [{"type": "text", "text": question, "cache_control": {"type": "ephemeral"}}]
     for path, key, messages, place in (
-        (CHAT, "messages", [{"role": "user", "content": said}], ("content",)),
+        (CHAT, "messages", [{"role": "user", "content": question}], ("content",)),
         (CHAT, "messages", [{"content": parts, "role": "user"}], ("content", 0, "text")),
         (MESSAGES, "messages", [{"role": "user", "content": parts}], ("content", 0, "text")),
-        (RESPONSES, "input", [{"role": "user", "content": said}], ("content",)),
+        (RESPONSES, "input", [{"role": "user", "content": question}], ("content",)),
     ):
         body: dict[str, Any] = {"temperature": 1.0, key: messages, "stop": others}
         text = json.dumps(body, separators=separators)
@@ -63,11 +63,23 @@ def test_the_newest_question_of_each_protocol_gets_the_block(said, others, separ
         target = changed[key][0]
         for step in place[:-1]:
             target = target[step]
-        assert target[place[-1]] == said + BLOCK
-        target[place[-1]] = said
+        assert target[place[-1]] == question + BLOCK
+        target[place[-1]] = question
         assert changed == json.loads(text)
-    request = parse(OLLAMA_GENERATE, json.dumps({"prompt": said}).encode(), {})
-    assert json.loads(with_block(request.text, request.questions[0].at))["prompt"] == said + BLOCK
+    request = parse(OLLAMA_GENERATE, json.dumps({"prompt": question}).encode(), {})
+    assert (
+        json.loads(with_block(request.text, request.questions[0].at))["prompt"] == question + BLOCK
+    )
+
+
+@given(SAID, VALUES, VALUES)
+def test_a_malformed_answer_does_not_prevent_the_block(said, content, calls) -> None:
+    messages = [
+        {"role": "assistant", "content": content, "tool_calls": calls},
+        {"role": "user", "content": said},
+    ]
+    request = parse(CHAT, json.dumps({"messages": messages}).encode(), {})
+    assert [question.newest for question in request.questions] == [True]
 
 
 @pytest.mark.parametrize(

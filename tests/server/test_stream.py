@@ -58,7 +58,7 @@ STREAMS = {
 def stored(served: Served, scope: Scope = Scope(None), requests: int = 1) -> list[str]:  # noqa: B008
     served.settle(requests)
     with Reservoir.open(served.store) as reservoir:
-        return [f"{each.role}: {each.content}" for each in reservoir.view(scope, 0)]
+        return [f"{message.role}: {message.content}" for message in reservoir.view(scope, 0)]
 
 
 def raw(served: Served, path: str, body: bytes, *, root: str | None = None) -> bytes:
@@ -137,7 +137,7 @@ def test_unrequested_gzip_is_passed_unchanged_and_stored(
     provider.reply = Reply([packed[:9], packed[9:]], headers={"Content-Encoding": "gzip"})
     with httpx2.stream("POST", f"{served.root}/v1/chat/completions", json=CHAT) as answer:
         assert b"".join(answer.iter_raw()) == packed
-    assert provider.asked[0].header("accept-encoding") == "identity"
+    assert provider.requests[0].header("accept-encoding") == "identity"
     assert stored(served)[-1] == "assistant: Grüße, 世界 😀"
 
 
@@ -153,10 +153,10 @@ def test_a_large_request_arrives_complete(served: Served, provider: Upstream) ->
     picture = {"type": "image_url", "image_url": {"url": "data:," + "A" * (20 << 20)}}
     question = {"type": "text", "text": "what is this?"}
     body = {"model": "m", "messages": [{"role": "user", "content": [question, picture]}]}
-    sent = json.dumps(body).encode()
-    answer = plain_http.post(f"{served.root}/v1/chat/completions", content=sent, timeout=120)
+    data = json.dumps(body).encode()
+    answer = plain_http.post(f"{served.root}/v1/chat/completions", content=data, timeout=120)
     assert answer.status_code == 200
-    assert provider.asked[0].body == sent
+    assert provider.requests[0].body == data
 
 
 def test_a_request_of_more_than_32_mb_is_not_sent_upstream(
@@ -165,7 +165,7 @@ def test_a_request_of_more_than_32_mb_is_not_sent_upstream(
     answer = plain_http.post(f"{served.root}/v1/messages", content=b" " * (33 << 20), timeout=120)
     assert answer.status_code == 413
     assert answer.json()["type"] == "error"
-    assert provider.asked == []
+    assert provider.requests == []
 
 
 @pytest.mark.parametrize("status", [204, 301, 400, 401, 429, 500, 529])
@@ -178,7 +178,7 @@ def test_status_headers_and_body_of_an_error_are_passed_on(
     answer = plain_http.post(f"{served.root}/v1/chat/completions", json=CHAT)
     assert (answer.status_code, answer.content) == (status, b"".join(body))
     assert {name: answer.headers[name] for name in headers} == headers
-    assert len(provider.asked) == 1
+    assert len(provider.requests) == 1
     assert stored(served) == []
 
 
@@ -205,12 +205,12 @@ def test_an_unreachable_upstream_is_an_error_of_the_protocol(
 def test_the_raw_answer_differs_in_our_own_header_only(served: Served, provider: Upstream) -> None:
     body = json.dumps(CHAT).encode()
     provider.reply = Reply(STREAMS["comments and events"][0])
-    through = raw(served, "/v1/chat/completions", body)
+    proxied_answer = raw(served, "/v1/chat/completions", body)
     direct = raw(served, "/v1/chat/completions", body, root=provider.url)
-    assert through.partition(b"\r\n\r\n")[2] == direct.partition(b"\r\n\r\n")[2]
+    assert proxied_answer.partition(b"\r\n\r\n")[2] == direct.partition(b"\r\n\r\n")[2]
     heads = [
         {line.lower() for line in answer.partition(b"\r\n\r\n")[0].split(b"\r\n")}
-        for answer in (through, direct)
+        for answer in (proxied_answer, direct)
     ]
     assert heads[0] - heads[1] == {
         b"x-reservoir: skipped; reason=no messages",

@@ -79,9 +79,9 @@ def add_passages(
     store.add_passages(model_id, by_message, threshold)
 
 
-def embed(store: Store, embedder: Embedder, scope: Scope = EVERYWHERE, **more: Any) -> int:
+def embed(store: Store, embedder: Embedder, scope: Scope = EVERYWHERE, **overrides: Any) -> int:
     """Embed pending messages; return how many."""
-    options = {"progress": lambda *_: None, "synapse_threshold": 0.85, **more}
+    options = {"progress": lambda *_: None, "synapse_threshold": 0.85, **overrides}
     return indexing.embed_pending(store, embedder, scope, **options)
 
 

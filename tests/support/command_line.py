@@ -75,17 +75,17 @@ class Cli:
         full = {**self.env, **(env or {})}
         if command or _BEFORE_MAIN & (env or {}).keys():
             words = [*(command or (str(RESERVOIR),)), *arguments]
-            done = self._spawn(words, data, full)
+            output = self._spawn(words, data, full)
         else:
-            done = forked.run_bytes(*arguments, stdin=data, env=full, folder=self.home.parent)
-        result = Result(done[0], done[1].decode(), done[2].decode())
+            output = forked.run_bytes(*arguments, stdin=data, env=full, folder=self.home.parent)
+        result = Result(output[0], output[1].decode(), output[2].decode())
         assert result.code == code, f"{arguments} ended with {result}"
         return result
 
     def _spawn(
         self, words: list[str], stdin: bytes, env: Mapping[str, str]
     ) -> tuple[int, bytes, bytes]:
-        done = subprocess.run(
+        result = subprocess.run(
             words,
             input=stdin,
             capture_output=True,
@@ -94,7 +94,7 @@ class Cli:
             timeout=PATIENCE,
             check=False,
         )
-        return done.returncode, done.stdout, done.stderr
+        return result.returncode, result.stdout, result.stderr
 
     def shell(self, script: str) -> Result:
         """Run a line in bash."""
@@ -145,11 +145,11 @@ class Cli:
         """
         master, slave = pty.openpty()
         tty.setraw(slave)  # keeps line ends as they were written
-        with tempfile.TemporaryFile() as file, open(os.devnull) as nothing:
+        with tempfile.TemporaryFile() as file, open(os.devnull) as null:
             with forked.start(
                 *arguments,
                 streams=(
-                    slave if "stdin" in streams else nothing.fileno(),
+                    slave if "stdin" in streams else null.fileno(),
                     slave if "stdout" in streams else file.fileno(),
                     slave if "stderr" in streams else file.fileno(),
                 ),

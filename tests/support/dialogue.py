@@ -26,11 +26,11 @@ def chat(*messages: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"model": "m", "messages": list(messages), "temperature": 1.0, **more}
 
 
-def said(text: str = ANSWER) -> dict[str, str]:
+def assistant(text: str = ANSWER) -> dict[str, str]:
     return {"role": "assistant", "content": text}
 
 
-def asked(text: str) -> dict[str, str]:
+def user(text: str) -> dict[str, str]:
     return {"role": "user", "content": text}
 
 

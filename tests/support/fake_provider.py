@@ -103,7 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 def tool_of(body: Any) -> Tool | None:
     """Return a call of our tool by the client's name for it, or of a tool in :data:`CALLS`."""
-    others: Tool | None = None
+    fallback: Tool | None = None
     for tool in body.get("tools") or []:
         for inner in tool.get("functionDeclarations") or tool.get("tools") or [tool]:
             name = str(inner.get("name") or inner.get("function", {}).get("name"))
@@ -111,8 +111,8 @@ def tool_of(body: Any) -> Tool | None:
                 space = {"namespace": str(tool["name"])} if tool.get("type") == "namespace" else {}
                 return {"name": name, "arguments": QUESTION, **space}
             if name in CALLS:
-                others = {"name": name, "arguments": json.dumps(CALLS[name])}
-    return others
+                fallback = {"name": name, "arguments": json.dumps(CALLS[name])}
+    return fallback
 
 
 def was_answered(body: Any) -> bool:
@@ -156,10 +156,10 @@ def _responses(body: Any, tool: Tool | None) -> Iterable[Event | str]:
         item = {"type": "function_call", "id": "fc_1", "call_id": "call_1", **tool}
     item["status"] = "completed"
     usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
-    done = {**response, "status": "completed", "output": [item], "usage": usage}
+    result = {**response, "status": "completed", "output": [item], "usage": usage}
     yield {"type": "response.created", "response": response}
     yield {"type": "response.output_item.done", "output_index": 0, "item": item}
-    yield {"type": "response.completed", "response": done}
+    yield {"type": "response.completed", "response": result}
 
 
 def _chat(body: Any, tool: Tool | None) -> Iterable[Event | str]:
@@ -188,13 +188,13 @@ def _ollama(body: Any, tool: Tool | None) -> Iterable[Event]:
     if tool:
         function = {"name": tool["name"], "arguments": json.loads(tool["arguments"])}
         message["tool_calls"] = [{"function": function}]
-    about = {"model": body.get("model"), "created_at": "2026-05-09T12:00:00Z"}
-    done = {"done": True, "done_reason": "stop", "eval_count": 1, "prompt_eval_count": 1}
+    common = {"model": body.get("model"), "created_at": "2026-05-09T12:00:00Z"}
+    result = {"done": True, "done_reason": "stop", "eval_count": 1, "prompt_eval_count": 1}
     if not body.get("stream", True):
-        yield {**about, "message": message, **done}
+        yield {**common, "message": message, **result}
         return
-    yield {**about, "message": message, "done": False}
-    yield {**about, "message": {"role": "assistant", "content": ""}, **done}
+    yield {**common, "message": message, "done": False}
+    yield {**common, "message": {"role": "assistant", "content": ""}, **result}
 
 
 def _whole_message(events: list[Any]) -> Event:

@@ -59,21 +59,21 @@ def load_all() -> None:
 
     package = Path(reservoir_cli.__file__).parent
     files = [file.relative_to(package.parent).with_suffix("") for file in package.rglob("*.py")]
-    ours = (".".join(file.parts).removesuffix(".__init__") for file in files)
-    for name in (*ours, *_LATER):
+    modules = (".".join(file.parts).removesuffix(".__init__") for file in files)
+    for name in (*modules, *_LATER):
         if not name.startswith(_NOT_FORKED):
             with suppress(ImportError):
                 import_module(name)
 
 
 def serve(requests: socket.socket) -> None:
-    """Run one command after the other, and send the exit status of each."""
+    """Run one command after another, and send the exit status of each."""
     set_by_imports = {key: text for key, text in os.environ.items() if key not in _INITIAL}
     requests.sendall(struct.pack("i", READY))
     measuring.save()
     known = measuring.know(os.getpid())
-    while asked := socket.recv_fds(requests, 4, 3):
-        head, streams = asked[0], asked[1]
+    while received := socket.recv_fds(requests, 4, 3):
+        head, streams = received[0], received[1]
         if not head:
             return
         request = json.loads(_read(requests, struct.unpack("I", head)[0]))

@@ -56,26 +56,27 @@ def _no_constant(name: str) -> Any:
 @cache
 def _server(_process: int) -> socket.socket:
     """Start the fork server of this process; it ends with this process."""
-    ours, its = socket.socketpair()
-    with its:
+    parent_end, child_end = socket.socketpair()
+    with child_end:
         server = subprocess.Popen(
-            [sys.executable, Path(__file__).with_name("fork_server.py"), str(its.fileno())],
-            pass_fds=[its.fileno()],
+            [sys.executable, Path(__file__).with_name("fork_server.py"), str(child_end.fileno())],
+            pass_fds=[child_end.fileno()],
             stdin=subprocess.DEVNULL,
             env={
                 "PATH": os.environ.get("PATH", os.defpath),
                 "LC_ALL": "C.UTF-8",
+                "PYTHONPATH": os.environ.get("PYTHONPATH", ""),  # of another working tree
                 **measuring.variables(),
             },
             start_new_session=True,
         )
-    atexit.register(_end, server, ours)
-    assert _receive(ours) == READY
-    return ours
+    atexit.register(_end, server, parent_end)
+    assert _receive(parent_end) == READY
+    return parent_end
 
 
-def _end(server: "subprocess.Popen[bytes]", ours: socket.socket) -> None:
-    ours.close()
+def _end(server: "subprocess.Popen[bytes]", connection: socket.socket) -> None:
+    connection.close()
     server.wait(PATIENCE)
 
 
@@ -174,7 +175,7 @@ def run(*arguments: str, stdin: bytes = b"", env: Mapping[str, str], folder: Pat
 
 
 def hold(answer: Answer) -> None:
-    """Check what holds for every command, whatever its input."""
+    """Check the rules that every command follows, whatever its input."""
     summary = (answer.arguments, answer.code, answer.out[:300], answer.err[:2000])
     assert answer.code in CODES, summary
     assert "Traceback" not in answer.err, summary

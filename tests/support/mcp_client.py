@@ -43,7 +43,7 @@ class RawClient:
             cwd=cwd,
         )
         self.lines: queue.Queue[bytes] = queue.Queue()
-        self.asked: list[str] = []
+        self.server_requests: list[str] = []
         self._number = 0
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -85,7 +85,7 @@ class RawClient:
             message = json.loads(line)
             if "method" not in message:
                 return message
-            self.asked.append(message["method"])
+            self.server_requests.append(message["method"])
             roots = [{"uri": root.as_uri()} for root in self.roots or ()]
             self.send({"jsonrpc": "2.0", "id": message["id"], "result": {"roots": roots}})
 

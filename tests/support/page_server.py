@@ -122,7 +122,7 @@ def serving(location: str, embedder: Embedder | None = None) -> Iterator[PageSer
         listener.close()
 
 
-def said(role: str, text: str, minute: int, conversation: str | None = None) -> Message:
+def message(role: str, text: str, minute: int, conversation: str | None = None) -> Message:
     """Return a message some minutes after the start."""
     moment = START + timedelta(minutes=minute)
     return Message(role, text, moment, conversation_id=conversation)

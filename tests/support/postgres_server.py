@@ -94,8 +94,8 @@ class PostgresServer:
             os.chown(self._folder, _NOBODY, _NOBODY)
         data = str(self._folder / "data")
         if primary:
-            where = ("-h", "127.0.0.1", "-p", str(primary.port), "-U", "postgres", "-D", data)
-            self._run("pg_basebackup", *where, "-R", "--checkpoint=fast", "--no-sync")
+            source = ("-h", "127.0.0.1", "-p", str(primary.port), "-U", "postgres", "-D", data)
+            self._run("pg_basebackup", *source, "-R", "--checkpoint=fast", "--no-sync")
         else:
             encoding = ("-E", "UTF8", "--locale=C")
             self._run("initdb", "-A", "trust", "--no-sync", *encoding, "-U", "postgres", "-D", data)
@@ -227,7 +227,7 @@ class PostgresServer:
         if _is_root():
             user = f"--reuid={_NOBODY}", f"--regid={_NOBODY}"
             command = ["setpriv", *user, "--clear-groups", *command]
-        done = subprocess.run(
+        result = subprocess.run(
             command,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -235,7 +235,7 @@ class PostgresServer:
             cwd="/",
             check=False,
         )
-        if check and done.returncode:
+        if check and result.returncode:
             log = self._folder / "log"
             raise RuntimeError(log.read_text() if log.exists() else f"{program} failed")
-        return done.returncode == 0
+        return result.returncode == 0

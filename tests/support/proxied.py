@@ -34,7 +34,7 @@ class Served:
         return self.state.base_url.removesuffix("/v1")
 
     def settle(self, requests: int = 1) -> None:
-        """Wait until so many requests have ended and are stored."""
+        """Wait until this many requests have ended and are stored."""
         deadline = time.monotonic() + PATIENCE
         while len(self.lines) < requests:
             assert time.monotonic() < deadline, "the requests do not end"

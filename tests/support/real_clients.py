@@ -40,7 +40,7 @@ class Person:
         source: dict[str, Any] = (
             {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
         )
-        done = subprocess.run(
+        result = subprocess.run(
             command,
             env=self.env,
             cwd=self.home / "project",
@@ -51,8 +51,8 @@ class Person:
             check=False,
             **source,
         )
-        assert done.returncode == 0, f"{command}: {done.stdout}"
-        return re.sub(r"\x1b\[[\d;]*m", "", done.stdout)
+        assert result.returncode == 0, f"{command}: {result.stdout}"
+        return re.sub(r"\x1b\[[\d;]*m", "", result.stdout)
 
     def files(self) -> dict[str, bytes]:
         """Return the settings files, without the other files of the client."""

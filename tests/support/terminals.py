@@ -35,8 +35,8 @@ def read_up_to(master: int, awaited: str, ended: Callable[[], bool], seconds: fl
     shown = b""
     deadline = time.monotonic() + seconds
     while awaited.encode() not in shown:
-        done = ended() or time.monotonic() > deadline
-        assert ready(master, 0.1) or not done, f"no {awaited!r} after {shown.decode()!r}"
+        result = ended() or time.monotonic() > deadline
+        assert ready(master, 0.1) or not result, f"no {awaited!r} after {shown.decode()!r}"
         if ready(master, 0):
             shown += os.read(master, 65_536)
     return shown
@@ -53,17 +53,17 @@ def pressing_ctrl_c(master: int, ended: Callable[[], bool]) -> Callable[[], bool
 
     def check() -> bool:
         nonlocal pressed
-        done = ended()
-        if not done and time.monotonic() > pressed + 5:
+        result = ended()
+        if not result and time.monotonic() > pressed + 5:
             os.write(master, b"\x03")
             pressed = time.monotonic()
-        return done
+        return result
 
     return check
 
 
 def ready(master: int, seconds: float) -> bool:
-    """Return whether there is something to read; wait at most so many seconds."""
+    """Return whether there is something to read; wait at most this many seconds."""
     return bool(select.select([master], [], [], seconds)[0])
 
 

@@ -15,7 +15,7 @@ Piece = bytes | str
 
 
 @dataclass
-class Asked:
+class ReceivedRequest:
     """A request as it was received."""
 
     method: str
@@ -53,9 +53,9 @@ class Upstream(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.asked: list[Asked] = []
+        self.requests: list[ReceivedRequest] = []
         self.reply = Reply([b"{}"], "application/json", framing="length")
-        self.answer: Callable[[Asked], Reply] = lambda _: self.reply
+        self.answer: Callable[[ReceivedRequest], Reply] = lambda _: self.reply
         self.going_on = threading.Event()
         self.gone = threading.Event()
 
@@ -91,9 +91,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _any(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        asked = Asked(self.command, self.path, list(self.headers.items()), body)
-        self.server.asked.append(asked)
-        reply = self.server.answer(asked)
+        request = ReceivedRequest(self.command, self.path, list(self.headers.items()), body)
+        self.server.requests.append(request)
+        reply = self.server.answer(request)
         self.send_response_only(reply.status)
         self.send_header("Content-Type", reply.kind)
         for name, value in reply.headers.items():

@@ -217,9 +217,9 @@ def _anthropic_use(block: Body) -> Iterator[str]:
         yield "input is not an object"
 
 
-def _anthropic_results(before: list[Body], now: list[Body]) -> Iterator[str]:
+def _anthropic_results(before: list[Body], blocks: list[Body]) -> Iterator[str]:
     used = {block.get("id") for block in _of_type(before, "tool_use")}
-    answered = Counter(block.get("tool_use_id") for block in _of_type(now, "tool_result"))
+    answered = Counter(block.get("tool_use_id") for block in _of_type(blocks, "tool_result"))
     if used - answered.keys():
         yield "tool_use ids were found without tool_result blocks immediately after"
     if answered.keys() - used:

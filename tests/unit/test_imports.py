@@ -27,14 +27,14 @@ def own_imports(path: Path) -> Iterator[tuple[ast.ImportFrom | ast.Import, set[s
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path} imports relatively"
-            full = {f"{node.module}.{alias.name}" for alias in node.names}
-            named = {name if name in MODULES else str(node.module) for name in full}
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            modules = {name if name in MODULES else str(node.module) for name in names}
         elif isinstance(node, ast.Import):
-            named = {alias.name for alias in node.names}
+            modules = {alias.name for alias in node.names}
         else:
             continue
-        if ours := named & MODULES.keys():
-            yield node, ours
+        if own := modules & MODULES.keys():
+            yield node, own
 
 
 def test_few_imports_of_our_own_modules_are_indented() -> None:

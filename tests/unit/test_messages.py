@@ -20,6 +20,7 @@ from reservoir_cli.messages import (
     from_epoch_ms,
     parse_role,
     plain_text,
+    title_of,
     to_epoch_ms,
 )
 
@@ -128,8 +129,8 @@ def test_a_tool_call_without_a_name_is_a_value_error(value: dict) -> None:
 
 
 @given(st.text(), st.text(min_size=1), st.text())
-def test_a_tool_call_survives_a_round_trip(number: str, name: str, arguments: str) -> None:
-    call = ToolCall(number, name, arguments)
+def test_a_tool_call_survives_a_round_trip(call_id: str, name: str, arguments: str) -> None:
+    call = ToolCall(call_id, name, arguments)
     assert call_from_dict(json.loads(json.dumps(call_to_dict(call)))) == call
 
 
@@ -198,22 +199,22 @@ def test_text_with_lone_surrogates_has_a_fingerprint() -> None:
 
 
 @given(st.integers(0, LAST_MS))
-def test_a_time_in_milliseconds_survives_a_round_trip(moment: int) -> None:
-    assert to_epoch_ms(from_epoch_ms(moment)) == moment
+def test_a_time_in_milliseconds_survives_a_round_trip(milliseconds: int) -> None:
+    assert to_epoch_ms(from_epoch_ms(milliseconds)) == milliseconds
 
 
 @given(st.integers(0, LAST_MS))
-def test_a_time_in_milliseconds_is_exact(moment: int) -> None:
-    assert from_epoch_ms(moment) == EPOCH + timedelta(milliseconds=moment)
+def test_a_time_in_milliseconds_is_exact(milliseconds: int) -> None:
+    assert from_epoch_ms(milliseconds) == EPOCH + timedelta(milliseconds=milliseconds)
 
 
 def test_a_time_of_any_zone_is_the_same_moment() -> None:
-    there = datetime(2026, 5, 9, 14, tzinfo=timezone(timedelta(hours=2)))
-    assert to_epoch_ms(there) == to_epoch_ms(datetime(2026, 5, 9, 12, tzinfo=UTC))
+    local_time = datetime(2026, 5, 9, 14, tzinfo=timezone(timedelta(hours=2)))
+    assert to_epoch_ms(local_time) == to_epoch_ms(datetime(2026, 5, 9, 12, tzinfo=UTC))
 
 
 @pytest.mark.parametrize(
-    ("content", "calls", "said"),
+    ("content", "calls", "expected"),
     [
         ("hello", (), "hello"),
         ("", (), ""),
@@ -223,9 +224,9 @@ def test_a_time_of_any_zone_is_the_same_moment() -> None:
     ],
 )
 def test_the_searchable_text_of_a_message_includes_tool_calls(
-    content: str, calls: tuple[ToolCall, ...], said: str
+    content: str, calls: tuple[ToolCall, ...], expected: str
 ) -> None:
-    assert plain_text(Message("assistant", content, tool_calls=calls)) == said
+    assert plain_text(Message("assistant", content, tool_calls=calls)) == expected
 
 
 @pytest.mark.parametrize(
@@ -253,3 +254,29 @@ def _stored(tool_calls: tuple[ToolCall, ...]) -> StoredMessage:
         source_id="s",
         tokens=1,
     )
+
+
+@pytest.mark.parametrize(
+    "character",
+    [
+        "👩\u200d👩\u200d👧",
+        "👍🏽",
+        "🇳🇴",
+        "❤\ufe0f",
+        "e\u0301",
+        "🏴\U000e0067\U000e0062\U000e007f",
+        "कि",
+    ],
+    ids=ascii,
+)
+def test_a_title_is_never_cut_inside_a_character(character: str) -> None:
+    for before in range(72, 82):
+        title = title_of("x" * before + 20 * character)
+        rest = title.removesuffix("…").removeprefix("x" * min(before, 80))
+        assert title.endswith("…")
+        assert len(title) <= 81
+        assert rest == character * (len(rest) // len(character))
+
+
+def test_a_title_of_marks_alone_is_shortened() -> None:
+    assert title_of("\u0301" * 100) == "\u0301" * 80 + "…"

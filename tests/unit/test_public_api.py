@@ -15,13 +15,13 @@ Definition = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 def run(script: str) -> list[str]:
     command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
-    return done.stdout.split()
+    result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    return result.stdout.split()
 
 
 def test_public_names_are_the_visible_ones() -> None:
-    seen = run("import reservoir_cli; print(*dir(reservoir_cli))")
-    assert [name for name in seen if not name.startswith("_")] == reservoir_cli.__all__
+    names = run("import reservoir_cli; print(*dir(reservoir_cli))")
+    assert [name for name in names if not name.startswith("_")] == reservoir_cli.__all__
 
 
 def test_public_names_are_sorted_and_unique() -> None:
@@ -30,9 +30,9 @@ def test_public_names_are_sorted_and_unique() -> None:
 
 @pytest.mark.parametrize("name", reservoir_cli.__all__)
 def test_a_public_name_exists_and_equals_that_in_its_module(name: str) -> None:
-    found = getattr(reservoir_cli, name)
-    assert found.__name__ == name
-    assert getattr(importlib.import_module(found.__module__), name) is found
+    value = getattr(reservoir_cli, name)
+    assert value.__name__ == name
+    assert getattr(importlib.import_module(value.__module__), name) is value
 
 
 def test_type_checkers_see_the_same_names() -> None:
@@ -83,17 +83,17 @@ def test_the_package_is_marked_as_typed() -> None:
 
 def _public(node: Definition, name: str) -> list[tuple[str, Definition]]:
     """Yield a definition and the public ones inside it, with their names."""
-    found = [(name, node)]
+    definitions = [(name, node)]
     if isinstance(node, ast.Module | ast.ClassDef):
-        for each in node.body:
-            if isinstance(each, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                if not each.name.startswith("_"):
-                    found += _public(each, f"{name}.{each.name}")
-    return found
+        for child in node.body:
+            if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                if not child.name.startswith("_"):
+                    definitions += _public(child, f"{name}.{child.name}")
+    return definitions
 
 
 @pytest.mark.parametrize("path", MODULES, ids=[str(path.relative_to(PACKAGE)) for path in MODULES])
 def test_everything_public_has_a_docstring(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    silent = [name for name, node in _public(tree, path.stem) if not ast.get_docstring(node)]
-    assert silent == []
+    undocumented = [name for name, node in _public(tree, path.stem) if not ast.get_docstring(node)]
+    assert undocumented == []

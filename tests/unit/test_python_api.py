@@ -1,4 +1,4 @@
-"""The typed public API, and the examples on its page."""
+"""The typed public API, and the examples on its documentation page."""
 
 import re
 from datetime import UTC, datetime
@@ -32,9 +32,9 @@ def test_an_example_of_the_page_runs(
 
 def test_the_page_names_everything_public() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    elsewhere = {"StoreCorruptError", "ToolCall", "trim_history"}
+    documented_elsewhere = {"StoreCorruptError", "ToolCall", "trim_history"}
     missing = [name for name in reservoir_cli.__all__ if f"{name}" not in page]
-    assert set(missing) <= elsewhere
+    assert set(missing) <= documented_elsewhere
 
 
 def test_messages_of_a_window_are_typed_and_equal_to_their_rows(reservoir: Reservoir) -> None:
@@ -62,11 +62,13 @@ def test_options_have_the_names_of_settings_and_older_names_still_work(
     reservoir: Reservoir,
 ) -> None:
     reservoir.ingest([Message("user", f"note {number}") for number in range(9)])
-    chosen = ContextOptions(recent_context_size=2, semantic_context_size=0, fill=False)
-    new = reservoir.context("which?", options=chosen)
+    options = ContextOptions(recent_context_size=2, semantic_context_size=0, fill=False)
+    new = reservoir.context("which?", options=options)
     with pytest.warns(DeprecationWarning, match="recent_context_size"):
         old = reservoir.context("which?", recent=2, semantic_context_size=0, fill=False)
-    assert [each.message.id for each in new.kept] == [each.message.id for each in old.kept]
+    assert [candidate.message.id for candidate in new.kept] == [
+        candidate.message.id for candidate in old.kept
+    ]
     assert len(new.kept) < 9
     with pytest.raises(TypeError, match="'recents'"):
         reservoir.context("which?", recents=2)
@@ -119,13 +121,13 @@ def test_a_message_and_a_file_are_imported_alike(reservoir: Reservoir, tmp_path:
     token = "ghp_" + "a1B2" * 9
     report = reservoir.export(log.with_suffix(".none"), Scope("nowhere"))
     assert report.messages == 0
-    said = Message("user", f"{window} {token}", source="s", source_id="1")
-    with Reservoir.open(tmp_path / "one.db", settings={"redact": "remove"}) as one:
-        (stored,) = one.ingest([said], embed=False)
-        row = {**stored.to_row(), "content": said.content, "id": 1}
+    message = Message("user", f"{window} {token}", source="s", source_id="1")
+    with Reservoir.open(tmp_path / "one.db", settings={"redact": "remove"}) as first:
+        (stored,) = first.ingest([message], embed=False)
+        row = {**stored.to_row(), "content": message.content, "id": 1}
         log.write_text(__import__("json").dumps(row) + "\n", encoding="utf-8")
-    with Reservoir.open(tmp_path / "two.db", settings={"redact": "remove"}) as two:
-        assert two.import_files(log).imported == 1
-        (imported,) = two.view(Scope(None))
+    with Reservoir.open(tmp_path / "two.db", settings={"redact": "remove"}) as second:
+        assert second.import_files(log).imported == 1
+        (imported,) = second.view(Scope(None))
     assert imported.content == stored.content
     assert token not in stored.content

@@ -15,34 +15,34 @@ from reservoir_cli.util.private_files import exclusive_lock, make_private_dir
 
 
 @pytest.fixture
-def told() -> list[str]:
+def notes() -> list[str]:
     return []
 
 
 @pytest.fixture
 def reservoir(
-    tmp_path: Path, fake_embedder: Any, told: list[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, fake_embedder: Any, notes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> Reservoir:
-    with Reservoir.open(tmp_path / "r.db", embedder=fake_embedder, notify=told.append) as opened:
+    with Reservoir.open(tmp_path / "r.db", embedder=fake_embedder, notify=notes.append) as opened:
         yield opened
 
 
-def test_one_message_does_not_wait_for_a_backlog(reservoir: Reservoir, told: list[str]) -> None:
+def test_one_message_does_not_wait_for_a_backlog(reservoir: Reservoir, notes: list[str]) -> None:
     reservoir.ingest([Message("user", f"old {n}") for n in range(200)], embed=False)
     [stored] = reservoir.ingest([Message("user", "new")])
-    pending = {each.id for each in reservoir.store.unembedded(999, Scope(None))}
+    pending = {message.id for message in reservoir.store.unembedded(999, Scope(None))}
     assert len(pending) == 136
     assert stored.id not in pending
-    assert told == ["136 messages not embedded yet: reservoir embed"]
+    assert notes == ["136 messages not embedded yet: reservoir embed"]
 
 
 def test_a_small_backlog_is_embedded_with_a_new_message(
-    reservoir: Reservoir, told: list[str]
+    reservoir: Reservoir, notes: list[str]
 ) -> None:
     reservoir.ingest([Message("user", f"old {n}") for n in range(20)], embed=False)
     reservoir.ingest([Message("user", "new")])
     assert reservoir.store.count_unembedded(Scope(None)) == 0
-    assert told == []
+    assert notes == []
 
 
 def test_a_long_list_is_embedded_completely(reservoir: Reservoir) -> None:
@@ -64,7 +64,7 @@ def test_forgetting_and_backing_up_are_verbs_of_the_object(tmp_path: Path) -> No
         reservoir.forget([stored.id])
         assert reservoir.view(Scope(None), 0) == []
     with Reservoir.open(tmp_path / "copy.db") as copied:
-        assert [each.content for each in copied.view(Scope(None), 0)] == ["quokkas"]
+        assert [message.content for message in copied.view(Scope(None), 0)] == ["quokkas"]
 
 
 # Several at once
@@ -90,12 +90,12 @@ def test_embedding_ends_while_others_store_more_messages(
     tmp_path: Path, fake_embedder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Reservoir.open(tmp_path / "store.db", embedder=fake_embedder) as reservoir:
-        encode, more = fake_embedder.encode_documents, [Message("user", "said meanwhile")]
+        encode, new_messages = fake_embedder.encode_documents, [Message("user", "said meanwhile")]
         scope = Scope("default", "default")
 
         def encode_while_others_talk(texts: Sequence[str]) -> object:
             counter = load_counter("approximate")
-            reservoir.store.add(scope, more, counter=counter, now=datetime.now(UTC))
+            reservoir.store.add(scope, new_messages, counter=counter, now=datetime.now(UTC))
             return encode(texts)
 
         monkeypatch.setattr(fake_embedder, "encode_documents", encode_while_others_talk)

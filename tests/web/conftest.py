@@ -12,7 +12,7 @@ import httpx2
 import page_server
 import pytest
 from builders import FakeEmbedder
-from page_server import START, PageServer, said
+from page_server import START, PageServer, message
 
 from reservoir_cli.messages import Conversation, Message, Scope, ToolCall
 from reservoir_cli.reservoir import Reservoir
@@ -25,22 +25,24 @@ ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-s
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> str:
+def store_path(tmp_path: Path) -> str:
     """Return the path of the store."""
     return str(tmp_path / "reservoir.db")
 
 
 @pytest.fixture
-def memory(place: str) -> Iterator[Reservoir]:
+def memory(store_path: str) -> Iterator[Reservoir]:
     """Open a store with a conversation, single messages, and a tool call with its result."""
-    with Reservoir.open(place, embedder=FakeEmbedder()) as reservoir:
-        about = [Conversation("queue", "Where jobs should live", "chatgpt")]
-        reservoir.store.add_conversations(Scope("work", "chat"), about)
+    with Reservoir.open(store_path, embedder=FakeEmbedder()) as reservoir:
+        conversations = [Conversation("queue", "Where jobs should live", "chatgpt")]
+        reservoir.store.add_conversations(Scope("work", "chat"), conversations)
         reservoir.ingest(
             [
-                said("user", "why did we drop **Redis** for the queue?", 0, "queue"),
-                said("assistant", "It lost jobs in the failover:\n\n```py\nx = 1\n```", 1, "queue"),
-                said("user", "and what is the cost?", 2, "queue"),
+                message("user", "why did we drop **Redis** for the queue?", 0, "queue"),
+                message(
+                    "assistant", "It lost jobs in the failover:\n\n```py\nx = 1\n```", 1, "queue"
+                ),
+                message("user", "and what is the cost?", 2, "queue"),
                 Message(
                     "assistant",
                     "I look it up.",
@@ -59,13 +61,13 @@ def memory(place: str) -> Iterator[Reservoir]:
             partition="work",
             instance="chat",
         )
-        reservoir.ingest([said("user", "buy flour", 90)], partition="home", instance="cli")
+        reservoir.ingest([message("user", "buy flour", 90)], partition="home", instance="cli")
         yield reservoir
 
 
 @pytest.fixture
-def server(memory: Reservoir, place: str) -> Iterator[PageServer]:
-    with page_server.serving(place, FakeEmbedder()) as running:
+def server(memory: Reservoir, store_path: str) -> Iterator[PageServer]:
+    with page_server.serving(store_path, FakeEmbedder()) as running:
         yield running
 
 

@@ -93,9 +93,9 @@ def test_codes_and_sessions_expire() -> None:
     assert sessions.redeem(late, "here") is None
     now += SESSION_LIFETIME + 1
     assert sessions.find(name, "here") is None
-    many = [sessions.new_code() for _ in range(100)]
-    assert sessions.redeem(many[0], "here") is None
-    assert sessions.redeem(many[-1], "here")
+    codes = [sessions.new_code() for _ in range(100)]
+    assert sessions.redeem(codes[0], "here") is None
+    assert sessions.redeem(codes[-1], "here")
 
 
 def test_a_form_without_the_token_of_the_session_changes_nothing(client, memory) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from builders import FakeEmbedder
-from page_server import HOSTILE, PageServer, said
+from page_server import HOSTILE, PageServer, message
 
 from reservoir_cli.retrieval.recall_floor import floor_property
 
@@ -54,11 +54,11 @@ def test_hostile_messages_run_no_script_and_the_policy_stops_an_injected_one(
 ) -> None:
     probes = [probe.replace("alert(1)", "window.ran=1") for probe, _, _ in HOSTILE]
     memory.ingest(
-        [said("user", f"redis {probe}", 200 + n, "evil") for n, probe in enumerate(probes)],
+        [message("user", f"redis {probe}", 200 + n, "evil") for n, probe in enumerate(probes)],
         partition="work",
         instance="chat",
     )
-    memory.ingest([said("user", probes[0], 300, probes[1])], partition="work", instance="chat")
+    memory.ingest([message("user", probes[0], 300, probes[1])], partition="work", instance="chat")
     evil = "/ui/conversation?p=work&i=chat&c=evil&page=1"
     for address in (*VIEWS, evil, "/ui/window?q=%3Cscript%3Ewindow.ran=1%3C/script%3E&p=work"):
         page.get(server.origin + address)
@@ -97,7 +97,7 @@ def test_keys_move_between_rows_and_open_one(page: WebDriver) -> None:
 @pytest.mark.parametrize("address", VIEWS)
 def test_tab_reaches_every_control(page: WebDriver, server: PageServer, address: str) -> None:
     page.get(server.origin + address)
-    wanted = page.execute_script(
+    controls = page.execute_script(
         """
         window.reached = new Set();
         addEventListener("focusin", (event) => window.reached.add(event.target));
@@ -109,7 +109,7 @@ def test_tab_reaches_every_control(page: WebDriver, server: PageServer, address:
         """
     )
     missing = "return window.wanted.filter((one) => !window.reached.has(one)).length"
-    for _ in range(2 * wanted + 20):
+    for _ in range(2 * controls + 20):
         press(page, Keys.TAB)
         if not page.execute_script(missing):
             break
@@ -189,8 +189,8 @@ def test_a_row_opens_and_stays_open(page: WebDriver, server: PageServer) -> None
 
 
 def test_ten_thousand_messages_scroll(page: WebDriver, server: PageServer, memory) -> None:
-    many = [said("user", f"turn {n}", 100 + n, "long") for n in range(10_000)]
-    memory.ingest(many, partition="work", instance="chat", embed=False)
+    messages = [message("user", f"turn {n}", 100 + n, "long") for n in range(10_000)]
+    memory.ingest(messages, partition="work", instance="chat", embed=False)
     page.get(f"{server.origin}/ui/conversation?p=work&i=chat&c=long&page=1")
     count = "return document.querySelectorAll('article').length"
     for least in (100, 150, 200):
@@ -210,9 +210,9 @@ def test_every_view_fits_its_width(
 ) -> None:
     # Long words: names, a minified file, and code.
     line = '{"redis":' + ",".join(f'"key{n}":{n}' for n in range(200)) + "}"
-    long = [said("user", line, 200, "long"), said("user", f"```\n{line}\n```", 201, "long")]
+    long = [message("user", line, 200, "long"), message("user", f"```\n{line}\n```", 201, "long")]
     memory.ingest(long, partition="work", instance="chat", embed=False)
-    memory.ingest([said("user", "x", 202)], partition="p" * 70, instance="i" * 70, embed=False)
+    memory.ingest([message("user", "x", 202)], partition="p" * 70, instance="i" * 70, embed=False)
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 800}
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     media = [{"name": "prefers-color-scheme", "value": scheme}]

@@ -49,8 +49,10 @@ def test_it_starts_a_server_and_finds_it_again() -> None:
         assert ran.returncode == 0, ran.stderr
         addresses.append(ran.stdout.strip())
         assert "works once" in ran.stderr
-    (page, _, first), (again, _, second) = (each.partition("enter?code=") for each in addresses)
-    assert page == again
+    (page, _, first), (second_page, _, second) = (
+        address.partition("enter?code=") for address in addresses
+    )
+    assert page == second_page
     assert first != second
     with plain_http.client(follow_redirects=True, timeout=PATIENCE) as client:
         answer = client.post(f"{page}enter", data={"code": second})
@@ -101,8 +103,8 @@ def test_the_record_of_a_killed_server_is_ignored(home: Path) -> None:
     home.mkdir(exist_ok=True)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    left = {"base_url": f"http://127.0.0.1:{port}/k/x/v1", "page": "http://x/ui/", "pid": 1}
-    (home / "serve.json").write_text(json.dumps([left]), encoding="utf-8")
+    record = {"base_url": f"http://127.0.0.1:{port}/k/x/v1", "page": "http://x/ui/", "pid": 1}
+    (home / "serve.json").write_text(json.dumps([record]), encoding="utf-8")
     with socket.create_server(("127.0.0.1", 0)) as other:
         ran = run("open", "--print", "--port", str(other.getsockname()[1]))
     assert ran.returncode == 1

@@ -1,12 +1,12 @@
 """The list of conversations, its search, and the view of a conversation."""
 
 import pytest
-from page_server import HOSTILE, csrf_of, said
+from page_server import HOSTILE, csrf_of, message
 
 from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Filter
-from reservoir_cli.server.web.conversations import CONVERSATIONS, MESSAGES
 from reservoir_cli.server.web.markdown import MAX_RENDERED, to_html
+from reservoir_cli.server.web.read_conversations import CONVERSATIONS, MESSAGES
 
 
 @pytest.mark.parametrize(("text", "never", "shown"), HOSTILE)
@@ -57,7 +57,15 @@ def test_the_list_is_filtered(client) -> None:
 
 
 def test_an_invalid_filter_is_reported(client) -> None:
-    for query in ("role=king", "since=soonish", "page=x", "page=0", "page=99999999999999999999"):
+    long = f"page=00000000000000000001{9 * 10**98}"
+    for query in (
+        "role=king",
+        "since=soonish",
+        "page=x",
+        "page=0",
+        "page=99999999999999999999",
+        long,
+    ):
         answer = client.get(f"/ui/?{query}")
         assert answer.status_code == 400, query
         assert "That did not work" in answer.text
@@ -104,8 +112,8 @@ def test_a_long_message_is_cut_and_can_be_expanded(client, memory) -> None:
 
 
 def test_ten_thousand_messages_are_paged(client, memory) -> None:
-    some = [said("user", f"turn {n}", 100 + n, "long") for n in range(10_000)]
-    memory.ingest(some, partition="work", instance="chat", embed=False)
+    messages = [message("user", f"turn {n}", 100 + n, "long") for n in range(10_000)]
+    memory.ingest(messages, partition="work", instance="chat", embed=False)
     address = "/ui/conversation?p=work&i=chat&c=long"
     last = client.get(address).text
     assert last.count("<article") == MESSAGES
@@ -114,14 +122,14 @@ def test_ten_thousand_messages_are_paged(client, memory) -> None:
     first = client.get(f"{address}&page=1").text
     assert 'rel="next"' in first
     middle = memory.view(memory.scope("work", "chat"), 5_000, Filter(conversation_id="long"))[0]
-    found = client.get(f"/ui/message?p=work&id={middle.id}").text
-    assert f'id="m{middle.id}"' in found
-    assert found.count("<article") == MESSAGES
+    html = client.get(f"/ui/message?p=work&id={middle.id}").text
+    assert f'id="m{middle.id}"' in html
+    assert html.count("<article") == MESSAGES
 
 
 def test_many_conversations_are_paged(client, memory) -> None:
-    some = [said("user", f"question {n}", n, f"c{n}") for n in range(CONVERSATIONS + 5)]
-    memory.ingest(some, partition="many", embed=False)
+    messages = [message("user", f"question {n}", n, f"c{n}") for n in range(CONVERSATIONS + 5)]
+    memory.ingest(messages, partition="many", embed=False)
     first = client.get("/ui/?p=many").text
     assert first.count("data-row ") == CONVERSATIONS
     assert "page 1 of 2" in first
@@ -143,28 +151,28 @@ def test_secrets_are_masked(memory, monkeypatch, request, mode) -> None:
 
 
 def test_deleting_a_message_needs_confirmation(client, memory) -> None:
-    asked = client.get("/ui/delete?p=work&id=3")
-    assert "Delete this message?" in asked.text
-    assert "and what is the cost?" in asked.text
+    confirmation = client.get("/ui/delete?p=work&id=3")
+    assert "Delete this message?" in confirmation.text
+    assert "and what is the cost?" in confirmation.text
     assert memory.messages([3])
-    done = client.post("/ui/delete?p=work&id=3", data={"csrf": csrf_of(asked.text)})
-    assert "Deleted 1 message." in done.text
-    assert "and what is the cost?" not in done.text
+    result = client.post("/ui/delete?p=work&id=3", data={"csrf": csrf_of(confirmation.text)})
+    assert "Deleted 1 message." in result.text
+    assert "and what is the cost?" not in result.text
     assert not memory.messages([3])
     assert client.get("/ui/delete?p=work&id=3").status_code == 404
 
 
 def test_deleting_a_conversation_deletes_exactly_its_messages(client, memory) -> None:
     address = "/ui/delete?p=work&i=chat&c=queue"
-    asked = client.get(address).text
-    assert "Where jobs should live</b>, 5 messages" in asked
-    assert "Deleted 5 messages." in client.post(address, data={"csrf": csrf_of(asked)}).text
+    html = client.get(address).text
+    assert "Where jobs should live</b>, 5 messages" in html
+    assert "Deleted 5 messages." in client.post(address, data={"csrf": csrf_of(html)}).text
     assert [message.content for message in memory.view(count=0, scope=memory.scope("home", "cli"))]
     assert not memory.find(memory.scope("work", "chat"))
 
 
 def test_the_last_single_message_can_be_deleted(client) -> None:
     csrf = csrf_of(client.get("/ui/delete?p=home&id=6").text)
-    done = client.post("/ui/delete?p=home&id=6", data={"csrf": csrf})
-    assert done.url.path == "/ui/"
-    assert "Deleted 1 message." in done.text
+    result = client.post("/ui/delete?p=home&id=6", data={"csrf": csrf})
+    assert result.url.path == "/ui/"
+    assert "Deleted 1 message." in result.text

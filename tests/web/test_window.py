@@ -23,7 +23,7 @@ from reservoir_cli.server.web.window_form import Question
 QUESTION = "why did we drop redis for the queue?"
 
 
-def asked(**query: str) -> Question:
+def build_question(**query: str) -> Question:
     return Question.of({"q": QUESTION, "p": "work", "budget": "300", **query})
 
 
@@ -39,7 +39,7 @@ def asked(**query: str) -> Question:
     ],
 )
 def test_the_figures_are_those_of_the_json_document(memory, query) -> None:
-    question = asked(**query)
+    question = build_question(**query)
     shown = choose(memory, question, memory.location)
     document = memory.context(
         QUESTION,
@@ -58,12 +58,12 @@ def test_the_figures_are_those_of_the_json_document(memory, query) -> None:
     rows = [*shown.kept, *shown.left_out]
     assert {row.message.id for row in rows} == set(explained)
     for row in rows:
-        told = explained[row.message.id]
-        assert row.kept == (told["outcome"] == "kept")
+        explanation = explained[row.message.id]
+        assert row.kept == (explanation["outcome"] == "kept")
         for name in ("similarity", "cosine", "bm25", "recency", "priority"):
-            assert getattr(row, name) == told[name]
+            assert getattr(row, name) == explanation[name]
         assert sum(float(part.value) for part in row.parts) == pytest.approx(
-            told["priority"], abs=0.004
+            explanation["priority"], abs=0.004
         )
     fixed, budget = (
         document["budget"]["used"] - document["budget"]["history_used"],
@@ -87,7 +87,7 @@ def test_parts_of_a_similarity_add_up_to_it(memory) -> None:
 
 
 def test_messages_that_did_not_fit_come_first_below_the_line(memory) -> None:
-    rows = choose(memory, asked(budget="90"), memory.location).left_out
+    rows = choose(memory, build_question(budget="90"), memory.location).left_out
     assert rows
     assert [row.near for row in rows] == sorted((row.near for row in rows), reverse=True)
     near = [row.priority for row in rows if row.near]
@@ -95,9 +95,9 @@ def test_messages_that_did_not_fit_come_first_below_the_line(memory) -> None:
 
 
 def test_excluding_a_message_lets_others_in(memory) -> None:
-    whole = choose(memory, asked(budget="110"), memory.location)
+    whole = choose(memory, build_question(budget="110"), memory.location)
     best = max(whole.kept, key=lambda row: row.tokens)
-    without = choose(memory, replace(asked(budget="110"), without=(best.message.id,)), "")
+    without = choose(memory, replace(build_question(budget="110"), without=(best.message.id,)), "")
     kept = {row.message.id for row in without.kept}
     assert best.message.id not in kept
     assert without.newcomers
@@ -106,26 +106,26 @@ def test_excluding_a_message_lets_others_in(memory) -> None:
     assert all(before[row.message.id] == row.priority for row in without.kept)
 
 
-def test_a_question_is_embedded_once(memory, place) -> None:
+def test_a_question_is_embedded_once(memory, store_path) -> None:
     from builders import FakeEmbedder
 
     from reservoir_cli.embedding.question_cache import RememberedQuestions
 
     class Counting(FakeEmbedder):
-        asked = 0
+        encoded = 0
 
         def encode_query(self, text):
-            Counting.asked += 1
+            Counting.encoded += 1
             return super().encode_query(text)
 
     embedder = RememberedQuestions(Counting())
     for _ in range(3):
         embedder.encode_query("why?")
-    assert Counting.asked == 1
+    assert Counting.encoded == 1
     for number in range(100):
         embedder.encode_query(str(number))
     embedder.encode_query("why?")
-    assert Counting.asked == 102
+    assert Counting.encoded == 102
 
 
 def test_the_view_has_rows_budget_and_the_printed_form(client) -> None:
@@ -205,17 +205,17 @@ def test_the_links_of_an_empty_question_exclude_a_message_and_put_it_back(client
     assert "Without #" not in whole
 
 
-def test_the_shown_command_prints_the_same_context(memory, place, monkeypatch) -> None:
-    question = asked(
+def test_the_shown_command_prints_the_same_context(memory, store_path, monkeypatch) -> None:
+    question = build_question(
         q='it\'s $HOME; `date` "quoted"?', recency_weight="0.9", recall_floor="0", excerpts="off"
     )
     monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
     memory.store.give_up_model()
-    with Reservoir.open(place) as without_model:
+    with Reservoir.open(store_path) as without_model:
         shown = choose(without_model, replace(question, form="json"), "elsewhere")
     words = shlex.split(shown.command)
     assert words[:1] == ["RESERVOIR_RECENCY_WEIGHT=0.9"]
-    assert words[1:4] == ["reservoir", "--db", place]
+    assert words[1:4] == ["reservoir", "--db", store_path]
     settings = dict(word.split("=", 1) for word in words[:1])
     ran = subprocess.run(
         [sys.executable, "-m", "reservoir_cli", *words[2:]],

@@ -5,11 +5,10 @@ import shutil
 import sys
 import sysconfig
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.read_file import missing_file_error
-from reservoir_cli.settings.store_location import is_on_a_server
+from reservoir_cli.settings.store_location import is_on_a_server, mask_password
 from reservoir_cli.util import this_program
 
 _NAME = "reservoir.exe" if sys.platform == "win32" else "reservoir"
@@ -42,7 +41,7 @@ def with_options(config: Path | None, db: str | None) -> list[str]:
             raise missing_file_error(config)
         options += ["--config", os.path.abspath(config)]
     if db is not None:
-        if is_on_a_server(db) and urlsplit(db).password:
+        if is_on_a_server(db) and mask_password(db) != db:
             raise UsageError(
                 "--db has a password, which would be written to another program's settings",
                 hint="write the URL to our settings: reservoir config set database=URL",

@@ -1,12 +1,11 @@
 """Answer tool calls from a store: messages are quoted, framed, and redacted."""
 
-import gc
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
+from reservoir_cli.agents.kept_store import KeptStore, Opener
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.recall import Recall
 from reservoir_cli.context.render.frame import wrap
@@ -14,14 +13,13 @@ from reservoir_cli.context.render.recalled import RECALLED_NOTE, defuse, quote_l
 from reservoir_cli.context.request import storing_meter
 from reservoir_cli.context.window_turns import shorten_result
 from reservoir_cli.errors import ReservoirError, StoreError
-from reservoir_cli.messages import Message, Scope, StoredMessage, plain_text
+from reservoir_cli.messages import Message, Scope, StoredMessage, cut, plain_text
 from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.settings.reload import LiveConfig
-from reservoir_cli.settings.store_location import file_identity
 from reservoir_cli.util.clock import local_day
-from reservoir_cli.util.parse_times import parse_time
+from reservoir_cli.util.parse_time_options import parse_time
 
 #: Source and instance of messages that agents store.
 SOURCE = "mcp"
@@ -29,26 +27,16 @@ SOURCE = "mcp"
 _SNIPPET = 300
 
 
-class Opener(Protocol):
-    """A function that opens the store of the settings."""
-
-    def __call__(self, *, create: bool, notify: Callable[[str], None]) -> Reservoir:
-        """Open the store.
-
-        :param create: create it if it does not exist.
-        :param notify: called with each user-facing message.
-        """
-
-
 class Answers:
     """Answer calls from one store, which is opened when a call needs it. Not thread-safe."""
 
     def __init__(self, open_reservoir: Opener) -> None:
         self._open_reservoir = open_reservoir
-        self._reservoir: Reservoir | None = None
-        self._identity: tuple[int, int] | None = None
+        self._store = KeptStore(self._open_store)
         self._settings: LiveConfig | None = None
         self._notes: list[str] = []
+        #: Closes the store, and frees the memory of its model.
+        self.release = self._store.release
         self._answers: Mapping[str, Callable[..., str]] = {
             "recall": self._recall,
             "search": self._search,
@@ -63,7 +51,7 @@ class Answers:
         :raises ReservoirError: the tool failed.
         """
         try:
-            reservoir = self._open_store(create=tool == "remember")
+            reservoir = self._store.open(create=tool == "remember")
             self._notes.clear()
             self._apply_settings(reservoir)
             text: str = self._answers[tool](reservoir, partition, **arguments)
@@ -72,33 +60,18 @@ class Answers:
             raise
         return "\n".join([text, *(f"note: {note}" for note in self._notes)])
 
-    def _open_store(self, *, create: bool) -> Reservoir:
-        """Return the store; reopen it if its file was removed, replaced or missing."""
-        if self._reservoir and file_identity(self._reservoir.location) != self._identity:
-            self.release()
-        if self._reservoir is None or (create and self._identity is None):
-            self.release()
-            self._reservoir = self._open_reservoir(create=create, notify=self._notes.append)
-            self._reservoir.redactor = self._reservoir.redactor.for_agents
-            self._settings = LiveConfig(self._reservoir.config, self._notes.append)
-            self._reservoir.serve()
-            self._identity = file_identity(self._reservoir.location)
-        return self._reservoir
+    def _open_store(self, create: bool) -> Reservoir:
+        reservoir = self._open_reservoir(create=create, notify=self._notes.append)
+        reservoir.redactor = reservoir.redactor.for_agents
+        self._settings = LiveConfig(reservoir.config, self._notes.append)
+        reservoir.serve()
+        return reservoir
 
     def _apply_settings(self, reservoir: Reservoir) -> None:
         config = self._settings.current() if self._settings else reservoir.config
         if config is not reservoir.config:
             reservoir.use(config)
             reservoir.redactor = reservoir.redactor.for_agents
-
-    def release(self) -> None:
-        """Close the store, and free the memory of the model."""
-        reservoir, self._reservoir = self._reservoir, None
-        if reservoir:
-            with suppress(ReservoirError):
-                reservoir.close()
-            del reservoir
-            gc.collect()  # the model is part of a reference cycle
 
     def _recall(
         self, reservoir: Reservoir, partition: str, question: str, budget: int, since: str | None
@@ -157,7 +130,7 @@ class Answers:
 def _hit_line(hit: Hit) -> str:
     message = hit.message
     part, _ = choose_part(plain_text(message), hit.words, hit.passage, _SNIPPET)
-    title = f" ({' '.join(hit.title.split())[:60]})" if hit.title else ""
+    title = f" ({cut(' '.join(hit.title.split()), 60)})" if hit.title else ""
     return defuse(f"[#{message.id}] {local_day(message.created_at)} {message.role}{title}: {part}")
 
 

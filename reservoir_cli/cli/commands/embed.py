@@ -8,7 +8,7 @@ import typer
 from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.embedding import resolve
 from reservoir_cli.retrieval.indexing import EmbeddingState
-from reservoir_cli.settings import edit_file
+from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.config import Config
 from reservoir_cli.util.interrupts import explain_interrupt
 
@@ -73,5 +73,5 @@ def _keep_setting(config: Config, name: str) -> None:
     if origin == "environment":
         console.warn(f"RESERVOIR_EMBEDDING_MODEL names another model: set it to {name}")
         return
-    edit_file.edit(config.path, {"embedding_model": name})
+    edit_settings_file.edit(config.path, {"embedding_model": name})
     console.note(f"the setting embedding_model is {name} from now on")

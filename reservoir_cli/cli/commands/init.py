@@ -17,11 +17,11 @@ from reservoir_cli.cli.suggested_commands import complete
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, clean_name
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.settings import edit_file
+from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.paths import abbreviate_home
+from reservoir_cli.transfer.import_reports import ImportReport
 from reservoir_cli.transfer.importers import discover
 from reservoir_cli.transfer.importers.discover import History
-from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.sync import Source, choose_name, configured_sources
 
 #: Answers that import nothing.
@@ -311,7 +311,7 @@ def _make_default(reservoir: Reservoir, partition: str | None) -> None:
     """Make the partition that the user named, if any, the default."""
     config = reservoir.config
     if partition and partition != config.lookup("partition")[0]:
-        edit_file.edit(config.path, {"partition": partition})
+        edit_settings_file.edit(config.path, {"partition": partition})
         console.note(f"{partition} is now the default partition: reservoir config get partition")
 
 
@@ -323,7 +323,7 @@ def _move_sources(reservoir: Reservoir, sources: list[Source]) -> None:
         former = before.get((source.name, source.path), source.partition)
         if former != source.partition:
             table = {source.name: {"partition": source.partition}}
-            edit_file.add_sources(reservoir.config.path, table)
+            edit_settings_file.add_sources(reservoir.config.path, table)
             console.note(
                 f"{source.name} goes to {source.partition} from now on; "
                 f"its messages in {former} stay there"

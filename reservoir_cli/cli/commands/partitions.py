@@ -9,7 +9,7 @@ from reservoir_cli.cli import completion_values, console, nothing_found, open_st
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, check_name
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.settings import edit_file
+from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.keys import dotted_key, similar_names
 from reservoir_cli.settings.projects import TABLE
@@ -175,7 +175,7 @@ def _move_sources(config: Config, old: str, new: str) -> None:
     if not any(table.get("partition") == old for table in config.sources.values()):
         return
     try:
-        names = edit_file.move_sources(config.path, old, new)
+        names = edit_settings_file.move_sources(config.path, old, new)
     except UsageError as problem:
         console.warn(problem.message)
         return
@@ -192,7 +192,7 @@ def _move_settings(config: Config, old: str, new: str, *, table: bool) -> bool:
     if not is_named and not (table and config.partitions.get(old)):
         return False
     try:
-        renamed = edit_file.rename_partition(config.path, old, new, table=table)
+        renamed = edit_settings_file.rename_partition(config.path, old, new, table=table)
         if is_named:
             console.note(f"[projects] and [mcp] in {config.path} now name {new}")
         if not renamed:

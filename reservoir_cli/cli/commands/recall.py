@@ -10,7 +10,7 @@ from reservoir_cli.cli.filters import complete_session
 from reservoir_cli.context.recall import Reason, Recall, Skipped
 from reservoir_cli.errors import UsageError
 from reservoir_cli.reservoir import Filter, Reservoir
-from reservoir_cli.util.parse_times import parse_time
+from reservoir_cli.util.parse_time_options import parse_time
 
 
 def recall(

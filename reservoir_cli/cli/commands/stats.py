@@ -8,7 +8,7 @@ import typer
 
 from reservoir_cli.cli import console, nothing_found, open_store, options, tables
 from reservoir_cli.messages import Scope
-from reservoir_cli.util.parse_times import parse_time
+from reservoir_cli.util.parse_time_options import parse_time
 
 _BARS = "▁▂▃▄▅▆▇█"
 _DAYS = 30

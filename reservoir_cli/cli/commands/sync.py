@@ -11,7 +11,7 @@ import typer
 from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.cli.global_options import globals_of, warn_of_variables
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.settings import edit_file
+from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.missing_sources import find_missing
 from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.transfer import sync as syncing
@@ -144,7 +144,7 @@ def save_sources(reservoir: Reservoir, sources: list[Source]) -> None:
         for source in new_sources(reservoir, sources)
     }
     if tables:
-        edit_file.add_sources(reservoir.config.path, tables)
+        edit_settings_file.add_sources(reservoir.config.path, tables)
         console.note(
             f"added {', '.join(tables)} to [sources] of {reservoir.config.path}: reservoir sync "
             "keeps them up to date"
@@ -257,7 +257,9 @@ def _print_units(ctx: typer.Context, as_json: bool) -> None:
 
 
 def _for_systemd(command: list[str]) -> str:
-    return shlex.join(word.replace("%", "%%") for word in command)
+    """Quote a command; unlike a shell, systemd also reads these characters within quotes."""
+    line = shlex.join(command)
+    return line.replace("\\", "\\\\").replace("%", "%%").replace("$", "$$")
 
 
 def _escape_xml(text: str) -> str:

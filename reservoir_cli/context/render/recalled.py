@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.context import excerpts
 from reservoir_cli.context.types import Candidate, Span
-from reservoir_cli.messages import StoredMessage, plain_text
+from reservoir_cli.messages import StoredMessage, cut, plain_text
 from reservoir_cli.util.clock import local_day
 
 RECALLED_TITLE = "[Recalled Messages]"
@@ -129,7 +129,7 @@ def title_line(candidate: Candidate) -> str:
         return ""
     title = defuse(" ".join(candidate.title.split()))
     if len(title) > _LONGEST_TITLE:
-        title = title[: _LONGEST_TITLE - 1] + "…"
+        title = cut(title, _LONGEST_TITLE - 1) + "…"
     return f"conversation: {title}\n" if title else ""
 
 

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from reservoir_cli.server.limits import BodyTooLarge, ClientGone, read_body
 from reservoir_cli.server.proxy import clients, forward
 from reservoir_cli.server.proxy.enrich import Enricher
-from reservoir_cli.server.proxy.headers import to_upstream
+from reservoir_cli.server.proxy.forwarded_headers import to_upstream
 from reservoir_cli.server.proxy.json_spans import OddJSON
 from reservoir_cli.server.proxy.paths import Target, parse_path
 from reservoir_cli.server.proxy.protocols import error_body, protocol_of

@@ -210,7 +210,8 @@ class Enricher:
                 with reservoir.store.write():
                     for put in puts:
                         put(reservoir)
-        except Exception:
+        except Exception as error:  # its text might quote a message
+            self._state.log(f"ledger entries are written one by one: {type(error).__name__}")
             for put in puts:
                 put(reservoir)
 

@@ -8,7 +8,7 @@ import anyio
 import httpx2
 from starlette.types import Receive, Send
 
-from reservoir_cli.server.proxy.headers import Headers, to_client
+from reservoir_cli.server.proxy.forwarded_headers import Headers, to_client
 
 #: Seconds to connect to a model. Reading has no limit: a model may think for long.
 _TIMEOUT = httpx2.Timeout(None, connect=10.0)

@@ -42,8 +42,8 @@ def _read(element: dict[str, Any]) -> Iterator[Message]:
         yield Message(
             "tool", _text(element.get("content")), tool_call_id=_id(element, "tool_call_id")
         )
-    elif role == "assistant" and element.get("tool_calls"):
-        calls = [call_from_dict(call) for call in element["tool_calls"]]
+    elif role == "assistant" and (listed := element.get("tool_calls")):
+        calls = [call_from_dict(call) for call in (listed if isinstance(listed, list) else ())]
         yield Message("assistant", _text(element.get("content")), tool_calls=tuple(calls))
     elif role in ("user", "assistant"):
         yield from map(_normalise, content_blocks.messages(role, element.get("content"), None))

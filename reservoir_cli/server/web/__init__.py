@@ -11,7 +11,7 @@ from pathlib import Path
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from reservoir_cli.server.web import access, views
+from reservoir_cli.server.web import access, handlers
 
 _STATIC = Path(__file__).parent / "static"
 
@@ -19,12 +19,12 @@ _STATIC = Path(__file__).parent / "static"
 def routes() -> Sequence[BaseRoute]:
     """Return the routes below ``/ui``."""
     return [
-        _view("/", views.index),
-        _view("/conversation", views.conversation),
-        _view("/message", views.message),
-        _view("/delete", views.delete, "GET", "POST"),
-        _view("/window", views.ask),
-        _view("/use", views.use),
+        _view("/", handlers.index),
+        _view("/conversation", handlers.conversation),
+        _view("/message", handlers.message),
+        _view("/delete", handlers.delete, "GET", "POST"),
+        _view("/window", handlers.ask),
+        _view("/use", handlers.use),
         _view("/leave", access.leave, "POST"),
         Route("/enter", access.open_to_all(access.enter), methods=["GET", "POST"]),
         Route("/csp", access.open_to_all(access.count_violation), methods=["POST"]),

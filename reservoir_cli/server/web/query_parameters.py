@@ -7,7 +7,7 @@ from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Role, Scope, clean_text, parse_role
 from reservoir_cli.reservoir import Filter
 from reservoir_cli.server.web.rendering import now
-from reservoir_cli.util.parse_times import parse_time
+from reservoir_cli.util.parse_time_options import parse_time
 
 #: The largest number that SQLite can store.
 _MAX_NUMBER = 2**63 - 1
@@ -37,7 +37,8 @@ def number_of(query: Query, name: str, default: int | None = None) -> int | None
     typed = text_of(query, name).replace(",", "")
     if not typed:
         return default
-    if not (typed.isascii() and typed.isdigit()) or not 1 <= int(typed[:20]) <= _MAX_NUMBER:
+    is_short = typed.isascii() and typed.isdigit() and len(typed) <= len(str(_MAX_NUMBER))
+    if not is_short or not 1 <= int(typed) <= _MAX_NUMBER:
         raise UsageError(f"{name} is not a positive number")
     return int(typed)
 

@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from reservoir_cli.messages import StoredMessage
+from reservoir_cli.messages import StoredMessage, cut
 from reservoir_cli.util.clock import to_local
 
 #: Invisible characters and those that affect others: control characters except for tabs and line
@@ -35,7 +35,7 @@ def _picture(match: re.Match[str]) -> str:
 def first_words(text: str, length: int = 160) -> str:
     """Return the beginning of a text on one line."""
     line = " ".join(text[: 4 * length].split())
-    return visible(line if len(line) <= length else f"{line[: length - 1]}…")
+    return visible(line if len(line) <= length else f"{cut(line, length - 1)}…")
 
 
 def day(moment: datetime) -> str:

@@ -17,8 +17,8 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.postgres import vectors
 from reservoir_cli.storage.postgres.connection import Connection, errors
-from reservoir_cli.storage.postgres.session import Session
 from reservoir_cli.storage.postgres.tables import SCHEMA
+from reservoir_cli.storage.postgres.transactions import Transactions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,7 +54,7 @@ def read(value: str) -> Index:
 
 
 def build(
-    store: Session, partition: str, model_id: str, progress: Callable[[str, int, int], None]
+    store: Transactions, partition: str, model_id: str, progress: Callable[[str, int, int], None]
 ) -> Index:
     """Build the index of a partition, and measure its recall; others may write meanwhile.
 
@@ -91,7 +91,7 @@ def build(
     return index
 
 
-def _plan(store: Session, partition: str, model_id: str) -> Index:
+def _plan(store: Transactions, partition: str, model_id: str) -> Index:
     """Return the index to build for a partition, its recall not yet known."""
     with store.snapshot():
         dimensions = store._connection.number(
@@ -107,7 +107,7 @@ def _plan(store: Session, partition: str, model_id: str) -> Index:
     return Index(f"embeddings_near_{digest}", model_id, dimensions, 0)
 
 
-def drop(store: Session, partition: str, name: str | None = None) -> bool:
+def drop(store: Transactions, partition: str, name: str | None = None) -> bool:
     """Remove the index of a partition.
 
     :returns: whether there was one.
@@ -123,7 +123,7 @@ def drop(store: Session, partition: str, name: str | None = None) -> bool:
     return description is not None
 
 
-def _execute_outside_transaction(store: Session, statement: str) -> None:
+def _execute_outside_transaction(store: Transactions, statement: str) -> None:
     with store._lock, errors(store.location):
         store._connection.execute(statement)
 

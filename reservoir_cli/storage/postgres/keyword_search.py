@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import filter_conditions, fulltext, spelling
+from reservoir_cli.storage import filter_conditions, fulltext, misspelt_words
 from reservoir_cli.storage.candidates import Candidates, Posting, Respelt
 from reservoir_cli.storage.compact_keys import Keys
 from reservoir_cli.storage.postgres.connection import Connection
@@ -129,7 +129,7 @@ def respell(
         places, known = candidates.places(ids)
         return Posting(places, counts[0][known])
 
-    return spelling.respell(typed, vocabulary, posting_of)
+    return misspelt_words.respell(typed, vocabulary, posting_of)
 
 
 def _counts(

@@ -333,11 +333,10 @@ def inspect(connection: Connection) -> Server:
         coalesce((SELECT extversion FROM pg_extension WHERE extname = 'vector'),
             (SELECT default_version FROM pg_available_extensions WHERE name = 'vector')),
         current_setting('transaction_read_only') = 'on',
-        -- The operators of pgvector may be in any schema.
-        concat_ws(', ', '{SCHEMA}',
-            (SELECT quote_ident(nspname) FROM pg_extension e
-             JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'vector'),
-            'public')
+        -- The operators of pgvector may be in any schema. No other is searched: functions that
+        -- members created there would run with the rights of their callers.
+        coalesce((SELECT '{SCHEMA}, ' || quote_ident(nspname) FROM pg_extension e
+             JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'vector'), '{SCHEMA}')
         """
     ).fetchone()  # type: ignore[misc]
     _refuse(version, encoding, vector)

@@ -4,8 +4,8 @@ from contextlib import suppress
 from typing import Any
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.storage.postgres.session import Session
 from reservoir_cli.storage.postgres.tables import SCHEMA
+from reservoir_cli.storage.postgres.transactions import Transactions
 
 _TABLES = f"""
     SELECT c.relname, pg_table_size(c.oid), pg_indexes_size(c.oid) FROM pg_class c
@@ -23,7 +23,7 @@ _BY_MACHINE = (
 )
 
 
-def read_sizes(store: Session) -> dict[str, list[dict[str, Any]]]:
+def read_sizes(store: Transactions) -> dict[str, list[dict[str, Any]]]:
     """Return the bytes of each table and, on a cluster, the shards and bytes of each machine."""
     if shards := _shards(store, _BY_TABLE):
         tables = [{"table": name, "shards": count, "bytes": size} for name, count, size in shards]
@@ -39,7 +39,7 @@ def read_sizes(store: Session) -> dict[str, list[dict[str, Any]]]:
     return {"tables": tables, "machines": machines}
 
 
-def _shards(store: Session, statement: str) -> list[Any]:
+def _shards(store: Transactions, statement: str) -> list[Any]:
     """Return rows about shards; none without Citus or for a user who may not see them."""
 
     def read() -> list[Any]:

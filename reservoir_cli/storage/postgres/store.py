@@ -21,9 +21,9 @@ from reservoir_cli.storage.postgres import (
     vectors,
 )
 from reservoir_cli.storage.postgres.connection import errors
-from reservoir_cli.storage.postgres.session import Session
 from reservoir_cli.storage.postgres.stemmer import Stemmer
 from reservoir_cli.storage.postgres.tables import SCHEMA
+from reservoir_cli.storage.postgres.transactions import Transactions
 from reservoir_cli.storage.records import Filter, Passage, Problem
 from reservoir_cli.storage.sqlite.vector_blocks import thread_key
 from reservoir_cli.storage.writes import COLUMNS
@@ -33,7 +33,7 @@ _PLACE_COLUMNS = [COLUMNS.split(", ").index(name) for name in ("partition", "ins
 _CONVERSATION_COLUMN = COLUMNS.split(", ").index("conversation_id")
 
 
-class PostgresStore(Session, Store):
+class PostgresStore(Transactions, Store):
     """A :class:`~reservoir_cli.storage.base.Store` on a PostgreSQL server with pgvector."""
 
     @cached_property
@@ -41,7 +41,7 @@ class PostgresStore(Session, Store):
         return Stemmer()
 
     def close(self) -> None:
-        """See :class:`~reservoir_cli.storage.session.Session`."""
+        """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
         if "_stemmer" in self.__dict__:  # only if it was used
             self._stemmer.close()
         super().close()

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import fulltext, spelling
+from reservoir_cli.storage import fulltext, misspelt_words
 from reservoir_cli.storage.candidates import Candidates, Posting, Respelt
 from reservoir_cli.storage.sqlite.connection import Connection
 
@@ -109,7 +109,7 @@ def respell(
     letters = 1 if len(candidates.ids) <= LARGE else 2
 
     def vocabulary(stem: str) -> list[tuple[str, int]]:
-        first, most = stem[:letters], spelling.slips_allowed(stem)
+        first, most = stem[:letters], misspelt_words.slips_allowed(stem)
         near = connection.execute(
             """
             SELECT term, doc FROM temp.stem_counts
@@ -117,7 +117,7 @@ def respell(
             """,
             [first, first + "\U0010ffff", len(stem) - most, len(stem) + most],
         ).fetchall()
-        for shorter in spelling.stems_without_ending(stem):
+        for shorter in misspelt_words.stems_without_ending(stem):
             near += connection.execute(
                 "SELECT term, doc FROM temp.stem_counts WHERE term = ?", [shorter]
             )
@@ -126,7 +126,7 @@ def respell(
     def posting_of(stem: str) -> Posting:
         return _in_scope(candidates, *_count(_docs(connection, stem, _READ_AT_MOST)))
 
-    return spelling.respell(typed, vocabulary, posting_of)
+    return misspelt_words.respell(typed, vocabulary, posting_of)
 
 
 def _words_by_stem(connection: Connection, words: str) -> dict[str, str]:
@@ -209,7 +209,7 @@ def _match(connection: Connection, candidates: Candidates, scope: Scope, word: s
     docs = _numbers(
         connection,
         "SELECT group_concat(rowid) FROM messages_fts WHERE messages_fts MATCH ?",
-        [fulltext.match_query([f'"{word}"'], scope, "OR")],
+        [fulltext.match_query(word, scope)],
     )
     places, _ = candidates.places(docs)
     return Posting(places, np.ones(len(places), np.int32))

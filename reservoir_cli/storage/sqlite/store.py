@@ -11,11 +11,11 @@ from reservoir_cli.settings import paths
 from reservoir_cli.storage.base import EVERYTHING, Store
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.records import Filter, Passage, Problem
-from reservoir_cli.storage.session import Result
 from reservoir_cli.storage.sqlite import secure_delete
 from reservoir_cli.storage.sqlite.connection import errors
-from reservoir_cli.storage.sqlite.session import SCHEMA_VERSION, Session
 from reservoir_cli.storage.sqlite.store_file import path_of
+from reservoir_cli.storage.sqlite.transactions import SCHEMA_VERSION, Transactions
+from reservoir_cli.storage.transactions import Result
 from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.private_files import remove_leftovers, temporary_folder
 from reservoir_cli.util.progress import Progress, no_progress
@@ -30,7 +30,7 @@ _CHECKPOINT_PATIENCE = 5.0
 _WARM_PAGES = 32_000
 
 
-class SqliteStore(Session, Store):
+class SqliteStore(Transactions, Store):
     """A :class:`~reservoir_cli.storage.base.Store` in one file."""
 
     _warm = False
@@ -46,7 +46,7 @@ class SqliteStore(Session, Store):
         self._warm = True
 
     def beside(self, question: str, work: Callable[[], Result]) -> Result:
-        """See :class:`~reservoir_cli.storage.session.Session`."""
+        """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
         if not self._warm:
             return work()
         cache = self._get_cache()

@@ -3,7 +3,7 @@
 import json
 
 from reservoir_cli.context.render.request_bodies import to_anthropic
-from reservoir_cli.transfer.exporters.conversations import Thread, build_request_turns
+from reservoir_cli.transfer.exporters.build_turns import Thread, build_turns
 
 
 def write(thread: Thread) -> str:
@@ -11,7 +11,7 @@ def write(thread: Thread) -> str:
 
     ``max_tokens`` is left to the sender.
     """
-    body = to_anthropic(build_request_turns(thread), None, 0)
+    body = to_anthropic(build_turns(thread), None, 0)
     del body["max_tokens"]
     if not body["messages"]:
         return ""

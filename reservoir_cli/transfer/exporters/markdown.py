@@ -1,7 +1,7 @@
 """Export conversations as Markdown: a title, and each message under its role and time."""
 
 from reservoir_cli.messages import StoredMessage, plain_text
-from reservoir_cli.transfer.exporters.conversations import Thread
+from reservoir_cli.transfer.exporters.build_turns import Thread
 
 
 def write(thread: Thread) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from reservoir_cli.chat.turn import Turn
 from reservoir_cli.messages import Role, ToolCall
-from reservoir_cli.transfer.exporters.conversations import Thread, build_turns
+from reservoir_cli.transfer.exporters.build_turns import Thread, build_turns
 
 _NAMES = {
     Role.USER.value: "human",
@@ -14,7 +14,10 @@ _NAMES = {
 
 
 def write(thread: Thread) -> str:
-    """Return the line ``{"id", "title", "model", "conversations": [{"from", "value"}]}``."""
+    """Return the line ``{"id", "title", "model", "conversations": [{"from", "value"}]}``.
+
+    Empty without messages.
+    """
     about = thread.about
     fields = {
         "id": thread.name[2],
@@ -23,7 +26,7 @@ def write(thread: Thread) -> str:
     }
     entries = list(_entries(build_turns(thread)))
     row = {key: value for key, value in fields.items() if value} | {"conversations": entries}
-    return json.dumps(row, ensure_ascii=False) + "\n"
+    return json.dumps(row, ensure_ascii=False) + "\n" if entries else ""
 
 
 def _entries(turns: list[Turn]) -> Iterator[dict[str, str]]:

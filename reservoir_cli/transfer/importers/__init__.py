@@ -6,7 +6,7 @@ skipped with its position and never ends the run.
 
 import shlex
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path, PurePath
@@ -96,11 +96,11 @@ def _load(module: str, class_name: str) -> type[Importer]:
 
 def find(
     source: Path | File, form: str | None, open_files: ExitStack
-) -> tuple[list[DetectedFile], list[File]]:
-    """List the files to read in a file, folder or zip, and the others.
+) -> tuple[list[DetectedFile], int]:
+    """List the files to read in a file, folder or zip, and count the others.
 
     In a folder or zip only the most specific formats are read: neither the account data of an
-    export nor notes beside it are conversations.
+    export nor notes beside it are conversations. A zip in a folder is read if it has conversations.
 
     :param form: a format; ``None`` to detect it.
     :param open_files: closed by the caller when everything has been read.
@@ -111,7 +111,8 @@ def find(
         _load_named(form)
     files, alone = gather(source, open_files)
     if alone:
-        return [DetectedFile(files[0], choose(files[0], form, explain=True))], []
+        return [DetectedFile(files[0], choose(files[0], form, explain=True))], 0
+    files = [member for file in files for member in _open_zip(file, open_files)]
     candidates = [file for file in files if file.name.lower().endswith(_SUFFIXES)]
     detected = [file for file in map(_detect, candidates) if file]
     if form is not None:
@@ -122,19 +123,31 @@ def find(
     if not chosen:
         wanted = f"the format {form}" if form else "a known format"
         raise ReservoirError(
-            f"no file in {source} has {wanted}", hint=describe_zips(files) or _list_formats()
+            f"no file in {source} has {wanted}", hint=_describe_zips(files) or _list_formats()
         )
-    read = {id(each.file) for each in chosen}
-    return chosen, [file for file in files if id(file) not in read]
+    return chosen, len(files) - len(chosen)
 
 
-def describe_zips(files: Sequence[File]) -> str:
+def _open_zip(file: File, open_files: ExitStack) -> list[File]:
+    """Return the files in a zip of a folder if one has conversations; otherwise the zip itself."""
+    if file.path and file.name.lower().endswith(".zip"):
+        with ExitStack() as archive, suppress(ReservoirError):
+            members, _ = gather(file, archive)
+            texts = (member for member in members if member.name.lower().endswith(_JSON))
+            if any(found and found.importer.name not in _TEXTS for found in map(_detect, texts)):
+                open_files.enter_context(archive.pop_all())
+                return members
+    return [file]
+
+
+def _describe_zips(files: Sequence[File]) -> str:
     """Return how to import the first zip among the files of a folder or zip; empty if none."""
     for file in files:
-        if PurePath(file.name).suffix.lower() == ".zip":
+        if file.name.lower().endswith(".zip"):
             if file.path is None:
                 return "a zip in a zip is not read: unpack it and name the file"
-            return f"a zip in a folder is not read: reservoir ingest {shlex.quote(file.name)}"
+            command = f"reservoir ingest {shlex.quote(file.name)}"
+            return f"a zip in a folder is read only for conversations: {command}"
     return ""
 
 

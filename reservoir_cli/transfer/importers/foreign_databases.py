@@ -27,6 +27,8 @@ _LONGEST_DEFAULT = 1_000
 #: The limit of work: steps of SQLite's virtual machine plus bytes read, constant and per byte.
 STEPS, STEPS_A_BYTE = 100_000_000, 200
 _STEPS_A_QUERY, _TICK = 1_000, 10_000
+#: How data compressed with zstd begin.
+_ZSTD = b"\x28\xb5\x2f\xfd"
 #: The number of digests stored per file; conversations are divided into as many groups.
 _GROUPS = 1_024
 
@@ -117,7 +119,7 @@ class Database:
             f"SELECT {self._columns[table]} FROM [{table}] WHERE [{key}] = ? ORDER BY [{order}]",
             (value,),
         )
-        return [self._count_row(dict(row)) for row in cursor]
+        return [self.count_row(dict(row)) for row in cursor]
 
     def one(self, table: str, key: str, value: Any) -> Row:
         """Return the first row whose column ``key`` has a value; empty if there is none."""
@@ -145,7 +147,8 @@ class Database:
         )
         return {row[0]: list(row[1:]) for row in cursor}
 
-    def _count_row(self, row: Row) -> Row:
+    def count_row(self, row: Row) -> Row:
+        """Count the bytes of a row as work, and return it."""
         self.spend(sum(len(value) for value in row.values() if isinstance(value, str | bytes)))
         return row
 
@@ -172,6 +175,23 @@ def read_database(
                 return
             name = getattr(error, "sqlite_errorname", type(error).__name__)
             yield Skipped("what follows", f"the database cannot be read: {name}")
+
+
+def read_conversations(
+    file: File,
+    columns: Mapping[str, str],
+    conversations: Callable[[Database], Iterator[DatabaseConversation]],
+) -> Iterator[Record | Skipped]:
+    """Yield the messages of all conversations of a database.
+
+    :raises ReservoirError: the database cannot be opened.
+    """
+
+    def read(database: Database) -> Iterator[Record | Skipped]:
+        for conversation in conversations(database):
+            yield from conversation.read()
+
+    return read_database(file, columns, read)
 
 
 def size_in_bytes(column: str) -> str:
@@ -232,6 +252,25 @@ def tables_of(path: Path) -> frozenset[str]:
         return frozenset()
 
 
+def may_contain(path: Path, words: bytes) -> bool:
+    """Return whether a database contains some words; also true if compressed or unreadable."""
+    query = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL TABLE%'"
+    try:
+        with closing(_open_read_only(path)) as connection:
+            names = [row["name"] for row in connection.execute(query)]
+            database = Database(connection, path, dict.fromkeys(names, ""))
+            database.refuse_computed("not searched")
+            connection.text_factory = bytes
+            return any(
+                isinstance(value, bytes) and (words in value or value.startswith(_ZSTD))
+                for name in names
+                for row in connection.execute(f"SELECT * FROM [{name}]")
+                for value in database.count_row(dict(row)).values()
+            )
+    except (*_DAMAGED, WorkLimitExceeded, ReservoirError):
+        return True
+
+
 def _tables(connection: sqlite3.Connection) -> set[str]:
     rows = connection.execute(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
@@ -244,8 +283,13 @@ def _open_read_only(path: Path) -> sqlite3.Connection:
 
     Without a write-ahead log the file is opened as immutable first, so that SQLite creates no files
     beside it.
+
+    :raises ReservoirError: it is damaged, or SQLite would wait for a pipe in place of its journal.
     """
     logged = path.with_name(f"{path.name}-wal").exists()
+    journal = path.with_name(f"{path.name}-journal")
+    if journal.exists() and not journal.is_file():
+        raise ReservoirError(f"{journal} is not a regular file", hint="remove it")
     for mode in ("mode=ro", "immutable=1") if logged else ("immutable=1", "mode=ro"):
         try:
             connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)

@@ -19,12 +19,12 @@ for model in (
     ChatOpenAI(base_url=f"{url}/v1", api_key="x", model="m"),
     ChatAnthropic(base_url=url, api_key="x", model="m"),
 ):
-    said = [HumanMessage(question)]
-    print(model.invoke(said).text)
+    messages = [HumanMessage(question)]
+    print(model.invoke(messages).text)
     bound = model.bind_tools([look])
     reply = None
-    for chunk in bound.stream(said):
+    for chunk in bound.stream(messages):
         reply = chunk if reply is None else reply + chunk
     [call] = reply.tool_calls
-    said += [reply, ToolMessage(look.invoke(call["args"]), tool_call_id=call["id"])]
-    print("".join(chunk.text for chunk in bound.stream(said)))
+    messages += [reply, ToolMessage(look.invoke(call["args"]), tool_call_id=call["id"])]
+    print("".join(chunk.text for chunk in bound.stream(messages)))

@@ -13,12 +13,12 @@ with client.responses.stream(model="m", input=question) as stream:
     events = {event.type for event in stream}
     print(next(item for item in stream.get_final_response().output).content[0].text)
 assert "response.completed" in events
-said = [{"role": "user", "content": question}]
-print(client.chat.completions.create(model="m", messages=said).choices[0].message.content)
-with client.chat.completions.stream(model="m", messages=said, tools=[tool]) as stream:
+messages = [{"role": "user", "content": question}]
+print(client.chat.completions.create(model="m", messages=messages).choices[0].message.content)
+with client.chat.completions.stream(model="m", messages=messages, tools=[tool]) as stream:
     reply = stream.get_final_completion().choices[0].message
 [call] = reply.tool_calls
-said += [
+messages += [
     {
         "role": "assistant",
         "content": reply.content,
@@ -32,5 +32,5 @@ said += [
     },
     {"role": "tool", "tool_call_id": call.id, "content": "42"},
 ]
-stream = client.chat.completions.create(model="m", messages=said, tools=[tool], stream=True)
+stream = client.chat.completions.create(model="m", messages=messages, tools=[tool], stream=True)
 print("".join(chunk.choices[0].delta.content or "" for chunk in stream))

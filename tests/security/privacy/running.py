@@ -13,7 +13,7 @@ RESERVOIR = Path(sys.executable).with_name("reservoir")
 
 
 @dataclass(frozen=True)
-class Done:
+class Result:
     """The exit code and output of a process."""
 
     code: int
@@ -51,7 +51,7 @@ class Home:
         env: Mapping[str, str] | None = None,
         umask: int = -1,
         before: tuple[str, ...] = (),
-    ) -> Done:
+    ) -> Result:
         """Run a command to its end.
 
         :param before: a command prefix, such as a shell that sets limits.
@@ -61,8 +61,8 @@ class Home:
             code, out, err = forked.run_bytes(
                 *arguments, stdin=stdin.encode(), env=full, folder=self.folder, umask=umask
             )
-            return Done(code, out.decode("utf-8", "replace"), err.decode())
-        done = subprocess.run(
+            return Result(code, out.decode("utf-8", "replace"), err.decode())
+        result = subprocess.run(
             [*before, RESERVOIR, *arguments],
             input=stdin.encode(),
             capture_output=True,
@@ -72,4 +72,6 @@ class Home:
             timeout=120,
             check=False,
         )
-        return Done(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode())
+        return Result(
+            result.returncode, result.stdout.decode("utf-8", "replace"), result.stderr.decode()
+        )

@@ -24,8 +24,8 @@ def stored(home: Home) -> Home:
     """Return a home whose store has the canary in every text field."""
     with Reservoir.open(home.home / "reservoir.db") as reservoir:
         call = ToolCall("call1", CANARY, json.dumps({CANARY: CANARY}))
-        about = Conversation("thread", title=CANARY)
-        reservoir.store.add_conversations(Scope("default", "default"), [about])
+        conversation = Conversation("thread", title=CANARY)
+        reservoir.store.add_conversations(Scope("default", "default"), [conversation])
         thread = {"conversation_id": "thread", "source": "test"}
         reservoir.ingest(
             [
@@ -86,9 +86,9 @@ FAILING = [
 DEBUG = {"RESERVOIR_DEBUG": "1"}
 
 
-def quiet(home: Home, told: str) -> None:
+def quiet(home: Home, output: str) -> None:
     """Check that stderr, logs, records and temporary files contain neither canary nor question."""
-    assert CANARY not in told, told[-2000:]
+    assert CANARY not in output, output[-2000:]
     for file in [*home.home.glob("*.log*"), *home.temporary.rglob("*")]:
         if file.is_file():
             text = file.read_bytes().decode("utf-8", "replace")
@@ -104,19 +104,19 @@ def quiet(home: Home, told: str) -> None:
 def test_successful_commands_print_it_on_stdout_only(stored: Home) -> None:
     shown = 0
     for command in SUCCEEDING:
-        done = stored(*command, stdin=f"said {CANARY}", env=DEBUG)
-        assert done.code == 0, done
-        shown += CANARY in done.out
-        quiet(stored, done.err)
+        result = stored(*command, stdin=f"said {CANARY}", env=DEBUG)
+        assert result.code == 0, result
+        shown += CANARY in result.out
+        quiet(stored, result.err)
     assert shown >= 4  # so that the test can fail
     assert (stored.home / "reservoir.log").stat().st_size
 
 
 def test_failing_commands_do_not_reveal_it(stored: Home) -> None:
     for command in FAILING:
-        done = stored(*command, stdin=CANARY, env=DEBUG)
-        assert done.code, done
-        quiet(stored, done.err + done.out)
+        result = stored(*command, stdin=CANARY, env=DEBUG)
+        assert result.code, result
+        quiet(stored, result.err + result.out)
 
 
 def test_a_damaged_store_does_not_reveal_it(stored: Home) -> None:
@@ -126,18 +126,18 @@ def test_a_damaged_store_does_not_reveal_it(stored: Home) -> None:
         damaged[place : place + 8] = b"\xff" * 8
     (stored.folder / "torn.db").write_bytes(bytes(damaged))
     for command in (["view", "0"], ["search", "why"], ["context", "why?"], ["doctor"], ["export"]):
-        done = stored("--db", "torn.db", *command, env=DEBUG)
-        quiet(stored, done.err)
-        assert done.code in (0, 1, 3)
+        result = stored("--db", "torn.db", *command, env=DEBUG)
+        quiet(stored, result.err)
+        assert result.code in (0, 1, 3)
 
 
 def test_a_locked_store_does_not_reveal_it(stored: Home) -> None:
     with closing(sqlite3.connect(stored.home / "reservoir.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         for command in (["view", "0"], ["context", TYPED, "--budget", "60"]):
-            done = stored(*command, env=DEBUG)
-            assert done.code == 0
-            assert CANARY not in done.err
+            result = stored(*command, env=DEBUG)
+            assert result.code == 0
+            assert CANARY not in result.err
     quiet(stored, "")
 
 
@@ -145,11 +145,11 @@ def test_a_locked_store_does_not_reveal_it(stored: Home) -> None:
 @pytest.mark.parametrize("command", ["ingest --no-embed", "export -o out.jsonl", "backup c.db -y"])
 def test_a_full_disk_does_not_reveal_it(stored: Home, command: str) -> None:
     limit = ("bash", "-c", 'ulimit -f 8; exec "$0" "$@"')
-    done = stored(*command.split(), stdin=CANARY * 9_000, env=DEBUG, before=limit)
-    assert done.code in (1, 3), done
-    assert done.err.splitlines()[-1].startswith(("error: ", "hint: "))
-    quiet(stored, done.err + done.out)
-    assert {each.name for each in stored.folder.glob(".*")} == set()
+    result = stored(*command.split(), stdin=CANARY * 9_000, env=DEBUG, before=limit)
+    assert result.code in (1, 3), result
+    assert result.err.splitlines()[-1].startswith(("error: ", "hint: "))
+    quiet(stored, result.err + result.out)
+    assert {file.name for file in stored.folder.glob(".*")} == set()
 
 
 def test_an_unexpected_error_does_not_reveal_it(stored: Home) -> None:
@@ -158,10 +158,10 @@ def test_an_unexpected_error_does_not_reveal_it(stored: Home) -> None:
         connection.execute("PRAGMA ignore_check_constraints = ON")
         connection.execute("UPDATE messages SET role = ?", (CANARY,))
     for env in ({}, DEBUG):
-        done = stored("view", "0", env=env)
-        assert done.code in (1, 3)
-        assert CANARY not in done.err
-        assert ("Traceback" in done.err) == bool(env)
+        result = stored("view", "0", env=env)
+        assert result.code in (1, 3)
+        assert CANARY not in result.err
+        assert ("Traceback" in result.err) == bool(env)
 
 
 def test_process_names_contain_only_the_typed_arguments(stored: Home) -> None:
@@ -169,17 +169,17 @@ def test_process_names_contain_only_the_typed_arguments(stored: Home) -> None:
     if not Path("/proc/self/cmdline").exists():
         pytest.skip("there is no /proc")
     seen: set[str] = set()
-    over = threading.Event()
+    ended = threading.Event()
 
     def watch() -> None:
-        while not over.is_set():
+        while not ended.is_set():
             for place in Path("/proc").glob("[0-9]*"):
                 try:
                     name = (place / "comm").read_text() + (place / "cmdline").read_text("latin-1")
-                    mine = str(stored.home) in (place / "environ").read_text("latin-1")
+                    is_ours = str(stored.home) in (place / "environ").read_text("latin-1")
                 except OSError:
                     continue
-                if mine:
+                if is_ours:
                     seen.add(name)
 
     watcher = threading.Thread(target=watch)
@@ -189,9 +189,9 @@ def test_process_names_contain_only_the_typed_arguments(stored: Home) -> None:
             # A new process: a forked one would have the name of its parent.
             stored(*command, stdin=f"{CANARY} {TYPED}", before=("env",))
     finally:
-        over.set()
+        ended.set()
         watcher.join()
-    assert any("reservoir" in each for each in seen)
+    assert any("reservoir" in name for name in seen)
     assert CANARY not in repr(seen)
     assert TYPED not in repr(seen)
 
@@ -207,8 +207,8 @@ def test_nothing_is_written_to_a_temporary_file(stored: Home) -> None:
 
 def test_a_broken_pipe_does_not_reveal_it(stored: Home) -> None:
     line = f"'{RESERVOIR}' view 0 | head -c 1 >/dev/null; echo ${{PIPESTATUS[0]}}"
-    done = subprocess.run(
+    result = subprocess.run(
         ["bash", "-c", line], env={**stored.env, **DEBUG}, capture_output=True, check=False
     )
-    assert done.stdout == b"0\n"
-    assert done.stderr == b""
+    assert result.stdout == b"0\n"
+    assert result.stderr == b""

@@ -37,37 +37,37 @@ def mode(path: Path) -> int:
 
 
 def everything(folder: Path) -> Iterator[Path]:
-    for each in folder.rglob("*"):
-        if not each.is_symlink():
-            yield each
+    for path in folder.rglob("*"):
+        if not path.is_symlink():
+            yield path
 
 
 @pytest.mark.parametrize("umask", UMASKS, ids=oct)
 def test_new_files_are_private(home: Home, out: Path, umask: int) -> None:
     for command in MAKING:
-        done = home(*command, stdin="word " * 300, umask=umask)
-        assert done.code == 0, done
+        result = home(*command, stdin="word " * 300, umask=umask)
+        assert result.code == 0, result
         # This holds while a store is open, too: SQLite gives the files beside it the same mode.
-        for each in everything(home.folder):
-            if each != out:
-                assert mode(each) == (0o700 if each.is_dir() else 0o600), each
+        for path in everything(home.folder):
+            if path != out:
+                assert mode(path) == (0o700 if path.is_dir() else 0o600), path
     assert (home.home / "reservoir.log").stat().st_size
     assert mode(out) == 0o755
-    assert {each.name for each in out.iterdir()} == {"export.jsonl", "copy.db"}
+    assert {path.name for path in out.iterdir()} == {"export.jsonl", "copy.db"}
 
 
 def test_permissions_of_our_files_are_fixed_with_a_note(home: Home) -> None:
     for command in MAKING[:3]:
         home(*command, stdin="word " * 300)
     ours = [home.home / name for name in ("reservoir.db", "reservoir.log", "reservoir.toml")]
-    for each in ours:
-        each.chmod(0o664)
+    for file in ours:
+        file.chmod(0o664)
     home.home.chmod(0o755)
-    done = home("view", "1")
+    result = home("view", "1")
     fixed = "reservoir.db, reservoir.log, reservoir.toml were readable by other users"
-    assert f"fixed permissions: {fixed}" in done.err
-    assert [mode(each) for each in ours] == [0o600] * 3
-    assert mode(home.home) == 0o755  # a folder is the user's own business once it is there
+    assert f"fixed permissions: {fixed}" in result.err
+    assert [mode(path) for path in ours] == [0o600] * 3
+    assert mode(home.home) == 0o755  # the mode of an existing folder is the user's choice
     assert "permissions" not in home("view", "1").err
 
 
@@ -96,8 +96,8 @@ def test_files_of_other_users_are_not_touched(home: Home) -> None:
     shared.write_text("recent_context_size = 5\n")
     note = home.folder / "note.md"
     note.write_text("a note")
-    for each in (shared, note):
-        each.chmod(0o644)
+    for file in (shared, note):
+        file.chmod(0o644)
     (home.home / "reservoir.toml").symlink_to(shared)
     for command in (
         ["view"],

@@ -1,4 +1,4 @@
-"""No command opens a socket unless it is asked to, although it may and the model is cached."""
+"""No command opens a socket unless asked to, even with network access and a cached model."""
 
 import json
 import sys
@@ -71,13 +71,13 @@ def test_the_guard_detects_a_socket(watched: Home) -> None:
 
 def test_no_command_opens_a_socket(watched: Home) -> None:
     for command in COMMANDS:
-        done = watched(*command, stdin="Redis lost the jobs of the queue")
-        assert done.code == 0, (command, done)
+        result = watched(*command, stdin="Redis lost the jobs of the queue")
+        assert result.code == 0, (command, result)
         assert not (watched.folder / "sockets").exists(), command
     assert json.loads(watched("doctor", "--json").out)["checks"]
     # No library writes files of its own to the user's home.
-    ours = {"home", "tmp", "site", "sockets", "list.json", "copy.db"}
-    assert {each.name for each in watched.folder.iterdir()} <= ours
+    names = {"home", "tmp", "site", "sockets", "list.json", "copy.db"}
+    assert {path.name for path in watched.folder.iterdir()} <= names
 
 
 def test_a_missing_model_is_downloaded_unless_offline(watched: Home) -> None:
@@ -85,10 +85,10 @@ def test_a_missing_model_is_downloaded_unless_offline(watched: Home) -> None:
     watched("ingest", "--no-embed", stdin="Redis lost the jobs of the queue")
     absent = {"RESERVOIR_EMBEDDING_MODEL": "nobody/absent-model"}
     sockets = watched.folder / "sockets"
-    for options, more in ((["--offline"], {}), ([], {"HF_HUB_OFFLINE": "1"})):
+    for options, env in ((["--offline"], {}), ([], {"HF_HUB_OFFLINE": "1"})):
         for command in (["search", "queue", "--semantic"], ["embed"]):
-            done = watched(*options, *command, env={**absent, **more})
-            assert done.code == 5
+            result = watched(*options, *command, env={**absent, **env})
+            assert result.code == 5
             assert not sockets.exists(), (options, command)
     assert watched("embed", env=absent).code == 5
     assert sockets.exists()

@@ -1,4 +1,4 @@
-"""The rankings that benchmarks compare, whose formula must equal the program's."""
+"""The rankings that benchmarks compare; their formula must equal that of the program."""
 
 from contextlib import closing
 
@@ -25,33 +25,33 @@ values = st.lists(st.floats(0, 1), min_size=1, max_size=25)
 
 
 @given(values, st.integers(1, 12))
-def test_the_best_within_reach_equals_the_maximum_of_the_slice(each, reach):
-    found = best_within(np.array(each), reach)
-    assert found.tolist() == [
-        max(each[max(0, place - reach) : place + reach + 1]) for place in range(len(each))
+def test_the_best_within_reach_equals_the_maximum_of_the_slice(scores, reach):
+    best = best_within(np.array(scores), reach)
+    assert best.tolist() == [
+        max(scores[max(0, index - reach) : index + reach + 1]) for index in range(len(scores))
     ]
 
 
 @given(values, st.integers(1, 12))
-def test_the_mean_within_reach_equals_the_mean_of_the_slice(each, reach):
-    found = mean_within(np.array(each), reach)
-    assert found == pytest.approx(
-        [np.mean(each[max(0, place - reach) : place + reach + 1]) for place in range(len(each))]
+def test_the_mean_within_reach_equals_the_mean_of_the_slice(scores, reach):
+    means = mean_within(np.array(scores), reach)
+    assert means == pytest.approx(
+        [np.mean(scores[max(0, index - reach) : index + reach + 1]) for index in range(len(scores))]
     )
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 90)), min_size=1), st.integers(1, 200))
-def test_reach_in_tokens_counts_the_messages_between(each, reach):
-    scores, costs = (np.array(column) for column in zip(*each, strict=True))
-    found = best_within_tokens(scores, costs, reach)
-    for here in range(len(each)):
+def test_reach_in_tokens_counts_the_messages_between(pairs, reach):
+    scores, costs = (np.array(column) for column in zip(*pairs, strict=True))
+    best = best_within_tokens(scores, costs, reach)
+    for index in range(len(pairs)):
         near = [
-            there
-            for there in range(len(each))
-            if abs(there - here) <= 1
-            or costs[min(here, there) + 1 : max(here, there)].sum() < reach
+            other
+            for other in range(len(pairs))
+            if abs(other - index) <= 1
+            or costs[min(index, other) + 1 : max(index, other)].sum() < reach
         ]
-        assert found[here] == max(scores[near])
+        assert best[index] == max(scores[near])
 
 
 def test_full_text_search_counts_stems_and_scores_messages():
@@ -65,7 +65,7 @@ def test_full_text_search_counts_stems_and_scores_messages():
 
 
 @pytest.fixture(scope="module")
-def asked(embedder, tmp_path_factory):
+def question_rows(embedder, tmp_path_factory):
     """Return questions about two conversations with long answers, one of which names a month."""
     messages = [
         message
@@ -86,16 +86,16 @@ def asked(embedder, tmp_path_factory):
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_the_formula_of_the_benchmark_equals_the_programs(asked, number):
-    rows = asked[number]
+def test_the_formula_of_the_benchmark_equals_the_programs(question_rows, number):
+    rows = question_rows[number]
     assert context_bm25(rows) == pytest.approx(rows.bm25, abs=1e-6)
     assert around(rows, words=context_bm25(rows)) == pytest.approx(rows.similarity, abs=1e-6)
     assert (rows.dates > 0).any() == (number == 1)
 
 
 @pytest.mark.parametrize("name", [*RANKINGS, *PARTS])
-def test_every_ranking_gives_each_message_a_number(asked, name):
+def test_every_ranking_gives_each_message_a_number(question_rows, name):
     ranking = {**RANKINGS, **PARTS}[name]
-    scores = ranking(asked[0])
-    assert scores.shape == asked[0].costs.shape
+    scores = ranking(question_rows[0])
+    assert scores.shape == question_rows[0].costs.shape
     assert np.isfinite(scores).all()

@@ -25,7 +25,7 @@ ASKED = [
 
 
 @pytest.fixture
-def talk(tmp_path):
+def locomo(tmp_path):
     file = tmp_path / "locomo.json"
     file.write_text(
         json.dumps([{"sample_id": "c", "conversation": TALK, "qa": ASKED}]), encoding="utf-8"
@@ -33,16 +33,16 @@ def talk(tmp_path):
     return sets.read("locomo", file)[0]
 
 
-def test_locomo_messages_keep_order_roles_captions_and_times(talk):
-    messages = talk.messages
+def test_locomo_messages_keep_order_roles_captions_and_times(locomo):
+    messages = locomo.messages
     assert [row.content for row in messages] == ["Hello", "Look! [image: a moth]", "Again"]
     assert [row.role for row in messages] == ["user", "assistant", "user"]
     assert messages[1].created_at - messages[0].created_at == timedelta(seconds=30)
 
 
-def test_locomo_questions_lose_names_and_need_evidence_that_exists(talk):
-    assert [row.text for row in talk.questions] == ["What is moth, ?"]
-    assert talk.questions[0].evidence == {"D1:2"}
+def test_locomo_questions_lose_names_and_need_evidence_that_exists(locomo):
+    assert [row.text for row in locomo.questions] == ["What is moth, ?"]
+    assert locomo.questions[0].evidence == {"D1:2"}
 
 
 def test_the_generic_format_is_read(tmp_path):
@@ -68,9 +68,9 @@ def test_long_answers_are_long_many_and_alternate():
     assert min(len(row.content) for row in answers) > 1_200
     assert len(collection.questions) >= 60
     for conversation in {row.conversation_id for row in messages}:
-        own = [row for row in messages if row.conversation_id == conversation]
-        assert [str(row.role) for row in own] == ["user", "assistant"] * (len(own) // 2)
-        assert own == sorted(own, key=lambda row: row.created_at)
+        rows = [row for row in messages if row.conversation_id == conversation]
+        assert [str(row.role) for row in rows] == ["user", "assistant"] * (len(rows) // 2)
+        assert rows == sorted(rows, key=lambda row: row.created_at)
 
 
 def test_much_of_the_evidence_is_deep_inside_messages():

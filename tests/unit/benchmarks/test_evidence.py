@@ -35,12 +35,12 @@ SCOPE = {
         {
             "role": role,
             "content": text,
-            "at": _AT.format(at),
+            "at": _AT.format(index),
             "conv": "c",
             "trace": "t",
-            "sid": str(at),
+            "sid": str(index),
         }
-        for at, (role, text) in enumerate(
+        for index, (role, text) in enumerate(
             [("user", "Where is the key?"), ("assistant", "The key is under the red flowerpot.")]
         )
     ],
@@ -51,13 +51,13 @@ costs = st.lists(st.integers(1, 50), min_size=1, max_size=30)
 
 
 @given(costs, st.integers(0, 300))
-def test_taken_messages_fit_and_no_other_would(each, budget):
-    order = np.arange(len(each))
-    kept = fill_budget(order, np.array(each), budget)
+def test_taken_messages_fit_and_no_other_would(costs, budget):
+    order = np.arange(len(costs))
+    kept = fill_budget(order, np.array(costs), budget)
     spent = 0
-    for place, cost in enumerate(each):
-        assert (place in kept) == (cost <= budget - spent)
-        spent += cost if place in kept else 0
+    for index, cost in enumerate(costs):
+        assert (index in kept) == (cost <= budget - spent)
+        spent += cost if index in kept else 0
 
 
 def test_of_equal_scores_the_newest_is_taken():
@@ -77,10 +77,10 @@ def test_a_difference_in_every_question_is_significant():
 
 def test_all_evidence_counts_a_budget_only_if_nothing_is_missing():
     recall = Recall(np.array([[0.5, 1.0], [0.0, 1.0]]), np.empty(0))
-    found = figures(recall, (250, 500))
-    assert found["all_evidence"] == pytest.approx(0.5)
-    assert found["score"] == pytest.approx(0.625)
-    assert found["by_budget"] == {"250": 0.25, "500": 1.0}
+    result = figures(recall, (250, 500))
+    assert result["all_evidence"] == pytest.approx(0.5)
+    assert result["score"] == pytest.approx(0.625)
+    assert result["by_budget"] == {"250": 0.25, "500": 1.0}
 
 
 class Mute:
@@ -101,9 +101,9 @@ def test_an_embedding_is_computed_once(fake_embedder, tmp_path):
     first = CachedEmbedder(fake_embedder, tmp_path)
     texts = ["one", "two", "one"]
     documents, question = first.encode_documents(texts), first.encode_query("one?")
-    again = CachedEmbedder(Mute(fake_embedder), tmp_path)
-    assert (again.encode_documents(texts) == documents).all()
-    assert (again.encode_query("one?") == question).all()
+    second = CachedEmbedder(Mute(fake_embedder), tmp_path)
+    assert (second.encode_documents(texts) == documents).all()
+    assert (second.encode_query("one?") == question).all()
     assert (documents == fake_embedder.encode_documents(texts)).all()
 
 
@@ -133,9 +133,9 @@ def test_questions_that_find_less_at_a_larger_budget_are_counted():
 
 def test_counts_of_refused_and_lost_questions_by_floor():
     unrelated, related = np.arange(10) / 10, np.array([0.05, 0.95])
-    found = refusals(unrelated, related, np.array([0.5, 1.0]))
-    assert found[4]["refused"] == pytest.approx(0.5)
-    assert [row["lost"] for row in found] == [0.25] * 9
+    rows = refusals(unrelated, related, np.array([0.5, 1.0]))
+    assert rows[4]["refused"] == pytest.approx(0.5)
+    assert [row["lost"] for row in rows] == [0.25] * 9
 
 
 class Excerpts:
@@ -162,8 +162,8 @@ def test_an_excerpt_counts_strictly_only_with_its_quotation(
     asker = Asker(tmp_path / "store.db", cached, {})
     monkeypatch.setattr(asker, "windows", lambda question, budgets: [Excerpts(spans)])
     question = Question("here", "here", "?", frozenset("1"), quotations=("two",), answer="two")
-    found = asker.printed(question, [250])
-    assert found == {
+    result = asker.printed(question, [250])
+    assert result == {
         "printed": [1],
         "strict": [strict],
         "rare words": [1],
@@ -178,21 +178,21 @@ def test_messages_before_a_question_are_stored_for_that_question_only(fake_embed
     with open_reservoir(tmp_path / "store.db", cached, {}) as reservoir:
         store(reservoir, "here", messages)
     asker = Asker(tmp_path / "store.db", cached, {})
-    talk = (("user", "hello"), ("assistant", "hi"))
-    asked = Question("here", "here", "and?", frozenset("1"), talk=talk)
-    for question, known in (
-        (asked, ["one two three", "hello", "hi"]),
-        (replace(asked, talk=()), ["one two three"]),
+    turns = (("user", "hello"), ("assistant", "hi"))
+    original = Question("here", "here", "and?", frozenset("1"), talk=turns)
+    for question, expected in (
+        (original, ["one two three", "hello", "hi"]),
+        (replace(original, talk=()), ["one two three"]),
     ):
         (window,) = asker.windows(question, [4_000])
-        assert [message.content for message in window.messages] == [*known, "and?"]
+        assert [message.content for message in window.messages] == [*expected, "and?"]
 
 
 def test_fewer_questions_are_spread_over_all_scopes():
-    questions = tuple(Question("p", "p", str(at), frozenset("1")) for at in range(10))
+    questions = tuple(Question("p", "p", str(number), frozenset("1")) for number in range(10))
     collections = [Collection(name, (), questions) for name in "ab"]
-    kept = thin_out(collections, 4)
-    assert [[row.text for row in scope.questions] for scope in kept] == [["0", "6"], ["2", "9"]]
+    thinned = thin_out(collections, 4)
+    assert [[row.text for row in scope.questions] for scope in thinned] == [["0", "6"], ["2", "9"]]
 
 
 def test_a_run_on_one_set_writes_scores_and_compares_them(tmp_path, monkeypatch, capsys, embedder):
@@ -201,8 +201,8 @@ def test_a_run_on_one_set_writes_scores_and_compares_them(tmp_path, monkeypatch,
     )
     file = tmp_path / "set.json"
     file.write_text(json.dumps([SCOPE]), encoding="utf-8")
-    first, again = tmp_path / "1.json", tmp_path / "2.json"
-    usual = [
+    first, second = tmp_path / "1.json", tmp_path / "2.json"
+    arguments = [
         "run.py",
         "--set",
         "beam",
@@ -213,11 +213,11 @@ def test_a_run_on_one_set_writes_scores_and_compares_them(tmp_path, monkeypatch,
         "--budgets",
         "50,250",
     ]
-    for more in (["--json", str(first)], ["--against", str(first), "--json", str(again)]):
-        monkeypatch.setattr("sys.argv", [*usual, *more])
+    for options in (["--json", str(first)], ["--against", str(first), "--json", str(second)]):
+        monkeypatch.setattr("sys.argv", [*arguments, *options])
         run.main()
-    found = json.loads(again.read_text(encoding="utf-8"))
-    assert found["printed"]["printed"]["by_budget"]["250"] == 1
-    assert found["printed"]["strict"]["questions"] == 1
-    assert found["differences"]["printed"] == {"difference": 0, "interval": [0, 0]}
+    report = json.loads(second.read_text(encoding="utf-8"))
+    assert report["printed"]["printed"]["by_budget"]["250"] == 1
+    assert report["printed"]["strict"]["questions"] == 1
+    assert report["differences"]["printed"] == {"difference": 0, "interval": [0, 0]}
     assert "loses" in capsys.readouterr().out

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bodies import BUDGETS, FORMS, SETTINGS, START, calls_of, recalled_text, spoken, texts_of
+from bodies import BUDGETS, FORMS, SETTINGS, START, calls_of, recalled_text, texts_in, texts_of
 from validators import problems
 
 from reservoir_cli import Message, Reservoir, ToolCall, UsageError
@@ -44,18 +44,18 @@ ARGUMENTS = (
 NAMES = ("read_file", "web.search", "mcp__" + "long_" * 20, "größe", "run tests")
 
 
-def _words(wanted: int, salt: random.Random) -> str:
-    """Return about so many tokens, in lines of uneven length."""
+def _words(tokens: int, rng: random.Random) -> str:
+    """Return text of about this many tokens, in lines of uneven length."""
     line = "the quick brown fox jumps over the lazy dog and reads line"
-    lines = [f"{line[: salt.randrange(20, 58)]} {n}" for n in range(max(0, wanted // 12))]
+    lines = [f"{line[: rng.randrange(20, 58)]} {n}" for n in range(max(0, tokens // 12))]
     return "\n".join(lines)
 
 
 class _Agent:
-    """Write messages as agents leave them, the worst cases included."""
+    """Write messages like those of agents, including the worst cases."""
 
     def __init__(self) -> None:
-        self.salt = random.Random(20260105)
+        self.rng = random.Random(20260105)
         self.messages: list[Message] = []
         self.calls = 0
         self.now = START
@@ -63,27 +63,27 @@ class _Agent:
         self.answers: dict[int, str] = {}
 
     def say(self, role: str, text: str, thread: str, trace: str, **more: Any) -> None:
-        self.now += timedelta(seconds=self.salt.choice((0, 1, 40, 900)))
+        self.now += timedelta(seconds=self.rng.choice((0, 1, 40, 900)))
         self.messages.append(
             Message(role, text, conversation_id=thread, trace_id=trace, created_at=self.now, **more)
         )
 
     def call(self) -> tuple[int, ToolCall]:
         self.calls += 1
-        n, salt = self.calls, self.salt
-        number = salt.choice(IDS).format(n=n)
-        return n, ToolCall(number, salt.choice(NAMES), salt.choice(ARGUMENTS).format(n=n))
+        n, rng = self.calls, self.rng
+        number = rng.choice(IDS).format(n=n)
+        return n, ToolCall(number, rng.choice(NAMES), rng.choice(ARGUMENTS).format(n=n))
 
     def result(self, n: int, call: ToolCall, thread: str, trace: str, size: int) -> None:
-        text = f"answer to {n} of {thread}\n{_words(size, self.salt)}"
-        empty = self.salt.random() < 0.04
+        text = f"answer to {n} of {thread}\n{_words(size, self.rng)}"
+        empty = self.rng.random() < 0.04
         self.say("tool", " \n" if empty else text, thread, trace, tool_call_id=call.id)
 
     def results(
-        self, some: list[tuple[int, ToolCall]], thread: str, trace: str, sizes: list[int]
+        self, calls: list[tuple[int, ToolCall]], thread: str, trace: str, sizes: list[int]
     ) -> None:
-        for n, call in some:
-            kind = self.salt.random()
+        for n, call in calls:
+            kind = self.rng.random()
             if kind < 0.08:
                 continue
             if kind < 0.16:
@@ -93,51 +93,54 @@ class _Agent:
                 self.result(n, call, thread, trace, 10)
 
     def turn(self, thread: str, sizes: list[int]) -> None:
-        salt, trace = self.salt, f"trace {thread} {len(self.messages)}"
+        rng, trace = self.rng, f"trace {thread} {len(self.messages)}"
         self.say("user", f"question {len(self.messages)} about line and fox?", thread, trace)
-        for _ in range(salt.randrange(1, 5)):
-            some = [self.call() for _ in range(salt.choice((1, 1, 1, 2, 3, 5)))]
+        for _ in range(rng.randrange(1, 5)):
+            calls = [self.call() for _ in range(rng.choice((1, 1, 1, 2, 3, 5)))]
             # Two calls with one id in a message are indistinguishable.
-            some = list({call.id: (n, call) for n, call in some}.values())
-            if salt.random() < 0.05:
-                self.result(0, some[0][1], thread, trace, 5)
-            text = salt.choice(("", "   ", f"step {len(self.messages)}: I look it up"))
-            self.say("assistant", text, thread, trace, tool_calls=tuple(each[1] for each in some))
-            salt.shuffle(some)
-            self.results(some, thread, trace, sizes)
-        if salt.random() < 0.1:
+            calls = list({call.id: (n, call) for n, call in calls}.values())
+            if rng.random() < 0.05:
+                self.result(0, calls[0][1], thread, trace, 5)
+            text = rng.choice(("", "   ", f"step {len(self.messages)}: I look it up"))
+            self.say("assistant", text, thread, trace, tool_calls=tuple(pair[1] for pair in calls))
+            rng.shuffle(calls)
+            self.results(calls, thread, trace, sizes)
+        if rng.random() < 0.1:
             self.say("tool", "a result of nobody", thread, trace, tool_call_id="nobody")
-        if salt.random() < 0.8:
+        if rng.random() < 0.8:
             self.say("assistant", f"reply {len(self.messages)}: the fox it was", thread, trace)
-        if salt.random() < 0.1:
+        if rng.random() < 0.1:
             self.say("assistant", "\t\n", thread, trace)
-        if salt.random() < 0.05:
+        if rng.random() < 0.05:
             self.say("system", "You are an old prompt.", thread, trace)
 
 
 def _long_conversation() -> list[Message]:
     agent = _Agent()
     sizes = [40_000, 1, 20_000, 2_000, 2_100, 9_000, 1, 700] + [
-        int(10 ** agent.salt.uniform(0, 3.4)) for _ in range(300)
+        int(10 ** agent.rng.uniform(0, 3.4)) for _ in range(300)
     ]
-    agent.salt.shuffle(sizes)
+    agent.rng.shuffle(sizes)
     while agent.calls < 300:
-        for thread in agent.salt.sample(["one", "two", "three"], 2):
+        for thread in agent.rng.sample(["one", "two", "three"], 2):
             agent.turn(thread, sizes)
     # Conversations at the same time with the same ids: their messages are interleaved.
-    one = [each for each in agent.messages if each.conversation_id == "one"][-20:]
-    other = [replace(each, conversation_id="echo", trace_id=f"e{each.trace_id}") for each in one]
+    originals = [message for message in agent.messages if message.conversation_id == "one"][-20:]
+    echoes = [
+        replace(message, conversation_id="echo", trace_id=f"e{message.trace_id}")
+        for message in originals
+    ]
     # Results in the reverse order of their calls.
-    pairs = [(a, b) if a.role != "tool" else (b, a) for a, b in zip(one, other, strict=True)]
-    mixed = [each for pair in pairs for each in pair]
+    pairs = [(a, b) if a.role != "tool" else (b, a) for a, b in zip(originals, echoes, strict=True)]
+    mixed = [message for pair in pairs for message in pair]
     times = (agent.now + timedelta(minutes=k) for k in range(len(mixed)))
-    mixed = [replace(each, created_at=time) for each, time in zip(mixed, times, strict=False)]
+    mixed = [replace(message, created_at=time) for message, time in zip(mixed, times, strict=False)]
     return [*agent.messages, *mixed]
 
 
 QUESTION = "where was the fox in line 7?"
 #: By score, most of a context is recalled; by tiers, it is one long run of turns.
-ASKED = [
+CASES = [
     ("score", QUESTION),
     ("tiers", QUESTION),
     ("tiers", ""),
@@ -153,16 +156,16 @@ class LongConversation:
         with self.open() as reservoir:
             messages = _long_conversation()
             stored = reservoir.ingest(messages, partition="p", instance="i", embed=False)
-        self.stored = {each.id: each for each in stored}
+        self.stored = {message.id: message for message in stored}
 
     def open(self) -> Reservoir:
         return Reservoir.open(self.file, settings=SETTINGS, offline=True)
 
-    def window(self, asked: tuple[str, str], form: str, budget: int) -> ContextWindow:
-        if (*asked, form, budget) not in self._windows:
-            order, query = asked
+    def window(self, case: tuple[str, str], form: str, budget: int) -> ContextWindow:
+        if (*case, form, budget) not in self._windows:
+            order, query = case
             with self.open() as reservoir:
-                self._windows[*asked, form, budget] = reservoir.context(
+                self._windows[*case, form, budget] = reservoir.context(
                     query,
                     partition="p",
                     instance="i",
@@ -176,22 +179,22 @@ class LongConversation:
                     knowledge={"notes.md": "Foxes are quick."},
                     episode=["2026-01-01: we spoke of foxes"],
                 )
-        return self._windows[*asked, form, budget]
+        return self._windows[*case, form, budget]
 
 
 @pytest.fixture(scope="module")
 def long(tmp_path_factory: pytest.TempPathFactory) -> LongConversation:
     long = LongConversation(tmp_path_factory.mktemp("agent") / "store.db")
-    assert sum(len(each.tool_calls) for each in long.stored.values()) >= 300
-    assert max(each.tokens for each in long.stored.values()) > 30_000
+    assert sum(len(message.tool_calls) for message in long.stored.values()) >= 300
+    assert max(message.tokens for message in long.stored.values()) > 30_000
     return long
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("form", FORMS[2:])
-@pytest.mark.parametrize("asked", ASKED)
-def test_every_body_of_a_long_conversation_is_valid(long, asked, form, budget):
-    window = long.window(asked, form, budget)
+@pytest.mark.parametrize("case", CASES)
+def test_every_body_of_a_long_conversation_is_valid(long, case, form, budget):
+    window = long.window(case, form, budget)
     if ends_with_a_question(window.turns):
         assert problems(form, window.to()) == []
     else:  # there is no question, neither new nor stored
@@ -201,9 +204,9 @@ def test_every_body_of_a_long_conversation_is_valid(long, asked, form, budget):
 
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("form", ["json", *FORMS])
-@pytest.mark.parametrize("asked", ASKED[:2])
-def test_a_context_is_within_its_budget(long, asked, form, budget):
-    window = long.window(asked, form, budget)
+@pytest.mark.parametrize("case", CASES[:2])
+def test_a_context_is_within_its_budget(long, case, form, budget):
+    window = long.window(case, form, budget)
     assert 0 < window.used <= budget
     assert not window.budget.overfull
     assert window.history_used <= window.budget.history
@@ -211,40 +214,40 @@ def test_a_context_is_within_its_budget(long, asked, form, budget):
 
 @pytest.mark.parametrize("budget", BUDGETS[1:])
 @pytest.mark.parametrize("form", FORMS[2:])
-@pytest.mark.parametrize("asked", ASKED)
-def test_the_reported_tokens_are_those_of_the_body(long, asked, form, budget):
-    window = long.window(asked, form, budget)
+@pytest.mark.parametrize("case", CASES)
+def test_the_reported_tokens_are_those_of_the_body(long, case, form, budget):
+    window = long.window(case, form, budget)
     body = window.to()
     counter, messages = ApproximateCounter(), [*body["messages"]]
     if "system" in body:
         messages.append({"content": body["system"]})
     if "tools" in body:
         tools = json.dumps(body["tools"], separators=(",", ":"))
-        messages[0] = {"content": "\n".join([tools, *spoken(messages[0])])}
-    printed = 1.10 * sum(4 + counter.count("\n".join(spoken(each))) for each in messages)
+        messages[0] = {"content": "\n".join([tools, *texts_in(messages[0])])}
+    printed = 1.10 * sum(4 + counter.count("\n".join(texts_in(message))) for message in messages)
     # Each section is counted and rounded up separately.
     assert window.used == pytest.approx(printed, rel=0.02, abs=25)
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("form", ["text", "markdown"])
-@pytest.mark.parametrize("asked", ASKED[:2])
-def test_the_reported_tokens_are_those_of_the_text(long, asked, form, budget):
-    window = long.window(asked, form, budget)
+@pytest.mark.parametrize("case", CASES[:2])
+def test_the_reported_tokens_are_those_of_the_text(long, case, form, budget):
+    window = long.window(case, form, budget)
     printed = 1.10 * (ApproximateCounter().count(window.to()) + 4 * len(window.turns))
     assert window.used == pytest.approx(printed, rel=0.01, abs=10)
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("form", FORMS[2:])
-@pytest.mark.parametrize("asked", ASKED)
-def test_printed_messages_equal_stored_ones(long, asked, form, budget):
-    window = long.window(asked, form, budget)
+@pytest.mark.parametrize("case", CASES)
+def test_printed_messages_equal_stored_ones(long, case, form, budget):
+    window = long.window(case, form, budget)
     if not ends_with_a_question(window.turns):
         return  # nothing is printed
-    known = {(each.role.value, each.content) for each in long.stored.values()}
+    stored_texts = {(message.role.value, message.content) for message in long.stored.values()}
     for role, text in texts_of(form, window.to()):
-        if (role, text) in known:
+        if (role, text) in stored_texts:
             continue
         if role == "tool":
             assert _is_cut(text, long.stored) or text == "[no output]"
@@ -259,43 +262,43 @@ def _is_cut(text: str, stored: dict[int, StoredMessage]) -> bool:
 
 
 def _assert_is_given(window: ContextWindow, text: str) -> None:
-    given = {"Be brief.", "[Procedure: deploy]\nStep by step.", window.request.query}
-    given |= {"\n---\n".join(["Be brief.", "[Procedure: deploy]\nStep by step."])}
-    given |= {"[Retrieved Knowledge]\nSource: notes.md\nFoxes are quick."}
-    given |= {"[Past Conversation Context]\n2026-01-01: we spoke of foxes"}
+    allowed = {"Be brief.", "[Procedure: deploy]\nStep by step.", window.request.query}
+    allowed |= {"\n---\n".join(["Be brief.", "[Procedure: deploy]\nStep by step."])}
+    allowed |= {"[Retrieved Knowledge]\nSource: notes.md\nFoxes are quick."}
+    allowed |= {"[Past Conversation Context]\n2026-01-01: we spoke of foxes"}
     recalled = recalled_text(window.selection.recalled)
-    first = [each.message.content for each in window.selection.history[:1]]
-    given |= {recalled, *(f"{recalled}\n---\n{content}" for content in first)}
-    assert text in given
+    first = [candidate.message.content for candidate in window.selection.history[:1]]
+    allowed |= {recalled, *(f"{recalled}\n---\n{content}" for content in first)}
+    assert text in allowed
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
-@pytest.mark.parametrize("asked", ASKED[:2])
-def test_rows_of_a_context_equal_the_stored_ones(long, asked, budget):
-    for each in long.window(asked, "json", budget).kept:
-        whole = long.stored[each.message.id]
-        if each.cut:
-            assert whole.role is Role.TOOL
-            assert _is_cut(each.message.content, long.stored)
+@pytest.mark.parametrize("case", CASES[:2])
+def test_rows_of_a_context_equal_the_stored_ones(long, case, budget):
+    for candidate in long.window(case, "json", budget).kept:
+        stored = long.stored[candidate.message.id]
+        if candidate.cut:
+            assert stored.role is Role.TOOL
+            assert _is_cut(candidate.message.content, long.stored)
         else:
-            assert each.message.content == whole.content
-        assert set(each.message.tool_calls) <= set(whole.tool_calls)
+            assert candidate.message.content == stored.content
+        assert set(candidate.message.tool_calls) <= set(stored.tool_calls)
 
 
 @pytest.mark.parametrize("budget", BUDGETS[3:])
 @pytest.mark.parametrize("form", FORMS[2:])
-@pytest.mark.parametrize("asked", ASKED[1:])
-def test_a_result_is_with_its_own_call(long, asked, form, budget):
-    wrong, seen = [], 0
-    for call in calls_of(form, long.window(asked, form, budget).to()):
+@pytest.mark.parametrize("case", CASES[1:])
+def test_a_result_is_with_its_own_call(long, case, form, budget):
+    mismatches, checked = [], 0
+    for call in calls_of(form, long.window(case, form, budget).to()):
         key = re.search(r"\d+", json.dumps(call.arguments))
         answer = re.match(r"answer to (\d+) of (\w+)", call.result)
         if key and answer and answer[1] != "0":
-            seen += 1
+            checked += 1
             if key[0] != answer[1]:
-                wrong.append((call.arguments, call.result[:30]))
-    assert wrong == []
-    assert seen > 10
+                mismatches.append((call.arguments, call.result[:30]))
+    assert mismatches == []
+    assert checked > 10
 
 
 _ALL_BODIES = """

@@ -46,8 +46,8 @@ class _Digits:
         self.number = number
 
     def one_of(self, *choices: Any) -> Any:
-        self.number, place = divmod(self.number, len(choices))
-        return choices[place]
+        self.number, index = divmod(self.number, len(choices))
+        return choices[index]
 
     def share(self) -> float:
         return self.one_of(*range(17)) / 16
@@ -77,7 +77,7 @@ def _small_message(number: int, before: Sequence[StoredMessage], digits: _Digits
         source_id=str(number),
         tokens=0,
     )
-    callers = [each for each in before if each.tool_calls][-3:]
+    callers = [earlier for earlier in before if earlier.tool_calls][-3:]
     if role == "tool" and callers and digits.one_of(True, True, False):
         caller = digits.one_of(*callers)
         message = replace(
@@ -90,20 +90,20 @@ def _small_message(number: int, before: Sequence[StoredMessage], digits: _Digits
 
 
 def _pool(seeds: list[bytes]) -> list[Candidate]:
-    """Draw messages of two instances in order of time, without some of the scope."""
-    found: list[tuple[StoredMessage, _Digits]] = []
+    """Draw messages of two instances in order of time, leaving out some of the scope."""
+    drawn: list[tuple[StoredMessage, _Digits]] = []
     for number, seed in enumerate(seeds, 1):
         digits = _Digits(int.from_bytes(seed, "little"))
-        before = [message for message, _ in found]
-        found.append((_small_message(number, before, digits), digits))
-    own = [each.id for each, _ in found if each.instance == "i"]
+        before = [message for message, _ in drawn]
+        drawn.append((_small_message(number, before, digits), digits))
+    own_ids = [message.id for message, _ in drawn if message.instance == "i"]
     pool = []
-    for message, digits in found:
+    for message, digits in drawn:
         embedded = digits.one_of(True, False)
         cosine = digits.share() if embedded else 0.0
         scores = Scores(digits.share(), cosine, 0.0, digits.share(), digits.share(), embedded)
         tier = digits.one_of(*Tier)
-        age = len(own) - 1 - own.index(message.id) if message.id in own else None
+        age = len(own_ids) - 1 - own_ids.index(message.id) if message.id in own_ids else None
         filler = tier is Tier.OLDER and digits.one_of(True, False)
         if digits.one_of(*range(12)) < 11:
             pool.append(Candidate(message, tier, filler, scores, age, position=message.id))
@@ -140,12 +140,12 @@ requests = st.builds(
 # Counts characters, so that every cost is exact.
 
 
-def _line(each: Candidate) -> int:
-    return len(quote_line(each.message)) + len("\n…\n")
+def _line(candidate: Candidate) -> int:
+    return len(quote_line(candidate.message)) + len("\n…\n")
 
 
 COSTS = Costs(
-    recalled=lambda each: _line(each) + len("…\n"),
+    recalled=lambda candidate: _line(candidate) + len("…\n"),
     history=_line,
     day=len("2026-01-01\n"),
     recalled_title=len(recalled_text([])) + len("\n\n"),
@@ -172,13 +172,13 @@ def test_every_body_of_a_small_conversation_is_valid(pool, request_, budget, rul
     selection = choose(pool, request_, budget, rule)
     for form in PROVIDERS:
         asked_for = replace(request_, format=form)
-        said = history_turns(asked_for, selection.recalled, selection.history)
-        window = [*fixed_turns(request_), *said, *current_turn(request_)]
-        asked = ends_with_a_question(window)
-        found = problems(form, render(window, form, "m", 100))
-        if not asked:
-            found = [each for each in found if each not in NOT_WITHOUT_A_QUESTION]
-        assert found == [], form
+        turns = history_turns(asked_for, selection.recalled, selection.history)
+        window = [*fixed_turns(request_), *turns, *current_turn(request_)]
+        has_question = ends_with_a_question(window)
+        errors = problems(form, render(window, form, "m", 100))
+        if not has_question:
+            errors = [error for error in errors if error not in NOT_WITHOUT_A_QUESTION]
+        assert errors == [], form
 
 
 @thorough
@@ -191,65 +191,71 @@ def test_a_small_conversation_costs_no_more_than_its_budget(pool, request_, budg
 
     assert printed(budget) <= budget
     # One character less than the total would reveal a forgotten cost.
-    everything = printed(100_000)
-    assert printed(max(0, everything - 1)) <= max(0, everything - 1)
+    total = printed(100_000)
+    assert printed(max(0, total - 1)) <= max(0, total - 1)
 
 
 @thorough
 @conversations
 def test_history_begins_with_a_question(pool, request_, budget, rule):
     history = choose(pool, request_, budget, rule).history
-    assert [each.message.role for each in history[:1]] in ([], [Role.USER])
+    assert [candidate.message.role for candidate in history[:1]] in ([], [Role.USER])
 
 
 @thorough
 @conversations
 def test_every_message_is_printed_once_or_dropped(pool, request_, budget, rule):
     selection = choose(pool, request_, budget, rule)
-    left_out = [each.candidate for each in (*selection.dropped, *selection.passed_over)]
-    places = Counter(
-        each.message.id for each in (*selection.recalled, *selection.history, *left_out)
+    left_out = [dropped.candidate for dropped in (*selection.dropped, *selection.passed_over)]
+    counts = Counter(
+        candidate.message.id for candidate in (*selection.recalled, *selection.history, *left_out)
     )
-    assert all(count == 1 for count in places.values())
-    expected = {each.message.id for each in pool} - places.keys()
-    for each in pool:
-        if each.message.id in expected:
-            same = each.message.content.strip() == request_.query.strip()
-            blank = not each.message.content.strip() and not each.message.tool_calls
-            assert same or blank or each.message.role is Role.SYSTEM
+    assert all(count == 1 for count in counts.values())
+    expected = {candidate.message.id for candidate in pool} - counts.keys()
+    for candidate in pool:
+        if candidate.message.id in expected:
+            repeats_query = candidate.message.content.strip() == request_.query.strip()
+            blank = not candidate.message.content.strip() and not candidate.message.tool_calls
+            assert repeats_query or blank or candidate.message.role is Role.SYSTEM
 
 
 @thorough
 @conversations
 def test_printed_messages_equal_stored_ones(pool, request_, budget, rule):
     selection = choose(pool, request_, budget, rule)
-    stored = {each.message.id: each.message for each in pool}
-    for each in (*selection.recalled, *selection.history):
-        whole = stored[each.message.id]
-        assert replace(each.message, tool_calls=whole.tool_calls) == whole
-        assert set(each.message.tool_calls) <= set(whole.tool_calls)
+    stored = {candidate.message.id: candidate.message for candidate in pool}
+    for candidate in (*selection.recalled, *selection.history):
+        original = stored[candidate.message.id]
+        assert replace(candidate.message, tool_calls=original.tool_calls) == original
+        assert set(candidate.message.tool_calls) <= set(original.tool_calls)
     turns = history_turns(request_, selection.recalled, selection.history)
-    recalled = [each.content for each in turns if each.section is Section.RECALLED]
-    told = [recalled_text(selection.recalled)]
-    assert recalled == (told if selection.recalled else [])
-    run = [(each.role, each.content) for each in turns if each.section is Section.HISTORY]
-    assert run == [(each.message.role, each.message.content) for each in selection.history]
+    recalled = [turn.content for turn in turns if turn.section is Section.RECALLED]
+    expected = [recalled_text(selection.recalled)]
+    assert recalled == (expected if selection.recalled else [])
+    history = [(turn.role, turn.content) for turn in turns if turn.section is Section.HISTORY]
+    assert history == [
+        (candidate.message.role, candidate.message.content) for candidate in selection.history
+    ]
 
 
 @thorough
 @conversations
 def test_recalled_results_are_with_their_calls(pool, request_, budget, rule):
     selection = choose(pool, request_, budget, rule)
-    for some in (selection.recalled, selection.history):
+    for candidates in (selection.recalled, selection.history):
         calls = Counter(
-            (each.message.instance, each.message.conversation_id, call.id)
-            for each in some
-            for call in each.message.tool_calls
+            (candidate.message.instance, candidate.message.conversation_id, call.id)
+            for candidate in candidates
+            for call in candidate.message.tool_calls
         )
         results = Counter(
-            (each.message.instance, each.message.conversation_id, each.message.tool_call_id or "")
-            for each in some
-            if each.message.role is Role.TOOL
+            (
+                candidate.message.instance,
+                candidate.message.conversation_id,
+                candidate.message.tool_call_id or "",
+            )
+            for candidate in candidates
+            if candidate.message.role is Role.TOOL
         )
         assert calls == results
 
@@ -257,15 +263,15 @@ def test_recalled_results_are_with_their_calls(pool, request_, budget, rule):
 @thorough
 @conversations
 def test_a_result_in_history_answers_a_call_of_its_own_conversation(pool, request_, budget, rule):
-    waiting: list[tuple[str | None, str]] = []
-    for each in choose(pool, request_, budget, rule).history:
-        message = each.message
+    open_calls: list[tuple[str | None, str]] = []
+    for candidate in choose(pool, request_, budget, rule).history:
+        message = candidate.message
         if message.role is Role.TOOL:
-            answers = (message.conversation_id, message.tool_call_id or "")
-            assert answers in waiting
-            waiting.remove(answers)
+            key = (message.conversation_id, message.tool_call_id or "")
+            assert key in open_calls
+            open_calls.remove(key)
         else:
-            waiting = [(message.conversation_id, call.id) for call in message.tool_calls]
+            open_calls = [(message.conversation_id, call.id) for call in message.tool_calls]
 
 
 @thorough
@@ -282,21 +288,23 @@ def test_selection_is_repeatable_and_changes_no_message(pool, request_, budget, 
 def test_a_small_conversation_in_a_real_store_keeps_its_budget(pool, request_, budget, form, tiers):
     messages = [
         Message(
-            each.message.role,
-            each.message.content,
-            created_at=each.message.created_at,
-            trace_id=each.message.trace_id,
-            conversation_id=each.message.conversation_id,
-            tool_calls=each.message.tool_calls,
-            tool_call_id=each.message.tool_call_id,
+            candidate.message.role,
+            candidate.message.content,
+            created_at=candidate.message.created_at,
+            trace_id=candidate.message.trace_id,
+            conversation_id=candidate.message.conversation_id,
+            tool_calls=candidate.message.tool_calls,
+            tool_call_id=candidate.message.tool_call_id,
         )
-        for each in pool
+        for candidate in pool
     ]
     with Reservoir.open(":memory:", settings=SETTINGS, offline=True) as reservoir:
         for instance in ("i", "j"):
             pairs = zip(messages, pool, strict=True)
-            some = [one for one, each in pairs if each.message.instance == instance]
-            reservoir.ingest(some, partition="p", instance=instance, embed=False)
+            own_messages = [
+                message for message, candidate in pairs if candidate.message.instance == instance
+            ]
+            reservoir.ingest(own_messages, partition="p", instance=instance, embed=False)
         window = reservoir.context(
             request_.query,
             partition="p",

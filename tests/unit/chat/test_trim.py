@@ -51,21 +51,21 @@ def says(text: str) -> ChatMessage:
 
 def openai_call(*ids: str) -> ChatMessage:
     function = {"name": "f", "arguments": "{}"}
-    calls = [{"id": each, "type": "function", "function": function} for each in ids]
+    calls = [{"id": call_id, "type": "function", "function": function} for call_id in ids]
     return {"role": "assistant", "content": None, "tool_calls": calls}
 
 
-def openai_result(number: str) -> ChatMessage:
-    return {"role": "tool", "tool_call_id": number, "content": "done"}
+def openai_result(call_id: str) -> ChatMessage:
+    return {"role": "tool", "tool_call_id": call_id, "content": "done"}
 
 
 def anthropic_call(*ids: str) -> ChatMessage:
-    uses = [{"type": "tool_use", "id": each, "name": "f", "input": {}} for each in ids]
+    uses = [{"type": "tool_use", "id": call_id, "name": "f", "input": {}} for call_id in ids]
     return {"role": "assistant", "content": [{"type": "text", "text": "I look"}, *uses]}
 
 
-def anthropic_result(number: str) -> ChatMessage:
-    block = {"type": "tool_result", "tool_use_id": number, "content": "done"}
+def anthropic_result(call_id: str) -> ChatMessage:
+    block = {"type": "tool_result", "tool_use_id": call_id, "content": "done"}
     return {"role": "user", "content": [block]}
 
 
@@ -215,28 +215,28 @@ def test_the_head_declares_no_calls_for_the_old_part(call, result):
     assert trim(messages, 4, 100) == [call("h"), says("done"), *TURN]
 
 
-@pytest.mark.parametrize("number", [None, ""])
-def test_a_tool_message_without_an_id_stays(number):
-    nameless = {"role": "tool", "content": "done"}
-    if number is not None:
-        nameless["tool_call_id"] = number
-    messages = [SYSTEM, user("x" * 200), nameless, says("done"), *TURN]
-    assert trim(messages, 4, 100) == [SYSTEM, nameless, says("done"), *TURN]
+@pytest.mark.parametrize("call_id", [None, ""])
+def test_a_tool_message_without_an_id_stays(call_id):
+    result = {"role": "tool", "content": "done"}
+    if call_id is not None:
+        result["tool_call_id"] = call_id
+    messages = [SYSTEM, user("x" * 200), result, says("done"), *TURN]
+    assert trim(messages, 4, 100) == [SYSTEM, result, says("done"), *TURN]
 
 
 def test_a_user_message_that_declares_calls_declares_nothing():
-    liar = {**openai_call("a"), "role": "user"}
-    old = [user("x" * 200), liar, openai_result("a"), says("done")]
+    user_call = {**openai_call("a"), "role": "user"}
+    old = [user("x" * 200), user_call, openai_result("a"), says("done")]
     kept = trim([SYSTEM, *old, *TURN], 5, sum(map(cost, old[1:])))
     assert kept == [SYSTEM, says("done"), *TURN]
 
 
 def test_a_message_with_an_undeclared_result_is_dropped():
-    both = {
+    results = {
         "role": "user",
         "content": [*anthropic_result("a")["content"], *anthropic_result("b")["content"]],
     }
-    old = [user("x" * 200), anthropic_call("a"), both, says("done")]
+    old = [user("x" * 200), anthropic_call("a"), results, says("done")]
     kept = trim([SYSTEM, *old, *TURN], 5, sum(map(cost, old[1:])))
     assert kept == [SYSTEM, says("done"), *TURN]
 
@@ -325,7 +325,7 @@ def test_an_empty_message_costs_4():
 
 def test_there_is_no_safety_factor():
     counter = ApproximateCounter()
-    exact = sum(message_cost(each, counter) for each in OLD)
+    exact = sum(message_cost(message, counter) for message in OLD)
     assert trim_history(LIST, turn_start=5, iteration=2, budget=exact) is LIST
     kept = trim_history(LIST, turn_start=5, iteration=2, budget=exact - 1)
     assert kept == [SYSTEM, *OLD[1:], *TURN]
@@ -344,14 +344,14 @@ def test_the_input_is_never_changed():
     for budget in range(1, 400, 7):
         kept = trim(messages, 7, budget)
         assert messages == before
-        assert all(any(each is one for one in messages) for each in kept)
+        assert all(any(message is original for original in messages) for message in kept)
 
 
 def test_ten_thousand_messages_are_trimmed():
     old = [
-        each
+        message
         for n in range(2_500)
-        for each in (
+        for message in (
             user(f"read {n}"),
             openai_call(f"c{n}"),
             openai_result(f"c{n}"),
@@ -362,10 +362,10 @@ def test_ten_thousand_messages_are_trimmed():
     kept = trim(messages, 10_001, 5_000)
     assert kept[:1] == [SYSTEM]
     assert kept[-3:] == TURN
-    between = kept[1:-3]
-    assert 0 < len(between) < len(old)
-    assert between == old[-len(between) :]
-    assert sum(map(cost, between)) <= 5_000 < sum(map(cost, old[-len(between) - 4 :]))
+    middle = kept[1:-3]
+    assert 0 < len(middle) < len(old)
+    assert middle == old[-len(middle) :]
+    assert sum(map(cost, middle)) <= 5_000 < sum(map(cost, old[-len(middle) - 4 :]))
 
 
 # Where the turn starts
@@ -451,14 +451,14 @@ def test_every_kept_old_result_follows_its_call(messages, turn_start, iteration,
     if kept is messages:
         return
     declared: set[str] = set()
-    for each in kept[1 : len(kept) - (len(messages) - turn_start)]:
-        text = json.dumps(each)
-        if each["role"] == "assistant":
-            declared |= {number for number in "abcd" if f'"id": "{number}"' in text}
+    for message in kept[1 : len(kept) - (len(messages) - turn_start)]:
+        text = json.dumps(message)
+        if message["role"] == "assistant":
+            declared |= {call_id for call_id in "abcd" if f'"id": "{call_id}"' in text}
         elif "tool_call_id" in text or "tool_result" in text:
-            used = [number for number in "abcd" if f'_id": "{number}"' in text]
-            assert len(used) == 1
-            assert used[0] in declared
+            ids = [call_id for call_id in "abcd" if f'_id": "{call_id}"' in text]
+            assert len(ids) == 1
+            assert ids[0] in declared
 
 
 @cases
@@ -471,6 +471,6 @@ def test_only_messages_that_had_to_be_dropped_are_dropped(messages, turn_start, 
     old = messages[1:turn_start]
     rest = len(kept) - 1 - (len(messages) - turn_start)
     longer = old[len(old) - rest - 1 :]
-    last_gone = longer[0]
-    is_result = last_gone["role"] == "tool" or "tool_result" in json.dumps(last_gone)
+    last_dropped = longer[0]
+    is_result = last_dropped["role"] == "tool" or "tool_result" in json.dumps(last_dropped)
     assert sum(map(cost, longer)) > budget or is_result

@@ -8,18 +8,18 @@ from validators import problems
 ASKS = {"role": "user", "content": "go on"}
 
 
-def _calling(*ids: str, **changed: Any) -> dict[str, Any]:
+def _call_message(*ids: str, **changed: Any) -> dict[str, Any]:
     function = {"name": "f", "arguments": "{}"}
-    calls = [{"id": each, "type": "function", "function": function} for each in ids]
+    calls = [{"id": call_id, "type": "function", "function": function} for call_id in ids]
     return {"role": "assistant", "content": None, "tool_calls": calls, **changed}
 
 
-def _result(number: str, text: str = "done") -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": number, "content": text}
+def _result(call_id: str, text: str = "done") -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
 
 
-def _called(call: dict[str, Any]) -> list[dict[str, Any]]:
-    return [_calling(tool_calls=[call]), _result(call.get("id", "")), ASKS]
+def _call_and_result(call: dict[str, Any]) -> list[dict[str, Any]]:
+    return [_call_message(tool_calls=[call]), _result(call.get("id", "")), ASKS]
 
 
 def _function(name: str = "f", arguments: Any = "{}", **changed: Any) -> dict[str, Any]:
@@ -27,41 +27,47 @@ def _function(name: str = "f", arguments: Any = "{}", **changed: Any) -> dict[st
     return {"id": "a", "type": "function", "function": function, **changed}
 
 
-GOOD_OPENAI = [ASKS, _calling("a", "b"), _result("b"), _result("a"), ASKS]
+GOOD_OPENAI = [ASKS, _call_message("a", "b"), _result("b"), _result("a"), ASKS]
 BAD_OPENAI = [
     ("role 'context' is unknown", [{"role": "context", "content": "x"}, ASKS]),
-    ("tool_calls in a message of role user", [{**_calling("a"), "role": "user"}, _result("a")]),
-    ("tool_calls is empty", [_calling(content="x"), ASKS]),
+    (
+        "tool_calls in a message of role user",
+        [{**_call_message("a"), "role": "user"}, _result("a")],
+    ),
+    ("tool_calls is empty", [_call_message(content="x"), ASKS]),
     ("content is null, and there are no calls", [{"role": "user", "content": None}]),
     ("content is not a string", [{"role": "user", "content": 7}]),
     ("content is blank", [{"role": "user", "content": " \n"}]),
     ("a tool message without tool_call_id", [{"role": "tool", "content": "x"}, ASKS]),
     ("tool_call_id in a message of role user", [{**ASKS, "tool_call_id": "a"}]),
     ("name of a message does not match its pattern", [{**ASKS, "name": "a b"}]),
-    ("id of a call does not match its pattern", _called(_function(id="x" * 41))),
-    ("id of a call does not match its pattern", _called(_function(id="a.b"))),
-    ("id of a call does not match its pattern", _called(_function(id=""))),
-    ("type of a call is not function", _called(_function(type="custom"))),
-    ("name of a function does not match its pattern", _called(_function("web.search"))),
-    ("name of a function does not match its pattern", _called(_function("n" * 65))),
-    ("arguments are not a string", _called(_function(arguments={}))),
+    ("id of a call does not match its pattern", _call_and_result(_function(id="x" * 41))),
+    ("id of a call does not match its pattern", _call_and_result(_function(id="a.b"))),
+    ("id of a call does not match its pattern", _call_and_result(_function(id=""))),
+    ("type of a call is not function", _call_and_result(_function(type="custom"))),
+    ("name of a function does not match its pattern", _call_and_result(_function("web.search"))),
+    ("name of a function does not match its pattern", _call_and_result(_function("n" * 65))),
+    ("arguments are not a string", _call_and_result(_function(arguments={}))),
     (
         "a tool message is not a response to a preceding message with tool_calls",
         [ASKS, _result("a"), ASKS],
     ),
     (
         "a tool message is not a response to a preceding message with tool_calls",
-        [_calling("a"), _result("a"), _result("a"), ASKS],
+        [_call_message("a"), _result("a"), _result("a"), ASKS],
     ),
     (
         "tool_calls are not followed by tool messages responding to each tool_call_id",
-        [_calling("a", "b"), _result("a"), ASKS],
+        [_call_message("a", "b"), _result("a"), ASKS],
     ),
     (
         "tool_calls are not followed by tool messages responding to each tool_call_id",
-        [_calling("a"), ASKS, _result("a"), ASKS],
+        [_call_message("a"), ASKS, _result("a"), ASKS],
     ),
-    ("two calls of a message have one id", [_calling("a", "a"), _result("a"), _result("a"), ASKS]),
+    (
+        "two calls of a message have one id",
+        [_call_message("a", "a"), _result("a"), _result("a"), ASKS],
+    ),
     ("the last message is not the user's", [ASKS, {"role": "assistant", "content": "x"}]),
     ("messages: at least one message is required", []),
 ]
@@ -101,16 +107,16 @@ def test_the_validator_finds_what_ollama_refuses(rule, messages):
     assert rule in problems("ollama", {"model": "m", "messages": messages, "stream": False})
 
 
-def _said(role: str, *blocks: dict[str, Any]) -> dict[str, Any]:
+def _message(role: str, *blocks: dict[str, Any]) -> dict[str, Any]:
     return {"role": role, "content": list(blocks)}
 
 
-def _use(number: str = "a", **changed: Any) -> dict[str, Any]:
-    return {"type": "tool_use", "id": number, "name": "f", "input": {}, **changed}
+def _use(call_id: str = "a", **changed: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call_id, "name": "f", "input": {}, **changed}
 
 
-def _tool_result(number: str = "a", text: str = "done") -> dict[str, Any]:
-    return {"type": "tool_result", "tool_use_id": number, "content": text}
+def _tool_result(call_id: str = "a", text: str = "done") -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": call_id, "content": text}
 
 
 def _anthropic(*messages: dict[str, Any], **changed: Any) -> dict[str, Any]:
@@ -119,48 +125,51 @@ def _anthropic(*messages: dict[str, Any], **changed: Any) -> dict[str, Any]:
 
 
 TEXT = {"type": "text", "text": "x"}
-HELLO = _said("user", TEXT)
-USED, ANSWERED = _said("assistant", TEXT, _use()), _said("user", _tool_result(), TEXT)
+HELLO = _message("user", TEXT)
+USED, ANSWERED = _message("assistant", TEXT, _use()), _message("user", _tool_result(), TEXT)
 GOOD_ANTHROPIC = _anthropic(HELLO, USED, ANSWERED, system="be brief")
 BAD_ANTHROPIC = [
     ("max_tokens is not a whole number from 1", _anthropic(HELLO, max_tokens=0)),
     ("max_tokens is not a whole number from 1", _anthropic(HELLO, max_tokens=None)),
     ("system is not a text", _anthropic(HELLO, system=" ")),
     ("system is not a text", _anthropic(HELLO, system=None)),
-    ("the first message is not the user's", _anthropic(_said("assistant", TEXT), HELLO)),
+    ("the first message is not the user's", _anthropic(_message("assistant", TEXT), HELLO)),
     ("roles do not alternate", _anthropic(HELLO, HELLO)),
-    ("role 'system' is unknown", _anthropic(_said("system", TEXT), HELLO)),
-    ("content is empty", _anthropic(_said("user"))),
+    ("role 'system' is unknown", _anthropic(_message("system", TEXT), HELLO)),
+    ("content is empty", _anthropic(_message("user"))),
     (
         "text content blocks must contain non-whitespace text",
-        _anthropic(_said("user", {"type": "text", "text": " \n"})),
+        _anthropic(_message("user", {"type": "text", "text": " \n"})),
     ),
     (
         "text content blocks must contain non-whitespace text",
         _anthropic({"role": "user", "content": ""}),
     ),
-    ("a block tool_use in a message of role user", _anthropic(_said("user", _use()))),
+    ("a block tool_use in a message of role user", _anthropic(_message("user", _use()))),
     (
         "a block tool_result in a message of role assistant",
-        _anthropic(HELLO, _said("assistant", _tool_result())),
+        _anthropic(HELLO, _message("assistant", _tool_result())),
     ),
     (
         "content of a tool_result is blank",
-        _anthropic(HELLO, USED, _said("user", _tool_result("a", ""))),
+        _anthropic(HELLO, USED, _message("user", _tool_result("a", ""))),
     ),
     (
         "tool_result blocks do not come first",
-        _anthropic(HELLO, USED, _said("user", TEXT, _tool_result())),
+        _anthropic(HELLO, USED, _message("user", TEXT, _tool_result())),
     ),
     (
         "id of a tool_use does not match its pattern",
-        _anthropic(HELLO, _said("assistant", _use("a.b"))),
+        _anthropic(HELLO, _message("assistant", _use("a.b"))),
     ),
     (
         "name of a tool_use does not match its pattern",
-        _anthropic(HELLO, _said("assistant", _use(name="a b"))),
+        _anthropic(HELLO, _message("assistant", _use(name="a b"))),
     ),
-    ("input is not an object", _anthropic(HELLO, _said("assistant", _use(input="{}")), ANSWERED)),
+    (
+        "input is not an object",
+        _anthropic(HELLO, _message("assistant", _use(input="{}")), ANSWERED),
+    ),
     (
         "tool_use ids were found without tool_result blocks immediately after",
         _anthropic(HELLO, USED, HELLO),
@@ -175,7 +184,7 @@ BAD_ANTHROPIC = [
     ),
     (
         "each tool_use must have a single result",
-        _anthropic(HELLO, USED, _said("user", _tool_result(), _tool_result())),
+        _anthropic(HELLO, USED, _message("user", _tool_result(), _tool_result())),
     ),
     ("tool_use ids must be unique", _anthropic(HELLO, USED, ANSWERED, USED, ANSWERED)),
     (
@@ -184,7 +193,7 @@ BAD_ANTHROPIC = [
     ),
     (
         "a tool_use of a tool that is not defined",
-        _anthropic(HELLO, _said("assistant", _use(name="g")), ANSWERED),
+        _anthropic(HELLO, _message("assistant", _use(name="g")), ANSWERED),
     ),
     ("tool names must be unique", _anthropic(HELLO, tools=2 * GOOD_ANTHROPIC["tools"])),
     (
@@ -213,8 +222,8 @@ def test_the_validator_accepts_a_valid_body_and_no_invalid_one(form, body):
     assert problems(form, body) == []
     assert "model is required" in problems(form, {**body, "model": ""})
     assert "messages: at least one message is required" in problems(form, {**body, "messages": []})
-    for wrong in (float("nan"), "\ud800"):
-        found = problems(form, {**body, "x": wrong})
-        assert any(each.startswith("the body is not JSON") for each in found)
+    for value in (float("nan"), "\ud800"):
+        errors = problems(form, {**body, "x": value})
+        assert any(error.startswith("the body is not JSON") for error in errors)
     if form == "ollama":
         assert problems(form, {**body, "stream": True}) == ["stream is not false"]

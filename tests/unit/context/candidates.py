@@ -10,12 +10,14 @@ from reservoir_cli.messages import Role, StoredMessage, ToolCall
 
 START = datetime(2026, 5, 9, 12, tzinfo=UTC)
 R, S, Y, O, _ = Tier  # noqa: E741 - recent, similar, synapse, older
-BY_TOKENS = Costs(lambda each: each.message.tokens, lambda each: each.message.tokens, 0, 0)
+BY_TOKENS = Costs(
+    lambda candidate: candidate.message.tokens, lambda candidate: candidate.message.tokens, 0, 0
+)
 NO_NEWEST = Rules(min_history_messages=0)
 TIERS = Rules("tiers", min_history_messages=0)
 
 
-def said(role="user", content=None, *, tokens=10, tier=R, priority=0.5, **more):
+def make_candidate(role="user", content=None, *, tokens=10, tier=R, priority=0.5, **more):
     """Return a candidate; its position in a pool sets its id, time and age."""
     message = StoredMessage(
         id=0,
@@ -41,40 +43,46 @@ def said(role="user", content=None, *, tokens=10, tier=R, priority=0.5, **more):
 def pool(*candidates):
     """Return candidates as a store does: numbered from 1, a minute apart."""
     placed = []
-    for number, each in enumerate(candidates, 1):
+    for number, candidate in enumerate(candidates, 1):
         message = replace(
-            each.message,
+            candidate.message,
             id=number,
-            trace_id=each.message.trace_id or f"t{number}",
+            trace_id=candidate.message.trace_id or f"t{number}",
             created_at=START + timedelta(minutes=number),
-            content=each.message.content or ("" if each.message.tool_calls else f"note {number}"),
+            content=candidate.message.content
+            or ("" if candidate.message.tool_calls else f"note {number}"),
         )
-        placed.append(replace(each, message=message))
-    own = [each.message.id for each in placed if each.message.instance == "i"][::-1]
+        placed.append(replace(candidate, message=message))
+    own_ids = [candidate.message.id for candidate in placed if candidate.message.instance == "i"][
+        ::-1
+    ]
     return [
-        replace(each, age=own.index(each.message.id) if each.message.id in own else None)
-        for each in placed
+        replace(
+            candidate,
+            age=own_ids.index(candidate.message.id) if candidate.message.id in own_ids else None,
+        )
+        for candidate in placed
     ]
 
 
-def chosen(candidates, budget, rules=NO_NEWEST, *, query="", costs=BY_TOKENS):
+def select_from(candidates, budget, rules=NO_NEWEST, *, query="", costs=BY_TOKENS):
     return select(candidates, query=query, budget=budget, costs=costs, rules=rules, not_reached=0)
 
 
-def numbers(candidates):
-    return sorted(each.message.id for each in candidates)
+def sorted_ids(candidates):
+    return sorted(candidate.message.id for candidate in candidates)
 
 
-def kept(selection):
-    return numbers((*selection.recalled, *selection.history))
+def kept_ids(selection):
+    return sorted_ids((*selection.recalled, *selection.history))
 
 
-def reasons(selection):
-    return {each.candidate.message.id: each.reason for each in selection.dropped}
+def drop_reasons(selection):
+    return {dropped.candidate.message.id: dropped.reason for dropped in selection.dropped}
 
 
 def exchange(first=0.1, second=0.1, **more):
     return [
-        said("user", trace="t", priority=first, **more),
-        said("assistant", trace="t", priority=second, **more),
+        make_candidate("user", trace="t", priority=first, **more),
+        make_candidate("assistant", trace="t", priority=second, **more),
     ]

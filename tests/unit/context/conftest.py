@@ -19,10 +19,10 @@ def memory(store, monkeypatch):
 def write(home):
     """Return a function that writes the settings file."""
 
-    def writing(toml):
+    def write_settings(toml):
         file = config.load().path
         assert file.is_relative_to(home)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(toml)
 
-    return writing
+    return write_settings

@@ -49,7 +49,7 @@ def long_reply(*topics):
 TOPICS = "amber birch cedar delta ember fjord grove heath inlet jetty".split()
 
 
-def tell(reservoir, *messages, partition="p"):
+def add_messages(reservoir, *messages, partition="p"):
     timed = [
         Message(
             message.role,
@@ -69,20 +69,20 @@ def ask(reservoir, query="delta1 delta2", **options):
 
 
 def stored_rows(window):
-    return [each.to_row() for each in window.messages if each.id is not None]
+    return [message.to_row() for message in window.messages if message.id is not None]
 
 
 def assert_printed_from(text, row):
     """Check that an excerpt holds the text of its spans in order, besides marks and fences."""
     if row["spans"] is None:
         return
-    rest, content, done = [], row["content"], 0
+    left_out, content, offset = [], row["content"], 0
     for start, end in row["spans"]:
-        at = content.index(text[start:end], done)
-        rest += content[done:at].splitlines()
-        done = at + (end - start)
-    rest += content[done:].splitlines()
-    for line in filter(str.strip, rest):
+        position = content.index(text[start:end], offset)
+        left_out += content[offset:position].splitlines()
+        offset = position + (end - start)
+    left_out += content[offset:].splitlines()
+    for line in filter(str.strip, left_out):
         assert MARK.fullmatch(line) or line in text or set(line.strip()) <= set("`~"), line
 
 

@@ -28,10 +28,10 @@ class Memory:
         store.activate_model(Compass.model_id, Compass.name)
 
     def say(self, content, role="user", *, cosine=None, instance="p", partition="p", **more):
-        """Store a message with a cosine to every question, or without an embedding."""
+        """Store a message with this cosine to every question, or without an embedding."""
         self.minute += 1
         link = more.pop("link", NEVER)
-        calls = tuple(ToolCall(each, "look", '{"at": 1}') for each in more.pop("calls", ()))
+        calls = tuple(ToolCall(call_id, "look", '{"at": 1}') for call_id in more.pop("calls", ()))
         message = Message(
             role,
             content,
@@ -61,30 +61,35 @@ class Memory:
 
 
 def text(number, words=6):
-    return " ".join(WORDS[(number * 7 + each * each) % 13] for each in range(words)) + f" {number}"
+    return (
+        " ".join(WORDS[(number * 7 + index * index) % 13] for index in range(words)) + f" {number}"
+    )
 
 
-def kept(window):
-    return sorted(each.message.id for each in window.kept)
+def kept_ids(window):
+    return sorted(candidate.message.id for candidate in window.kept)
 
 
-def tiers(window):
-    return {each.message.id: each.tier.value for each in window.kept}
+def tier_by_id(window):
+    return {candidate.message.id: candidate.tier.value for candidate in window.kept}
 
 
-def reasons(window):
-    return {each.candidate.message.id: each.reason for each in window.selection.dropped}
+def drop_reasons(window):
+    return {dropped.candidate.message.id: dropped.reason for dropped in window.selection.dropped}
 
 
-def recounted(window):
-    """Count the tokens of the printed text, by the rule of §3."""
-    shown = window.to()
+def count_printed_tokens(window):
+    """Count the tokens of the printed text by the rule of §3."""
+    printed = window.to()
     if window.request.format == "json":
-        shown = window.to("text")
-    if isinstance(shown, str):
+        printed = window.to("text")
+    if isinstance(printed, str):
         count = len(window.turns)
-        return window.meter.count(shown, messages=count)
-    return sum(window.meter.count(each, messages=1) for each in request_bodies.message_texts(shown))
+        return window.meter.count(printed, messages=count)
+    return sum(
+        window.meter.count(body_text, messages=1)
+        for body_text in request_bodies.message_texts(printed)
+    )
 
 
 GIVEN = {
@@ -105,13 +110,13 @@ def rows_of(store):
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def talk(memory, count=12, *, instance="p"):
-    """Return exchanges and tool calls with realistic lengths and variety."""
+def add_conversation(memory, count=12, *, instance="p"):
+    """Store questions, replies and tool calls of realistic and varied lengths."""
     for number in range(count):
         trace = f"{instance}{number}"
-        more = {"instance": instance, "trace_id": trace, "cosine": (number % 5) / 5}
-        memory.say(text(number, 12), **more)
+        options = {"instance": instance, "trace_id": trace, "cosine": (number % 5) / 5}
+        memory.say(text(number, 12), **options)
         if number % 3 == 0:
-            memory.say("", "assistant", calls=[f"c{trace}"], **more)
-            memory.say(text(number + 1, 20), "tool", tool_call_id=f"c{trace}", **more)
-        memory.say(text(number + 2, 40 + 17 * (number % 4)), "assistant", **more)
+            memory.say("", "assistant", calls=[f"c{trace}"], **options)
+            memory.say(text(number + 1, 20), "tool", tool_call_id=f"c{trace}", **options)
+        memory.say(text(number + 2, 40 + 17 * (number % 4)), "assistant", **options)

@@ -33,18 +33,22 @@ FORGED = (
 )
 
 
-def placed(messages: list[StoredMessage], titles: dict[int, str] | None = None) -> ContextWindow:
+def with_positions(
+    messages: list[StoredMessage], titles: dict[int, str] | None = None
+) -> ContextWindow:
     """Return a context whose recalled messages have ordinals in their conversations."""
-    shown = window(recalled=messages)
+    context = window(recalled=messages)
     recalled = tuple(
-        replace(each, position=each.message.id, title=(titles or {}).get(each.message.id))
-        for each in shown.selection.recalled
+        replace(
+            candidate, position=candidate.message.id, title=(titles or {}).get(candidate.message.id)
+        )
+        for candidate in context.selection.recalled
     )
-    return replace(shown, selection=shown.selection._replace(recalled=recalled))
+    return replace(context, selection=context.selection._replace(recalled=recalled))
 
 
 def test_no_line_of_a_recalled_message_forges_a_title_a_role_or_a_date():
-    lines = recalled_of(placed([stored(1, "tool", FORGED)])).splitlines()
+    lines = recalled_of(with_positions([stored(1, "tool", FORGED)])).splitlines()
     assert lines[:4] == [*INTRODUCTION.splitlines(), "2026-04-10", "tool: see below"]
     assert all(line.startswith("    ") for line in lines[4:] if line)
     assert [line.strip() for line in lines[3:]] == ["tool: see below", *FORGED.splitlines()[1:]]
@@ -52,20 +56,22 @@ def test_no_line_of_a_recalled_message_forges_a_title_a_role_or_a_date():
 
 def test_a_gap_is_marked_between_messages_that_are_not_adjacent():
     day = NOW - timedelta(days=20)
-    some = [stored(number, "user", f"m{number}", created_at=day) for number in (1, 2, 5)]
-    other = stored(6, "user", "elsewhere", created_at=day, conversation_id="c")
-    text = recalled_of(placed([*some, other]))
-    said = text.removeprefix(INTRODUCTION).partition("\n")[2]
-    assert said == "user: m1\n\nuser: m2\n…\nuser: m5\n…\nuser: elsewhere"
+    messages = [stored(number, "user", f"m{number}", created_at=day) for number in (1, 2, 5)]
+    elsewhere = stored(6, "user", "elsewhere", created_at=day, conversation_id="c")
+    text = recalled_of(with_positions([*messages, elsewhere]))
+    quoted = text.removeprefix(INTRODUCTION).partition("\n")[2]
+    assert quoted == "user: m1\n\nuser: m2\n…\nuser: m5\n…\nuser: elsewhere"
 
 
 def test_the_title_of_a_conversation_is_printed_once_above_its_messages():
     day = NOW - timedelta(days=20)
-    some = [
+    messages = [
         stored(number, "user", f"m{number}", created_at=day, conversation_id="c")
         for number in (1, 2, 3)
     ]
-    text = recalled_of(placed(some, dict.fromkeys((1, 2, 3), "Pumps\n[System]\n" + "long " * 30)))
+    text = recalled_of(
+        with_positions(messages, dict.fromkeys((1, 2, 3), "Pumps\n[System]\n" + "long " * 30))
+    )
     assert text.count("Pumps") == 1
     title = text.splitlines()[3]
     assert title.startswith("conversation: Pumps [System] long")
@@ -77,16 +83,16 @@ MORE_TOKENS = ("<start_of_turn>", "[INST]", "[/INST]")
 
 
 @pytest.mark.parametrize("token", [*TOKENS, *MORE_TOKENS])
-@pytest.mark.parametrize("form", [each for each in FORMATS if each != "json"])
+@pytest.mark.parametrize("form", [name for name in FORMATS if name != "json"])
 def test_control_tokens_of_chat_templates_are_broken_up_in_stored_text(form, token):
     calling = stored(2, "assistant", token, tool_calls=(ToolCall("c", "f", f'{{"q": "{token}"}}'),))
     result = stored(3, "tool", f"a{token}b", tool_call_id="c")
     run = [stored(1, "user", f"x {token}system"), calling, result]
-    old = [replace(each, id=each.id + 10) for each in run]
-    shown = placed(old, {11: token})
+    old = [replace(message, id=message.id + 10) for message in run]
+    context = with_positions(old, {11: token})
     history = tuple(map(candidate, run))
-    shown = replace(shown, selection=shown.selection._replace(history=history))
-    printed = json.dumps(shown.to(form), ensure_ascii=False)
+    context = replace(context, selection=context.selection._replace(history=history))
+    printed = json.dumps(context.to(form), ensure_ascii=False)
     assert token not in printed
     cut = 2 if token in TOKENS else 1
     assert printed.count(token[:cut] + "\u200b" + token[cut:]) >= 8
@@ -99,13 +105,13 @@ def test_text_that_resembles_a_control_token_stays():
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_control_tokens_in_text_of_the_caller_stay(form):
-    given = {"system": "<|im_start|>", "knowledge": (Piece("<|im_start|>", "a"),)}
-    shown = json.dumps(window(query="<|im_start|>", **given).to(form))
-    assert shown.count("<|im_start|>") >= 3
+    sections = {"system": "<|im_start|>", "knowledge": (Piece("<|im_start|>", "a"),)}
+    printed = json.dumps(window(query="<|im_start|>", **sections).to(form))
+    assert printed.count("<|im_start|>") >= 3
 
 
 def test_json_holds_the_stored_text():
-    rows = placed([stored(1, "tool", FORGED), stored(2, "user", "<|im_start|>")]).to("json")
+    rows = with_positions([stored(1, "tool", FORGED), stored(2, "user", "<|im_start|>")]).to("json")
     assert [row["content"] for row in rows["messages"][:2]] == [FORGED, "<|im_start|>"]
 
 
@@ -113,12 +119,16 @@ def test_json_holds_the_stored_text():
 def test_recalled_text_has_the_role_user_and_precedes_history(form):
     body = window(TURNS, OLD, **EVERYTHING).to(form)
     assert problems(form, body) == []
-    given = [each["content"] for each in body["messages"] if each["role"] == "system"]
-    assert [each.split("\n")[0] for each in given] == [
+    system_texts = [
+        message["content"] for message in body["messages"] if message["role"] == "system"
+    ]
+    assert [text.split("\n")[0] for text in system_texts] == [
         *("Be brief.", "[Procedure: deploy]", "[Procedure: undo]"),
         *("[Retrieved Knowledge]", "[Past Conversation Context]"),
     ]
-    first, *_, last = (each["content"] for each in body["messages"] if each["role"] == "user")
+    first, *_, last = (
+        message["content"] for message in body["messages"] if message["role"] == "user"
+    )
     assert first.startswith(INTRODUCTION)
     assert first.endswith("assistant: and its reply\n---\nwhere is the fox?")
     assert last == "what now?"
@@ -127,7 +137,7 @@ def test_recalled_text_has_the_role_user_and_precedes_history(form):
 @pytest.mark.parametrize("form", ["openai", "azure", "ollama"])
 def test_recalled_text_is_never_joined_to_the_question(form):
     body = window(recalled=OLD).to(form)
-    assert [each["role"] for each in body["messages"]] == ["user", "user"]
+    assert [message["role"] for message in body["messages"]] == ["user", "user"]
     assert body["messages"][-1]["content"] == "what now?"
     assert problems(form, body) == []
 
@@ -148,12 +158,12 @@ def test_recalled_text_has_the_role_system_only_if_set(form):
 @pytest.mark.parametrize("form", ["text", "markdown"])
 def test_a_printed_context_is_removed_and_its_question_kept(form):
     question = "what\n\nuser: now?"
-    shown = window(TURNS, OLD, query=question, **EVERYTHING).to(form)
-    assert unwrap(shown) == (question, (question,), 1)
+    printed = window(TURNS, OLD, query=question, **EVERYTHING).to(form)
+    assert unwrap(printed) == (question, (question,), 1)
 
 
 @pytest.mark.parametrize(
-    ("model", "reserve", "left", "expected"),
+    ("model", "reserve", "remaining", "expected"),
     [
         ("claude-3-haiku", 8_192, 50_000, 4_096),
         ("claude-sonnet-4-5", 8_192, 50_000, 8_192),
@@ -164,8 +174,8 @@ def test_a_printed_context_is_removed_and_its_question_kept(form):
     ],
 )
 def test_max_tokens_is_the_minimum_of_reserve_model_limit_and_remaining_window(
-    model, reserve, left, expected
+    model, reserve, remaining, expected
 ):
-    shown = window(TURNS, model=model, reserve=reserve)
-    shown = replace(shown, budget=shown.budget._replace(window=shown.used + left))
-    assert shown.to("anthropic")["max_tokens"] == expected
+    context = window(TURNS, model=model, reserve=reserve)
+    context = replace(context, budget=context.budget._replace(window=context.used + remaining))
+    assert context.to("anthropic")["max_tokens"] == expected

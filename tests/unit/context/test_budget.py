@@ -12,15 +12,15 @@ from reservoir_cli.settings import config
 from reservoir_cli.tokens import load_counter
 
 
-def planned(window=10_000, reserve=2_000, **given):
-    asked = {
+def make_plan(window=10_000, reserve=2_000, **options):
+    defaults = {
         "limit": None,
         "budget": None,
         "model": "some-model",
         "sections": {},
         "min_history": 0,
     }
-    return plan(window=window, reserve=reserve, **{**asked, **given})
+    return plan(window=window, reserve=reserve, **{**defaults, **options})
 
 
 class Exact:
@@ -34,41 +34,45 @@ class Rough(Exact):
     exact = False
 
 
-@pytest.mark.parametrize(("model", "available"), AVAILABLE.items(), ids=lambda each: f"§2 {each}")
+@pytest.mark.parametrize(("model", "available"), AVAILABLE.items(), ids=lambda value: f"§2 {value}")
 def test_the_plan_has_the_documented_figures(model, available):
-    known = config.load()
-    settings = known.settings(model=model)
-    found = plan(
-        window=config.required_window(known, model, settings),
-        reserve=known.reserve(model, settings),
+    loaded = config.load()
+    settings = loaded.settings(model=model)
+    budget_plan = plan(
+        window=config.required_window(loaded, model, settings),
+        reserve=loaded.reserve(model, settings),
         limit=settings.max_context_tokens,
         budget=None,
         model=model,
         sections={},
         min_history=settings.min_history_tokens,
     )
-    assert (found.available, found.history, found.notes) == (available, available, ())
+    assert (budget_plan.available, budget_plan.history, budget_plan.notes) == (
+        available,
+        available,
+        (),
+    )
 
 
 def test_documented_sections_leave_138_308_tokens():
-    given = {
+    sections = {
         Section.SYSTEM: 1_200,
         Section.PROCEDURE: 300,
         Section.KNOWLEDGE: 1_500,
         Section.EPISODE: 400,
         Section.CURRENT: 100,
     }
-    found = planned(150_000, 8_192, sections=given, min_history=4_000)
-    assert found.history == 138_308
+    budget_plan = make_plan(150_000, 8_192, sections=sections, min_history=4_000)
+    assert budget_plan.history == 138_308
 
 
-@pytest.mark.parametrize("section", [each for each in Section if each.value not in {"recalled"}])
+@pytest.mark.parametrize("section", [value for value in Section if value.value not in {"recalled"}])
 def test_every_section_is_subtracted_from_the_available_tokens(section):
-    assert planned(sections={section: 700}).history == 8_000 - 700
+    assert make_plan(sections={section: 700}).history == 8_000 - 700
 
 
 @pytest.mark.parametrize(
-    ("given", "available"),
+    ("options", "available"),
     [
         pytest.param({"limit": 5_000}, 5_000, id="§2 max_context_tokens below"),
         pytest.param({"limit": 9_000}, 8_000, id="§2 max_context_tokens above"),
@@ -77,37 +81,37 @@ def test_every_section_is_subtracted_from_the_available_tokens(section):
         pytest.param({"budget": 8_000}, 8_000, id="§2 --budget of window - reserve"),
     ],
 )
-def test_the_smaller_of_budget_and_window_is_available(given, available):
-    found = planned(**given)
-    assert (found.available, found.notes) == (available, ())
+def test_the_smaller_of_budget_and_window_is_available(options, available):
+    budget_plan = make_plan(**options)
+    assert (budget_plan.available, budget_plan.notes) == (available, ())
 
 
 @pytest.mark.parametrize("budget", [8_001, 10_000], ids=["§2 one over", "§2 the window"])
 def test_a_budget_that_uses_the_reserve_is_accepted_with_a_warning(budget):
-    found = planned(budget=budget)
-    assert found.available == found.history == budget
-    assert len(found.notes) == 1
-    assert f"{10_000 - budget:,} of 2,000" in found.notes[0]
+    budget_plan = make_plan(budget=budget)
+    assert budget_plan.available == budget_plan.history == budget
+    assert len(budget_plan.notes) == 1
+    assert f"{10_000 - budget:,} of 2,000" in budget_plan.notes[0]
 
 
 def test_a_budget_above_the_window_of_a_model_is_wrong_usage():
     with pytest.raises(UsageError):
-        planned(budget=10_001)
+        make_plan(budget=10_001)
 
 
 def test_without_a_model_there_is_no_window_above_a_budget():
-    found = planned(budget=10_001, model=None)
-    assert (found.available, found.notes) == (10_001, ())
+    budget_plan = make_plan(budget=10_001, model=None)
+    assert (budget_plan.available, budget_plan.notes) == (10_001, ())
 
 
 @pytest.mark.parametrize("reserve", [10_000, 11_000])
 def test_a_reserve_that_leaves_nothing_is_wrong_usage(reserve):
     with pytest.raises(UsageError):
-        planned(reserve=reserve)
+        make_plan(reserve=reserve)
 
 
 @pytest.mark.parametrize(
-    ("taken", "least", "history", "reported"),
+    ("section_tokens", "minimum", "history", "reported"),
     [
         pytest.param(7_000, 4_000, 2_000, True, id="§2 at most half of the reserve"),
         pytest.param(6_500, 3_000, 2_500, True, id="§2 half of the reserve is not enough"),
@@ -119,61 +123,64 @@ def test_a_reserve_that_leaves_nothing_is_wrong_usage(reserve):
         pytest.param(7_500, 0, 500, False, id="§2 switched off"),
     ],
 )
-def test_history_keeps_its_minimum_under_a_models_limit(taken, least, history, reported):
-    found = planned(sections={Section.KNOWLEDGE: taken}, min_history=least)
-    assert found.history == history
-    assert bool(found.notes) is reported
+def test_history_keeps_its_minimum_under_a_models_limit(section_tokens, minimum, history, reported):
+    budget_plan = make_plan(sections={Section.KNOWLEDGE: section_tokens}, min_history=minimum)
+    assert budget_plan.history == history
+    assert bool(budget_plan.notes) is reported
     if reported:
-        assert f"{taken + history - 8_000:,}" in found.notes[0]
+        assert f"{section_tokens + history - 8_000:,}" in budget_plan.notes[0]
 
 
 def test_an_explicit_budget_has_no_minimum_history():
-    found = planned(budget=1_000, sections={Section.KNOWLEDGE: 900}, min_history=4_000)
-    assert (found.history, found.notes) == (100, ())
+    budget_plan = make_plan(budget=1_000, sections={Section.KNOWLEDGE: 900}, min_history=4_000)
+    assert (budget_plan.history, budget_plan.notes) == (100, ())
 
 
-@pytest.mark.parametrize("how", [{"budget": 8_000}, {}], ids=["--budget", "a model's limit"])
-def test_oversized_sections_leave_history_empty_with_a_warning(how):
-    found = planned(sections={Section.CURRENT: 8_001}, min_history=4_000, **how)
-    assert found.overfull
-    assert found.history == 0
-    assert "8,001 of 8,000" in found.notes[-1]
+@pytest.mark.parametrize("options", [{"budget": 8_000}, {}], ids=["--budget", "a model's limit"])
+def test_oversized_sections_leave_history_empty_with_a_warning(options):
+    budget_plan = make_plan(sections={Section.CURRENT: 8_001}, min_history=4_000, **options)
+    assert budget_plan.overfull
+    assert budget_plan.history == 0
+    assert "8,001 of 8,000" in budget_plan.notes[-1]
 
 
 def test_sections_that_fit_exactly_cause_no_warning():
-    found = planned(sections={Section.CURRENT: 8_000}, budget=8_000)
-    assert (found.overfull, found.history, found.notes) == (False, 0, ())
+    budget_plan = make_plan(sections={Section.CURRENT: 8_000}, budget=8_000)
+    assert (budget_plan.overfull, budget_plan.history, budget_plan.notes) == (False, 0, ())
 
 
 @hypothesis.given(
     window=st.integers(2, 300_000),
     share=st.floats(0, 0.9),
-    taken=st.integers(0, 300_000),
-    least=st.integers(0, 10_000),
+    section_tokens=st.integers(0, 300_000),
+    minimum=st.integers(0, 10_000),
     budget=st.none() | st.integers(1, 300_000),
 )
 @hypothesis.settings(max_examples=300)
 def test_sections_and_history_exceed_the_budget_only_with_a_warning(
-    window, share, taken, least, budget
+    window, share, section_tokens, minimum, budget
 ):
     try:
-        found = planned(
+        budget_plan = make_plan(
             window,
             int(window * share),
             budget=budget,
-            sections={Section.KNOWLEDGE: taken},
-            min_history=least,
+            sections={Section.KNOWLEDGE: section_tokens},
+            min_history=minimum,
         )
     except UsageError:
         assert budget is None or budget > window
         return
-    assert found.history >= 0
-    assert found.history == 0 or taken + found.history <= window
-    assert found.borrowed <= found.reserve // 2
-    assert found.available - taken + found.borrowed + found.overflow == found.history
-    if taken + found.history > found.available:
-        assert found.notes
-        assert budget is None or found.overfull
+    assert budget_plan.history >= 0
+    assert budget_plan.history == 0 or section_tokens + budget_plan.history <= window
+    assert budget_plan.borrowed <= budget_plan.reserve // 2
+    assert (
+        budget_plan.available - section_tokens + budget_plan.borrowed + budget_plan.overflow
+        == budget_plan.history
+    )
+    if section_tokens + budget_plan.history > budget_plan.available:
+        assert budget_plan.notes
+        assert budget is None or budget_plan.overfull
 
 
 @pytest.mark.parametrize(
@@ -192,8 +199,8 @@ def test_the_reserve_comes_from_the_first_source_that_sets_it(home, flags, text,
     file = home / "set.toml"
     file.parent.mkdir(parents=True)
     file.write_text('output_reserve = 13\n[models."gpt-4"]\nreserve_tokens = 11\n' * text)
-    known = config.load(file, flags)
-    assert known.reserve(model, known.settings(model=model)) == reserve
+    loaded = config.load(file, flags)
+    assert loaded.reserve(model, loaded.settings(model=model)) == reserve
 
 
 @pytest.mark.parametrize(

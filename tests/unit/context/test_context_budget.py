@@ -2,14 +2,14 @@
 
 import pytest
 from contract import AVAILABLE
-from memories import GIVEN, kept, piece, text
+from memories import GIVEN, kept_ids, piece, text
 
 from reservoir_cli import UsageError
 from reservoir_cli.chat.turn import Section
 from reservoir_cli.context.render.frame import unwrap
 
 
-@pytest.mark.parametrize(("model", "available"), AVAILABLE.items(), ids=lambda each: f"§2 {each}")
+@pytest.mark.parametrize(("model", "available"), AVAILABLE.items(), ids=lambda value: f"§2 {value}")
 def test_a_context_has_the_window_of_its_model_less_the_reserve(memory, model, available):
     assert memory.ask(model=model).budget.available == available
 
@@ -35,8 +35,8 @@ def test_without_a_model_the_window_is_max_working_memory_tokens(memory):
 )
 def test_the_settings_of_a_model_override_our_table(memory, write, toml, model, window, available):
     write(f'[models."{model}"]\n{toml}\n')
-    found = memory.ask(model=model).budget
-    assert (found.window, found.available) == (window, available)
+    budget = memory.ask(model=model).budget
+    assert (budget.window, budget.available) == (window, available)
 
 
 def test_an_unquoted_header_names_the_intended_model(memory, write):
@@ -79,7 +79,7 @@ def test_a_recommendation_never_exceeds_a_window_reduced_in_the_settings(memory,
 
 
 @pytest.mark.parametrize(
-    "budget", ["recommended", 0, -1, "many", "1.5", True], ids=lambda each: f"§2 {each}"
+    "budget", ["recommended", 0, -1, "many", "1.5", True], ids=lambda value: f"§2 {value}"
 )
 def test_an_invalid_budget_is_wrong_usage(memory, budget):
     with pytest.raises(UsageError):
@@ -164,20 +164,22 @@ def test_the_number_of_recent_messages_comes_from_the_first_source_that_sets_it(
     ],
 )
 def test_the_profile_depends_on_the_window_unless_it_is_set(memory, options, recent, similar):
-    old = [memory.say(text(number), cosine=0.9, instance="q") for number in range(40)]
-    new = [memory.say(text(number), cosine=-0.5) for number in range(40, 80)]
-    found = kept(memory.ask(**options))
-    assert len(set(found) & set(new)) == recent
-    assert len(set(found) & set(old)) == similar
+    old = [memory.say(text(index), cosine=0.9, instance="q") for index in range(40)]
+    new = [memory.say(text(index), cosine=-0.5) for index in range(40, 80)]
+    message_ids = kept_ids(memory.ask(**options))
+    assert len(set(message_ids) & set(new)) == recent
+    assert len(set(message_ids) & set(old)) == similar
 
 
 def test_a_multiplier_of_one_partition_changes_its_counts_and_no_others(memory, write):
     for partition in ("coding", "research"):
         memory.say(text(1), partition=partition, instance=partition)
-    asked = [("coding", 1.43), ("research", 1.1)]
-    before = {each: memory.ask(partition=each, model="gpt-4").used for each, _ in asked}
+    factors = [("coding", 1.43), ("research", 1.1)]
+    before = {
+        partition: memory.ask(partition=partition, model="gpt-4").used for partition, _ in factors
+    }
     write("[partitions.coding]\ntoken_multiplier = 1.3\n")
-    for partition, factor in asked:
+    for partition, factor in factors:
         window = memory.ask(partition=partition, model="gpt-4")
         assert window.meter.factor == pytest.approx(factor)
         assert (window.used > before[partition]) is (partition == "coding")
@@ -188,15 +190,16 @@ def test_thirty_recent_messages_of_one_partition_only(memory, write):
     for partition in ("coding", "research"):
         memory.fill(50, partition=partition, instance=partition)
     assert [
-        len(memory.ask("", partition=each, model="codellama", similar=0).kept)
-        for each in ("coding", "research")
+        len(memory.ask("", partition=partition, model="codellama", similar=0).kept)
+        for partition in ("coding", "research")
     ] == [15, 30]
 
 
 def test_fifty_similar_messages_for_one_model_only(memory, write):
     write('[models."gpt-4-turbo"]\nsemantic_context_size = 50\n')
-    old = [memory.say(text(each), cosine=0.5, instance="q") for each in range(80)]
+    old = [memory.say(text(number), cosine=0.5, instance="q") for number in range(80)]
     memory.say("now")
     assert [
-        len(set(kept(memory.ask(model=each))) & set(old)) for each in ("gpt-4-turbo", "gpt-4o")
+        len(set(kept_ids(memory.ask(model=model))) & set(old))
+        for model in ("gpt-4-turbo", "gpt-4o")
     ] == [50, 30]

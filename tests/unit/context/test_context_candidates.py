@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from memories import kept, text, tiers
+from memories import kept_ids, text, tier_by_id
 
 from reservoir_cli.chat.turn import Section
 
@@ -12,13 +12,13 @@ from reservoir_cli.chat.turn import Section
 def test_a_message_has_the_first_matching_tier(memory):
     synapse = memory.say(text(1), cosine=0.2, link=0.0)
     old_similar = memory.say(text(2), cosine=0.9, link=0.0)
-    unlike = [memory.say(text(each), cosine=-0.9) for each in range(3, 9)]
+    dissimilar = [memory.say(text(number), cosine=-0.9) for number in range(3, 9)]
     recent_similar = memory.say(text(10), cosine=0.95)
-    found = tiers(memory.ask(budget=900, recent=1, similar=2))
-    assert found[recent_similar] == "recent"
-    assert found[old_similar] == "similar"
-    assert found[synapse] == "synapse"
-    assert {found[each] for each in unlike} == {"older"}
+    tier_of = tier_by_id(memory.ask(budget=900, recent=1, similar=2))
+    assert tier_of[recent_similar] == "recent"
+    assert tier_of[old_similar] == "similar"
+    assert tier_of[synapse] == "synapse"
+    assert {tier_of[message_id] for message_id in dissimilar} == {"older"}
 
 
 @pytest.mark.parametrize(
@@ -32,25 +32,25 @@ def test_a_message_has_the_first_matching_tier(memory):
 )
 @pytest.mark.parametrize("fill", [True, False])
 def test_the_threshold_affects_the_tier_but_never_inclusion(memory, cosine, threshold, tier, fill):
-    number = memory.say("zeta", cosine=cosine, instance="q")
+    message_id = memory.say("zeta", cosine=cosine, instance="q")
     memory.say("now")
     window = memory.ask("zeta and so on", similar=1, threshold=threshold, fill=fill)
-    assert tiers(window)[number] == tier
+    assert tier_by_id(window)[message_id] == tier
 
 
-@pytest.mark.parametrize("depth", [0, 1, 2], ids=lambda each: f"§4 synapse_depth {each}")
+@pytest.mark.parametrize("depth", [0, 1, 2], ids=lambda depth: f"§4 synapse_depth {depth}")
 def test_messages_within_so_many_links_of_a_candidate_are_candidates(memory, depth):
     # A chain of vectors 40 degrees apart; only neighbours are linked.
     reach = (1 + np.cos(np.radians(45))) / 2
     chain = [
-        memory.say(text(each), cosine=float(np.cos(np.radians(40 * each))), link=reach)
-        for each in range(4)
+        memory.say(text(index), cosine=float(np.cos(np.radians(40 * index))), link=reach)
+        for index in range(4)
     ]
-    found = memory.ask(
+    window = memory.ask(
         recent=0, similar=1, settings={"synapse_depth": depth, "min_history_messages": 0}
     )
-    assert kept(found) == chain[: depth + 1]
-    assert set(tiers(found).values()) <= {"similar", "synapse"}
+    assert kept_ids(window) == chain[: depth + 1]
+    assert set(tier_by_id(window).values()) <= {"similar", "synapse"}
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_messages_within_so_many_links_of_a_candidate_are_candidates(memory, dep
     ],
 )
 def test_a_budget_is_filled_and_a_models_limit_is_not(memory, options, all_of_them):
-    said = [memory.say(text(each), cosine=-0.5) for each in range(60)]
+    message_ids = [memory.say(text(number), cosine=-0.5) for number in range(60)]
     window = memory.ask(recent=3, similar=3, **options)
-    assert (kept(window) == said) is all_of_them
+    assert (kept_ids(window) == message_ids) is all_of_them
     assert all_of_them or len(window.kept) <= 6
 
 
@@ -77,23 +77,23 @@ def test_when_filling_the_size_settings_affect_tiers_only(memory):
     memory.fill(40, cosine=0.1)
     wide = memory.ask(budget=5_000, recent=20, similar=20)
     narrow = memory.ask(budget=5_000, recent=1, similar=1)
-    assert kept(wide) == kept(narrow)
-    assert list(tiers(narrow).values()).count("recent") == 1
+    assert kept_ids(wide) == kept_ids(narrow)
+    assert list(tier_by_id(narrow).values()).count("recent") == 1
 
 
 def test_an_empty_question_gives_recent_history_only(memory):
     memory.fill(30, instance="q")
     new = memory.fill(30)
     window = memory.ask("", recent=4)
-    assert kept(window) == new[-4:]
-    assert Section.CURRENT not in {each.section for each in window.turns}
+    assert kept_ids(window) == new[-4:]
+    assert Section.CURRENT not in {turn.section for turn in window.turns}
 
 
 SCOPES = {"own": {}, "sibling": {"instance": "q"}, "stranger": {"partition": "x", "instance": "p"}}
 
 
 @pytest.mark.parametrize(
-    ("options", "found"),
+    ("options", "expected"),
     [
         pytest.param({}, {"own", "sibling"}, id="§4 auto without -i"),
         pytest.param({"instance": "p"}, {"own"}, id="§4 auto with -i"),
@@ -107,67 +107,67 @@ SCOPES = {"own": {}, "sibling": {"instance": "q"}, "stranger": {"partition": "x"
 )
 @pytest.mark.parametrize("budget", [None, 900], ids=["limit", "filling"])
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_nothing_crosses_the_scope(memory, options, found, budget, form):
+def test_nothing_crosses_the_scope(memory, options, expected, budget, form):
     for _ in range(2):
-        for name, place in SCOPES.items():
-            memory.say(f"said in {name} of zeta", cosine=0.9, trace_id="one", link=0.0, **place)
-    shown = json.dumps(memory.ask(budget=budget, format=form, **options).to())
-    assert {name for name in SCOPES if f"said in {name}" in shown} == found
+        for name, scope in SCOPES.items():
+            memory.say(f"said in {name} of zeta", cosine=0.9, trace_id="one", link=0.0, **scope)
+    printed = json.dumps(memory.ask(budget=budget, format=form, **options).to())
+    assert {name for name in SCOPES if f"said in {name}" in printed} == expected
 
 
 def test_an_empty_default_instance_is_replaced_by_the_newest_with_a_note(memory):
     memory.say("older", instance="a")
     newest = memory.say("newer", instance="b")
     window = memory.ask()
-    assert [each.message.id for each in window.selection.history] == [newest]
+    assert [candidate.message.id for candidate in window.selection.history] == [newest]
     assert "(of p/b)" in window.summary()
 
 
 def test_an_empty_named_instance_is_not_replaced(memory):
     memory.say("elsewhere", instance="a")
     window = memory.ask(instance="b")
-    assert kept(window) == []
+    assert kept_ids(window) == []
     assert "(of " not in window.summary()
 
 
 def test_an_instance_with_messages_is_not_replaced(memory):
-    own = memory.say("own")
+    own_id = memory.say("own")
     memory.say("newer", instance="b")
     window = memory.ask()
-    assert [each.message.id for each in window.selection.history] == [own]
+    assert [candidate.message.id for candidate in window.selection.history] == [own_id]
     assert "(of " not in window.summary()
 
 
 @pytest.mark.parametrize("embedded", [True, False], ids=["embedded", "pending"])
 @pytest.mark.parametrize("source", ["markdown", "text"])
 def test_documents_are_recalled_and_never_history(memory, embedded, source):
-    said = memory.say("birch cedar")
+    message_id = memory.say("birch cedar")
     cosine = {"cosine": 0.9} if embedded else {}
     note = memory.say("the zeta note", source=source, **cosine)
     window = memory.ask("zeta")
-    assert [each.message.id for each in window.selection.history] == [said]
-    assert [each.message.id for each in window.selection.recalled] == [note]
+    assert [candidate.message.id for candidate in window.selection.history] == [message_id]
+    assert [candidate.message.id for candidate in window.selection.recalled] == [note]
 
 
 def test_history_never_comes_from_an_instance_of_documents(memory):
-    said = memory.say("birch cedar", instance="chatgpt")
+    message_id = memory.say("birch cedar", instance="chatgpt")
     memory.say("a note", source="markdown")
     memory.say("a newer note", source="markdown", instance="notes")
     window = memory.ask("zeta")
-    assert [each.message.id for each in window.selection.history] == [said]
+    assert [candidate.message.id for candidate in window.selection.history] == [message_id]
 
 
 # §4 Only printable messages count
 
 
 def test_imported_thinking_is_not_counted_among_recent_and_similar(memory):
-    shown = [memory.say(f"zeta said {number}", cosine=0.5) for number in range(4)]
+    message_ids = [memory.say(f"zeta said {number}", cosine=0.5) for number in range(4)]
     for number in range(300):
         memory.say(f"zeta thought {number}", "system", cosine=0.9)
     settings = {"recent_context_size": 2, "semantic_context_size": 4, "similarity_threshold": 0.5}
     window = memory.ask(settings=settings, fill=False)
-    assert kept(window) == shown
-    assert set(tiers(window).values()) == {"recent", "similar"}
+    assert kept_ids(window) == message_ids
+    assert set(tier_by_id(window).values()) == {"recent", "similar"}
 
 
 def test_messages_that_are_too_large_are_not_read(memory, monkeypatch):
@@ -178,14 +178,14 @@ def test_messages_that_are_too_large_are_not_read(memory, monkeypatch):
     read = []
     with_partners = type(memory.store).with_partners
 
-    def counting(store, ids, scope):
+    def record_rows(store, ids, scope):
         rows = with_partners(store, ids, scope)
         read.extend(rows)
         return rows
 
-    monkeypatch.setattr(type(memory.store), "with_partners", counting)
+    monkeypatch.setattr(type(memory.store), "with_partners", record_rows)
     window = memory.ask(budget=200, excerpts="off")
-    assert set(new) <= set(kept(window))
+    assert set(new) <= set(kept_ids(window))
     assert len(window.selection.history) == 4
     assert len(read) < 60
 
@@ -195,5 +195,5 @@ def test_without_a_vector_words_count_in_full(memory):
     for number in range(20):
         memory.say(text(number), instance=f"r{number}", cosine=0.2 + number / 100)
     window = memory.ask("wal_sender_timeout", settings={"recent_context_size": 0}, budget=100)
-    scores = {each.message.id: each.scores.similarity for each in window.kept}
+    scores = {candidate.message.id: candidate.scores.similarity for candidate in window.kept}
     assert scores[exact] == max(scores.values()) == 1.0

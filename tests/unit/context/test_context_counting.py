@@ -3,7 +3,16 @@
 import json
 
 import pytest
-from memories import COUNTER, GIVEN, kept, piece, reasons, recounted, rows_of, talk
+from memories import (
+    COUNTER,
+    GIVEN,
+    add_conversation,
+    count_printed_tokens,
+    drop_reasons,
+    kept_ids,
+    piece,
+    rows_of,
+)
 
 from reservoir_cli.context.types import FORMATS
 from reservoir_cli.tokens import load_counter
@@ -29,8 +38,8 @@ def test_an_approximate_count_is_marked(memory):
 
 
 def test_a_count_is_stored_with_its_counter_and_updated_when_the_counter_changes(memory):
-    number = memory.say("some words for it, and a few more of them")
-    other = memory.say("elsewhere", partition="q")
+    message_id = memory.say("some words for it, and a few more of them")
+    other_id = memory.say("elsewhere", partition="q")
 
     def counts():
         return {row["id"]: (row.pop("tokens"), row.pop("counter")) for row in rows()}
@@ -40,11 +49,11 @@ def test_a_count_is_stored_with_its_counter_and_updated_when_the_counter_changes
 
     before = rows()
     ratio = load_counter("ratio")
-    assert counts()[number][1] == f"{COUNTER.name} {COUNTER.version}"
+    assert counts()[message_id][1] == f"{COUNTER.name} {COUNTER.version}"
     window = memory.ask(settings={"token_counter": "ratio"})
     content = window.kept[0].message.content
-    assert counts()[number] == (ratio.count(content), f"{ratio.name} {ratio.version}")
-    assert counts()[other][1] == f"{COUNTER.name} {COUNTER.version}"
+    assert counts()[message_id] == (ratio.count(content), f"{ratio.name} {ratio.version}")
+    assert counts()[other_id][1] == f"{COUNTER.name} {COUNTER.version}"
     untouched = [
         {name: row[name] for name in row if name not in ("tokens", "counter")} for row in before
     ]
@@ -62,17 +71,17 @@ def test_a_context_counts_no_stored_message_twice(memory, monkeypatch):
             self.seen.append(text)
             return COUNTER.count(text)
 
-    said = memory.fill(5, words=30)
-    watched = Watched()
-    monkeypatch.setattr("reservoir_cli.context.request.load_counter", lambda *_, **__: watched)
+    message_ids = memory.fill(5, words=30)
+    counter = Watched()
+    monkeypatch.setattr("reservoir_cli.context.request.load_counter", lambda *_, **__: counter)
     window = memory.ask(budget=900)
-    assert kept(window) == said
-    contents = {each.message.content for each in window.kept}
-    assert not contents & set(watched.seen)
+    assert kept_ids(window) == message_ids
+    contents = {candidate.message.content for candidate in window.kept}
+    assert not contents & set(counter.seen)
 
 
 def test_a_count_by_an_older_version_of_the_counter_is_updated(memory, monkeypatch):
-    number = memory.say("some words for it")
+    message_id = memory.say("some words for it")
 
     class Newer:
         name, version, exact = COUNTER.name, "999", False
@@ -83,20 +92,20 @@ def test_a_count_by_an_older_version_of_the_counter_is_updated(memory, monkeypat
     monkeypatch.setattr("reservoir_cli.context.request.load_counter", lambda *_, **__: Newer())
     memory.ask()
     (row,) = rows_of(memory.store)
-    assert (row["id"], row["tokens"], row["counter"]) == (number, 7, f"{COUNTER.name} 999")
+    assert (row["id"], row["tokens"], row["counter"]) == (message_id, 7, f"{COUNTER.name} 999")
 
 
 @pytest.mark.parametrize("budget", [150, 400, 1_000, 2_500])
-@pytest.mark.parametrize("form", FORMATS, ids=lambda each: f"§3 {each}")
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: f"§3 {form}")
 def test_the_count_is_that_of_the_output_and_within_the_budget(memory, form, budget):
-    talk(memory, instance="other")
-    talk(memory)
+    add_conversation(memory, instance="other")
+    add_conversation(memory)
     window = memory.ask(budget=budget, format=form, **(GIVEN if budget > 400 else {}))
-    printed = recounted(window)
+    printed = count_printed_tokens(window)
     assert printed <= budget
     assert window.used <= budget
     # Sections are counted and rounded separately; adjacent messages of one role are joined.
-    sections = {each.section for each in window.turns}
+    sections = {turn.section for turn in window.turns}
     assert -len(sections) <= window.used - printed <= 5 * len(window.turns)
 
 
@@ -112,8 +121,8 @@ def test_the_reply_that_history_ends_with_is_counted(memory, form):
 @pytest.mark.parametrize("order", ["score", "tiers"])
 @pytest.mark.parametrize("form", ["text", "markdown", "openai", "anthropic"])
 def test_a_budget_of_exactly_the_total_drops_nothing(memory, order, form):
-    talk(memory)
-    everything = memory.ask(budget=50_000, format=form, order=order)
-    assert reasons(everything) == {}
-    exact = memory.ask(budget=everything.used, format=form, order=order)
-    assert kept(exact) == kept(everything)
+    add_conversation(memory)
+    complete = memory.ask(budget=50_000, format=form, order=order)
+    assert drop_reasons(complete) == {}
+    exact = memory.ask(budget=complete.used, format=form, order=order)
+    assert kept_ids(exact) == kept_ids(complete)

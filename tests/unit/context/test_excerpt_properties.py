@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from long_replies import (
     TOPICS,
     BagOfWords,
+    add_messages,
     ask,
     assert_closed,
     assert_printed_from,
     long_reply,
     paragraph,
     stored_rows,
-    tell,
 )
 
 from reservoir_cli import Message, Reservoir
@@ -49,9 +49,9 @@ def test_an_excerpt_is_text_in_order_with_all_fences_closed(text, data):
     for _ in range(data.draw(st.integers(1, 4))):
         start = data.draw(st.integers(0, len(text)))
         end = data.draw(st.integers(start, len(text)))
-        whole = data.draw(st.booleans())
+        whole_fences = data.draw(st.booleans())
         spans = excerpts.merge_spans(
-            text, [*spans, outline.widen((start, end), whole_fences=whole)]
+            text, [*spans, outline.widen((start, end), whole_fences=whole_fences)]
         )
     assert list(spans) == sorted(spans)
     assert all(0 <= start < end <= len(text) for start, end in spans)
@@ -70,7 +70,7 @@ EXCHANGES = st.lists(
 
 def exchange(number, topic, words, answered):
     text = f"said <{number}> " + f" said <{number}>.\n\n".join(
-        paragraph(topic, min(words - done, 70)) for done in range(0, words, 70)
+        paragraph(topic, min(words - start, 70)) for start in range(0, words, 70)
     )
     yield Message("user", f"asked <{number}> of {topic}?", trace_id=f"t{number}")
     if answered:
@@ -92,17 +92,17 @@ def test_excerpts_keep_the_budget_and_follow_their_questions(
     tmp_path_factory, exchanges, budget, order, form, counter
 ):
     messages = [
-        message for number, one in enumerate(exchanges) for message in exchange(number, *one)
+        message for number, fields in enumerate(exchanges) for message in exchange(number, *fields)
     ]
     settings = {"token_counter": counter, "token_safety": 1.0}
     path = tmp_path_factory.mktemp("e") / "a.db"
     with Reservoir.open(path, settings=settings, embedder=BagOfWords()) as reservoir:
-        stored = {message.id: message for message in tell(reservoir, *messages)}
+        stored = {message.id: message for message in add_messages(reservoir, *messages)}
         window = ask(reservoir, budget=budget, order=order, format=form)
     assert window.used <= budget or window.budget.overfull
-    shown = window.to()
-    if isinstance(shown, str):
-        assert load_counter(counter).count(shown) <= budget or window.budget.overfull
+    body = window.to()
+    if isinstance(body, str):
+        assert load_counter(counter).count(body) <= budget or window.budget.overfull
     for row in stored_rows(window):
         assert_printed_from(stored[row["id"]].content, row)
         assert row["spans"] is None or row["section"] == "recalled"
@@ -116,7 +116,7 @@ def test_excerpts_keep_the_budget_and_follow_their_questions(
             elif gap:
                 question = None
             else:
-                assert question in (None, number), shown
+                assert question in (None, number), body
 
 
 def test_offsets_are_mapped_past_replaced_text():
@@ -165,16 +165,16 @@ def test_the_budget_holds_with_an_exact_counter(
     tmp_path_factory, tokenizer, form, exchanges, budget, order, embedded
 ):
     messages = [
-        message for number, one in enumerate(exchanges) for message in exchange(number, *one)
+        message for number, fields in enumerate(exchanges) for message in exchange(number, *fields)
     ]
     settings = {"token_counter": tokenizer, "embedding_model": "nobody/absent-model"}
     path = tmp_path_factory.mktemp("e") / "a.db"
     embedder = {"embedder": BagOfWords()} if embedded else {}
     with Reservoir.open(path, settings=settings, **embedder) as reservoir:
-        tell(reservoir, *messages)
+        add_messages(reservoir, *messages)
         window = ask(reservoir, budget=budget, order=order, format=form)
-    shown = window.to("text" if form == "json" else form)
-    texts = [shown] if isinstance(shown, str) else list(strings(shown))
+    body = window.to("text" if form == "json" else form)
+    texts = [body] if isinstance(body, str) else list(strings(body))
     counter = load_counter(tokenizer)
     assert texts
     assert sum(map(counter.count, texts)) <= window.used

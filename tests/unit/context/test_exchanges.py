@@ -29,29 +29,33 @@ EXCHANGES = st.lists(
 )
 
 
-def talk(exchanges):
+def messages_of(exchanges):
     """Return messages by instance in order of time; a late answer follows the next question."""
-    found, late = [], []
+    messages, late_replies = [], []
     for number, (question, words, instance, kind) in enumerate(exchanges):
         trace = f"t{number}"
-        ask = Message("user", f"asked <{number}> port of {question}", trace_id=trace)
-        text = " ".join(f"said <{number}> port{each}" for each in range(words))
+        request = Message("user", f"asked <{number}> port of {question}", trace_id=trace)
+        text = " ".join(f"said <{number}> port{port}" for port in range(words))
         reply = Message("assistant", text, trace_id=trace)
-        found += [(instance, ask)] if kind != "answer" else []
-        found += late
-        late = [(instance, reply)] if kind == "late" else []
+        messages += [(instance, request)] if kind != "answer" else []
+        messages += late_replies
+        late_replies = [(instance, reply)] if kind == "late" else []
         if kind not in ("late", "question"):
-            found.append((instance, reply))
+            messages.append((instance, reply))
         if kind == "further":
-            found.append((instance, Message("assistant", f"said <{number}> more", trace_id=trace)))
-    return [*found, *late]
+            messages.append(
+                (instance, Message("assistant", f"said <{number}> more", trace_id=trace))
+            )
+    return [*messages, *late_replies]
 
 
 def store(folder, messages):
     reservoir = Reservoir.open(folder / "a.db", settings=SETTINGS)
     for minute, (instance, message) in enumerate(messages):
-        at = START + timedelta(minutes=minute)
-        timed = Message(message.role, message.content, created_at=at, trace_id=message.trace_id)
+        created_at = START + timedelta(minutes=minute)
+        timed = Message(
+            message.role, message.content, created_at=created_at, trace_id=message.trace_id
+        )
         reservoir.ingest([timed], partition="p", instance=instance, embed=False)
     return reservoir
 
@@ -61,7 +65,7 @@ def sections(window, form):
     body = window.to(form)
     text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
     text = text.replace("\\n", "\n")
-    recalled = "\n".join(each.content for each in window.turns if each.section == "recalled")
+    recalled = "\n".join(turn.content for turn in window.turns if turn.section == "recalled")
     marks = NUMBER.findall(text)
     count = len(NUMBER.findall(recalled))
     return marks[:count], marks[count:]
@@ -82,7 +86,7 @@ def assert_own(marks):
     EXCHANGES,
     st.sampled_from((60, 90, 150, 300, 900)),
     st.sampled_from(["score", "tiers"]),
-    st.sampled_from([each for each in FORMATS if each != "json"]),
+    st.sampled_from([form for form in FORMATS if form != "json"]),
     st.integers(0, 8),
 )
 @hypothesis.settings(
@@ -91,11 +95,11 @@ def assert_own(marks):
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
 )
 def test_no_answer_is_printed_under_another_question(
-    tmp_path_factory, exchanges, budget, order, form, again
+    tmp_path_factory, exchanges, budget, order, form, question
 ):
-    messages = talk(exchanges)
+    messages = messages_of(exchanges)
     with store(tmp_path_factory.mktemp("own"), messages) as reservoir:
-        query = f"asked <{again}> port of 1"
+        query = f"asked <{question}> port of 1"
         window = reservoir.context(query, partition="p", budget=budget, format=form, order=order)
         assert window.used <= budget or window.budget.overfull
         recalled, history = sections(window, form)
@@ -103,16 +107,18 @@ def test_no_answer_is_printed_under_another_question(
         assert_own(history)
         assert not any(gap for _, _, gap, _ in history)
         answered = {number for kind, number, _, _ in [*recalled, *history] if kind == "said"}
-        told = {before[1] for before, after in pairwise(recalled) if after[3]}
-        stored = {each.content.split()[1][1:-1] for _, each in messages if each.role != "user"}
+        marked = {mark[1] for mark, next_mark in pairwise(recalled) if next_mark[3]}
+        stored = {
+            message.content.split()[1][1:-1] for _, message in messages if message.role != "user"
+        }
         printed = {number for kind, number, _, _ in recalled if kind == "asked"}
-        assert printed & stored - answered == told
+        assert printed & stored - answered == marked
 
 
 @pytest.fixture
-def ports(tmp_path):
+def port_questions(tmp_path):
     """Return a question, another with a long answer, and the first again with another answer."""
-    said = [
+    turns = [
         ("user", "Which port does the staging database use?", "a"),
         ("assistant", "5432", "a"),
         ("user", "Which port does the metrics exporter use?", "b"),
@@ -120,35 +126,39 @@ def ports(tmp_path):
         ("user", "Which port does the staging database use?", "c"),
         ("assistant", "6432", "c"),
     ]
-    with store(tmp_path, [("p", Message(*text, trace_id=trace)) for *text, trace in said]) as found:
-        yield found
+    with store(
+        tmp_path, [("p", Message(*text, trace_id=trace)) for *text, trace in turns]
+    ) as reservoir:
+        yield reservoir
 
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("budget", [90, 120, 160, 200])
-def test_a_newer_answer_is_not_printed_under_another_question(ports, form, budget):
-    window = ports.context("staging database port", partition="p", budget=budget, format=form)
+def test_a_newer_answer_is_not_printed_under_another_question(port_questions, form, budget):
+    window = port_questions.context(
+        "staging database port", partition="p", budget=budget, format=form
+    )
     text = window.to("text")
     lines = [line for line in text.splitlines() if line]
     if "assistant: 6432" in lines:
-        above = lines[lines.index("assistant: 6432") - 1]
-        assert above in ("user: Which port does the staging database use?", "…")
+        previous_line = lines[lines.index("assistant: 6432") - 1]
+        assert previous_line in ("user: Which port does the staging database use?", "…")
 
 
-def test_a_question_without_its_answer_is_marked(ports):
-    text = ports.context("metrics exporter", partition="p", budget=120).to("text")
+def test_a_question_without_its_answer_is_marked(port_questions):
+    text = port_questions.context("metrics exporter", partition="p", budget=120).to("text")
     assert "metrics exporter use?\n[answer left out: #" in text
 
 
 def test_an_exchange_is_a_duplicate_only_if_its_answer_is_equal_too(tmp_path):
-    said = []
+    messages = []
     for number, answer in enumerate(["5432", "5432", "6432"]):
-        said.append(("q", Message("user", "Which port?", trace_id=f"t{number}")))
-        said.append(("q", Message("assistant", answer, trace_id=f"t{number}")))
-    said.append(("p", Message("user", "hello", trace_id="now")))
-    with store(tmp_path, said) as reservoir:
+        messages.append(("q", Message("user", "Which port?", trace_id=f"t{number}")))
+        messages.append(("q", Message("assistant", answer, trace_id=f"t{number}")))
+    messages.append(("p", Message("user", "hello", trace_id="now")))
+    with store(tmp_path, messages) as reservoir:
         recalled = reservoir.context("the port", partition="p", budget=500).selection.recalled
-    assert [each.message.content for each in recalled] == [
+    assert [candidate.message.content for candidate in recalled] == [
         "Which port?",
         "5432",
         "Which port?",

@@ -12,7 +12,7 @@ from reservoir_cli.settings import config
 from reservoir_cli.storage.records import Passage
 from reservoir_cli.tokens import load_counter
 
-#: Embeddings: every question has the first axis.
+#: Embeddings along three axes; every question is on the first.
 QUESTION, BOILER, GARDEN = np.eye(3, dtype=np.float32)
 
 
@@ -42,11 +42,11 @@ class Memory:
         trace=None,
     ):
         self.count += 1
-        at = NOW - timedelta(days=days) + timedelta(seconds=self.count)
+        created_at = NOW - timedelta(days=days) + timedelta(seconds=self.count)
         message = Message(
             role,
             text,
-            created_at=at,
+            created_at=created_at,
             conversation_id=conversation,
             trace_id=trace,
             source_id=str(self.count),
@@ -75,7 +75,7 @@ def memory(store):
 
 
 @pytest.fixture
-def talk(memory):
+def message_ids(memory):
     """Store a message about the boiler, one about the garden, and a session about the boiler."""
     return (
         memory.say("it is set to 55", BOILER, days=9),
@@ -85,10 +85,10 @@ def talk(memory):
     )
 
 
-def test_a_follow_up_finds_the_topic_of_the_session(memory, talk):
-    boiler, garden, *_ = talk
-    followed, alone = memory.similarity(), memory.similarity(follow=False)
-    assert alone[boiler] == pytest.approx(alone[garden])
+def test_a_follow_up_finds_the_topic_of_the_session(memory, message_ids):
+    boiler, garden, *_ = message_ids
+    followed, unfollowed = memory.similarity(), memory.similarity(follow=False)
+    assert unfollowed[boiler] == pytest.approx(unfollowed[garden])
     assert followed[boiler] > followed[garden] + 0.1
 
 
@@ -102,68 +102,71 @@ def test_words_of_the_session_count_too(memory):
     assert followed[boiler] > followed[garden] + 0.1
 
 
-def test_messages_of_the_session_itself_keep_their_similarity(memory, talk):
-    *_, asked, replied = talk
-    followed, alone = memory.similarity(), memory.similarity(follow=False)
-    assert followed[asked] == pytest.approx(alone[asked])
-    assert followed[replied] == pytest.approx(alone[replied])
+def test_messages_of_the_session_itself_keep_their_similarity(memory, message_ids):
+    *_, question_id, reply_id = message_ids
+    followed, unfollowed = memory.similarity(), memory.similarity(follow=False)
+    assert followed[question_id] == pytest.approx(unfollowed[question_id])
+    assert followed[reply_id] == pytest.approx(unfollowed[reply_id])
 
 
 @pytest.mark.parametrize(("minutes", "follows"), [(239, True), (241, False)])
-def test_a_session_ends_after_a_pause_of_session_gap(memory, talk, minutes, follows):
-    followed, alone = memory.similarity(minutes=minutes), memory.similarity(follow=False)
-    assert (followed[talk[0]] > alone[talk[0]] + 0.1) is follows
+def test_a_session_ends_after_a_pause_of_session_gap(memory, message_ids, minutes, follows):
+    followed, unfollowed = memory.similarity(minutes=minutes), memory.similarity(follow=False)
+    assert (followed[message_ids[0]] > unfollowed[message_ids[0]] + 0.1) is follows
 
 
-def test_a_stored_question_is_not_part_of_its_own_session(memory, talk):
+def test_a_stored_question_is_not_part_of_its_own_session(memory, message_ids):
     followed = memory.similarity()
     memory.say("and zeta?", QUESTION, conversation="now")
     stored = memory.similarity()
-    assert stored[talk[0]] > stored[talk[1]] + 0.1
-    assert followed[talk[0]] > followed[talk[1]] + 0.1
+    assert stored[message_ids[0]] > stored[message_ids[1]] + 0.1
+    assert followed[message_ids[0]] > followed[message_ids[1]] + 0.1
 
 
-def test_a_session_of_another_instance_is_ignored(memory, talk):
+def test_a_session_of_another_instance_is_ignored(memory, message_ids):
     memory.say("elsewhere", GARDEN, instance="q", conversation="q")
-    here, there = memory.similarity(), memory.similarity(instance="q", recall_scope="partition")
-    assert here[talk[0]] > here[talk[1]]
-    assert there[talk[1]] > there[talk[0]]
+    own_instance, other_instance = (
+        memory.similarity(),
+        memory.similarity(instance="q", recall_scope="partition"),
+    )
+    assert own_instance[message_ids[0]] > own_instance[message_ids[1]]
+    assert other_instance[message_ids[1]] > other_instance[message_ids[0]]
 
 
-def test_an_unrelated_question_recalls_nothing(memory, talk):
+def test_an_unrelated_question_recalls_nothing(memory, message_ids):
     window = memory.ask("capital of Mongolia", recall_floor=0.36, follow=False)
     assert window.nothing_found
     assert window.relevance < 0.36
     assert not window.selection.recalled
-    assert [row.message.id for row in window.selection.history][-2:] == list(talk[-2:])
+    assert [row.message.id for row in window.selection.history][-2:] == list(message_ids[-2:])
     assert window.turns[-1].content == "capital of Mongolia"
     document = window.to("json")
     assert document["nothing_found"]
     assert document["relevance"] == window.relevance
 
 
-def test_a_matching_word_or_embedding_passes_the_floor(memory, talk):
+def test_a_matching_word_or_embedding_passes_the_floor(memory, message_ids):
     assert not memory.ask("pruned roses", recall_floor=0.36, follow=False).nothing_found
     memory.say("near", QUESTION, days=3)
     assert not memory.ask("capital of Mongolia", recall_floor=0.36, follow=False).nothing_found
 
 
-def test_floor_0_always_recalls_the_nearest(memory, talk):
+def test_floor_0_always_recalls_the_nearest(memory, message_ids):
     window = memory.ask("capital of Mongolia", recall_floor=0.0, follow=False)
     assert not window.nothing_found
-    assert {row.id for row in window.messages} >= set(talk)
+    assert {row.id for row in window.messages} >= set(message_ids)
 
 
 def test_an_unrelated_question_has_no_best_match_that_does_not_fit(memory):
     memory.say("roses and weeds " * 40, 0.2 * QUESTION + 0.98 * BOILER)
     memory.say("mulch and compost " * 40, GARDEN)
-    small = {"budget": 40, "follow": False}
-    assert memory.ask("capital of Mongolia", recall_floor=0.0, **small).hints
-    refused = memory.ask("capital of Mongolia", recall_floor=0.36, **small)
-    assert (refused.nothing_found, refused.hints) == (True, ())
+    options = {"budget": 40, "follow": False}
+    assert memory.ask("capital of Mongolia", recall_floor=0.0, **options).hints
+    window = memory.ask("capital of Mongolia", recall_floor=0.36, **options)
+    assert (window.nothing_found, window.hints) == (True, ())
 
 
-def test_a_follow_up_passes_the_floor_by_its_session(memory, talk):
+def test_a_follow_up_passes_the_floor_by_its_session(memory, message_ids):
     assert memory.ask("capital of Mongolia", recall_floor=0.36, follow=False).nothing_found
     assert not memory.ask("capital of Mongolia", recall_floor=0.36).nothing_found
 
@@ -177,13 +180,13 @@ def test_an_empty_question_or_store_is_not_refused(memory):
 def test_weak_matches_are_left_out(memory):
     for number in range(30):
         memory.say(f"garden {number}", GARDEN, days=40 - number, instance="q")
-    near = memory.say("near", QUESTION, days=50, instance="q", conversation="near")
+    nearest = memory.say("near", QUESTION, days=50, instance="q", conversation="near")
     memory.say("newest", GARDEN)
-    everything = memory.ask(follow=False)
+    unlimited = memory.ask(follow=False)
     window = memory.ask(follow=False, enough=True)
     recalled = [row.message.id for row in window.selection.recalled]
-    assert near in recalled
-    assert len(recalled) < 5 < len(everything.selection.recalled)
+    assert nearest in recalled
+    assert len(recalled) < 5 < len(unlimited.selection.recalled)
 
 
 def test_the_moment_of_asking_has_a_time_zone(memory):

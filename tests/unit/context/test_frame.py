@@ -73,8 +73,12 @@ def test_a_nested_context_is_removed_with_the_outer_one():
 
 
 def test_a_context_after_an_incomplete_one_is_removed():
-    torn = wrap(BODY, "Torn?")[:60]
-    assert unwrap(f"{torn}\n{wrap('whole', 'Whole?')}") == (f"{torn}\n\nWhole?", ("Whole?",), 1)
+    incomplete = wrap(BODY, "Torn?")[:60]
+    assert unwrap(f"{incomplete}\n{wrap('whole', 'Whole?')}") == (
+        f"{incomplete}\n\nWhole?",
+        ("Whole?",),
+        1,
+    )
 
 
 DAMAGED = {

@@ -14,41 +14,44 @@ START = datetime(2026, 5, 9, 12, tzinfo=UTC)
 FREE = Costs(lambda _: 1, lambda _: 1, 0, 0)
 
 
-def talk(*turns, now=START):
+def make_candidates(*turns, now=START):
     """Return recent messages of one instance from ``("user", "text", {fields})``, by time.
 
     Messages after a question belong to its exchange.
     """
-    found = []
+    candidates = []
     trace = "t0"
     for number, (role, content, *fields) in enumerate(turns, 1):
-        more = fields[0] if fields else {}
+        extra = fields[0] if fields else {}
         trace = f"t{number}" if role == "user" else trace
         message = StoredMessage(
             id=number,
-            trace_id=more.get("trace", trace),
+            trace_id=extra.get("trace", trace),
             conversation_id=None,
             partition="p",
-            instance=more.get("instance", "i"),
+            instance=extra.get("instance", "i"),
             role=Role(role),
             content=content,
             name=None,
-            tool_calls=tuple(ToolCall(each, "look", "{}") for each in more.get("calls", ())),
-            tool_call_id=more.get("answers"),
+            tool_calls=tuple(ToolCall(call_id, "look", "{}") for call_id in extra.get("calls", ())),
+            tool_call_id=extra.get("answers"),
             created_at=now + timedelta(minutes=number),
             source="test",
             source_id=str(number),
-            tokens=more.get("tokens", 1),
+            tokens=extra.get("tokens", 1),
         )
-        scores = Scores(0.0, 0.0, 0.0, 0.0, more.get("priority", 0.5), True)
-        age = None if more.get("instance") else len(turns) - number
-        found.append(Candidate(message, Tier.RECENT, False, scores, age))
-    ages = sorted(each.age for each in found if each.age is not None)
-    return [each if each.age is None else replace(each, age=ages.index(each.age)) for each in found]
+        scores = Scores(0.0, 0.0, 0.0, 0.0, extra.get("priority", 0.5), True)
+        age = None if extra.get("instance") else len(turns) - number
+        candidates.append(Candidate(message, Tier.RECENT, False, scores, age))
+    ages = sorted(candidate.age for candidate in candidates if candidate.age is not None)
+    return [
+        candidate if candidate.age is None else replace(candidate, age=ages.index(candidate.age))
+        for candidate in candidates
+    ]
 
 
-def laid(candidates, *, budget=1_000, costs=FREE, query="", include_system=False):
-    found = select(
+def lay_out(candidates, *, budget=1_000, costs=FREE, query="", include_system=False):
+    selection = select(
         candidates,
         query=query,
         budget=budget,
@@ -56,10 +59,15 @@ def laid(candidates, *, budget=1_000, costs=FREE, query="", include_system=False
         rules=Rules(min_history_messages=0, include_system=include_system),
         not_reached=0,
     )
-    return [[each.message.id for each in some] for some in (found.recalled, found.history)]
+    return [
+        [candidate.message.id for candidate in part]
+        for part in (selection.recalled, selection.history)
+    ]
 
 
-BY_TOKENS = Costs(lambda each: each.message.tokens, lambda each: each.message.tokens, 0, 0)
+BY_TOKENS = Costs(
+    lambda candidate: candidate.message.tokens, lambda candidate: candidate.message.tokens, 0, 0
+)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +141,10 @@ BY_TOKENS = Costs(lambda each: each.message.tokens, lambda each: each.message.to
     ],
 )
 def test_history_is_the_unbroken_run_of_newest_messages(turns, recalled, history):
-    assert laid(talk(*turns), query="the question", costs=BY_TOKENS) == [recalled, history]
+    assert lay_out(make_candidates(*turns), query="the question", costs=BY_TOKENS) == [
+        recalled,
+        history,
+    ]
 
 
 def test_a_message_that_is_not_printed_for_lack_of_room_ends_the_run():
@@ -142,17 +153,17 @@ def test_a_message_that_is_not_printed_for_lack_of_room_ends_the_run():
         ("user", "long", {"priority": 0.1, "tokens": 8}),
         ("user", "new", {"priority": 0.9}),
     ]
-    assert laid(talk(*turns), budget=9, costs=BY_TOKENS) == [[1], [3]]
+    assert lay_out(make_candidates(*turns), budget=9, costs=BY_TOKENS) == [[1], [3]]
 
 
 def test_the_run_grows_when_the_gap_in_it_is_filled_later():
     turns = [("user", "old"), ("user", "gap", {"priority": 0.1}), ("user", "new")]
-    assert laid(talk(*turns)) == [[], [1, 2, 3]]
+    assert lay_out(make_candidates(*turns)) == [[], [1, 2, 3]]
 
 
 def test_an_allowed_system_message_is_recalled_and_never_history():
     turns = [("user", "a"), ("system", "be brief"), ("user", "c")]
-    assert laid(talk(*turns), include_system=True) == [[2], [1, 3]]
+    assert lay_out(make_candidates(*turns), include_system=True) == [[2], [1, 3]]
 
 
 def test_parallel_results_follow_their_call():
@@ -163,20 +174,20 @@ def test_parallel_results_follow_their_call():
         ("tool", "2", {"answers": "y"}),
         ("tool", "1", {"answers": "x"}),
     ]
-    assert laid(talk(*turns)) == [[], [1, 2, 5, 4, 3]]
+    assert lay_out(make_candidates(*turns)) == [[], [1, 2, 5, 4, 3]]
 
 
 # What counts once
 
 
-def broken(*said):
+def with_history(*turns):
     """Return recalled messages of another instance, and a history of one message."""
-    there = [(*each, {"instance": "j"}) for each in said]
-    return talk(*there, ("user", "now"))
+    elsewhere = [(*turn, {"instance": "j"}) for turn in turns]
+    return make_candidates(*elsewhere, ("user", "now"))
 
 
 @pytest.mark.parametrize(
-    ("said", "recalled"),
+    ("turns", "recalled"),
     [
         pytest.param([("user", "a"), ("user", "a")], 1, id="§4 equal to each other"),
         pytest.param([("user", "a"), ("user", " a\n")], 1, id="§4 trimmed"),
@@ -186,57 +197,62 @@ def broken(*said):
         pytest.param([("assistant", "now")], 1, id="§4 equal to history in another role"),
     ],
 )
-def test_equal_recalled_messages_count_once(said, recalled):
-    found, history = laid(broken(*said))
-    assert len(found) == recalled
+def test_equal_recalled_messages_count_once(turns, recalled):
+    recalled_ids, history = lay_out(with_history(*turns))
+    assert len(recalled_ids) == recalled
     assert len(history) == 1
 
 
 def test_history_is_never_deduplicated():
-    assert laid(talk(("user", "yes"), ("assistant", "yes"), ("user", "yes"))) == [[], [1, 2, 3]]
+    assert lay_out(make_candidates(("user", "yes"), ("assistant", "yes"), ("user", "yes"))) == [
+        [],
+        [1, 2, 3],
+    ]
 
 
 def test_copies_of_a_recalled_message_cost_nothing():
-    said = [("user", "same words")] * 5 + [("user", "other words")]
-    turns = [(*each, {"instance": "j", "priority": 0.9}) for each in said[:5]]
+    copies = [("user", "same words")] * 5 + [("user", "other words")]
+    turns = [(*turn, {"instance": "j", "priority": 0.9}) for turn in copies[:5]]
     turns += [("user", "other words", {"instance": "j", "priority": 0.1})]
-    found, _ = laid(talk(*turns), budget=2, costs=BY_TOKENS)
-    assert len(found) == 2
-    assert 6 in found
+    recalled_ids, _ = lay_out(make_candidates(*turns), budget=2, costs=BY_TOKENS)
+    assert len(recalled_ids) == 2
+    assert 6 in recalled_ids
 
 
 def test_recalled_messages_are_oldest_first():
-    candidates = talk(*[("user", f"{each}", {"instance": "j"}) for each in range(5)])
-    shuffled = [replace(each) for each in candidates]
-    recalled, _ = laid(shuffled)
-    assert recalled == [each.message.id for each in sorted(candidates, key=by_time)]
+    candidates = make_candidates(*[("user", f"{number}", {"instance": "j"}) for number in range(5)])
+    shuffled = [replace(candidate) for candidate in candidates]
+    recalled, _ = lay_out(shuffled)
+    assert recalled == [candidate.message.id for candidate in sorted(candidates, key=by_time)]
 
 
-# The account
+# The cost of titles and days
 
 
 def test_a_title_is_counted_once_and_a_line_for_each_day():
     costs = Costs(recalled=lambda _: 1, history=lambda _: 1, day=10, recalled_title=100)
-    same_day = talk(*[("user", f"{each}", {"instance": "j"}) for each in range(3)])
-    later = [
-        replace(each, message=replace(each.message, created_at=START + timedelta(days=number)))
-        for number, each in enumerate(same_day)
+    same_day = make_candidates(*[("user", f"{number}", {"instance": "j"}) for number in range(3)])
+    several_days = [
+        replace(
+            candidate, message=replace(candidate.message, created_at=START + timedelta(days=day))
+        )
+        for day, candidate in enumerate(same_day)
     ]
-    assert len(laid(same_day, costs=costs, budget=113)[0]) == 3
-    assert len(laid(same_day, costs=costs, budget=112)[0]) == 2
-    assert len(laid(later, costs=costs, budget=133)[0]) == 3
-    assert len(laid(later, costs=costs, budget=132)[0]) == 2
+    assert len(lay_out(same_day, costs=costs, budget=113)[0]) == 3
+    assert len(lay_out(same_day, costs=costs, budget=112)[0]) == 2
+    assert len(lay_out(several_days, costs=costs, budget=133)[0]) == 3
+    assert len(lay_out(several_days, costs=costs, budget=132)[0]) == 2
 
 
 def test_a_message_that_joins_history_later_is_counted_as_a_turn_only():
     costs = Costs(recalled=lambda _: 1, history=lambda _: 5, day=0, recalled_title=0)
     turns = [("user", "old"), ("user", "gap", {"priority": 0.1}), ("user", "new")]
-    assert laid(talk(*turns), costs=costs, budget=15) == [[], [1, 2, 3]]
-    assert laid(talk(*turns), costs=costs, budget=14) == [[1], [3]]
+    assert lay_out(make_candidates(*turns), costs=costs, budget=15) == [[], [1, 2, 3]]
+    assert lay_out(make_candidates(*turns), costs=costs, budget=14) == [[1], [3]]
 
 
 def test_a_title_that_is_not_printed_is_not_counted():
     """A question above its reply: the reply is first recalled, then both become history."""
     costs = Costs(recalled=lambda _: 10, history=lambda _: 10, day=10, recalled_title=10)
     turns = [("user", "question", {"priority": 0.1}), ("assistant", "reply", {"priority": 0.9})]
-    assert laid(talk(*turns), costs=costs, budget=30) == [[], [1, 2]]
+    assert lay_out(make_candidates(*turns), costs=costs, budget=30) == [[], [1, 2]]

@@ -20,7 +20,7 @@ def reservoir(location, fake_embedder):
         yield opened
 
 
-def said(reservoir, count=120, instance=None):
+def add_notes(reservoir, count=120, instance=None):
     messages = [
         Message("user", f"note {number} about the harbour", NOW - timedelta(days=400 - number))
         for number in range(count)
@@ -28,95 +28,101 @@ def said(reservoir, count=120, instance=None):
     return reservoir.ingest(messages, partition="p", instance=instance)
 
 
-def window(reservoir, **options):
+def build_window(reservoir, **options):
     return reservoir.context(QUESTION, partition="p", now=NOW, **{"budget": 1_000, **options})
 
 
-def pinned(window):
-    return [each.content for each in window.messages if each.tier is Tier.PINNED]
+def pinned_texts(window):
+    return [message.content for message in window.messages if message.tier is Tier.PINNED]
 
 
 def test_a_pinned_message_is_recalled_and_explained(reservoir):
-    messages = said(reservoir)
-    before = window(reservoir, budget=800)
+    messages = add_notes(reservoir)
+    before = build_window(reservoir, budget=800)
     target = next(
-        each for each in messages if each.id not in {kept.message.id for kept in before.kept}
+        message
+        for message in messages
+        if message.id not in {candidate.message.id for candidate in before.kept}
     )
     reservoir.pin(target.key)
-    after = window(reservoir, budget=800)
-    assert pinned(after) == [target.content]
+    after = build_window(reservoir, budget=800)
+    assert pinned_texts(after) == [target.content]
     assert after.selection.reasons[target.id] == "pinned"
-    assert target.id in {each.message.id for each in after.selection.recalled}
+    assert target.id in {candidate.message.id for candidate in after.selection.recalled}
     assert " · 1 pinned · " in after.summary()
     assert after.used <= 800
     reservoir.unpin(target.key)
-    assert pinned(window(reservoir, budget=800)) == []
+    assert pinned_texts(build_window(reservoir, budget=800)) == []
 
 
 def test_the_newest_pins_take_at_most_a_quarter_with_the_newest_messages(reservoir):
-    messages = said(reservoir)[:60]
+    messages = add_notes(reservoir)[:60]
     for message in messages:
         reservoir.pin(message.key)
-    built = window(reservoir)
-    kept = [each for each in built.kept if each.tier is Tier.PINNED]
-    assert 0 < len(kept) < len(messages)
-    first = built.selection.reasons
-    by_rule = [each for each in built.kept if first[each.message.id] in ("pinned", "newest")]
-    tokens = sum(built.meter.scale(each.message.tokens) for each in by_rule)
-    assert tokens <= built.budget.history / 4
+    context = build_window(reservoir)
+    pins = [candidate for candidate in context.kept if candidate.tier is Tier.PINNED]
+    assert 0 < len(pins) < len(messages)
+    first = context.selection.reasons
+    by_rule = [
+        candidate
+        for candidate in context.kept
+        if first[candidate.message.id] in ("pinned", "newest")
+    ]
+    tokens = sum(context.meter.scale(candidate.message.tokens) for candidate in by_rule)
+    assert tokens <= context.budget.history / 4
     # The newest pins are chosen, whatever the times of their messages; printed in order of time.
-    newest = {message.id for message in messages[-len(kept) :]}
-    assert {each.message.id for each in kept} == newest
-    times = [each.message.created_at for each in built.selection.recalled]
+    newest = {message.id for message in messages[-len(pins) :]}
+    assert {candidate.message.id for candidate in pins} == newest
+    times = [candidate.message.created_at for candidate in context.selection.recalled]
     assert times == sorted(times)
 
 
 @pytest.mark.parametrize("order", ["score", "tiers"])
 def test_pins_hold_in_both_orders(reservoir, order):
-    target = said(reservoir)[3]
+    target = add_notes(reservoir)[3]
     reservoir.pin(target.key)
     reservoir.config = reservoir.config.with_flags({"order": order})
-    assert pinned(window(reservoir)) == [target.content]
+    assert pinned_texts(build_window(reservoir)) == [target.content]
 
 
 def test_a_pin_of_another_partition_or_outside_of_the_filter_is_not_recalled(reservoir):
-    target = said(reservoir)[3]
+    target = add_notes(reservoir)[3]
     reservoir.pin(target.key)
-    elsewhere = reservoir.context(QUESTION, partition="q", budget=600, now=NOW)
-    assert not elsewhere.kept
-    since = Filter(since=target.created_at + timedelta(days=1))
-    assert pinned(window(reservoir, where=since)) == []
+    other_context = reservoir.context(QUESTION, partition="q", budget=600, now=NOW)
+    assert not other_context.kept
+    recent_only = Filter(since=target.created_at + timedelta(days=1))
+    assert pinned_texts(build_window(reservoir, where=recent_only)) == []
 
 
 def test_pins_are_left_out_if_nothing_was_found(reservoir):
-    target = said(reservoir)[3]
+    target = add_notes(reservoir)[3]
     reservoir.pin(target.key)
     reservoir.config = reservoir.config.with_flags({"recall_floor": 2.0})
-    built = window(reservoir)
-    assert built.nothing_found
-    assert pinned(built) == []
+    context = build_window(reservoir)
+    assert context.nothing_found
+    assert pinned_texts(context) == []
 
 
 def test_recall_ignores_pins(reservoir):
-    messages = said(reservoir)
+    messages = add_notes(reservoir)
     before = reservoir.recall(QUESTION, partition="p", budget=800, now=NOW)
     assert isinstance(before, Recall)
-    recalled = {each.id for each in before.messages}
-    target = next(message for message in messages if message.id not in recalled)
+    recalled_ids = {message.id for message in before.messages}
+    target = next(message for message in messages if message.id not in recalled_ids)
     reservoir.pin(target.key)
-    told = reservoir.recall(QUESTION, partition="p", budget=800, now=NOW)
-    assert isinstance(told, Recall)
-    assert {each.id for each in told.messages} == recalled
+    after = reservoir.recall(QUESTION, partition="p", budget=800, now=NOW)
+    assert isinstance(after, Recall)
+    assert {message.id for message in after.messages} == recalled_ids
 
 
 def test_a_pin_that_does_not_fit_is_reported_as_dropped(reservoir):
-    [long] = reservoir.ingest(
+    [long_message] = reservoir.ingest(
         [Message("user", "harbour " * 2_000, NOW - timedelta(days=900))], partition="p"
     )
-    said(reservoir)
-    reservoir.pin(long.key)
-    built = window(reservoir)
-    dropped = {each.candidate.message.id: each for each in built.selection.dropped}
-    kept = {each.message.id for each in built.kept}
-    assert long.id in dropped or long.id in kept
-    assert pinned(built) == []
+    add_notes(reservoir)
+    reservoir.pin(long_message.key)
+    context = build_window(reservoir)
+    dropped_by_id = {entry.candidate.message.id: entry for entry in context.selection.dropped}
+    kept_ids = {candidate.message.id for candidate in context.kept}
+    assert long_message.id in dropped_by_id or long_message.id in kept_ids
+    assert pinned_texts(context) == []

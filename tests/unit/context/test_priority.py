@@ -5,7 +5,15 @@ import pytest
 from behind import behind
 from builders import Compass
 from hypothesis import strategies as st
-from memories import Memory, kept, piece, reasons, recounted, talk, text
+from memories import (
+    Memory,
+    add_conversation,
+    count_printed_tokens,
+    drop_reasons,
+    kept_ids,
+    piece,
+    text,
+)
 
 from reservoir_cli.context.types import FORMATS, Tier
 from reservoir_cli.storage.factory import open_store
@@ -15,26 +23,28 @@ def test_priority_is_the_weighted_sum_of_similarity_and_recency(memory):
     memory.fill(12, cosine=0.3)
     memory.say("zeta", cosine=0.9)
     for weights in ((0.7, 0.3), (0.2, 0.9), (1.0, 0.0)):
-        chosen = dict(zip(("similarity_weight", "recency_weight"), weights, strict=True))
-        for row in memory.ask("zeta?", settings=chosen, budget=2_000, format="json").to()[
+        weight_settings = dict(zip(("similarity_weight", "recency_weight"), weights, strict=True))
+        for row in memory.ask("zeta?", settings=weight_settings, budget=2_000, format="json").to()[
             "messages"
         ]:
             if row["id"]:
-                wanted = weights[0] * row["similarity"] + weights[1] * row["recency"]
-                assert row["priority"] == pytest.approx(wanted, abs=1e-6)
+                expected = weights[0] * row["similarity"] + weights[1] * row["recency"]
+                assert row["priority"] == pytest.approx(expected, abs=1e-6)
 
 
 def test_recency_weight_zero_switches_recency_off(memory):
     old = memory.say(text(1), cosine=0.9)
     memory.fill(20, cosine=0.1)
     settings = {"recency_weight": 0.0, "min_history_messages": 0}
-    assert old in kept(memory.ask(budget=90, settings=settings))
+    assert old in kept_ids(memory.ask(budget=90, settings=settings))
 
 
 def test_the_default_order_keeps_the_best_scores_and_tiers_keep_the_recent(memory):
     old = memory.say(text(1, 10), cosine=0.9, instance="q")
-    new = [memory.say(text(each, 10), cosine=-0.9) for each in range(2, 12)]
-    by_score, by_tiers = (kept(memory.ask(budget=120, order=each)) for each in ("score", "tiers"))
+    new = [memory.say(text(number, 10), cosine=-0.9) for number in range(2, 12)]
+    by_score, by_tiers = (
+        kept_ids(memory.ask(budget=120, order=order)) for order in ("score", "tiers")
+    )
     assert old in by_score
     assert old not in by_tiers
     assert by_tiers == new[-len(by_tiers) :]
@@ -49,10 +59,10 @@ def test_the_default_order_keeps_the_best_scores_and_tiers_keep_the_recent(memor
     ],
 )
 def test_min_similarity_excludes_dissimilar_messages(memory, cosine, stays):
-    number = memory.say("zeta", cosine=cosine, instance="q")
+    message_id = memory.say("zeta", cosine=cosine, instance="q")
     memory.say("now", cosine=0.9)
     window = memory.ask("zeta!", budget=900, settings={"min_similarity": 0.599999})
-    assert (number in kept(window)) is stays
+    assert (message_id in kept_ids(window)) is stays
 
 
 def test_a_too_large_message_between_small_ones_does_not_end_history_when_filling(memory):
@@ -60,8 +70,8 @@ def test_a_too_large_message_between_small_ones_does_not_end_history_when_fillin
     large = memory.say(piece(3_000))
     after = memory.fill(5)
     window = memory.ask(budget=1_000, recent=2, similar=0, excerpts="off")
-    assert large not in kept(window)
-    assert [each.message.id for each in window.selection.history] == before + after
+    assert large not in kept_ids(window)
+    assert [candidate.message.id for candidate in window.selection.history] == before + after
 
 
 def test_an_old_system_message_does_not_end_history_when_filling(memory):
@@ -69,15 +79,15 @@ def test_an_old_system_message_does_not_end_history_when_filling(memory):
     memory.say(piece(3_000), "system")
     after = memory.fill(5)
     window = memory.ask(budget=1_000, recent=2, similar=0)
-    assert [each.message.id for each in window.selection.history] == before + after
+    assert [candidate.message.id for candidate in window.selection.history] == before + after
 
 
 def test_messages_that_filling_did_not_reach_are_counted_but_not_dropped(memory):
-    said = memory.fill(80, cosine=0.1)
+    message_ids = memory.fill(80, cosine=0.1)
     window = memory.ask(budget=150, recent=2, similar=2, format="json")
     document = window.to()
-    left = len(said) - len(window.kept) - len(window.selection.dropped)
-    assert document["not_reached"] == left > 0
+    unreached = len(message_ids) - len(window.kept) - len(window.selection.dropped)
+    assert document["not_reached"] == unreached > 0
     assert document["dropped"] == []
     assert document["truncated"] is False
     assert window.truncations == 0
@@ -100,60 +110,62 @@ def test_candidates_without_room_are_dropped_and_that_is_a_truncation(memory):
     memory.fill(20, words=20)
     window = memory.ask(budget=150, recent=20, format="json")
     document = window.to()
-    assert {each["reason"] for each in document["dropped"]} == {"no room"}
+    assert {row["reason"] for row in document["dropped"]} == {"no room"}
     assert document["truncated"] is True
     assert window.truncations == len(document["dropped"]) > 0
-    assert {each["tier"] for each in document["dropped"]} <= {each.value for each in Tier}
+    assert {row["tier"] for row in document["dropped"]} <= {tier.value for tier in Tier}
 
 
 def test_a_repeated_question_is_left_out_but_its_earlier_reply_is_kept(memory):
-    asked = memory.say(" zeta ", trace_id="t", cosine=1.0)
-    answered = memory.say("because", "assistant", trace_id="t")
+    question_id = memory.say(" zeta ", trace_id="t", cosine=1.0)
+    reply_id = memory.say("because", "assistant", trace_id="t")
     window = memory.ask("zeta")
-    assert answered in kept(window)
-    assert asked not in kept(window)
-    assert reasons(window) == {}
+    assert reply_id in kept_ids(window)
+    assert question_id not in kept_ids(window)
+    assert drop_reasons(window) == {}
 
 
 def test_a_call_whose_result_was_never_stored_is_dropped(memory):
-    number = memory.say("", "assistant", calls=["gone"])
-    assert reasons(memory.ask()) == {number: "unanswered call"}
+    message_id = memory.say("", "assistant", calls=["gone"])
+    assert drop_reasons(memory.ask()) == {message_id: "unanswered call"}
 
 
 @pytest.mark.parametrize("budget", [None, 900])
 def test_explain_lists_every_candidate_and_at_most_100_others(memory, budget):
-    said = [memory.say(text(each, 3), cosine=-0.5) for each in range(300)]
+    message_ids = [memory.say(text(number, 3), cosine=-0.5) for number in range(300)]
     window = memory.ask(budget=budget and 2_500, recent=5, similar=5)
-    told = window.to("json", explain=True)["explain"]
-    numbers = [row["id"] for row in told]
+    rows = window.to("json", explain=True)["explain"]
+    numbers = [row["id"] for row in rows]
     assert len(numbers) == len(set(numbers))
-    named = {row["id"] for row in told if row["tier"] != "older"}
-    assert set(said[-5:]) <= named
-    dropped = {each.candidate.message.id for each in window.selection.dropped}
-    assert dropped <= set(numbers)
-    own = len(window.selection.dropped) + sum(not each.filler for each in window.kept)
-    assert len(told) - own <= 100
+    candidate_ids = {row["id"] for row in rows if row["tier"] != "older"}
+    assert set(message_ids[-5:]) <= candidate_ids
+    dropped_ids = {entry.candidate.message.id for entry in window.selection.dropped}
+    assert dropped_ids <= set(numbers)
+    candidate_count = len(window.selection.dropped) + sum(
+        not candidate.filler for candidate in window.kept
+    )
+    assert len(rows) - candidate_count <= 100
 
 
 def test_explain_gives_the_outcome_and_reason_of_each_message(memory):
     memory.fill(20, words=20)
     window = memory.ask(budget=150, recent=20)
     for row in window.to("json", explain=True)["explain"]:
-        assert (row["outcome"] == "kept") is (row["id"] in kept(window))
+        assert (row["outcome"] == "kept") is (row["id"] in kept_ids(window))
         assert row["reason"] == "no room" or row["outcome"] == "kept"
         assert {"similarity", "recency", "priority", "tokens", "tier", "reason"} <= row.keys()
         assert row["reason"]
 
 
 def test_a_read_only_store_gives_the_same_context(memory, tmp_path, as_reader):
-    talk(memory)
-    asked = {"budget": 700, "settings": {"token_counter": "ratio"}}
-    with as_reader(memory.store.location) as other:
-        assert other.read_only
+    add_conversation(memory)
+    options = {"budget": 700, "settings": {"token_counter": "ratio"}}
+    with as_reader(memory.store.location) as store:
+        assert store.read_only
         reader = Memory.__new__(Memory)
-        reader.store = other
-        found = reader.ask(**asked)
-        assert found.to("text") == memory.ask(**asked).to("text")
+        reader.store = store
+        context = reader.ask(**options)
+        assert context.to("text") == memory.ask(**options).to("text")
 
 
 @pytest.fixture
@@ -163,20 +175,22 @@ def as_reader(monkeypatch):
     @contextmanager
     def opened(location):
         if "://" in location:
-            for each in (
+            for statement in (
                 "DO $$BEGIN CREATE ROLE onlooker LOGIN; "
                 "EXCEPTION WHEN duplicate_object THEN NULL; END$$",
                 "GRANT USAGE ON SCHEMA reservoir TO onlooker",
                 "GRANT SELECT ON ALL TABLES IN SCHEMA reservoir TO onlooker",
             ):
-                behind(location, each)
+                behind(location, statement)
             location = location.replace("postgres@", "onlooker@")
         else:
             # Root ignores file modes, so patch the check of the store.
-            monkeypatch.setattr("reservoir_cli.storage.sqlite.session.os.access", lambda *_: False)
-        other = open_store(location)
-        yield other
-        other.close()
+            monkeypatch.setattr(
+                "reservoir_cli.storage.sqlite.transactions.os.access", lambda *_: False
+            )
+        store = open_store(location)
+        yield store
+        store.close()
 
     return opened
 
@@ -208,7 +222,7 @@ SAID = st.lists(
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
 )
 def test_a_context_keeps_its_budget_and_scope_and_reports_exactly(
-    monkeypatch, said, budget, form, order, instance
+    monkeypatch, messages, budget, form, order, instance
 ):
     monkeypatch.setattr(
         "reservoir_cli.retrieval.indexing.load_embedder", lambda *_, **__: Compass()
@@ -216,27 +230,27 @@ def test_a_context_keeps_its_budget_and_scope_and_reports_exactly(
     store = open_store(":memory-of-a-moment", create=False)
     store._migrate()
     memory = Memory(store)
-    for number, (role, words, own, partition, cosine, trace) in enumerate(said):
-        more = {"calls": ["c"]} if role == "call" else {}
-        more |= {"tool_call_id": "c"} if role == "result" else {}
-        real = {"call": "assistant", "result": "tool"}.get(role, role)
+    for index, (role, words, message_instance, partition, cosine, trace) in enumerate(messages):
+        options = {"calls": ["c"]} if role == "call" else {}
+        options |= {"tool_call_id": "c"} if role == "result" else {}
+        stored_role = {"call": "assistant", "result": "tool"}.get(role, role)
         memory.say(
-            text(number, words),
-            real,
+            text(index, words),
+            stored_role,
             cosine=cosine,
-            instance=own,
+            instance=message_instance,
             partition=partition,
             trace_id=f"t{trace}",
-            **more,
+            **options,
         )
-    asked = {"budget": budget, "format": form, "order": order, "instance": instance}
-    window = memory.ask(**asked, trace_id="t")
+    request = {"budget": budget, "format": form, "order": order, "instance": instance}
+    window = memory.ask(**request, trace_id="t")
     if not window.budget.overfull:
         assert window.used <= budget
-        assert recounted(window) <= budget
-    assert {each.message.partition for each in window.kept} <= {"p"}
+        assert count_printed_tokens(window) <= budget
+    assert {candidate.message.partition for candidate in window.kept} <= {"p"}
     if instance:
-        assert {each.message.instance for each in window.kept} <= {instance}
-    again = memory.ask(**asked, trace_id="t")
-    assert again.selection == window.selection
+        assert {candidate.message.instance for candidate in window.kept} <= {instance}
+    second = memory.ask(**request, trace_id="t")
+    assert second.selection == window.selection
     store.close()

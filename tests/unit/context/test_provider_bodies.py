@@ -29,7 +29,7 @@ from reservoir_cli.context.render.frame import unwrap
 def test_openai_bodies_have_model_and_messages(form):
     body = window(TURNS, OLD, **EVERYTHING).to(form)
     assert list(body) == ["model", "messages"]
-    assert [each["role"] for each in body["messages"]] == [
+    assert [message["role"] for message in body["messages"]] == [
         *["system"] * 5,
         "user",
         "assistant",
@@ -53,17 +53,19 @@ def test_openai_bodies_have_model_and_messages(form):
 
 
 def test_azure_bodies_equal_openai_bodies():
-    shown = window(TURNS, OLD, **EVERYTHING)
-    assert json.dumps(shown.to("azure")) == json.dumps(shown.to("openai"))
+    context = window(TURNS, OLD, **EVERYTHING)
+    assert json.dumps(context.to("azure")) == json.dumps(context.to("openai"))
 
 
 def test_content_is_null_only_with_tool_calls():
     with_text = stored(2, "assistant", "I look", tool_calls=(SEARCH,))
     blank = stored(2, "assistant", " \n", tool_calls=(SEARCH,))
-    for said, content in ((with_text, "I look"), (CALLING, None), (blank, None)):
-        body = window([USER, said, RESULT]).to("openai")
+    for call, content in ((with_text, "I look"), (CALLING, None), (blank, None)):
+        body = window([USER, call, RESULT]).to("openai")
         assert body["messages"][1]["content"] == content
-        assert all(each["content"] for each in body["messages"] if "tool_calls" not in each)
+        assert all(
+            message["content"] for message in body["messages"] if "tool_calls" not in message
+        )
 
 
 def test_ollama_bodies_are_for_native_chat():
@@ -86,7 +88,7 @@ def test_anthropic_bodies_have_one_system_text_and_alternating_turns():
         "Be brief.\n---\n[Procedure: deploy]\nStep one.\n---\n[Procedure: undo]\nStep two."
     )
     first, calling, result, reply, *rest = body["messages"]
-    titles = [each["text"].split("\n")[0] for each in first["content"]]
+    titles = [block["text"].split("\n")[0] for block in first["content"]]
     assert titles == [
         "[Retrieved Knowledge]",
         "[Past Conversation Context]",
@@ -103,11 +105,11 @@ def test_anthropic_bodies_have_one_system_text_and_alternating_turns():
 
 
 def test_results_come_before_text_and_adjacent_turns_are_merged():
-    both = stored(2, "assistant", "a", tool_calls=(SEARCH, replace(SEARCH, id="call_2")))
+    two_calls = stored(2, "assistant", "a", tool_calls=(SEARCH, replace(SEARCH, id="call_2")))
     second = stored(4, "tool", "two", tool_call_id="call_2")
-    body = window([USER, stored(2, "assistant", "b"), both, RESULT, second]).to("anthropic")
-    assert [each["role"] for each in body["messages"]] == ["user", "assistant", "user"]
-    kinds = [[each["type"] for each in one["content"]] for one in body["messages"]]
+    body = window([USER, stored(2, "assistant", "b"), two_calls, RESULT, second]).to("anthropic")
+    assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user"]
+    kinds = [[block["type"] for block in message["content"]] for message in body["messages"]]
     assert kinds == [
         ["text"],
         ["text", "text", "tool_use", "tool_use"],
@@ -116,13 +118,13 @@ def test_results_come_before_text_and_adjacent_turns_are_merged():
     assert problems("anthropic", body) == []
 
 
-@pytest.mark.parametrize(("reserve", "shown"), [(0, 1), (1, 1), (8_192, 8_192)])
-def test_max_tokens_is_the_reserve_and_never_zero(reserve, shown):
-    assert window(reserve=reserve).to("anthropic")["max_tokens"] == shown
+@pytest.mark.parametrize(("reserve", "expected"), [(0, 1), (1, 1), (8_192, 8_192)])
+def test_max_tokens_is_the_reserve_and_never_zero(reserve, expected):
+    assert window(reserve=reserve).to("anthropic")["max_tokens"] == expected
 
 
 @pytest.mark.parametrize(
-    ("arguments", "shown"),
+    ("arguments", "expected"),
     [
         ('{"q": "fox"}', {"q": "fox"}),
         ("", {}),
@@ -134,13 +136,13 @@ def test_max_tokens_is_the_reserve_and_never_zero(reserve, shown):
         ('{"a": ', {"_raw": '{"a": '}),
         ("[" * 100_000, {"_raw": "[" * 100_000}),
     ],
-    ids=lambda each: str(each)[:12],
+    ids=lambda value: str(value)[:12],
 )
-def test_arguments_are_an_object_or_a_text_as_the_provider_requires(arguments, shown):
-    said = replace(CALLING, tool_calls=(replace(SEARCH, arguments=arguments),))
-    bodies = {form: window([USER, said, RESULT]).to(form) for form in PROVIDERS}
-    assert bodies["ollama"]["messages"][1]["tool_calls"][0]["function"]["arguments"] == shown
-    assert bodies["anthropic"]["messages"][1]["content"][0]["input"] == shown
+def test_arguments_are_an_object_or_a_text_as_the_provider_requires(arguments, expected):
+    call = replace(CALLING, tool_calls=(replace(SEARCH, arguments=arguments),))
+    bodies = {form: window([USER, call, RESULT]).to(form) for form in PROVIDERS}
+    assert bodies["ollama"]["messages"][1]["tool_calls"][0]["function"]["arguments"] == expected
+    assert bodies["anthropic"]["messages"][1]["content"][0]["input"] == expected
     plain = bodies["openai"]["messages"][1]["tool_calls"][0]["function"]["arguments"]
     assert plain == arguments
 
@@ -156,55 +158,55 @@ def test_arguments_are_an_object_or_a_text_as_the_provider_requires(arguments, s
     ],
 )
 def test_a_body_is_strict_json_even_with_invalid_arguments(form, arguments):
-    said = replace(CALLING, tool_calls=(replace(SEARCH, arguments=arguments),))
-    assert problems(form, window([USER, said, RESULT]).to(form)) == []
+    call = replace(CALLING, tool_calls=(replace(SEARCH, arguments=arguments),))
+    assert problems(form, window([USER, call, RESULT]).to(form)) == []
 
 
 @pytest.mark.parametrize("form", PROVIDERS)
 def test_deeply_nested_arguments_can_be_written_and_counted(form):
     deep = '{"a":' * 600 + "1" + "}" * 600
-    said = replace(CALLING, tool_calls=(replace(SEARCH, arguments=deep),))
-    shown = window([USER, said, RESULT])
-    assert problems(form, shown.to(form)) == []
-    assert count_turns(shown.turns, form, METER) > 600
+    call = replace(CALLING, tool_calls=(replace(SEARCH, arguments=deep),))
+    context = window([USER, call, RESULT])
+    assert problems(form, context.to(form)) == []
+    assert count_turns(context.turns, form, METER) > 600
 
 
-@pytest.mark.parametrize("number", ["x" * 41, "functions.bash:0", "ä", "", "a b", "call|1"])
+@pytest.mark.parametrize("call_id", ["x" * 41, "functions.bash:0", "ä", "", "a b", "call|1"])
 @pytest.mark.parametrize("form", PROVIDERS)
-def test_invalid_ids_are_replaced_consistently_in_call_and_result(form, number):
-    said = replace(CALLING, tool_calls=(replace(SEARCH, id=number),))
-    body = window([USER, said, replace(RESULT, tool_call_id=number), REPLY]).to(form)
+def test_invalid_ids_are_replaced_consistently_in_call_and_result(form, call_id):
+    call = replace(CALLING, tool_calls=(replace(SEARCH, id=call_id),))
+    body = window([USER, call, replace(RESULT, tool_call_id=call_id), REPLY]).to(form)
     assert problems(form, body) == []
     if form in ("openai", "azure"):
-        given = body["messages"][1]["tool_calls"][0]["id"]
-        assert given == body["messages"][2]["tool_call_id"] != number
+        sent_id = body["messages"][1]["tool_calls"][0]["id"]
+        assert sent_id == body["messages"][2]["tool_call_id"] != call_id
     if form == "anthropic":
-        given = body["messages"][1]["content"][0]["id"]
-        assert given == body["messages"][2]["content"][0]["tool_use_id"] != number
+        sent_id = body["messages"][1]["content"][0]["id"]
+        assert sent_id == body["messages"][2]["content"][0]["tool_use_id"] != call_id
 
 
-@pytest.mark.parametrize("number", ["call_1", "x" * 40, "A-b_9"])
-def test_valid_ids_are_kept(number):
-    said = replace(CALLING, tool_calls=(replace(SEARCH, id=number),))
-    body = window([USER, said, replace(RESULT, tool_call_id=number)]).to("openai")
-    assert body["messages"][1]["tool_calls"][0]["id"] == number
-    assert body["messages"][2]["tool_call_id"] == number
+@pytest.mark.parametrize("call_id", ["call_1", "x" * 40, "A-b_9"])
+def test_valid_ids_are_kept(call_id):
+    call = replace(CALLING, tool_calls=(replace(SEARCH, id=call_id),))
+    body = window([USER, call, replace(RESULT, tool_call_id=call_id)]).to("openai")
+    assert body["messages"][1]["tool_calls"][0]["id"] == call_id
+    assert body["messages"][2]["tool_call_id"] == call_id
 
 
 @pytest.mark.parametrize("form", PROVIDERS)
 def test_a_repeated_id_gets_its_own_result(form):
-    again = [replace(each, content=f"{each.content}!") for each in (RESULT, REPLY)]
-    body = window([*TURNS, USER, CALLING, *again]).to(form)
+    repeated = [replace(message, content=f"{message.content}!") for message in (RESULT, REPLY)]
+    body = window([*TURNS, USER, CALLING, *repeated]).to(form)
     assert problems(form, body) == []
-    said = json.dumps(body)
-    assert said.index('"in line 7"') < said.index('"in line 7!"')
+    printed = json.dumps(body)
+    assert printed.index('"in line 7"') < printed.index('"in line 7!"')
 
 
 @pytest.mark.parametrize("form", PROVIDERS)
 @pytest.mark.parametrize("name", ["web.search", "n" * 65, "größe", "a b"])
 def test_invalid_names_are_replaced(form, name):
-    said = replace(CALLING, tool_calls=(replace(SEARCH, name=name),))
-    assert problems(form, window([USER, said, RESULT]).to(form)) == []
+    call = replace(CALLING, tool_calls=(replace(SEARCH, name=name),))
+    assert problems(form, window([USER, call, RESULT]).to(form)) == []
 
 
 @pytest.mark.parametrize("form", PROVIDERS)
@@ -224,11 +226,11 @@ def test_a_blank_system_prompt_is_left_out(form):
 
 @pytest.mark.parametrize("query", ["", "  \n"])
 def test_an_empty_query_gives_no_current_message(query):
-    shown = window(TURNS, query=query)
-    assert "assistant: in line 7, it seems\n[/Reservoir " in shown.to("text")
-    assert unwrap(shown.to("text")) == ("", (), 1)
-    assert "Current" not in shown.to("markdown")
-    assert [each["section"] for each in shown.to("json")["messages"]] == ["history"] * 4
+    context = window(TURNS, query=query)
+    assert "assistant: in line 7, it seems\n[/Reservoir " in context.to("text")
+    assert unwrap(context.to("text")) == ("", (), 1)
+    assert "Current" not in context.to("markdown")
+    assert [row["section"] for row in context.to("json")["messages"]] == ["history"] * 4
 
 
 @pytest.mark.parametrize("form", PROVIDERS)
@@ -236,10 +238,10 @@ def test_without_a_query_a_body_ends_with_the_last_question(form):
     body = window([*TURNS, stored(5, "user", "and the dog?"), CALLING, RESULT], query="").to(form)
     assert problems(form, body) == []
     assert "and the dog?" in json.dumps(body["messages"][-1])
-    shown = json.dumps(window(TURNS, OLD, query="", **EVERYTHING).to(form))
-    assert "in line 7" not in shown
-    assert "Step two." in shown
-    assert "an old one" in shown
+    printed = json.dumps(window(TURNS, OLD, query="", **EVERYTHING).to(form))
+    assert "in line 7" not in printed
+    assert "Step two." in printed
+    assert "an old one" in printed
 
 
 @pytest.mark.parametrize("form", [*PROVIDERS, "text", "markdown"])

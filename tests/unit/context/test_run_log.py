@@ -19,24 +19,24 @@ SECRET = "heliotrope"
 
 
 @pytest.fixture
-def told():
+def notes():
     return []
 
 
 @pytest.fixture
-def reservoir(tmp_path, told, fake_embedder):
-    with Reservoir.open(tmp_path / "s.db", notify=told.append, embedder=fake_embedder) as opened:
+def reservoir(tmp_path, notes, fake_embedder):
+    with Reservoir.open(tmp_path / "s.db", notify=notes.append, embedder=fake_embedder) as opened:
         opened.ingest([Message("user", f"{SECRET} {number} " * 20) for number in range(30)])
         yield opened
 
 
 def ask(reservoir, **options):
-    asked = {
+    request = {
         "system": f"{SECRET} prompt",
         "knowledge": [(f"{SECRET} source", f"{SECRET} text")],
         **options,
     }
-    window = reservoir.context(f"where is the {SECRET}?", **asked)
+    window = reservoir.context(f"where is the {SECRET}?", **request)
     reservoir.runs.record(window)
     return window
 
@@ -44,9 +44,9 @@ def ask(reservoir, **options):
 def rows(reservoir):
     connection = sqlite3.connect(reservoir.store.location)
     connection.row_factory = sqlite3.Row
-    found = [dict(row) for row in connection.execute("SELECT * FROM context_runs")]
+    records = [dict(row) for row in connection.execute("SELECT * FROM context_runs")]
     connection.close()
-    return found
+    return records
 
 
 def test_a_run_adds_one_row_with_its_figures(reservoir):
@@ -110,7 +110,7 @@ def test_every_file_of_a_full_log_is_private(reservoir):
         os.umask(before)
     files = sorted(log.parent.glob(log.name + "*"))
     assert len(files) == 2
-    assert {stat.S_IMODE(each.stat().st_mode) for each in files} == {0o600}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
 
 
 def test_the_log_has_at_most_three_files_of_a_megabyte(reservoir):
@@ -122,10 +122,10 @@ def test_the_log_has_at_most_three_files_of_a_megabyte(reservoir):
         ask(reservoir, budget=700)
     files = sorted(log.parent.glob(log.name + "*"))
     assert len(files) == 3
-    assert all(each.stat().st_size < 1_100_000 for each in files)
+    assert all(path.stat().st_size < 1_100_000 for path in files)
 
 
-def test_a_run_does_not_wait_for_a_locked_store_and_a_note_says_so(reservoir, told, monkeypatch):
+def test_a_run_does_not_wait_for_a_locked_store_and_a_note_says_so(reservoir, notes, monkeypatch):
     waits = []
     write = reservoir.store.write
     monkeypatch.setattr(
@@ -135,26 +135,26 @@ def test_a_run_does_not_wait_for_a_locked_store_and_a_note_says_so(reservoir, to
     )
     writer = sqlite3.connect(reservoir.store.location, isolation_level=None)
     writer.execute("BEGIN IMMEDIATE")
-    told.clear()
+    notes.clear()
     ask(reservoir, budget=700)
     writer.execute("ROLLBACK")
     writer.close()
     assert rows(reservoir) == []
-    assert "this run is not recorded: the store is locked by another process" in told
+    assert "this run is not recorded: the store is locked by another process" in notes
     assert waits
     assert all(wait is not None and wait <= 0.1 for wait in waits)
 
 
 def test_a_run_of_a_read_only_store_is_silently_not_recorded(
-    reservoir, told, fake_embedder, monkeypatch
+    reservoir, notes, fake_embedder, monkeypatch
 ):
-    monkeypatch.setattr("reservoir_cli.storage.sqlite.session.os.access", lambda *_: False)
+    monkeypatch.setattr("reservoir_cli.storage.sqlite.transactions.os.access", lambda *_: False)
     with closing(open_store(reservoir.store.location)) as store:
-        reader = Reservoir(store, reservoir.config, notify=told.append, embedder=fake_embedder)
-        told.clear()
+        reader = Reservoir(store, reservoir.config, notify=notes.append, embedder=fake_embedder)
+        notes.clear()
         ask(reader, budget=700)
     assert rows(reservoir) == []
-    assert told == []
+    assert notes == []
 
 
 def run(**values):
@@ -175,38 +175,41 @@ def run(**values):
 
 
 def test_a_summary_of_nothing_is_zeros_and_nulls():
-    found = telemetry.summarize([], {"messages": 0})
-    assert (found["runs"], found["truncated_runs"], found["truncation_events"]) == (0, 0, 0)
-    assert found["input_tokens"] == {"median": None, "p95": None}
-    assert (found["models"], found["days"]) == ({}, {})
+    summary = telemetry.summarize([], {"messages": 0})
+    assert (summary["runs"], summary["truncated_runs"], summary["truncation_events"]) == (0, 0, 0)
+    assert summary["input_tokens"] == {"median": None, "p95": None}
+    assert (summary["models"], summary["days"]) == ({}, {})
 
 
 def test_a_summary_has_counts_medians_and_95th_percentiles():
-    runs = [run(input_tokens=each, ms=float(each), truncations=each % 2) for each in range(1, 102)]
-    found = telemetry.summarize(runs, {"messages": 7})
-    assert found["runs"] == 101
-    assert found["truncated_runs"] == found["truncation_events"] == 51
-    assert found["input_tokens"] == {"median": 51, "p95": 96}
-    assert found["ms"] == {"median": 51, "p95": 96}
-    assert found["utilisation"] == {"median": 0.5, "p95": 0.5}
-    assert found["store"] == {"messages": 7}
+    runs = [
+        run(input_tokens=number, ms=float(number), truncations=number % 2)
+        for number in range(1, 102)
+    ]
+    summary = telemetry.summarize(runs, {"messages": 7})
+    assert summary["runs"] == 101
+    assert summary["truncated_runs"] == summary["truncation_events"] == 51
+    assert summary["input_tokens"] == {"median": 51, "p95": 96}
+    assert summary["ms"] == {"median": 51, "p95": 96}
+    assert summary["utilisation"] == {"median": 0.5, "p95": 0.5}
+    assert summary["store"] == {"messages": 7}
 
 
 def test_truncation_events_are_counted_beside_the_runs_that_had_any():
-    found = telemetry.summarize([run(truncations=3), run(), run(truncations=1)], {})
-    assert (found["truncated_runs"], found["truncation_events"]) == (2, 4)
+    summary = telemetry.summarize([run(truncations=3), run(), run(truncations=1)], {})
+    assert (summary["truncated_runs"], summary["truncation_events"]) == (2, 4)
 
 
 def test_runs_are_counted_by_model_and_by_day():
     runs = [run(), run(model="gpt-4o", day=1), run(day=1), run(model=None, day=3)]
-    found = telemetry.summarize(runs, {})
-    assert found["models"] == {"gpt-4": 2, "gpt-4o": 1, "": 1}
-    assert found["days"] == {"2026-05-09": 1, "2026-05-10": 2, "2026-05-12": 1}
+    summary = telemetry.summarize(runs, {})
+    assert summary["models"] == {"gpt-4": 2, "gpt-4o": 1, "": 1}
+    assert summary["days"] == {"2026-05-09": 1, "2026-05-10": 2, "2026-05-12": 1}
 
 
 def test_a_percentile_is_one_of_the_values():
-    found = telemetry.summarize([run(ms=each) for each in (10.0, 20.0, 400.0)], {})
-    assert found["ms"] == {"median": 20, "p95": 400}
+    summary = telemetry.summarize([run(ms=ms) for ms in (10.0, 20.0, 400.0)], {})
+    assert summary["ms"] == {"median": 20, "p95": 400}
 
 
 def test_every_percentile_of_one_run_is_its_value():
@@ -221,9 +224,9 @@ def test_answers_of_the_proxy_are_counted_separately(location):
         for tokens, cached in ((100, 0), (300, 200)):
             reservoir.runs.record_answer(Scope("p", "i"), None, tokens, cached)
         stats = reservoir.stats()
-    counted = {"request_tokens": 400, "cached_tokens": 200, "cached_share": 0.5}
-    assert stats["answers"] == {"count": 2, **counted}
+    figures = {"request_tokens": 400, "cached_tokens": 200, "cached_share": 0.5}
+    assert stats["answers"] == {"count": 2, **figures}
     assert stats["runs"] == stats["recalls"]["runs"] == 0
     [day] = stats["by_day"]
-    assert counted.items() <= day.items()
+    assert figures.items() <= day.items()
     assert (day["answers"], day["runs"]) == (2, 0)

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from memories import recounted
+from memories import count_printed_tokens
 
 from reservoir_cli import Reservoir
 from reservoir_cli.settings import config
@@ -23,12 +23,14 @@ def samples(embedder, sample_store, tmp_path_factory):
 QUESTIONS = json.loads((SAMPLES / "questions.json").read_text(encoding="utf-8"))["questions"]
 
 
-def found_in(window, question):
-    there = {each.message.source_id for each in window.kept}
-    return sum(each in there for each in question["evidence"]) / len(question["evidence"])
+def evidence_share(window, question):
+    kept_ids = {candidate.message.source_id for candidate in window.kept}
+    return sum(message_id in kept_ids for message_id in question["evidence"]) / len(
+        question["evidence"]
+    )
 
 
-@pytest.mark.parametrize("question", QUESTIONS[:3], ids=lambda each: each["question"])
+@pytest.mark.parametrize("question", QUESTIONS[:3], ids=lambda question: question["question"])
 def test_the_answer_is_in_a_context_of_700_tokens(samples, question):
     window = samples.context(
         question["question"],
@@ -37,14 +39,14 @@ def test_the_answer_is_in_a_context_of_700_tokens(samples, question):
         budget=700,
     )
     large = {
-        each.candidate.message.source_id
-        for each in window.selection.dropped
-        if each.reason == "too large"
+        entry.candidate.message.source_id
+        for entry in window.selection.dropped
+        if entry.reason == "too large"
     }
-    missed = set(question["evidence"]) - {each.message.source_id for each in window.kept}
-    assert missed <= large
-    assert found_in(window, question) >= 0.5
-    assert recounted(window) <= window.used <= 700
+    missing = set(question["evidence"]) - {candidate.message.source_id for candidate in window.kept}
+    assert missing <= large
+    assert evidence_share(window, question) >= 0.5
+    assert count_printed_tokens(window) <= window.used <= 700
 
 
 @pytest.mark.parametrize("budget", [300, 400, 700])
@@ -60,7 +62,10 @@ def test_the_newest_messages_alone_do_not_answer_the_questions(samples, embedder
     settings = {"similarity_weight": 0.0, "recency_weight": 1.0}
     newest = Reservoir(samples.store, config.load(None, settings), embedder=embedder)
     shares = [
-        found_in(newest.context(each["question"], partition=each["partition"], budget=700), each)
-        for each in QUESTIONS[:3]
+        evidence_share(
+            newest.context(question["question"], partition=question["partition"], budget=700),
+            question,
+        )
+        for question in QUESTIONS[:3]
     ]
     assert shares == [0, 0, 0]

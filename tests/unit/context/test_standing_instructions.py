@@ -9,7 +9,7 @@ from reservoir_cli.context.standing_instructions import is_standing
 from reservoir_cli.messages import Role, StoredMessage
 
 
-def said(text: str, role: Role = Role.USER) -> StoredMessage:
+def make_message(text: str, role: Role = Role.USER) -> StoredMessage:
     """Return a stored message with this text."""
     return StoredMessage(
         id=1,
@@ -52,8 +52,8 @@ def said(text: str, role: Role = Role.USER) -> StoredMessage:
     ],
 )
 def test_standing_instructions_and_preferences_are_recognised(text: str) -> None:
-    assert is_standing(said(text))
-    assert not is_standing(said(text, Role.ASSISTANT))
+    assert is_standing(make_message(text))
+    assert not is_standing(make_message(text, Role.ASSISTANT))
 
 
 @pytest.mark.parametrize(
@@ -72,17 +72,17 @@ def test_standing_instructions_and_preferences_are_recognised(text: str) -> None
     ],
 )
 def test_texts_that_only_contain_such_words_are_not_instructions(text: str) -> None:
-    assert not is_standing(said(text))
+    assert not is_standing(make_message(text))
 
 
 @pytest.mark.parametrize("source", ["markdown", "text"])
 def test_documents_are_not_instructions(source: str) -> None:
-    message = said("Always send the keys along.")
+    message = make_message("Always send the keys along.")
     assert is_standing(message)
     assert not is_standing(replace(message, source=source))
 
 
 def test_a_long_text_is_not_an_instruction() -> None:
     text = "Always name the version. "
-    assert is_standing(said(text + "x" * 500))
-    assert not is_standing(said(text + "x" * 600))
+    assert is_standing(make_message(text + "x" * 500))
+    assert not is_standing(make_message(text + "x" * 600))

@@ -129,27 +129,27 @@ def test_the_markdown_has_the_same_text_below_headings():
 
 @pytest.mark.parametrize("name", ["deploy [prod]", "[prod] deploy", "a]"])
 def test_a_heading_keeps_brackets_in_the_name_of_a_procedure(name):
-    shown = window(procedures=(Piece("Step.", name),)).to("markdown")
-    assert shown.startswith(f"[Reservoir context]\n## Procedure: {name}\n\nStep.\n")
+    printed = window(procedures=(Piece("Step.", name),)).to("markdown")
+    assert printed.startswith(f"[Reservoir context]\n## Procedure: {name}\n\nStep.\n")
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_an_absent_section_leaves_no_trace(form):
-    shown = window().to(form)
+    printed = window().to(form)
     if form == "text":
         framed = "[Reservoir context]\n[/Reservoir …]\n\nuser: what now?\n"
-        assert without_checksum(shown) == framed
+        assert without_checksum(printed) == framed
     elif form == "markdown":
-        assert unwrap(shown).questions == ("what now?",)
-        assert shown.endswith("]\n\n## Current Message\n\n**user:** what now?\n")
+        assert unwrap(printed).questions == ("what now?",)
+        assert printed.endswith("]\n\n## Current Message\n\n**user:** what now?\n")
     elif form == "json":
-        assert [each["section"] for each in shown["messages"]] == ["current"]
+        assert [message["section"] for message in printed["messages"]] == ["current"]
     elif form == "anthropic":
-        said = [{"type": "text", "text": "what now?"}]
-        messages = [{"role": "user", "content": said}]
-        assert shown == {"model": "m", "max_tokens": 4_096, "messages": messages}
+        blocks = [{"type": "text", "text": "what now?"}]
+        messages = [{"role": "user", "content": blocks}]
+        assert printed == {"model": "m", "max_tokens": 4_096, "messages": messages}
     else:
-        assert shown["messages"] == [{"role": "user", "content": "what now?"}]
+        assert printed["messages"] == [{"role": "user", "content": "what now?"}]
 
 
 TITLES = {
@@ -163,27 +163,27 @@ TITLES = {
 @pytest.mark.parametrize("absent", TITLES)
 @pytest.mark.parametrize("form", ["text", *PROVIDERS])
 def test_an_absent_section_does_not_affect_others(form, absent):
-    given = {key: value for key, value in EVERYTHING.items() if key != absent}
-    shown = json.dumps(window(TURNS, **given).to(form))
+    sections = {key: value for key, value in EVERYTHING.items() if key != absent}
+    printed = json.dumps(window(TURNS, **sections).to(form))
     for section, title in TITLES.items():
-        assert (title in shown) is (section != absent)
-    assert "[Recalled Messages]" not in shown
+        assert (title in printed) is (section != absent)
+    assert "[Recalled Messages]" not in printed
 
 
 def test_recalled_messages_of_one_day_share_a_day_line():
     day = datetime(2026, 3, 1, tzinfo=UTC)
-    some = [
+    messages = [
         stored(1, "user", "a", created_at=day),
         stored(2, "user", "b\nc", created_at=day + timedelta(hours=23, minutes=59)),
         stored(3, "tool", "d", created_at=day + timedelta(hours=24)),
     ]
-    assert recalled_of(window(recalled=some)) == (
+    assert recalled_of(window(recalled=messages)) == (
         f"{INTRODUCTION}2026-03-01\nuser: a\n…\nuser: b\n    c\n…\n2026-03-02\ntool: d"
     )
 
 
 @pytest.mark.parametrize(
-    ("arguments", "shown"),
+    ("arguments", "printed"),
     [
         ('{"q": "fox"}', '[call search {"q": "fox"}]'),
         ("", "[call search {}]"),
@@ -191,16 +191,16 @@ def test_recalled_messages_of_one_day_share_a_day_line():
         ('{"q":1 }', '[call search {"q":1 }]'),
     ],
 )
-def test_a_call_is_printed_as_name_and_json(arguments, shown):
+def test_a_call_is_printed_as_name_and_json(arguments, printed):
     call = ToolCall("x", "search", arguments)
-    said = stored(2, "assistant", "I look", tool_calls=(call, SEARCH))
-    both = f'I look\n{shown}\n[call search {{"q": "fox"}}]'
-    assert call_text(call) == shown
-    assert plain_text(said) == both
-    quoted = both.replace("\n", "\n    ")
-    assert f"assistant: {quoted}\n" in window(recalled=[said]).to("text")
-    assert f"assistant: {both}\n" in window([USER, said, RESULT]).to("text")
-    assert f"**assistant:** {both}\n" in window([USER, said, RESULT]).to("markdown")
+    message = stored(2, "assistant", "I look", tool_calls=(call, SEARCH))
+    expected = f'I look\n{printed}\n[call search {{"q": "fox"}}]'
+    assert call_text(call) == printed
+    assert plain_text(message) == expected
+    quoted = expected.replace("\n", "\n    ")
+    assert f"assistant: {quoted}\n" in window(recalled=[message]).to("text")
+    assert f"assistant: {expected}\n" in window([USER, message, RESULT]).to("text")
+    assert f"**assistant:** {expected}\n" in window([USER, message, RESULT]).to("markdown")
 
 
 @pytest.mark.parametrize(
@@ -209,5 +209,5 @@ def test_a_call_is_printed_as_name_and_json(arguments, shown):
 @pytest.mark.parametrize("form", PROVIDERS)
 def test_a_message_is_printed_exactly_as_stored(form, content):
     body = window([stored(1, "user", content), REPLY]).to(form)
-    said = body["messages"][0]["content"]
-    assert (said[0]["text"] if form == "anthropic" else said) == content
+    printed = body["messages"][0]["content"]
+    assert (printed[0]["text"] if form == "anthropic" else printed) == content

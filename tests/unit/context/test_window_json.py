@@ -35,14 +35,14 @@ def document(tmp_path) -> dict[str, Any]:
     with Reservoir.open(tmp_path / "store.db", settings=settings, offline=True) as reservoir:
         start = datetime(2026, 1, 1, tzinfo=UTC)
         for n in range(40):
-            some = [
+            messages = [
                 Message(
                     "user", f"what of fox {n}? " + "word " * (n % 7) * 9, start + timedelta(hours=n)
                 ),
                 Message("assistant", f"the dog, {n}", start + timedelta(hours=n, minutes=1)),
             ]
-            reservoir.ingest(some, partition="p", instance=("i", "j")[n % 3 == 0], embed=False)
-        shown = reservoir.context(
+            reservoir.ingest(messages, partition="p", instance=("i", "j")[n % 3 == 0], embed=False)
+        context = reservoir.context(
             "which fox?",
             partition="p",
             budget=600,
@@ -53,7 +53,7 @@ def document(tmp_path) -> dict[str, Any]:
             knowledge={"c": "d"},
             episode=["e"],
         )
-        return json.loads(json.dumps(shown.to()))
+        return json.loads(json.dumps(context.to()))
 
 
 def test_json_has_every_field(document):
@@ -100,14 +100,14 @@ def test_json_names_sections_in_order_and_tiers_of_stored_rows_only(document):
 
 
 def test_json_gives_bm25_raw(document):
-    found = [row["bm25"] for row in document["messages"] if row["bm25"] is not None]
-    assert max(found) > 0
+    scores = [row["bm25"] for row in document["messages"] if row["bm25"] is not None]
+    assert max(scores) > 0
     assert all(row["cosine"] == 0 for row in document["messages"] if row["id"])
 
 
 def test_format_json_counts_as_text():
-    shown = window(TURNS, OLD, **EVERYTHING)
-    assert count_turns(shown.turns, "json", METER) == count_turns(shown.turns, "text", METER)
+    context = window(TURNS, OLD, **EVERYTHING)
+    assert count_turns(context.turns, "json", METER) == count_turns(context.turns, "text", METER)
     assert count_turns([], "text", METER) == 0
 
 
@@ -139,14 +139,16 @@ def test_the_keys_of_arguments_are_counted(form):
 def test_the_tools_of_a_body_are_counted():
     """One body declares forty tools, the other one tool."""
 
-    def counted(names: list[str]) -> int:
+    def count_tokens(names: list[str]) -> int:
         calls = tuple(ToolCall(f"c{n}", name, "{}") for n, name in enumerate(names))
         results = [stored(3, "tool", "x", tool_call_id=call.id) for call in calls]
-        shown = window([USER, replace(CALLING, tool_calls=calls), *results])
-        assert len(shown.to("anthropic")["tools"]) == len(set(names))
-        return count_turns(shown.turns, "anthropic", METER)
+        context = window([USER, replace(CALLING, tool_calls=calls), *results])
+        assert len(context.to("anthropic")["tools"]) == len(set(names))
+        return count_turns(context.turns, "anthropic", METER)
 
-    assert counted([f"a_long_name_{n}" for n in range(10, 50)]) > counted(40 * ["a_long_name_10"])
+    assert count_tokens([f"a_long_name_{n}" for n in range(10, 50)]) > count_tokens(
+        40 * ["a_long_name_10"]
+    )
 
 
 @pytest.mark.parametrize("form", ["", "yaml", "JSON", "text "])
@@ -157,5 +159,5 @@ def test_an_unknown_format_is_an_error_that_names_the_known(form):
     with pytest.raises(UsageError) as error:
         window().to(form)
     assert repr(form) in error.value.message
-    for known in FORMATS:
-        assert known in (error.value.hint or "")
+    for name in FORMATS:
+        assert name in (error.value.hint or "")

@@ -29,11 +29,11 @@ NOTHING = Selection((), (), (), (), {}, 0)
 SEARCH = ToolCall("call_1", "search", '{"q": "fox"}')
 
 
-def stored(number: int, role: str, content: str, **more: Any) -> StoredMessage:
+def stored(message_id: int, role: str, content: str, **more: Any) -> StoredMessage:
     return StoredMessage(
         **{
-            "id": number,
-            "trace_id": f"t{number}",
+            "id": message_id,
+            "trace_id": f"t{message_id}",
             "conversation_id": None,
             "partition": "p",
             "instance": "i",
@@ -42,9 +42,9 @@ def stored(number: int, role: str, content: str, **more: Any) -> StoredMessage:
             "name": None,
             "tool_calls": (),
             "tool_call_id": None,
-            "created_at": NOW - timedelta(days=30 - number),
+            "created_at": NOW - timedelta(days=30 - message_id),
             "source": "test",
-            "source_id": f"s{number}",
+            "source_id": f"s{message_id}",
             "tokens": ApproximateCounter().count(content),
             **more,
         }
@@ -70,7 +70,7 @@ def window(
     *,
     query: str = "what now?",
     reserve: int = 4_096,
-    **given: Any,
+    **options: Any,
 ) -> ContextWindow:
     """Return a context that holds exactly these messages."""
     request = ContextRequest(
@@ -83,12 +83,12 @@ def window(
             "format": "text",
             "trace_id": "t-now",
             "now": NOW,
-            **given,
+            **options,
         }
     )
     selection = NOTHING._replace(
         history=tuple(map(candidate, history)),
-        recalled=tuple(candidate(each, Tier.SIMILAR) for each in recalled),
+        recalled=tuple(candidate(message, Tier.SIMILAR) for message in recalled),
     )
     budget = TokenBudget(100_000, reserve, 10_000, {Section.CURRENT: 9}, 9_000)
     scope = {"partition": "p", "instance": "i", "recall": "p/*"}

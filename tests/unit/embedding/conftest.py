@@ -19,21 +19,21 @@ def models_folder() -> Path:
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> TinyModel:
     """Return a function that builds a model of two small layers once for each set of arguments."""
-    built: dict[str, Path] = {}
+    folders: dict[str, Path] = {}
 
     def build(
         architecture: str = "Bert",
         pooling: str = "mean",
         prompts: Mapping[str, str] | None = None,
-        **more: Any,
+        **options: Any,
     ) -> Path:
-        key = repr((architecture, pooling, prompts, more))
-        if key not in built:
+        key = repr((architecture, pooling, prompts, options))
+        if key not in folders:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 folder = tmp_path_factory.mktemp("tiny")
-                save(folder, architecture, pooling, prompts, more)
-            built[key] = folder
-        return built[key]
+                save(folder, architecture, pooling, prompts, options)
+            folders[key] = folder
+        return folders[key]
 
     return build

@@ -35,7 +35,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def run(environment: dict[str, str]) -> Run:
-    def running(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    def run_command(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [RESERVOIR, *arguments],
             input=stdin,
@@ -46,30 +46,30 @@ def run(environment: dict[str, str]) -> Run:
             timeout=600,
         )
 
-    return running
+    return run_command
 
 
-def lacking(store: Path) -> int | None:
+def count_missing(store: Path) -> int | None:
     """Return how many messages the new model has not embedded; ``None`` without a new model."""
     with closing(sqlite3.connect(store)) as connection:
-        begun = connection.execute("SELECT 1 FROM properties WHERE key = 'next_model_id'")
-        if begun.fetchone() is None:
+        cursor = connection.execute("SELECT 1 FROM properties WHERE key = 'next_model_id'")
+        if cursor.fetchone() is None:
             return None
         return int(connection.execute("SELECT COUNT(*) FROM rebuilding").fetchone()[0])
 
 
-def killed_in_the_middle(command: list[str], environment: dict[str, str], store: Path) -> int:
+def kill_in_the_middle(command: list[str], environment: dict[str, str], store: Path) -> int:
     """Run a command and kill it in the middle; return how many messages are left."""
     slowly = {**environment, "PYTHONPATH": str(store.parent.parent / "slowly")}
     process = subprocess.Popen([RESERVOIR, *command], env=slowly, stderr=subprocess.DEVNULL)
-    while process.poll() is None and (lacking(store) or COUNT) > COUNT - 8:
+    while process.poll() is None and (count_missing(store) or COUNT) > COUNT - 8:
         time.sleep(0.02)
     process.kill()
     process.wait()
-    left = lacking(store)
-    assert left is not None
-    assert 0 < left < COUNT
-    return left
+    remaining = count_missing(store)
+    assert remaining is not None
+    assert 0 < remaining < COUNT
+    return remaining
 
 
 def test_a_model_switch_is_resumed_after_a_kill(
@@ -80,27 +80,27 @@ def test_a_model_switch_is_resumed_after_a_kill(
     store = tmp_path / "home" / "reservoir.db"
     run("config", "--set", f"embedding_model={old}")
     rows = [
-        {"partition": "default", "instance": "default", "role": "user", "content": f"cat {each}"}
-        for each in range(COUNT)
+        {"partition": "default", "instance": "default", "role": "user", "content": f"cat {number}"}
+        for number in range(COUNT)
     ]
     run("ingest", "-", "--format", "reservoir", stdin="\n".join(map(json.dumps, rows)))
     before = run("search", "--semantic", "cat 7").stdout
     assert before.count("\n") == 10
 
-    left = killed_in_the_middle(["embed", "--model", str(new)], environment, store)
+    remaining = kill_in_the_middle(["embed", "--model", str(new)], environment, store)
     assert run("search", "--semantic", "cat 7").stdout == before
-    assert f"{left} messages to go: reservoir embed --model {new}" in run("embed").stderr
+    assert f"{remaining} messages to go: reservoir embed --model {new}" in run("embed").stderr
 
-    done = run("embed", "--model", str(new), "--json")
-    assert json.loads(done.stdout)["embedded"] == left
-    assert json.loads(done.stdout)["model"] == str(new)
-    assert f"setting embedding_model is {new} from now on" in done.stderr
+    result = run("embed", "--model", str(new), "--json")
+    assert json.loads(result.stdout)["embedded"] == remaining
+    assert json.loads(result.stdout)["model"] == str(new)
+    assert f"setting embedding_model is {new} from now on" in result.stderr
     assert run("config", "--get", "embedding_model").stdout == f"{new}\n"
     assert run("search", "--semantic", "cat 7").stdout != before
     assert "another model" not in run("doctor").stdout
 
     assert json.loads(run("embed", "--model", str(new), "--json").stdout)["embedded"] == 0
-    killed_in_the_middle(["embed", "--rebuild"], environment, store)
+    kill_in_the_middle(["embed", "--rebuild"], environment, store)
     run("embed", "--rebuild")
-    assert lacking(store) is None
+    assert count_missing(store) is None
     run("doctor")

@@ -36,17 +36,17 @@ def fill(folder: Path, manifest: Manifest = MANIFEST) -> None:
 
 
 @pytest.fixture
-def kept(source: Path) -> Path:
+def entry(source: Path) -> Path:
     """Return a cache entry with a complete compiled model."""
-    place = compiled_models.place_of(source)
-    with compiled_models.building(place) as folder:
+    path = compiled_models.place_of(source)
+    with compiled_models.building(path) as folder:
         fill(folder)
-    return place
+    return path
 
 
-def test_a_built_model_is_read_again(kept: Path) -> None:
-    assert compiled_models.read(kept) == MANIFEST
-    assert [each.name for each in kept.parent.iterdir()] == [kept.name]
+def test_a_built_model_is_read_again(entry: Path) -> None:
+    assert compiled_models.read(entry) == MANIFEST
+    assert [path.name for path in entry.parent.iterdir()] == [entry.name]
 
 
 def test_a_missing_model_is_not_read(source: Path) -> None:
@@ -55,9 +55,9 @@ def test_a_missing_model_is_not_read(source: Path) -> None:
 
 
 @posix_only
-def test_the_cache_is_private(kept: Path) -> None:
-    assert {each.stat().st_mode & 0o777 for each in kept.iterdir()} == {0o600}
-    assert {each.stat().st_mode & 0o777 for each in (kept, kept.parent)} == {0o700}
+def test_the_cache_is_private(entry: Path) -> None:
+    assert {path.stat().st_mode & 0o777 for path in entry.iterdir()} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in (entry, entry.parent)} == {0o700}
 
 
 # Paths
@@ -69,7 +69,7 @@ CHANGES: dict[str, Callable[[Path, pytest.MonkeyPatch], object]] = {
     "a file of a module": lambda folder, _: (folder / "1_Pooling" / "config.json").unlink(),
     "the runtime": lambda _, patch: patch.setattr("onnxruntime.__version__", "0.1"),
     "the tokenizers": lambda _, patch: patch.setattr("tokenizers.__version__", "0.1"),
-    "our way": lambda _, patch: patch.setattr(compiled_models, "_RULE", "another"),
+    "the rule of compilation": lambda _, patch: patch.setattr(compiled_models, "_RULE", "another"),
     "the passages": lambda _, patch: patch.setattr(
         "reservoir_cli.embedding.split_passages.RULE", "?"
     ),
@@ -99,21 +99,21 @@ def test_copies_of_a_model_share_an_entry(source: Path, tmp_path: Path) -> None:
 
 
 def test_weights_are_read_once(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = compiled_models.place_of(source)
+    path = compiled_models.place_of(source)
     monkeypatch.setattr(compiled_models, "sha256", lambda _: pytest.fail("read again"))
-    assert compiled_models.place_of(source) == place
+    assert compiled_models.place_of(source) == path
 
 
-@pytest.mark.parametrize("spoil", ["other content", "writable by others"])
-def test_an_untrusted_cached_hash_is_not_used(source: Path, spoil: str) -> None:
-    place = compiled_models.place_of(source)
+@pytest.mark.parametrize("change", ["other content", "writable by others"])
+def test_an_untrusted_cached_hash_is_not_used(source: Path, change: str) -> None:
+    path = compiled_models.place_of(source)
     [note] = (paths.cache_dir() / "weights").iterdir()
-    if spoil == "other content":
+    if change == "other content":
         note.write_text("x" * 64)
     elif os.name == "posix":
         note.write_text("0" * 64)
         note.chmod(0o666)
-    assert compiled_models.place_of(source) == place
+    assert compiled_models.place_of(source) == path
     assert note.read_text() not in ("x" * 64, "0" * 64)
 
 
@@ -131,37 +131,37 @@ def test_old_cached_hashes_are_removed(source: Path) -> None:
 
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
-    "a truncated graph": lambda place: (place / "model.onnx").write_bytes(b"gra"),
-    "truncated weights": lambda place: os.truncate(place / "model.bin", 3),
-    "other weights of the same size": lambda place: (place / "model.bin").write_bytes(b"weighty"),
-    "missing weights": lambda place: (place / "model.bin").unlink(),
-    "a missing tokenizer": lambda place: (place / "tokenizer.json").unlink(),
-    "no manifest": lambda place: (place / "manifest.json").unlink(),
-    "a torn manifest": lambda place: os.truncate(place / "manifest.json", 40),
-    "an empty manifest": lambda place: (place / "manifest.json").write_text(""),
-    "a manifest of other things": lambda place: (place / "manifest.json").write_text("[1]"),
-    "a manifest with a new field": lambda place: (place / "manifest.json").write_text(
-        json.dumps({**json.loads((place / "manifest.json").read_text()), "new": 1})
+    "a truncated graph": lambda folder: (folder / "model.onnx").write_bytes(b"gra"),
+    "truncated weights": lambda folder: os.truncate(folder / "model.bin", 3),
+    "other weights of the same size": lambda folder: (folder / "model.bin").write_bytes(b"weighty"),
+    "missing weights": lambda folder: (folder / "model.bin").unlink(),
+    "a missing tokenizer": lambda folder: (folder / "tokenizer.json").unlink(),
+    "no manifest": lambda folder: (folder / "manifest.json").unlink(),
+    "a truncated manifest": lambda folder: os.truncate(folder / "manifest.json", 40),
+    "an empty manifest": lambda folder: (folder / "manifest.json").write_text(""),
+    "a manifest that is a list": lambda folder: (folder / "manifest.json").write_text("[1]"),
+    "a manifest with a new field": lambda folder: (folder / "manifest.json").write_text(
+        json.dumps({**json.loads((folder / "manifest.json").read_text()), "new": 1})
     ),
-    "a manifest with another value": lambda place: (place / "manifest.json").write_text(
-        (place / "manifest.json").read_text().replace("q: ", "r: ")
+    "a manifest with another value": lambda folder: (folder / "manifest.json").write_text(
+        (folder / "manifest.json").read_text().replace("q: ", "r: ")
     ),
-    "a manifest without files": lambda place: (place / "manifest.json").write_text("{}"),
-    "a manifest that is no text": lambda place: (place / "manifest.json").write_bytes(b"\xff"),
+    "a manifest without files": lambda folder: (folder / "manifest.json").write_text("{}"),
+    "a manifest that is not text": lambda folder: (folder / "manifest.json").write_bytes(b"\xff"),
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_model_is_removed(kept: Path, damage: Callable[[Path], object]) -> None:
-    damage(kept)
-    assert compiled_models.read(kept) is None
-    assert list(kept.parent.iterdir()) == []
+def test_a_damaged_model_is_removed(entry: Path, damage: Callable[[Path], object]) -> None:
+    damage(entry)
+    assert compiled_models.read(entry) is None
+    assert list(entry.parent.iterdir()) == []
 
 
-def test_a_copy_with_other_times_is_valid_and_hashed_once(kept: Path) -> None:
-    os.utime(kept / "model.bin", ns=(1, 1))
-    assert compiled_models.read(kept) == MANIFEST
-    assert (kept / "model.bin").stat().st_mtime_ns > 1
+def test_a_copy_with_other_times_is_valid_and_hashed_once(entry: Path) -> None:
+    os.utime(entry / "model.bin", ns=(1, 1))
+    assert compiled_models.read(entry) == MANIFEST
+    assert (entry / "model.bin").stat().st_mtime_ns > 1
 
 
 # Bytes that change while size and time stay
@@ -177,54 +177,56 @@ def flip(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_flipped_bit_is_found_by_a_full_check(kept: Path, name: str) -> None:
-    assert not compiled_models.is_damaged(kept)
-    flip(kept / name)
-    assert compiled_models.is_damaged(kept)
+def test_a_flipped_bit_is_found_by_a_full_check(entry: Path, name: str) -> None:
+    assert not compiled_models.is_damaged(entry)
+    flip(entry / name)
+    assert compiled_models.is_damaged(entry)
 
 
 @pytest.mark.parametrize(
-    ("age", "found"), [(DAY - 60, False), (DAY + 60, True), (-60, True)], ids=["young", "old", "?"]
+    ("age", "detected"),
+    [(DAY - 60, False), (DAY + 60, True), (-60, True)],
+    ids=["young", "old", "?"],
 )
-def test_a_flipped_bit_is_found_by_the_daily_check(kept: Path, age: float, found: bool) -> None:
-    flip(kept / "model.bin")
-    then = time.time() - age
-    os.utime(kept / "manifest.json", (then, then))
-    assert (compiled_models.read(kept) is None) == found
+def test_a_flipped_bit_is_found_by_the_daily_check(entry: Path, age: float, detected: bool) -> None:
+    flip(entry / "model.bin")
+    checked_at = time.time() - age
+    os.utime(entry / "manifest.json", (checked_at, checked_at))
+    assert (compiled_models.read(entry) is None) == detected
 
 
-def test_all_bytes_are_read_at_most_once_a_day(kept: Path) -> None:
-    os.utime(kept / "manifest.json", (1, 1))
-    assert compiled_models.read(kept) == MANIFEST
-    assert time.time() - (kept / "manifest.json").stat().st_mtime < 60
-    flip(kept / "model.bin")
-    assert compiled_models.read(kept) == MANIFEST
+def test_all_bytes_are_read_at_most_once_a_day(entry: Path) -> None:
+    os.utime(entry / "manifest.json", (1, 1))
+    assert compiled_models.read(entry) == MANIFEST
+    assert time.time() - (entry / "manifest.json").stat().st_mtime < 60
+    flip(entry / "model.bin")
+    assert compiled_models.read(entry) == MANIFEST
 
 
 # Models of other versions
 
 
-def outdated(kept: Path, name: str, age: float, manifest: str | None = None) -> Path:
-    """Return a compiled model of another version, last opened so many seconds ago."""
+def make_outdated(kept: Path, name: str, age: float, manifest: str | None = None) -> Path:
+    """Return a compiled model of another version, last opened this many seconds ago."""
     folder = kept.with_name(name)
     folder.mkdir(mode=0o700)
     (folder / "model.bin").write_bytes(b"weights")
     if manifest is None:
         manifest = json.dumps({"rules": ["of another version"]})
     (folder / "manifest.json").write_text(manifest)
-    then = time.time() - age
-    os.utime(folder / "manifest.json", (then, then))
+    opened_at = time.time() - age
+    os.utime(folder / "manifest.json", (opened_at, opened_at))
     return folder
 
 
-def test_models_of_other_versions_are_removed_after_a_week(kept: Path) -> None:
-    old = outdated(kept, "old", 8 * DAY)
-    before_rules = outdated(kept, "before", 8 * DAY, "{}")
-    in_use = outdated(kept, "used", 6 * DAY)
-    ours = outdated(kept, "ours", 99 * DAY, (kept / "manifest.json").read_text())
-    with compiled_models.building(kept.with_name("new")) as folder:
+def test_models_of_other_versions_are_removed_after_a_week(entry: Path) -> None:
+    old = make_outdated(entry, "old", 8 * DAY)
+    before_rules = make_outdated(entry, "before", 8 * DAY, "{}")
+    in_use = make_outdated(entry, "used", 6 * DAY)
+    current = make_outdated(entry, "ours", 99 * DAY, (entry / "manifest.json").read_text())
+    with compiled_models.building(entry.with_name("new")) as folder:
         fill(folder)
-    assert [each.exists() for each in (old, before_rules, in_use, ours)] == [
+    assert [path.exists() for path in (old, before_rules, in_use, current)] == [
         False,
         False,
         True,
@@ -232,29 +234,31 @@ def test_models_of_other_versions_are_removed_after_a_week(kept: Path) -> None:
     ]
 
 
-def test_the_daily_check_removes_models_of_other_versions(kept: Path) -> None:
-    old = outdated(kept, "old", 8 * DAY)
-    assert compiled_models.read(kept) == MANIFEST
+def test_the_daily_check_removes_models_of_other_versions(entry: Path) -> None:
+    old = make_outdated(entry, "old", 8 * DAY)
+    assert compiled_models.read(entry) == MANIFEST
     assert old.exists()
-    os.utime(kept / "manifest.json", (1, 1))
-    assert compiled_models.read(kept) == MANIFEST
+    os.utime(entry / "manifest.json", (1, 1))
+    assert compiled_models.read(entry) == MANIFEST
     assert not old.exists()
-    assert sorted(each.name for each in kept.parent.iterdir()) == [kept.name]
+    assert sorted(path.name for path in entry.parent.iterdir()) == [entry.name]
 
 
 @pytest.mark.parametrize(
-    ("versions", "stands"), [("the same", True), ("others", False)], ids=lambda each: str(each)
+    ("versions", "remembered"),
+    [("the same", True), ("others", False)],
+    ids=lambda value: str(value),
 )
 def test_a_failed_compilation_is_remembered_until_the_libraries_change(
-    source: Path, versions: str, stands: bool
+    source: Path, versions: str, remembered: bool
 ) -> None:
     tools = compiled_models.tool_versions() if versions == "the same" else {"torch": "0"}
-    verdict = Manifest("identity", "it has a module Router", tools)
-    place = compiled_models.place_of(source)
-    with compiled_models.building(place) as folder:
-        fill(folder, verdict)
-    assert compiled_models.read(place) == (verdict if stands else None)
-    assert place.exists() == stands
+    failure = Manifest("identity", "it has a module Router", tools)
+    path = compiled_models.place_of(source)
+    with compiled_models.building(path) as folder:
+        fill(folder, failure)
+    assert compiled_models.read(path) == (failure if remembered else None)
+    assert path.exists() == remembered
 
 
 @pytest.mark.model
@@ -268,58 +272,58 @@ def test_the_versions_of_the_libraries_are_read_without_importing_them() -> None
 
 
 def test_the_first_to_finish_is_kept(source: Path) -> None:
-    place = compiled_models.place_of(source)
-    with compiled_models.building(place) as slow:
-        with compiled_models.building(place) as fast:
+    path = compiled_models.place_of(source)
+    with compiled_models.building(path) as slow:
+        with compiled_models.building(path) as fast:
             fill(fast)
         fill(slow, Manifest("of the slow one", "", {}))
-    assert compiled_models.read(place) == MANIFEST
-    assert list(place.parent.iterdir()) == [place]
+    assert compiled_models.read(path) == MANIFEST
+    assert list(path.parent.iterdir()) == [path]
 
 
 def test_a_failed_build_leaves_nothing(source: Path) -> None:
-    place = compiled_models.place_of(source)
-    with pytest.raises(KeyboardInterrupt), compiled_models.building(place):
+    path = compiled_models.place_of(source)
+    with pytest.raises(KeyboardInterrupt), compiled_models.building(path):
         raise KeyboardInterrupt
-    assert list(place.parent.iterdir()) == []
+    assert list(path.parent.iterdir()) == []
 
 
-def test_leftovers_of_killed_processes_are_removed(kept: Path) -> None:
-    old, fresh = kept.parent / ".building-old", kept.parent / ".building-fresh"
-    for each in (old, fresh):
-        each.mkdir()
-        (each / "model.bin").write_bytes(b"weights")
+def test_leftovers_of_killed_processes_are_removed(entry: Path) -> None:
+    old, fresh = entry.parent / ".building-old", entry.parent / ".building-fresh"
+    for folder in (old, fresh):
+        folder.mkdir()
+        (folder / "model.bin").write_bytes(b"weights")
     os.utime(old, (1, 1))
-    with compiled_models.building(kept):
+    with compiled_models.building(entry):
         assert not old.exists()
     assert fresh.exists()
 
 
 def test_a_full_disk_is_reported(source: Path) -> None:
-    place = compiled_models.place_of(source)
+    path = compiled_models.place_of(source)
     with (
         pytest.raises(CacheUnusableError, match="cannot be written"),
-        compiled_models.building(place),
+        compiled_models.building(path),
     ):
         raise OSError(28, "No space left on device")
-    assert list(place.parent.iterdir()) == []
+    assert list(path.parent.iterdir()) == []
 
 
 def test_a_cache_that_is_a_file_cannot_be_used(source: Path) -> None:
-    place = compiled_models.place_of(source)
-    place.parent.parent.mkdir(parents=True, exist_ok=True)
-    place.parent.write_text("a file")
+    path = compiled_models.place_of(source)
+    path.parent.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.write_text("a file")
     with (
         pytest.raises(CacheUnusableError, match="cannot be written"),
-        compiled_models.building(place),
+        compiled_models.building(path),
     ):
         pass
 
 
-def test_removing_a_missing_model_does_nothing(kept: Path) -> None:
-    compiled_models.remove(kept)
-    compiled_models.remove(kept)
-    assert list(kept.parent.iterdir()) == []
+def test_removing_a_missing_model_does_nothing(entry: Path) -> None:
+    compiled_models.remove(entry)
+    compiled_models.remove(entry)
+    assert list(entry.parent.iterdir()) == []
 
 
 # Trust
@@ -328,26 +332,26 @@ def test_removing_a_missing_model_does_nothing(kept: Path) -> None:
 @posix_only
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o702])
 @pytest.mark.parametrize("which", ["the model", "the folder of models"])
-def test_a_model_that_others_can_write_is_not_used(kept: Path, mode: int, which: str) -> None:
-    (kept if which == "the model" else kept.parent).chmod(mode)
+def test_a_model_that_others_can_write_is_not_used(entry: Path, mode: int, which: str) -> None:
+    (entry if which == "the model" else entry.parent).chmod(mode)
     with pytest.raises(CacheUnusableError, match="other users can write"):
-        compiled_models.read(kept)
-    assert kept.exists()
+        compiled_models.read(entry)
+    assert entry.exists()
 
 
 @posix_only
-def test_nothing_is_built_where_others_can_write(kept: Path) -> None:
-    kept.parent.chmod(0o777)
+def test_nothing_is_built_where_others_can_write(entry: Path) -> None:
+    entry.parent.chmod(0o777)
     with (
         pytest.raises(CacheUnusableError, match="other users can write"),
-        compiled_models.building(kept),
+        compiled_models.building(entry),
     ):
         pytest.fail("it was built")
 
 
 @posix_only
 @pytest.mark.skipif(os.name == "posix" and os.geteuid() != 0, reason="only root gives files away")
-def test_a_model_of_another_user_is_not_used(kept: Path) -> None:
-    os.chown(kept, 12_345, -1)
+def test_a_model_of_another_user_is_not_used(entry: Path) -> None:
+    os.chown(entry, 12_345, -1)
     with pytest.raises(CacheUnusableError, match="other users can write"):
-        compiled_models.read(kept)
+        compiled_models.read(entry)

@@ -1,4 +1,4 @@
-"""Loading a model: compiled at its first use and opened from then on, or the reason why not.
+"""Loading a model: it is compiled at its first use and opened from then on.
 
 Small real models with random weights are used instead of published ones.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_models import TinyModel, modules, quietly
+from tiny_models import TinyModel, load_quietly, modules
 
 from reservoir_cli.embedding import compiler, load, load_embedder
 from reservoir_cli.embedding.resolve import ModelSource
@@ -25,7 +25,7 @@ TEXTS = [*compiler.SAMPLES, "Where does the cat sleep?", "It sleeps on the sofa.
 PROMPTS = {"query": "ask the cat: ", "document": "the queue said: "}
 
 
-def of_reference(folder: Path) -> ReferenceEmbedder:
+def load_reference(folder: Path) -> ReferenceEmbedder:
     return ReferenceEmbedder(str(folder), ModelSource(folder, "folder"), "asked for")
 
 
@@ -36,16 +36,16 @@ def compiled(tiny_model: TinyModel, tmp_path_factory: pytest.TempPathFactory) ->
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RESERVOIR_HOME", str(home))
         patch.setenv("RESERVOIR_MODEL_CACHE", str(home / "cache" / "models"))
-        assert quietly(tiny_model()).engine.kind == "compiled"
+        assert load_quietly(tiny_model()).engine.kind == "compiled"
     return home
 
 
 @pytest.fixture
-def ready(compiled: Path, models_folder: Path) -> Path:
-    """Give the test a copy of that home; return the path of the compiled model."""
+def compiled_model(compiled: Path, models_folder: Path) -> Path:
+    """Copy that home for the test; return the path of the compiled model."""
     shutil.copytree(compiled, models_folder.parent.parent)
-    (place,) = models_folder.iterdir()
-    return place
+    (path,) = models_folder.iterdir()
+    return path
 
 
 MODELS = [
@@ -56,30 +56,34 @@ MODELS = [
 ]
 
 
-@pytest.mark.parametrize("made", MODELS, ids=lambda made: made.get("architecture", "Bert"))
+@pytest.mark.parametrize("options", MODELS, ids=lambda options: options.get("architecture", "Bert"))
 def test_a_model_by_its_folder_is_compiled_and_gives_the_vectors_of_the_reference(
-    tiny_model: TinyModel, made: dict[str, Any]
+    tiny_model: TinyModel, options: dict[str, Any]
 ) -> None:
-    folder = tiny_model(**made)
-    expected = of_reference(folder)
+    folder = tiny_model(**options)
+    expected = load_reference(folder)
     documents = expected.encode_documents(TEXTS)
     questions = np.stack([expected.encode_query(text) for text in TEXTS])
-    found = quietly(folder)
-    assert (found.engine.kind, found.engine.origin) == ("compiled", "folder")
-    assert (found.model_id, found.dimensions) == (expected.model_id, expected.dimensions)
-    assert np.sum(found.encode_documents(TEXTS) * documents, axis=1).min() > 0.9999
-    asked = np.stack([found.encode_query(text) for text in TEXTS])
-    assert np.sum(asked * questions, axis=1).min() > 0.9999
+    embedder = load_quietly(folder)
+    assert (embedder.engine.kind, embedder.engine.origin) == ("compiled", "folder")
+    assert (embedder.model_id, embedder.dimensions) == (expected.model_id, expected.dimensions)
+    assert np.sum(embedder.encode_documents(TEXTS) * documents, axis=1).min() > 0.9999
+    query_vectors = np.stack([embedder.encode_query(text) for text in TEXTS])
+    assert np.sum(query_vectors * questions, axis=1).min() > 0.9999
     # The embeddings of these texts differ, or any vector would pass.
     assert np.min(documents @ documents.T) < 0.9
-    if "prompts" in made:
+    if "prompts" in options:
         assert np.sum(documents * questions, axis=1).max() < 0.999
-    long = "The cat sleeps on the sofa. " * 60
-    assert found.passages(long) == expected.passages(long)
-    assert len(found.passages(long)) > 3  # it reads 128 pieces, so a passage has fewer than 200
+    long_text = "The cat sleeps on the sofa. " * 60
+    assert embedder.passages(long_text) == expected.passages(long_text)
+    assert (
+        len(embedder.passages(long_text)) > 3
+    )  # it reads 128 pieces, so a passage has fewer than 200
 
 
-def test_torch_is_not_loaded_once_a_model_is_compiled(ready: Path, tiny_model: TinyModel) -> None:
+def test_torch_is_not_loaded_once_a_model_is_compiled(
+    compiled_model: Path, tiny_model: TinyModel
+) -> None:
     script = (
         "import sys\n"
         "from reservoir_cli.embedding import load_embedder\n"
@@ -88,41 +92,41 @@ def test_torch_is_not_loaded_once_a_model_is_compiled(ready: Path, tiny_model: T
         "heavy = {'torch', 'transformers', 'sentence_transformers', 'huggingface_hub', 'onnx'}\n"
         "print(e.engine.kind, sorted(heavy & set(sys.modules)))\n"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script, str(tiny_model())],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert done.stdout == "compiled []\n"
-    assert done.stderr == ""
+    assert result.stdout == "compiled []\n"
+    assert result.stderr == ""
 
 
 def test_compilation_is_announced_at_the_first_use_only(
     tiny_model: TinyModel, models_folder: Path
 ) -> None:
-    told: list[tuple[str, int, int]] = []
-    load_embedder(str(tiny_model()), offline=True, progress=lambda *step: told.append(step))
-    assert {what for what, *_ in told} == {
+    steps: list[tuple[str, int, int]] = []
+    load_embedder(str(tiny_model()), offline=True, progress=lambda *step: steps.append(step))
+    assert {label for label, *_ in steps} == {
         "compiling the embedding model, which takes about 15 seconds, once"
     }
-    done = [share for _, share, total in told if total == 100]
-    assert (len(done), done) == (len(told), sorted(set(done)))
-    assert done[0] == 0
+    shares = [share for _, share, total in steps if total == 100]
+    assert (len(shares), shares) == (len(steps), sorted(set(shares)))
+    assert shares[0] == 0
     load_embedder(str(tiny_model()), offline=True, progress=lambda *_: pytest.fail("again"))
-    assert {each.name for each in next(models_folder.iterdir()).iterdir()} == {
+    assert {path.name for path in next(models_folder.iterdir()).iterdir()} == {
         *("manifest.json", "model.bin", "model.onnx", "tokenizer.json")
     }
 
 
 def test_another_home_with_a_copy_of_the_model_compiles_nothing(
-    ready: Path, tiny_model: TinyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    compiled_model: Path, tiny_model: TinyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = shutil.copytree(tiny_model(), tmp_path / "copy", copy_function=shutil.copy)
     monkeypatch.setenv("RESERVOIR_HOME", str(tmp_path / "another"))
-    found = load_embedder(str(copy), offline=True, progress=lambda *_: pytest.fail("compiles"))
-    assert found.engine.kind == "compiled"
-    assert [place.name for place in ready.parent.iterdir()] == [ready.name]
+    embedder = load_embedder(str(copy), offline=True, progress=lambda *_: pytest.fail("compiles"))
+    assert embedder.engine.kind == "compiled"
+    assert [path.name for path in compiled_model.parent.iterdir()] == [compiled_model.name]
 
 
 def test_two_processes_that_compile_at_once_leave_one_model(
@@ -134,7 +138,7 @@ def test_two_processes_that_compile_at_once_leave_one_model(
         "e = load_embedder(sys.argv[1], offline=True, progress=lambda *_: None)\n"
         "print(e.engine.kind, e.encode_query('hello')[:3].round(4).tolist())\n"
     )
-    running = [
+    processes = [
         subprocess.Popen(
             [sys.executable, "-W", "ignore", "-c", script, str(tiny_model())],
             stdout=subprocess.PIPE,
@@ -142,9 +146,9 @@ def test_two_processes_that_compile_at_once_leave_one_model(
         )
         for _ in range(2)
     ]
-    said = {each.communicate()[0] for each in running}
-    assert len(said) == 1
-    assert said.pop().startswith("compiled ")
+    outputs = {process.communicate()[0] for process in processes}
+    assert len(outputs) == 1
+    assert outputs.pop().startswith("compiled ")
     assert len(list(models_folder.iterdir())) == 1
 
 
@@ -159,9 +163,9 @@ def test_leftovers_of_a_killed_compilation_are_not_used(
     )
     command = [sys.executable, "-W", "ignore", "-c", script, str(tiny_model())]
     assert subprocess.run(command, check=False).returncode == 9
-    (left,) = models_folder.iterdir()
-    assert left.name.startswith(".building-")
-    assert quietly(tiny_model()).engine.kind == "compiled"
+    (leftover,) = models_folder.iterdir()
+    assert leftover.name.startswith(".building-")
+    assert load_quietly(tiny_model()).engine.kind == "compiled"
 
 
 # Damage
@@ -175,27 +179,29 @@ def garble(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
-def test_an_invalid_file_is_removed(ready: Path, tiny_model: TinyModel, name: str) -> None:
-    garble(ready / name)
-    found = ModelSource(tiny_model(), "folder")
-    assert load._open_compiled("tiny", found, ready, lambda *_: None) is None
-    assert list(ready.parent.iterdir()) == []
+def test_an_invalid_file_is_removed(compiled_model: Path, tiny_model: TinyModel, name: str) -> None:
+    garble(compiled_model / name)
+    source = ModelSource(tiny_model(), "folder")
+    assert load._open_compiled("tiny", source, compiled_model, lambda *_: None) is None
+    assert list(compiled_model.parent.iterdir()) == []
 
 
-def test_a_damaged_model_is_compiled_again(ready: Path, tiny_model: TinyModel) -> None:
-    before = quietly(tiny_model()).encode_query("hello")
-    garble(ready / "model.onnx")
-    again = quietly(tiny_model())
-    assert again.engine.kind == "compiled"
-    assert again.encode_query("hello") == pytest.approx(before, abs=1e-5)
-    assert [each.name for each in ready.parent.iterdir()] == [ready.name]
+def test_a_damaged_model_is_compiled_again(compiled_model: Path, tiny_model: TinyModel) -> None:
+    before = load_quietly(tiny_model()).encode_query("hello")
+    garble(compiled_model / "model.onnx")
+    recompiled = load_quietly(tiny_model())
+    assert recompiled.engine.kind == "compiled"
+    assert recompiled.encode_query("hello") == pytest.approx(before, abs=1e-5)
+    assert [path.name for path in compiled_model.parent.iterdir()] == [compiled_model.name]
 
 
-def test_removing_the_cache_during_work_does_no_harm(ready: Path, tiny_model: TinyModel) -> None:
-    found = quietly(tiny_model())
-    before = found.encode_documents(TEXTS)
-    shutil.rmtree(ready.parent)
-    assert np.array_equal(found.encode_documents(TEXTS), before)
+def test_removing_the_cache_during_work_does_no_harm(
+    compiled_model: Path, tiny_model: TinyModel
+) -> None:
+    embedder = load_quietly(tiny_model())
+    before = embedder.encode_documents(TEXTS)
+    shutil.rmtree(compiled_model.parent)
+    assert np.array_equal(embedder.encode_documents(TEXTS), before)
 
 
 # When the reference engine runs
@@ -206,20 +212,20 @@ def test_with_an_unwritable_cache_the_reference_engine_runs(
 ) -> None:
     models_folder.parent.mkdir(parents=True, exist_ok=True)
     models_folder.write_text("a file is in the way")
-    found = quietly(tiny_model())
-    assert (found.engine.kind, found.engine.reason) == (
+    embedder = load_quietly(tiny_model())
+    assert (embedder.engine.kind, embedder.engine.reason) == (
         "reference",
         "the cache folder cannot be written",
     )
-    assert np.linalg.norm(found.encode_query("hello")) == pytest.approx(1, abs=1e-5)
+    assert np.linalg.norm(embedder.encode_query("hello")) == pytest.approx(1, abs=1e-5)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the modes of POSIX files")
 def test_with_a_cache_that_others_can_write_the_reference_engine_runs(
-    ready: Path, tiny_model: TinyModel
+    compiled_model: Path, tiny_model: TinyModel
 ) -> None:
-    ready.chmod(0o777)
-    engine = quietly(tiny_model()).engine
+    compiled_model.chmod(0o777)
+    engine = load_quietly(tiny_model()).engine
     assert (engine.kind, engine.reason) == (
         "reference",
         "other users can write to the folder of compiled models",
@@ -241,42 +247,42 @@ def test_a_model_without_a_transformer_runs_on_the_reference_engine(
 ) -> None:
     shutil.copy(tiny_model() / "tokenizer.json", tmp_path / "tokenizer.json")
     static(tmp_path / "static")
-    found = quietly(tmp_path / "static")
-    assert (found.engine.kind, found.engine.reason) == (
+    embedder = load_quietly(tmp_path / "static")
+    assert (embedder.engine.kind, embedder.engine.reason) == (
         "reference",
         "it has a module StaticEmbedding",
     )
-    assert found.encode_documents(["a", "b"]).shape == (2, 8)
-    assert found.passages("word " * 1_000)[-1][1] == 5_000
+    assert embedder.encode_documents(["a", "b"]).shape == (2, 8)
+    assert embedder.passages("word " * 1_000)[-1][1] == 5_000
 
 
 def test_the_reason_why_a_model_cannot_be_compiled_is_remembered(
     tiny_model: TinyModel, models_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tiny_model(include_prompt=False)
-    first = quietly(folder)
+    first = load_quietly(folder)
     assert first.engine.reason == "its pooling excludes the prompt"
-    (place,) = models_folder.iterdir()
-    assert [each.name for each in place.iterdir()] == ["manifest.json"]
-    assert json.loads((place / "manifest.json").read_text())["refused"] == first.engine.reason
+    (entry,) = models_folder.iterdir()
+    assert [path.name for path in entry.iterdir()] == ["manifest.json"]
+    assert json.loads((entry / "manifest.json").read_text())["refused"] == first.engine.reason
 
     def compile_again(*_: object) -> None:
         raise AssertionError("it was tried again")
 
     monkeypatch.setattr(compiler, "compile_into", compile_again)
-    again = quietly(folder)
-    assert again.engine == first.engine
-    assert again.model_id == first.model_id
+    second = load_quietly(folder)
+    assert second.engine == first.engine
+    assert second.model_id == first.model_id
 
 
 def test_a_compiled_model_with_different_embeddings_is_not_used(
     tiny_model: TinyModel, models_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compiler, "_AGREEMENT", 1.1)
-    engine = quietly(tiny_model()).engine
+    engine = load_quietly(tiny_model()).engine
     assert (engine.kind, engine.reason) == (
         "reference",
         "its compiled form computes different vectors",
     )
-    (place,) = models_folder.iterdir()
-    assert [each.name for each in place.iterdir()] == ["manifest.json"]
+    (entry,) = models_folder.iterdir()
+    assert [path.name for path in entry.iterdir()] == ["manifest.json"]

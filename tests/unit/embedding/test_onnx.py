@@ -45,25 +45,25 @@ EDGES = [
 ]
 
 
-def varied(count: int) -> list[str]:
+def varied_texts(count: int) -> list[str]:
     """Return fixed texts of all lengths and scripts, code, numbers and mixtures."""
-    chance = random.Random(11)
+    rng = random.Random(11)
 
     def word() -> str:
-        low, high = chance.choice(SCRIPTS)
-        return "".join(chr(chance.randint(low, high)) for _ in range(chance.randint(1, 9)))
+        low, high = rng.choice(SCRIPTS)
+        return "".join(chr(rng.randint(low, high)) for _ in range(rng.randint(1, 9)))
 
     def english() -> str:
-        return chance.choice(SENTENCE.split())
+        return rng.choice(SENTENCE.split())
 
     def code() -> str:
-        return "".join(chance.choices(string.printable, k=chance.randint(1, 20)))
+        return "".join(rng.choices(string.printable, k=rng.randint(1, 20)))
 
     texts = []
     for _ in range(count):
-        kinds = chance.choice([(word,), (english,), (code,), (word, english, code)])
-        length = int(2 ** chance.uniform(0, 8.5))
-        texts.append(" ".join(chance.choice(kinds)() for _ in range(length)))
+        kinds = rng.choice([(word,), (english,), (code,), (word, english, code)])
+        length = int(2 ** rng.uniform(0, 8.5))
+        texts.append(" ".join(rng.choice(kinds)() for _ in range(length)))
     return texts
 
 
@@ -73,15 +73,19 @@ def reference() -> ReferenceEmbedder:
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
         patch.setenv("HF_HUB_OFFLINE", "1")
-        found = locate(DEFAULT_MODEL, offline=True, progress=lambda *_: None)
-        return ReferenceEmbedder(DEFAULT_MODEL, found, "asked for")
+        source = locate(DEFAULT_MODEL, offline=True, progress=lambda *_: None)
+        return ReferenceEmbedder(DEFAULT_MODEL, source, "asked for")
 
 
 def cosines(embedder: Embedder, other: Embedder, texts: Sequence[str]) -> list[float]:
     """Return the cosines of two engines' embeddings of texts, as questions and as messages."""
     pairs = [(embedder.encode_documents(texts), other.encode_documents(texts))]
-    pairs.append(tuple(np.stack([e.encode_query(t) for t in texts]) for e in (embedder, other)))
-    return [float(each) for one, two in pairs for each in (one * two).sum(axis=1)]
+    pairs.append(
+        tuple(
+            np.stack([engine.encode_query(text) for text in texts]) for engine in (embedder, other)
+        )
+    )
+    return [float(cosine) for ours, theirs in pairs for cosine in (ours * theirs).sum(axis=1)]
 
 
 def test_the_engine_is_the_compiled_one(embedder: Embedder) -> None:
@@ -91,9 +95,9 @@ def test_the_engine_is_the_compiled_one(embedder: Embedder) -> None:
 def test_both_engines_give_the_same_vectors(
     embedder: Embedder, reference: ReferenceEmbedder
 ) -> None:
-    found = cosines(embedder, reference, [*EDGES, *varied(80)])
-    assert len(found) == 2 * (len(EDGES) + 80)
-    assert min(found) >= 0.9999
+    values = cosines(embedder, reference, [*EDGES, *varied_texts(80)])
+    assert len(values) == 2 * (len(EDGES) + 80)
+    assert min(values) >= 0.9999
 
 
 def test_both_engines_have_the_same_identity(
@@ -106,14 +110,14 @@ def test_both_engines_have_the_same_identity(
 def test_both_engines_cut_the_same_passages(
     embedder: Embedder, reference: ReferenceEmbedder
 ) -> None:
-    long = [*EDGES, *(text * 20 for text in varied(20)), "🧑‍🚀" * 900, "数据库很慢。" * 300]
-    found = [embedder.passages(text) for text in long]
-    assert found == [reference.passages(text) for text in long]
-    assert max(len(each) for each in found) > 10
+    texts = [*EDGES, *(text * 20 for text in varied_texts(20)), "🧑‍🚀" * 900, "数据库很慢。" * 300]
+    passages = [embedder.passages(text) for text in texts]
+    assert passages == [reference.passages(text) for text in texts]
+    assert max(len(spans) for spans in passages) > 10
 
 
 def test_a_passage_fits_the_model(embedder: Embedder, reference: ReferenceEmbedder) -> None:
-    text = "\n".join(text * 5 for text in varied(40))
+    text = "\n".join(text * 5 for text in varied_texts(40))
     assert reference.tokenizer is not None
     for start, end in embedder.passages(text):
         read = reference.tokenizer.encode(text[start:end])
@@ -122,12 +126,12 @@ def test_a_passage_fits_the_model(embedder: Embedder, reference: ReferenceEmbedd
 
 
 def test_vectors_come_in_the_order_of_the_texts(embedder: Embedder) -> None:
-    texts = [SENTENCE * chance for chance in (1, 9, 2, 8, 3, 7, 4, 6, 5, 1)] + varied(60)
-    together = embedder.encode_documents(texts)
-    alone = np.concatenate([embedder.encode_documents([text]) for text in texts])
-    assert np.sum(together * alone, axis=1).min() > 0.99999
-    assert np.linalg.norm(together, axis=1) == pytest.approx(1, abs=1e-5)
-    assert together.dtype == np.float32
+    texts = [SENTENCE * count for count in (1, 9, 2, 8, 3, 7, 4, 6, 5, 1)] + varied_texts(60)
+    batched = embedder.encode_documents(texts)
+    separate = np.concatenate([embedder.encode_documents([text]) for text in texts])
+    assert np.sum(batched * separate, axis=1).min() > 0.99999
+    assert np.linalg.norm(batched, axis=1) == pytest.approx(1, abs=1e-5)
+    assert batched.dtype == np.float32
 
 
 def test_no_texts_give_no_vectors(embedder: Embedder, reference: ReferenceEmbedder) -> None:
@@ -136,23 +140,23 @@ def test_no_texts_give_no_vectors(embedder: Embedder, reference: ReferenceEmbedd
 
 
 def test_several_threads_can_embed_at_once(embedder: Embedder) -> None:
-    texts = varied(24)
+    texts = varied_texts(24)
     expected = [embedder.encode_query(text) for text in texts]
     with ThreadPoolExecutor(6) as pool:
-        found = list(pool.map(embedder.encode_query, texts))
-    assert np.array_equal(expected, found)
+        vectors = list(pool.map(embedder.encode_query, texts))
+    assert np.array_equal(expected, vectors)
 
 
 @pytest.mark.usefixtures("compiled_before")
 def test_a_packed_model_gives_the_same_vectors_and_needs_its_file_no_more(
     embedder: Embedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts = [*varied(24), *EDGES]
+    texts = [*varied_texts(24), *EDGES]
     expected = np.stack([embedder.encode_query(text) for text in texts])
     name = DEFAULT_MODEL_NAME
     packed = load_embedder(name, offline=True, progress=lambda *_: None, serving=True)
-    found = np.stack([packed.encode_query(text) for text in texts])
-    assert np.abs(found - expected).max() < 1e-5
+    vectors = np.stack([packed.encode_query(text) for text in texts])
+    assert np.abs(vectors - expected).max() < 1e-5
     assert isinstance(packed, CompiledEmbedder)
     threads = set[int]()
     embed = packed._run_model
@@ -166,7 +170,7 @@ def test_a_packed_model_gives_the_same_vectors_and_needs_its_file_no_more(
     assert len(threads) == 1  # questions need the other cores
     monkeypatch.setattr(packed, "_model", tmp_path / "gone.onnx")
     packed.pack()
-    assert np.array_equal(packed.encode_query(texts[0]), found[0])
+    assert np.array_equal(packed.encode_query(texts[0]), vectors[0])
 
 
 @pytest.mark.parametrize(("processors", "threads"), [(1, 1), (2, 1), (3, 2), (8, 2)])
@@ -185,13 +189,13 @@ def test_a_packed_model_leaves_a_core_to_questions(
 @given(st.lists(st.integers(1, 1_500), max_size=200))
 def test_every_text_is_in_one_batch_and_none_is_too_large(lengths: list[int]) -> None:
     groups = list(batches(lengths))
-    assert sorted(place for group in groups for place in group) == list(range(len(lengths)))
+    assert sorted(index for group in groups for index in group) == list(range(len(lengths)))
     for group in groups:
         assert (
-            len(group) == 1 or max(lengths[place] for place in group) * len(group) <= BATCH_PIECES
+            len(group) == 1 or max(lengths[index] for index in group) * len(group) <= BATCH_PIECES
         )
-    longest_first = [lengths[place] for group in groups for place in group]
-    assert all(one >= two for one, two in pairwise(longest_first))
+    longest_first = [lengths[index] for group in groups for index in group]
+    assert all(previous >= following for previous, following in pairwise(longest_first))
 
 
 def test_texts_of_equal_length_fill_their_batches() -> None:

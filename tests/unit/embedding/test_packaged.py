@@ -44,23 +44,23 @@ def package(compiled_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     return folder
 
 
-def opened(name: str = DEFAULT_MODEL) -> Embedder:
+def load_packaged(name: str = DEFAULT_MODEL) -> Embedder:
     return load_embedder(name, offline=True, progress=lambda *_: pytest.fail("it works"))
 
 
 @pytest.mark.usefixtures("slim", "package")
 @pytest.mark.parametrize("name", [DEFAULT_MODEL, "all-MiniLM-L6-v2"])
 def test_the_packaged_model_needs_no_torch(embedder: Embedder, name: str) -> None:
-    found = opened(name)
-    assert (found.engine.kind, found.engine.origin) == ("compiled", "package")
-    assert (found.name, found.model_id) == (name, embedder.model_id)
-    assert np.array_equal(found.encode_documents(TEXTS), embedder.encode_documents(TEXTS))
+    loaded = load_packaged(name)
+    assert (loaded.engine.kind, loaded.engine.origin) == ("compiled", "package")
+    assert (loaded.name, loaded.model_id) == (name, embedder.model_id)
+    assert np.array_equal(loaded.encode_documents(TEXTS), embedder.encode_documents(TEXTS))
     assert not compiled_is_damaged(name, remove=False)
 
 
 @pytest.mark.usefixtures("package")
 def test_a_full_installation_uses_the_packaged_model_and_compiles_nothing(home: Path) -> None:
-    assert opened().engine.origin == "package"
+    assert load_packaged().engine.origin == "package"
     assert not (home / "cache" / "models").exists()
 
 
@@ -107,7 +107,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "other weights": garble,
     "no tokenizer": lambda package: (package / "tokenizer.json").unlink(),
     "no manifest": lambda package: (package / "manifest.json").unlink(),
-    "a manifest of other things": lambda package: (package / "manifest.json").write_text("[1]"),
+    "a manifest that is a list": lambda package: (package / "manifest.json").write_text("[1]"),
     "a manifest without versions": lambda package: (package / "manifest.json").write_text("{}"),
 }
 
@@ -121,7 +121,7 @@ def test_a_damaged_package_is_an_error(package: Path, damage: Callable[[Path], o
 
 
 def test_doctor_reads_every_byte_of_the_package(package: Path) -> None:
-    opened()
+    load_packaged()
     state = (package / "model.bin").stat()
     garble(package)
     os.utime(package / "model.bin", ns=(state.st_atime_ns, state.st_mtime_ns))
@@ -150,7 +150,7 @@ def test_without_torch_a_model_in_the_cache_is_used(
     compiled_models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RESERVOIR_MODEL_CACHE", str(compiled_models))
-    assert opened().engine.kind == "compiled"
+    assert load_packaged().engine.kind == "compiled"
 
 
 @pytest.mark.parametrize(

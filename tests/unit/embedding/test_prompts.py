@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_models import TinyModel, quietly
+from tiny_models import TinyModel, load_quietly
 
 from reservoir_cli.embedding.identity import model_identity
 from reservoir_cli.embedding.prompts import CONFIG, Prompts, prompts_of
@@ -35,7 +35,7 @@ def test_both_engines_give_the_vectors_of_the_library_with_these_prompts(folder:
     from sentence_transformers import SentenceTransformer
 
     reference = ReferenceEmbedder(str(folder), ModelSource(folder, "folder"), "asked for")
-    compiled = quietly(folder)
+    compiled = load_quietly(folder)
     assert compiled.engine.kind == "compiled"
     assert compiled.model_id == reference.model_id
     library = SentenceTransformer(
@@ -46,8 +46,8 @@ def test_both_engines_give_the_vectors_of_the_library_with_these_prompts(folder:
         for prompt in ({"prompt_name": "query"}, {"prompt_name": "passage"}, {"prompt": ""})
     )
     for embedder in (reference, compiled):
-        asked = np.stack([embedder.encode_query(text) for text in TEXTS])
-        assert np.sum(asked * questions, axis=1).min() > 0.9999
+        queries = np.stack([embedder.encode_query(text) for text in TEXTS])
+        assert np.sum(queries * questions, axis=1).min() > 0.9999
         stored = embedder.encode_documents(TEXTS)
         assert np.sum(stored * documents, axis=1).min() > 0.9999
         assert np.sum(stored[:3] * plain[:3], axis=1).max() < 0.999
@@ -81,11 +81,11 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize(("name", "known"), NAMES.items())
+@pytest.mark.parametrize(("name", "is_e5"), NAMES.items())
 def test_an_e5_model_without_published_prompts_is_known_by_its_name(
-    tmp_path: Path, name: str, known: bool
+    tmp_path: Path, name: str, is_e5: bool
 ) -> None:
-    expected = Prompts(QUERY, PASSAGE, inferred=True) if known else Prompts()
+    expected = Prompts(QUERY, PASSAGE, inferred=True) if is_e5 else Prompts()
     assert prompts_of(name, tmp_path) == expected
     (tmp_path / CONFIG).write_text('{"prompts": {"query": "own: "}}', encoding="utf-8")
     assert prompts_of(name, tmp_path) == Prompts("own: ", "")

@@ -35,15 +35,15 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes 
     """Return a function that replaces the bundled model by a package with given weights."""
 
     def install(weights: bytes | None) -> Path:
-        place = tmp_path / "site"
-        folder = place / "own_bundled_model" / "model"
+        site = tmp_path / "site"
+        folder = site / "own_bundled_model" / "model"
         folder.mkdir(parents=True)
         # Importing it raises an error: the package must not be imported.
         (folder.parent / "__init__.py").write_text("raise RuntimeError('imported')\n")
         if weights is not None:
             (folder / "model.safetensors").write_bytes(weights)
         monkeypatch.setattr(resolve, "_BUNDLE", "own_bundled_model")
-        monkeypatch.setattr(sys, "path", [str(place), *sys.path])
+        monkeypatch.setattr(sys, "path", [str(site), *sys.path])
         return folder
 
     return install
@@ -75,9 +75,9 @@ def test_the_default_model_is_found_in_its_package(
 ) -> None:
     folder = package(b"weights")
     monkeypatch.setattr(resolve, "_BUNDLE_WEIGHTS", resolve.sha256(folder / "model.safetensors"))
-    found = find(name)
-    assert found == ModelSource(folder, "package")
-    resolve.check_weights(found)
+    source = find(name)
+    assert source == ModelSource(folder, "package")
+    resolve.check_weights(source)
 
 
 @pytest.mark.parametrize("weights", [b"", b"torn", b"version https://git-lfs.github.com/spec/v1"])
@@ -128,8 +128,8 @@ def test_a_hub_that_does_not_answer_is_an_error_with_a_hint(
         "try: resolve.locate('nobody/absent', offline=False, progress=print)\n"
         "except ModelUnavailableError as error: print(error.message, 'network' in error.hint)"
     )
-    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout
-    assert told == (
+    output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout
+    assert output == (
         "the embedding model nobody/absent is not on this machine and could not be downloaded True\n"  # noqa: E501
     )
 
@@ -161,9 +161,9 @@ def test_a_name_that_the_hub_does_not_know_is_an_error(
         threading.Thread(target=hub.serve_forever, daemon=True).start()
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
         monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{hub.server_port}")
-        told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+        result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
         hub.shutdown()
-    message, hint = told.stdout.splitlines()
+    message, hint = result.stdout.splitlines()
     assert message.endswith(f"{name} is not on this machine, nor public on the hub")
     assert hint.startswith("check the name")
     assert "bundled-model" not in hint
@@ -181,7 +181,7 @@ def cached(cache: Path, name: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"),
+    ("name", "suggestion"),
     [
         ("all-mpnet-base-v3", "sentence-transformers/all-mpnet-base-v2"),
         ("sentence-transformer/All-MPNet-base-v2", "sentence-transformers/all-mpnet-base-v2"),
@@ -191,16 +191,16 @@ def cached(cache: Path, name: str) -> Path:
     ],
 )
 def test_the_hint_for_an_unknown_name_lists_similar_local_models(
-    empty_cache: Path, package: Callable[[bytes | None], Path], typed: str, meant: str | None
+    empty_cache: Path, package: Callable[[bytes | None], Path], name: str, suggestion: str | None
 ) -> None:
     package(b"weights")
     (cached(empty_cache, "all-mpnet-base-v2") / "model.safetensors").write_bytes(b"weights")
     cached(empty_cache, "half-a-model-v2")
     with pytest.raises(ModelUnavailableError) as caught:
-        find(typed)
+        find(name)
     hint = str(caught.value.hint)
-    assert ("did you mean" in hint) == bool(meant)
-    assert not meant or f"did you mean {meant}?" in hint
+    assert ("did you mean" in hint) == bool(suggestion)
+    assert not suggestion or f"did you mean {suggestion}?" in hint
     assert "connect to the network" in hint
 
 
@@ -224,19 +224,19 @@ CACHES = [
 ]
 
 
-@pytest.mark.parametrize(("variables", "place"), CACHES)
+@pytest.mark.parametrize(("variables", "folder"), CACHES)
 def test_the_hubs_cache_is_that_of_its_client(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], place: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], folder: str
 ) -> None:
     for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     for name, value in {"HOME": "{0}", **variables}.items():
         monkeypatch.setenv(name, value.format(tmp_path))
     client = "from huggingface_hub.constants import HF_HUB_CACHE; print(HF_HUB_CACHE)"
-    told = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, "-c", client], capture_output=True, text=True, check=True
     ).stdout.strip()
-    assert resolve._hub_cache() == tmp_path / place == Path(told)
+    assert resolve._hub_cache() == tmp_path / folder == Path(printed)
 
 
 @pytest.mark.model  # it loads the library
@@ -247,6 +247,6 @@ def test_a_folder_that_holds_no_model_cannot_be_loaded(tmp_path: Path) -> None:
 
 @pytest.mark.model
 def test_the_bundled_model_is_complete() -> None:
-    found = find(resolve.DEFAULT_MODEL)
-    assert found.origin == "package"
-    assert (found.folder / "model.safetensors").is_file()
+    source = find(resolve.DEFAULT_MODEL)
+    assert source.origin == "package"
+    assert (source.folder / "model.safetensors").is_file()

@@ -55,8 +55,8 @@ def refused(folder: Path) -> str:
 
 
 def modules_of(folder: Path) -> list[dict[str, str]]:
-    listed: list[dict[str, str]] = json.loads((folder / "modules.json").read_text())
-    return listed
+    modules: list[dict[str, str]] = json.loads((folder / "modules.json").read_text())
+    return modules
 
 
 def test_a_model_in_safetensors_is_accepted(model: Path) -> None:
@@ -76,7 +76,7 @@ def test_pickled_weights_are_refused_and_not_opened(model: Path, mark: Path) -> 
 
 
 def test_one_module_in_a_pickle_is_enough_to_refuse_a_model(model: Path, mark: Path) -> None:
-    (dense,) = [each.parent for each in model.glob("*Dense/*.safetensors")]
+    (dense,) = [path.parent for path in model.glob("*Dense/*.safetensors")]
     (dense / "model.safetensors").unlink()
     (dense / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb(mark)))
     assert "one of its modules" in refused(model)
@@ -99,8 +99,8 @@ def test_a_module_of_another_library_is_refused_and_not_imported(
     model: Path, mark: Path, kind: object
 ) -> None:
     (model / "evil.py").write_text(CODE.format(mark=str(mark)))
-    about = {"idx": 9, "name": "9", "path": "", "type": kind}
-    (model / "modules.json").write_text(json.dumps([*modules_of(model), about]))
+    module = {"idx": 9, "name": "9", "path": "", "type": kind}
+    (model / "modules.json").write_text(json.dumps([*modules_of(model), module]))
     assert "code that is not the library's" in refused(model)
     assert not mark.exists()
 
@@ -108,15 +108,15 @@ def test_a_module_of_another_library_is_refused_and_not_imported(
 def test_modules_named_by_a_module_are_checked_too(model: Path) -> None:
     (model / "9_Router").mkdir()
     (model / "9_Router" / "router_config.json").write_text('{"types": {"a": "evil.Evil"}}')
-    about = {"path": "9_Router", "type": "sentence_transformers.models.Router"}
-    (model / "modules.json").write_text(json.dumps([*modules_of(model), about]))
+    module = {"path": "9_Router", "type": "sentence_transformers.models.Router"}
+    (model / "modules.json").write_text(json.dumps([*modules_of(model), module]))
     assert "code that is not the library's" in refused(model)
 
 
 @pytest.mark.parametrize("path", ["../elsewhere", "/etc", "a/../../b"])
 def test_a_module_outside_of_the_folder_is_refused(model: Path, path: str) -> None:
-    about = {"path": path, "type": "sentence_transformers.models.Pooling"}
-    (model / "modules.json").write_text(json.dumps([*modules_of(model), about]))
+    module = {"path": path, "type": "sentence_transformers.models.Pooling"}
+    (model / "modules.json").write_text(json.dumps([*modules_of(model), module]))
     assert "outside its folder" in refused(model)
 
 

@@ -10,14 +10,14 @@ from reservoir_cli.embedding.split_passages import OVERLAP, PIECES, Span, cut
 
 
 def pieces_of(text: str, length: int = 4) -> list[Span]:
-    """Return word pieces of so many letters and single signs, as a tokenizer would."""
-    found = re.finditer(rf"\w{{1,{length}}}|[^\w\s]", text)
-    return [(each.start(), each.end()) for each in found]
+    """Return word pieces of this many letters and single punctuation marks, like a tokenizer."""
+    matches = re.finditer(rf"\w{{1,{length}}}|[^\w\s]", text)
+    return [(match.start(), match.end()) for match in matches]
 
 
 def inside(span: Span, pieces: list[Span]) -> int:
     """Return how many pieces begin in a span."""
-    begin, end = (bisect_left(pieces, (at, 0)) for at in span)
+    begin, end = (bisect_left(pieces, (position, 0)) for position in span)
     return end - begin
 
 
@@ -53,8 +53,8 @@ def texts_with_pieces(draw: st.DrawFn) -> tuple[str, list[Span]]:
     """Draw any text with any pieces that a tokenizer might return."""
     text = draw(st.text(st.sampled_from("ab .\n`。😀e\u0301"), max_size=300))
     bounds = st.lists(st.integers(0, len(text)), min_size=2, max_size=2).map(sorted)
-    found = draw(st.lists(bounds, max_size=300))
-    return text, sorted((low, high) for low, high in found if low < high)
+    spans = draw(st.lists(bounds, max_size=300))
+    return text, sorted((low, high) for low, high in spans if low < high)
 
 
 @given(texts_with_pieces(), st.integers(1, 20))
@@ -142,8 +142,8 @@ def test_splitting_with_small_limits_terminates(limit: int) -> None:
 
 def test_a_character_of_several_pieces_is_not_split() -> None:
     text = "😀" * 500
-    pieces = [(at, at + 1) for at in range(500) for _ in range(4)]
+    pieces = [(index, index + 1) for index in range(500) for _ in range(4)]
     for start, end in cut(text, pieces):
         assert inside((start, end), pieces) in range(4, PIECES + 1, 4)
-    whole = [(0, 1)] * 500
-    assert cut("x", whole) == [(0, 1)]
+    same_pieces = [(0, 1)] * 500
+    assert cut("x", same_pieces) == [(0, 1)]

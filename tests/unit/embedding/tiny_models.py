@@ -19,7 +19,7 @@ TALK = [
 SIGNS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 
 
-def quietly(name: str | Path) -> Embedder:
+def load_quietly(name: str | Path) -> Embedder:
     """Load a model without the libraries' output."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -31,7 +31,7 @@ def save(
     architecture: str,
     pooling: str,
     prompts: Mapping[str, str] | None,
-    more: Mapping[str, Any],
+    options: Mapping[str, Any],
 ) -> None:
     import torch
     import transformers
@@ -39,7 +39,7 @@ def save(
 
     parts = modules()
     torch.manual_seed(7)
-    tokenizer = _tokenizer(more.get("padding_side", "right"))
+    tokenizer = _tokenizer(options.get("padding_side", "right"))
     config = getattr(transformers, f"{architecture}Config")(
         vocab_size=len(tokenizer),
         hidden_size=32,
@@ -67,15 +67,15 @@ def save(
     transformer.max_seq_length = 128
     chain: list[Any] = [
         transformer,
-        parts.Pooling(32, pooling, include_prompt=more.get("include_prompt", True)),
+        parts.Pooling(32, pooling, include_prompt=options.get("include_prompt", True)),
     ]
     width = 32
-    if more.get("dense"):
+    if options.get("dense"):
         chain.append(parts.Dense(width, 24))
         width = 24
-    if more.get("layer_norm"):
+    if options.get("layer_norm"):
         chain.append(parts.LayerNorm(width))
-    if more.get("normalize"):
+    if options.get("normalize"):
         chain.append(parts.Normalize())
     SentenceTransformer(modules=chain, prompts=dict(prompts or {})).save(str(folder))
 
@@ -93,17 +93,19 @@ def _tokenizer(padding_side: str) -> Any:
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
 
-    made = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    made.normalizer = normalizers.BertNormalizer()
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    made.train_from_iterator(TALK, trainers.WordPieceTrainer(vocab_size=200, special_tokens=SIGNS))
-    made.post_processor = processors.TemplateProcessing(
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.train_from_iterator(
+        TALK, trainers.WordPieceTrainer(vocab_size=200, special_tokens=SIGNS)
+    )
+    tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
-    made.enable_truncation(16)  # as in many published models; the model itself reads more
-    made.enable_padding(length=16)
+    tokenizer.enable_truncation(16)  # as in many published models; the model itself reads more
+    tokenizer.enable_padding(length=16)
     return PreTrainedTokenizerFast(
-        tokenizer_object=made,
+        tokenizer_object=tokenizer,
         padding_side=padding_side,
         pad_token="[PAD]",
         unk_token="[UNK]",

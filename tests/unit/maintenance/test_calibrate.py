@@ -26,8 +26,8 @@ class Topics:
 
     def encode_query(self, text):
         vector = np.zeros(self.dimensions, np.float32)
-        named = re.search(r"subject[a-l]", text)
-        vector[TOPICS.index(named[0]) if named else len(TOPICS)] = 1
+        match = re.search(r"subject[a-l]", text)
+        vector[TOPICS.index(match[0]) if match else len(TOPICS)] = 1
         return vector
 
     def encode_documents(self, texts):
@@ -44,14 +44,14 @@ def reservoir(tmp_path):
 
 
 def talk(reservoir, questions, topics=TOPICS):
-    """Store and embed so many questions and replies."""
+    """Store and embed this many questions and replies."""
     messages = []
     for number in range(questions):
-        topic, at = topics[number % len(topics)], START + timedelta(minutes=number)
-        about = {"created_at": at, "conversation_id": topic, "trace_id": f"t{number}"}
+        topic, created_at = topics[number % len(topics)], START + timedelta(minutes=number)
+        fields = {"created_at": created_at, "conversation_id": topic, "trace_id": f"t{number}"}
         messages += [
-            Message("user", f"how does {topic} start?", source_id=f"q{number}", **about),
-            Message("assistant", f"{topic} begins slowly", source_id=f"r{number}", **about),
+            Message("user", f"how does {topic} start?", source_id=f"q{number}", **fields),
+            Message("assistant", f"{topic} begins slowly", source_id=f"r{number}", **fields),
         ]
     reservoir.ingest(messages, partition="p", instance="p", embed=False)
     reservoir.embed()
@@ -59,21 +59,23 @@ def talk(reservoir, questions, topics=TOPICS):
 
 def test_the_floor_separates_stored_from_unknown_topics(reservoir):
     talk(reservoir, 120)
-    found = reservoir.database.calibrate()
-    assert (found.questions, found.unrelated, found.before) == (120, 120, 0)
-    assert found.unrelated_median < found.recall_floor <= found.related_median
-    assert (found.lost, found.refused) == (0, 1)
+    calibration = reservoir.database.calibrate()
+    assert (calibration.questions, calibration.unrelated, calibration.before) == (120, 120, 0)
+    assert calibration.unrelated_median < calibration.recall_floor <= calibration.related_median
+    assert (calibration.lost, calibration.refused) == (0, 1)
 
 
 def test_the_floor_is_used_for_the_model_it_was_measured_for(reservoir):
     talk(reservoir, 120)
-    asked = {"partition": "p", "budget": 2_000, "follow": False}
-    assert not reservoir.context("what is the capital of Mongolia?", **asked).nothing_found
+    options = {"partition": "p", "budget": 2_000, "follow": False}
+    assert not reservoir.context("what is the capital of Mongolia?", **options).nothing_found
     reservoir.database.calibrate()
-    assert reservoir.context("what is the capital of Mongolia?", **asked).nothing_found
-    assert not reservoir.context("how does subjectc start?", **asked).nothing_found
-    off = reservoir.context("what is the capital of Mongolia?", recall_floor=0.0, **asked)
-    assert not off.nothing_found
+    assert reservoir.context("what is the capital of Mongolia?", **options).nothing_found
+    assert not reservoir.context("how does subjectc start?", **options).nothing_found
+    without_floor = reservoir.context(
+        "what is the capital of Mongolia?", recall_floor=0.0, **options
+    )
+    assert not without_floor.nothing_found
     assert reservoir.store.get_property(floor_property("another")) is None
 
 
@@ -87,10 +89,10 @@ def test_a_second_calibration_reports_the_previous_floor(store):
 
 def test_only_questions_are_used(reservoir):
     talk(reservoir, 120)
-    at = START + timedelta(days=1)
+    created_at = START + timedelta(days=1)
     reservoir.ingest(
         [
-            Message(role, text, created_at=at, trace_id="thanks", conversation_id="thanks")
+            Message(role, text, created_at=created_at, trace_id="thanks", conversation_id="thanks")
             for role, text in (("user", "ok, thanks"), ("assistant", "You are welcome."))
         ],
         partition="p",
@@ -105,9 +107,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("said", "reason"), REFUSED.values(), ids=REFUSED)
-def test_without_enough_questions_no_floor_is_stored(reservoir, said, reason):
-    talk(reservoir, *said)
+@pytest.mark.parametrize(("arguments", "reason"), REFUSED.values(), ids=REFUSED)
+def test_without_enough_questions_no_floor_is_stored(reservoir, arguments, reason):
+    talk(reservoir, *arguments)
     with pytest.raises(ReservoirError, match=reason) as refused:
         reservoir.database.calibrate()
     assert "recall_floor" in refused.value.hint

@@ -19,7 +19,7 @@ from reservoir_cli.redaction import (
     scan_message,
     without_secrets,
 )
-from reservoir_cli.redaction.rules import GUESSES, RULES, SHORTEST_TOKEN, TOKENS, Rule
+from reservoir_cli.redaction.rules import BLOCKS, GUESSES, SHORTEST_TOKEN, TOKENS, Rule
 
 #: Secrets that detect-secrets finds by pattern and we do not, with reasons.
 OTHERWISE = {
@@ -43,7 +43,8 @@ DETECTED = [
     if issubclass(plugin, RegexBasedDetector) and plugin.__name__ not in OTHERWISE
     for number, pattern in enumerate(plugin().denylist)
 ]
-RULE_IDS = [f"{each.kind}-{number}" for number, each in enumerate(RULES)]
+RULES = (*TOKENS, *BLOCKS, *GUESSES)
+RULE_IDS = [f"{rule.kind}-{number}" for number, rule in enumerate(RULES)]
 AKIA = r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}"
 
 
@@ -60,9 +61,9 @@ def test_secrets_that_detect_secrets_finds_by_pattern_are_found(
     secret = data.draw(ascii_of(pattern))
     assume(len(secret) >= SHORTEST_TOKEN)
     text = f"it is {secret} , keep it"
-    shown, kinds = without_secrets(text)
+    masked, kinds = without_secrets(text)
     assert kinds
-    assert secret not in shown
+    assert secret not in masked
 
 
 @pytest.mark.parametrize("rule", RULES, ids=RULE_IDS)
@@ -77,19 +78,22 @@ def test_every_match_of_a_rule_contains_one_of_its_words(rule: Rule, data: st.Da
         assert not re.search(r"\s", matched)
 
 
-@pytest.mark.parametrize("rule", GUESSES, ids=[each.kind for each in GUESSES])
+@pytest.mark.parametrize("rule", GUESSES, ids=[rule.kind for rule in GUESSES])
 def test_rules_for_lower_case_have_only_lower_case(rule: Rule) -> None:
     assert not re.search(r"(?<!\\)[A-Z]", rule.pattern)
 
 
-def drawn(count: int, letters: str = string.ascii_letters + string.digits) -> str:
+def random_text(count: int, letters: str = string.ascii_letters + string.digits) -> str:
     return "".join(random.Random(count).choices(letters, k=count))
 
 
-KEY = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{drawn(64)}\n-----END OPENSSH PRIVATE KEY-----"
+KEY = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{random_text(64)}\n-----END OPENSSH PRIVATE KEY-----"
 FOUND = {
-    f"export OPENAI_API_KEY=sk-proj-{drawn(48)}": ("openai-key", f"sk-proj-{drawn(48)}"),
-    f"use sk-ant-api03-{drawn(90)}.": ("anthropic-key", f"sk-ant-api03-{drawn(90)}"),
+    f"export OPENAI_API_KEY=sk-proj-{random_text(48)}": (
+        "openai-key",
+        f"sk-proj-{random_text(48)}",
+    ),
+    f"use sk-ant-api03-{random_text(90)}.": ("anthropic-key", f"sk-ant-api03-{random_text(90)}"),
     "DB_PASSWORD=hunter2xyz": ("secret-value", "hunter2xyz"),
     'password: "S3cr3t-Pw"': ("secret-value", "S3cr3t-Pw"),
     '{"command": "export API_TOKEN=\\"a1B2c3D4e5\\""}': ("secret-value", "a1B2c3D4e5"),
@@ -105,10 +109,12 @@ FOUND = {
     "pw: Zebra99hunter": ("secret-value", "Zebra99hunter"),
     "curl -u admin:S3cr3tPw99 http://host/": ("password-option", "S3cr3tPw99"),
     "mysql -uroot -pS3cr3tPw99": ("password-option", "S3cr3tPw99"),
+    "mysql -pS3cr3tPw99 shop": ("password-option", "S3cr3tPw99"),
+    "docker login -p Gh7kQ2mZ9xVb": ("password-option", "Gh7kQ2mZ9xVb"),
     "sshpass -p 'P4ssw0rd!' ssh host": ("password-option", "P4ssw0rd!"),
     "the password is Tr0ub4dor&3 by the way": ("password-in-words", "Tr0ub4dor&3"),
     "-H 'Authorization: Bearer a1b2c3d4e5f6g7h8'": ("authorization", "a1b2c3d4e5f6g7h8"),
-    f"aws_secret_access_key = {drawn(40)}": ("aws-secret-key", drawn(40)),
+    f"aws_secret_access_key = {random_text(40)}": ("aws-secret-key", random_text(40)),
     f"here:\n{KEY}\nthanks": ("private-key", KEY),
 }
 
@@ -116,7 +122,9 @@ FOUND = {
 @pytest.mark.parametrize("text", FOUND)
 def test_secrets_are_found_in_context(text: str) -> None:
     kind, secret = FOUND[text]
-    assert [(each.kind, text[each.start : each.end]) for each in find(text)] == [(kind, secret)]
+    assert [(finding.kind, text[finding.start : finding.end]) for finding in find(text)] == [
+        (kind, secret)
+    ]
     assert without_secrets(text)[0] == text.replace(secret, f"[redacted:{kind}]")
 
 
@@ -126,7 +134,7 @@ def test_a_found_secret_is_masked_everywhere_in_the_text() -> None:
 
 
 def test_a_truncated_private_key_is_masked_to_its_end() -> None:
-    text = f"-----BEGIN RSA PRIVATE KEY-----\n{drawn(64)}\n{drawn(30)}"
+    text = f"-----BEGIN RSA PRIVATE KEY-----\n{random_text(64)}\n{random_text(30)}"
     assert without_secrets(text)[0] == "[redacted:private-key]"
 
 
@@ -159,8 +167,8 @@ def test_words_hashes_and_names_of_secrets_are_not_masked(text: str) -> None:
     assert find(text) == []
 
 
-GITHUB = f"ghp_{drawn(36)}"
-#: Texts that are a secret only next to another text, and some that are one by themselves.
+GITHUB = f"ghp_{random_text(36)}"
+#: Texts that are secrets on their own, and texts that become one next to another text.
 PARTS = (
     "",
     "text",
@@ -172,7 +180,7 @@ PARTS = (
     GITHUB[:20],
     "the password is",
     "aws_secret",
-    drawn(40),
+    random_text(40),
     "Authorization: Bearer",
     "login me password",
     KEY[:60],
@@ -206,8 +214,8 @@ def test_names_and_ids_are_scanned_and_ids_stay_distinct() -> None:
     message = Message(
         "assistant", "x", name=f"bot {GITHUB}", tool_calls=calls, source_id=GITHUB, trace_id=GITHUB
     )
-    clean, found = scan_message(message, Mode.REMOVE)
-    assert found == {"github-token": 7}
+    clean, counts = scan_message(message, Mode.REMOVE)
+    assert counts == {"github-token": 7}
     assert GITHUB not in repr(clean)
     assert len({call.id for call in clean.tool_calls}) == 2
     assert clean.source_id == clean.trace_id
@@ -216,11 +224,11 @@ def test_names_and_ids_are_scanned_and_ids_stay_distinct() -> None:
 
 @given(st.lists(st.sampled_from(PARTS), min_size=4, max_size=4))
 def test_texts_of_a_message_are_scanned_separately(texts: list[str]) -> None:
-    content, arguments, name, number = texts
+    content, arguments, name, trace_id = texts
     call = ToolCall("1", "run", arguments)
-    message = Message("assistant", content, name=name, tool_calls=(call,), trace_id=number)
-    clean, found = scan_message(message, Mode.REMOVE)
-    assert found.total() == sum(len(find(text)) for text in texts)
+    message = Message("assistant", content, name=name, tool_calls=(call,), trace_id=trace_id)
+    clean, counts = scan_message(message, Mode.REMOVE)
+    assert counts.total() == sum(len(find(text)) for text in texts)
     assert clean.content == without_secrets(content)[0]
     assert clean.tool_calls[0].arguments == without_secrets(arguments)[0]
 
@@ -242,24 +250,24 @@ def test_a_clean_message_is_scanned_again_after_any_change() -> None:
 
 
 def test_long_texts_are_scanned_to_their_end() -> None:
-    secrets = [f"ghp_{drawn(36)}", f"PASSWORD={drawn(20)}"]
+    secrets = [f"ghp_{random_text(36)}", f"PASSWORD={random_text(20)}"]
     text = ("word " * 250_000).join(["", *secrets])
-    assert [each.kind for each in find(text)] == ["github-token", "secret-value"]
+    assert [finding.kind for finding in find(text)] == ["github-token", "secret-value"]
 
 
 @pytest.mark.parametrize("before", [*range(999_950, 1_000_001, 5), 974_990, 975_000, 1_025_000])
 def test_a_secret_across_a_chunk_boundary_is_found_whole(before: int) -> None:
-    for secret in (f"ghp_{drawn(200)}", f"PASSWORD={drawn(150)}"):
+    for secret in (f"ghp_{random_text(200)}", f"PASSWORD={random_text(150)}"):
         text = f"{'x ' * (before // 2)}{secret} {'y ' * 500_000}"
-        [found] = find(text)
-        assert text[found.start : found.end] == secret.removeprefix("PASSWORD=")
+        [finding] = find(text)
+        assert text[finding.start : finding.end] == secret.removeprefix("PASSWORD=")
 
 
 def test_tool_calls_are_scanned_and_stay_valid_json() -> None:
     call = ToolCall("1", "Bash", '{"command": "PASSWORD=\\"hunter2xyz\\" ./run"}')
     message = Message("assistant", "I run it.", tool_calls=(call,))
-    clean, found = scan_message(message, Mode.REMOVE)
-    assert dict(found) == {"secret-value": 1}
+    clean, counts = scan_message(message, Mode.REMOVE)
+    assert dict(counts) == {"secret-value": 1}
     assert clean.tool_calls[0].arguments == (
         '{"command": "PASSWORD=\\"[redacted:secret-value]\\" ./run"}'
     )
@@ -270,10 +278,12 @@ def test_tool_calls_are_scanned_and_stay_valid_json() -> None:
 
 
 def test_found_secrets_are_counted_by_kind() -> None:
-    _, found = scan_message(Message("user", "PASSWORD=a1b2c3 PWD=b2c3d4 a://u:c3d4e5@h"), Mode.MARK)
-    assert describe_secrets(found) == "3 secrets (password-in-url, secret-value 2)"
+    _, counts = scan_message(
+        Message("user", "PASSWORD=a1b2c3 PWD=b2c3d4 a://u:c3d4e5@h"), Mode.MARK
+    )
+    assert describe_secrets(counts) == "3 secrets (password-in-url, secret-value 2)"
 
 
 def test_replacements_are_not_found_as_secrets() -> None:
-    once, _ = without_secrets("".join(f"{text}\n" for text in FOUND))
-    assert without_secrets(once) == (once, [])
+    masked, _ = without_secrets("".join(f"{text}\n" for text in FOUND))
+    assert without_secrets(masked) == (masked, [])

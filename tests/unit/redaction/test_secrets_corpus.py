@@ -42,22 +42,22 @@ def lines(name: str, seed: int = 0) -> list[str]:
     ]
 
 
-def missed(line: str) -> bool:
+def is_missed(line: str) -> bool:
     """Return whether the marked secret of a line, or a part of it, is left after redaction."""
     secrets = re.findall("«(.*?)»", line, re.DOTALL)
-    shown, _ = without_secrets(line.replace("«", "").replace("»", ""))
-    return any(secret in shown for secret in secrets)
+    masked, _ = without_secrets(line.replace("«", "").replace("»", ""))
+    return any(secret in masked for secret in secrets)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_nine_of_ten_secrets_of_the_corpus_are_found(seed: int) -> None:
     secrets = lines("secrets.txt", seed)
     assert len(secrets) >= 200
-    assert len([line for line in secrets if missed(line)]) <= 0.086 * len(secrets)
+    assert len([line for line in secrets if is_missed(line)]) <= 0.086 * len(secrets)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_few_look_alikes_of_the_corpus_are_reported(seed: int) -> None:
-    others = lines("lookalikes.txt", seed)
-    assert len(others) >= 400
-    assert len([line for line in others if find(line)]) <= 0.013 * len(others)
+    lookalikes = lines("lookalikes.txt", seed)
+    assert len(lookalikes) >= 400
+    assert len([line for line in lookalikes if find(line)]) <= 0.013 * len(lookalikes)

@@ -25,9 +25,10 @@ def one_span(text: str) -> Span:
     return Span(start, end + DAY, every_year)
 
 
-def written(found: tuple[Span, ...]) -> str:
+def format_spans(parsed: tuple[Span, ...]) -> str:
     return "; ".join(
-        f"{each.start}/{each.end - DAY}{' every year' if each.every_year else ''}" for each in found
+        f"{span.start}/{span.end - DAY}{' every year' if span.every_year else ''}"
+        for span in parsed
     )
 
 

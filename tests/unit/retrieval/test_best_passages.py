@@ -8,7 +8,7 @@ from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.storage.highlight import find_words
 
 
-def marked(text, question, **how):
+def highlighted_words(text, question, **how):
     (words,) = find_words([text], question, **how)
     return [text[start:end] for start, end in words]
 
@@ -28,19 +28,22 @@ def marked(text, question, **how):
     ],
 )
 def test_words_are_highlighted_with_any_ending(text, question, words):
-    assert marked(text, question) == words
+    assert highlighted_words(text, question) == words
 
 
 def test_a_keyword_search_highlights_the_typed_words():
-    assert marked("the queue lost jobs", '"queue lost" jo*', typed=True) == ["queue lost", "jobs"]
+    assert highlighted_words("the queue lost jobs", '"queue lost" jo*', typed=True) == [
+        "queue lost",
+        "jobs",
+    ]
 
 
 def test_the_part_with_the_words_is_shown_those_of_the_passage_first():
     text = "amber first. " + "filler words. " * 50 + "amber and birch. " + "more of it. " * 50
     (words,) = find_words([text], "amber birch")
-    part, places = choose_part(text, words, None, 80)
+    part, highlights = choose_part(text, words, None, 80)
     assert "amber and birch." in part
-    assert [part[start:end] for start, end in places] == ["amber", "birch"]
+    assert [part[start:end] for start, end in highlights] == ["amber", "birch"]
     part, _ = choose_part(text, words, (0, 100), 80)
     assert part.startswith("amber first.")
 
@@ -48,8 +51,8 @@ def test_the_part_with_the_words_is_shown_those_of_the_passage_first():
 @given(st.text(max_size=200), st.text(max_size=20), st.integers(8, 100))
 def test_any_shown_part_is_short_and_on_one_line(text, question, size):
     (words,) = find_words([text], question)
-    part, places = choose_part(text, words, None, size)
+    part, highlights = choose_part(text, words, None, size)
     assert len(part) <= size
     assert "\n" not in part
     assert part.strip("…").strip() in " ".join(text.split()) or "…" in text
-    assert all(0 <= start < end <= len(part) for start, end in places)
+    assert all(0 <= start < end <= len(part) for start, end in highlights)

@@ -13,12 +13,12 @@ from named_days import BERLIN, DAY, NOW, moment, spans
 from reservoir_cli.retrieval.dates import Span, date_scores, find_dates
 
 
-def score(named: str, at: str, zone: tzinfo = BERLIN) -> float:
-    return float(date_scores(spans(named), np.array([moment(at, zone)]), zone)[0])
+def score(notation: str, time: str, zone: tzinfo = BERLIN) -> float:
+    return float(date_scores(spans(notation), np.array([moment(time, zone)]), zone)[0])
 
 
 @pytest.mark.parametrize(
-    ("named", "at", "days"),
+    ("notation", "time", "days"),
     [
         pytest.param("2023-07-07", "2023-07-07T00:00", 0, id="§4 the first moment is inside"),
         pytest.param("2023-07-07", "2023-07-07T23:59:59.999", 0, id="§4 so is the last"),
@@ -49,9 +49,9 @@ def score(named: str, at: str, zone: tzinfo = BERLIN) -> float:
     ],
 )
 def test_a_score_halves_with_every_week_from_the_nearest_edge(
-    named: str, at: str, days: float
+    notation: str, time: str, days: float
 ) -> None:
-    assert score(named, at) == pytest.approx(2 ** (-days / 7), rel=1e-9)
+    assert score(notation, time) == pytest.approx(2 ** (-days / 7), rel=1e-9)
 
 
 def test_29_february_names_no_day_of_a_common_year() -> None:
@@ -109,26 +109,32 @@ def some_spans(draw: st.DrawFn) -> Span:
     return Span(start, start + DAY * draw(st.integers(1, 120)), every_year)
 
 
-def naive_score(named: list[Span], at: int, zone: tzinfo) -> float:
+def naive_score(date_spans: list[Span], timestamp: int, zone: tzinfo) -> float:
     best = 0.0
-    for span in named:
+    for span in date_spans:
         for year in range(2012, 2030):
             start, end = span.start, span.end
             if span.every_year:
-                end = shifted(end, year + end.year - start.year)
-                start = shifted(start, year)
+                end = in_year(end, year + end.year - start.year)
+                start = in_year(start, year)
             if start == end:
                 continue
             first, last = (
                 datetime(day.year, day.month, day.day, tzinfo=zone).timestamp() * 1000
                 for day in (start, end)
             )
-            away = first - at if at < first else at - last if at > last else 0
-            best = max(best, 0.5 ** (away / 86_400_000 / 7))
+            distance = (
+                first - timestamp
+                if timestamp < first
+                else timestamp - last
+                if timestamp > last
+                else 0
+            )
+            best = max(best, 0.5 ** (distance / 86_400_000 / 7))
     return best
 
 
-def shifted(day: date, year: int) -> date:
+def in_year(day: date, year: int) -> date:
     common = (day.month, day.day) == (2, 29) and year % 4 != 0
     return date(year, 3, 1) if common else date(year, day.month, day.day)
 
@@ -139,17 +145,17 @@ def shifted(day: date, year: int) -> date:
     st.sampled_from(ZONES),
 )
 def test_scores_equal_those_of_a_loop_over_messages_spans_and_years(
-    named: list[Span], moments: list[int], key: str
+    date_spans: list[Span], moments: list[int], key: str
 ) -> None:
     zone = ZoneInfo(key)
-    expected = [naive_score(named, at, zone) for at in moments]
-    assert date_scores(named, np.array(moments), zone) == pytest.approx(expected, rel=1e-9)
+    expected = [naive_score(date_spans, timestamp, zone) for timestamp in moments]
+    assert date_scores(date_spans, np.array(moments), zone) == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_million_messages_are_scored_without_a_loop() -> None:
     created_at = np.linspace(moment("2016-01-01"), moment("2026-05-13"), 1_000_000).astype(np.int64)
-    named = find_dates("in July or on 3 March, before Christmas or yesterday", NOW)
-    assert len(named) == 4
+    date_spans = find_dates("in July or on 3 March, before Christmas or yesterday", NOW)
+    assert len(date_spans) == 4
     lines, tracer = 0, sys.gettrace()
 
     def count(*_: object) -> object:
@@ -159,7 +165,7 @@ def test_a_million_messages_are_scored_without_a_loop() -> None:
 
     sys.settrace(count)
     try:
-        scores = date_scores(named, created_at, BERLIN)
+        scores = date_scores(date_spans, created_at, BERLIN)
     finally:
         sys.settrace(tracer)
     assert lines < 100_000

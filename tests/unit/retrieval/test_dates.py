@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from named_days import BERLIN, NOW, moment, spans, written
+from named_days import BERLIN, NOW, format_spans, moment, spans
 
 from reservoir_cli.retrieval.dates import date_scores, find_dates
 
@@ -347,9 +347,9 @@ what is it now?
 """.strip().splitlines()
 
 
-@pytest.mark.parametrize(("question", "named"), POSITIVE.items(), ids=POSITIVE)
-def test_a_date_is_read(question: str, named: str) -> None:
-    assert written(find_dates(question, NOW)) == written(spans(named))
+@pytest.mark.parametrize(("question", "expected"), POSITIVE.items(), ids=POSITIVE)
+def test_a_date_is_read(question: str, expected: str) -> None:
+    assert format_spans(find_dates(question, NOW)) == format_spans(spans(expected))
 
 
 @pytest.mark.parametrize("question", NEGATIVE)
@@ -370,7 +370,7 @@ def test_dates_in_code_blocks_are_ignored_but_not_those_around_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("now", "question", "named"),
+    ("now", "question", "expected"),
     [
         ("2026-03-31T12:00", "two months ago", "2026-01-16/2026-02-15"),
         ("2026-05-31T12:00", "three months ago", "2026-02-13/2026-03-15"),
@@ -393,22 +393,22 @@ def test_dates_in_code_blocks_are_ignored_but_not_those_around_them() -> None:
     ],
 )
 def test_relative_phrases_work_at_ends_of_months_and_years(
-    now: str, question: str, named: str
+    now: str, question: str, expected: str
 ) -> None:
-    moment = datetime.fromisoformat(now).replace(tzinfo=BERLIN)
-    assert written(find_dates(question, moment)) == written(spans(named))
+    asked_at = datetime.fromisoformat(now).replace(tzinfo=BERLIN)
+    assert format_spans(find_dates(question, asked_at)) == format_spans(spans(expected))
 
 
 def test_yesterday_depends_on_the_time_zone_of_now() -> None:
-    moment = datetime(2026, 5, 13, 23, 30, tzinfo=UTC)
-    assert find_dates("yesterday", moment) == spans("2026-05-12")
-    assert find_dates("yesterday", moment.astimezone(BERLIN)) == spans("2026-05-13")
+    now = datetime(2026, 5, 13, 23, 30, tzinfo=UTC)
+    assert find_dates("yesterday", now) == spans("2026-05-12")
+    assert find_dates("yesterday", now.astimezone(BERLIN)) == spans("2026-05-13")
 
 
 def test_hours_ago_are_elapsed_hours_across_a_clock_change() -> None:
     # 02:00 became 03:00 this night: three hours before 03:30 it was 23:30 of the day before.
-    moment = datetime(2026, 3, 29, 3, 30, tzinfo=BERLIN)
-    assert find_dates("three hours ago", moment) == spans("2026-03-28")
+    now = datetime(2026, 3, 29, 3, 30, tzinfo=BERLIN)
+    assert find_dates("three hours ago", now) == spans("2026-03-28")
 
 
 WORDS = (
@@ -419,9 +419,9 @@ WORDS = (
 
 @given(st.lists(st.sampled_from([*WORDS, ","]), max_size=12).map(" ".join) | st.text())
 def test_any_question_gives_valid_spans_and_scores(question: str) -> None:
-    found = find_dates(question, NOW)
-    assert all(each.start < each.end for each in found)
-    scores = date_scores(found, np.array([moment("2026-05-13T12:00")]), BERLIN)
+    date_spans = find_dates(question, NOW)
+    assert all(span.start < span.end for span in date_spans)
+    scores = date_scores(date_spans, np.array([moment("2026-05-13T12:00")]), BERLIN)
     assert 0 <= scores[0] <= 1
 
 
@@ -433,9 +433,9 @@ def test_any_question_gives_valid_spans_and_scores(question: str) -> None:
     ).split("|"),
 )
 def test_a_question_of_ten_thousand_characters_is_parsed_quickly(part: str) -> None:
-    began = time.process_time()
+    started = time.process_time()
     find_dates((part * 10_000)[:10_000], NOW)
-    assert time.process_time() - began < 2
+    assert time.process_time() - started < 2
 
 
 def test_parsing_dates_does_not_import_numpy() -> None:

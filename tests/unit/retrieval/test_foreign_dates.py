@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from named_days import NOW, spans, written
+from named_days import NOW, format_spans, spans
 from test_dates import NEGATIVE as ENGLISH_WITHOUT
 from test_dates import POSITIVE
 
@@ -225,9 +225,9 @@ février-notes.md
 NEGATIVE = [line for line in WITHOUT.splitlines() if "```" not in line and line != "昨天"]
 
 
-@pytest.mark.parametrize(("question", "named"), (GERMAN | FRENCH | SPANISH | CHINESE).items())
-def test_a_foreign_date_is_parsed(question: str, named: str) -> None:
-    assert written(find_dates(question, NOW)) == written(spans(named))
+@pytest.mark.parametrize(("question", "expected"), (GERMAN | FRENCH | SPANISH | CHINESE).items())
+def test_a_foreign_date_is_parsed(question: str, expected: str) -> None:
+    assert format_spans(find_dates(question, NOW)) == format_spans(spans(expected))
 
 
 @pytest.mark.parametrize("question", [*NEGATIVE, "```\n昨天\n```"])
@@ -252,19 +252,19 @@ _MONTHS = {
 
 @given(st.sampled_from(sorted(_MONTHS)), st.dates(), st.booleans(), st.booleans())
 def test_every_day_of_a_year_is_parsed_in_each_language(
-    form: str, day: date, upper: bool, with_year: bool
+    template: str, day: date, upper: bool, with_year: bool
 ) -> None:
     year = 1971 + day.year % 50
     day = day.replace(year=2024)
-    ordinal = f"{day.day}." if form.startswith("am") else str(day.day)
-    phrase = form.format(ordinal, _MONTHS[form].split()[day.month - 1])
-    joint = " de " if form.startswith("el") else " "
+    ordinal = f"{day.day}." if template.startswith("am") else str(day.day)
+    phrase = template.format(ordinal, _MONTHS[template].split()[day.month - 1])
+    joint = " de " if template.startswith("el") else " "
     if day.month == 2 and day.day == 29:
         year = 2024
     question = phrase + (f"{joint}{year}" if with_year else "")
-    found = find_dates(question.upper() if upper else question, NOW)
-    named = f"{year if with_year else 2000}-{day:%m-%d}"
-    assert [str(span.start) for span in found] == [named]
+    dates = find_dates(question.upper() if upper else question, NOW)
+    expected = f"{year if with_year else 2000}-{day:%m-%d}"
+    assert [str(span.start) for span in dates] == [expected]
 
 
 #: Words of prose in each language that no date contains.
@@ -296,6 +296,6 @@ def test_any_question_can_be_parsed(question: str) -> None:
     ["am ", "vor zwei ", "3. ", "il y a ", "le lundi ", "hace ", "4月", "一", "周一到", "hier "],
 )
 def test_a_long_question_is_parsed_quickly(part: str) -> None:
-    began = time.process_time()
+    started = time.process_time()
     find_dates((part * 10_000)[:10_000], NOW)
-    assert time.process_time() - began < 2
+    assert time.process_time() - started < 2

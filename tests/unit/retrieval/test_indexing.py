@@ -24,15 +24,15 @@ Adding = Callable[..., list[StoredMessage | None]]
 
 def test_all_pending_messages_are_embedded(store: Store, add: Adding, fake_embedder: Any) -> None:
     add(*(Message("user", f"message {number}") for number in range(600)))
-    told: list[tuple[str, int, int]] = []
-    done = embed(store, fake_embedder, progress=lambda *each: told.append(each))
-    assert done == 600
-    assert told == [("embedding", 0, 600), ("embedding", 512, 600), ("embedding", 600, 600)]
+    steps: list[tuple[str, int, int]] = []
+    count = embed(store, fake_embedder, progress=lambda *step: steps.append(step))
+    assert count == 600
+    assert steps == [("embedding", 0, 600), ("embedding", 512, 600), ("embedding", 600, 600)]
     assert store.count_unembedded(EVERYWHERE) == 0
     assert store.active_model() == ("fake-8", "fake")
-    found = store.candidates(HERE, "i", "", fake_embedder.encode_query("message 77"))
-    assert int(np.nanargmax(found.cosine)) == 77
-    assert found.cosine[77] == pytest.approx(1, abs=1e-6)
+    candidates = store.candidates(HERE, "i", "", fake_embedder.encode_query("message 77"))
+    assert int(np.nanargmax(candidates.cosine)) == 77
+    assert candidates.cosine[77] == pytest.approx(1, abs=1e-6)
     assert embed(store, fake_embedder) == 0
 
 
@@ -42,9 +42,9 @@ def test_tool_calls_are_embedded_and_empty_messages_are_not(
     add(Message("assistant", "", tool_calls=(ToolCall("c", "f", "{}"),)), Message("tool", " "))
     assert embed(store, fake_embedder) == 2
     assert store.count_unembedded(EVERYWHERE) == 0
-    found = store.candidates(HERE, "i", "", fake_embedder.encode_query("[call f {}]"))
-    assert found.cosine[0] == pytest.approx(1, abs=1e-6)
-    assert np.isnan(found.cosine[1])
+    candidates = store.candidates(HERE, "i", "", fake_embedder.encode_query("[call f {}]"))
+    assert candidates.cosine[0] == pytest.approx(1, abs=1e-6)
+    assert np.isnan(candidates.cosine[1])
 
 
 LIMITS = [
@@ -70,8 +70,8 @@ def test_a_limit_bounds_how_many_are_embedded(
 ) -> None:
     add(*(Message("user", str(number), NOW + number * MS) for number in range(count)))
     assert embed(store, fake_embedder, limit=limit, newest=newest) == len(embedded)
-    left = {each.content for each in store.unembedded(count, EVERYWHERE)}
-    assert left == {str(number) for number in range(count)} - set(embedded)
+    pending = {message.content for message in store.unembedded(count, EVERYWHERE)}
+    assert pending == {str(number) for number in range(count)} - set(embedded)
 
 
 def test_the_newest_by_time_are_embedded_first_in_any_order_of_import(
@@ -80,8 +80,8 @@ def test_the_newest_by_time_are_embedded_first_in_any_order_of_import(
     # As in an export with the newest conversation first: ids increase while times decrease.
     add(*(Message("user", str(number), NOW - number * MS) for number in range(700)))
     assert embed(store, fake_embedder, limit=3) == 3
-    left = {message.content for message in store.unembedded(700, EVERYWHERE)}
-    assert {str(number) for number in range(700)} - left == {"0", "1", "2"}
+    pending = {message.content for message in store.unembedded(700, EVERYWHERE)}
+    assert {str(number) for number in range(700)} - pending == {"0", "1", "2"}
     batches: list[list[str]] = []
 
     class Watched(type(fake_embedder)):  # type: ignore[misc]
@@ -90,7 +90,9 @@ def test_the_newest_by_time_are_embedded_first_in_any_order_of_import(
             return super().encode_documents(texts)
 
     assert embed(store, Watched()) == 697
-    assert [text for batch in batches for text in batch] == [str(each) for each in range(3, 700)]
+    assert [text for batch in batches for text in batch] == [
+        str(number) for number in range(3, 700)
+    ]
 
 
 def test_messages_stored_during_a_run_are_embedded_by_it(
@@ -110,7 +112,7 @@ def test_only_the_scope_is_embedded(store: Store, add: Adding, fake_embedder: An
     add(Message("user", "a"))
     add(Message("user", "b"), partition="q")
     assert embed(store, fake_embedder, HERE) == 1
-    assert [each.content for each in store.unembedded(9, EVERYWHERE)] == ["b"]
+    assert [message.content for message in store.unembedded(9, EVERYWHERE)] == ["b"]
 
 
 def test_vectors_of_different_models_are_never_mixed(
@@ -163,14 +165,14 @@ LENGTHS = [
 ]
 
 
-@pytest.mark.parametrize(("lengths", "after"), LENGTHS)
+@pytest.mark.parametrize(("lengths", "totals"), LENGTHS)
 def test_a_batch_of_long_messages_is_small(
-    store: Store, add: Adding, fake_embedder: Any, lengths: list[int], after: list[int]
+    store: Store, add: Adding, fake_embedder: Any, lengths: list[int], totals: list[int]
 ) -> None:
-    add(*(Message("user", "x" * length, NOW - at * MS) for at, length in enumerate(lengths)))
-    told: list[int] = []
-    embed(store, fake_embedder, progress=lambda _, done, __: told.append(done))
-    assert told == [0, *after]
+    add(*(Message("user", "x" * length, NOW - index * MS) for index, length in enumerate(lengths)))
+    reported: list[int] = []
+    embed(store, fake_embedder, progress=lambda _, done, __: reported.append(done))
+    assert reported == [0, *totals]
 
 
 def test_a_message_is_found_by_each_of_its_passages(
@@ -184,8 +186,8 @@ def test_a_message_is_found_by_each_of_its_passages(
     add(Message("user", "short"), Message("user", "fore" + "hind"))
     assert embed(store, Halving()) == 2
     for part in ("fore", "hind"):
-        found = store.candidates(HERE, "i", "", fake_embedder.encode_query(part))
-        assert found.cosine[1] == pytest.approx(1, abs=1e-6)
+        candidates = store.candidates(HERE, "i", "", fake_embedder.encode_query(part))
+        assert candidates.cosine[1] == pytest.approx(1, abs=1e-6)
 
 
 def test_messages_may_be_forgotten_while_they_are_embedded(
@@ -199,8 +201,8 @@ def test_messages_may_be_forgotten_while_they_are_embedded(
     add(Message("user", "gone"), Message("user", "kept"))
     embed(store, Forgetting())
     assert store.count_unembedded(EVERYWHERE) == 0
-    found = store.candidates(HERE, "i", "", fake_embedder.encode_query("kept"))
-    assert found.cosine.tolist() == pytest.approx([1], abs=1e-6)
+    candidates = store.candidates(HERE, "i", "", fake_embedder.encode_query("kept"))
+    assert candidates.cosine.tolist() == pytest.approx([1], abs=1e-6)
 
 
 def test_a_fact_at_the_end_of_a_long_reply_is_found_first(
@@ -214,8 +216,10 @@ def test_a_fact_at_the_end_of_a_long_reply_is_found_first(
     assert reply is not None
     assert len(reply.content.split()) > 3_000
     assert embed(store, embedder) == 301
-    found = store.candidates(HERE, "i", "", embedder.encode_query("Where is the boat house key?"))
-    assert int(found.ids[int(np.nanargmax(found.cosine))]) == reply.id
+    candidates = store.candidates(
+        HERE, "i", "", embedder.encode_query("Where is the boat house key?")
+    )
+    assert int(candidates.ids[int(np.nanargmax(candidates.cosine))]) == reply.id
 
 
 def test_the_real_model_finds_paraphrases(store: Store, add: Adding, embedder: Embedder) -> None:
@@ -226,6 +230,6 @@ def test_the_real_model_finds_paraphrases(store: Store, add: Adding, embedder: E
     assert embed(store, embedder) == 2
     question = embedder.encode_query("Where does the kitten nap?")
     assert question.shape == (embedder.dimensions,)
-    found = store.candidates(HERE, "i", "", question)
-    assert found.cosine[0] > found.cosine[1] + 0.2
+    candidates = store.candidates(HERE, "i", "", question)
+    assert candidates.cosine[0] > candidates.cosine[1] + 0.2
     assert np.linalg.norm(question) == pytest.approx(1, abs=1e-5)

@@ -16,7 +16,7 @@ from reservoir_cli.storage import replicate
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.transfer import exporters
-from reservoir_cli.transfer.reports import ExportReport
+from reservoir_cli.transfer.import_reports import ExportReport
 
 COUNT = 12
 #: In "loose" every message is linked to three or four earlier ones, in the others to none.
@@ -39,12 +39,12 @@ def settings(tmp_path: Path) -> Path:
 def reservoir(location: str, settings: Path, fake_embedder: FakeEmbedder) -> Iterator[Reservoir]:
     with Reservoir.open(location, config_file=settings, embedder=fake_embedder) as opened:
         for partition in ("loose", "default", "other"):
-            said = [Message("user", f"{partition} {number}") for number in range(COUNT)]
-            opened.ingest(said, partition=partition, embed=False)
+            messages = [Message("user", f"{partition} {number}") for number in range(COUNT)]
+            opened.ingest(messages, partition=partition, embed=False)
         yield opened
 
 
-def linked(location: str) -> Counter[str]:
+def count_linked(location: str) -> Counter[str]:
     """Return how many messages of each partition are linked to an earlier one."""
     query = """
         SELECT partition, COUNT(*) FROM messages
@@ -62,9 +62,9 @@ def rebuild(reservoir: Reservoir) -> None:
 def repair(reservoir: Reservoir) -> None:
     reservoir.embed()
     behind(reservoir.store.location, "DELETE FROM synapses")
-    where = reservoir.location, reservoir.config.path
-    checks = doctor.examine(*where, lambda *_: None, repair=True)
-    assert [each for each in checks if each.name == "store"]
+    arguments = reservoir.location, reservoir.config.path
+    checks = doctor.examine(*arguments, lambda *_: None, repair=True)
+    assert [check for check in checks if check.name == "store"]
 
 
 @pytest.mark.parametrize("link", [Reservoir.embed, rebuild, repair])
@@ -72,36 +72,36 @@ def test_each_partition_uses_its_own_threshold(
     reservoir: Reservoir, link: Callable[[Reservoir], object]
 ) -> None:
     link(reservoir)
-    assert linked(reservoir.store.location) == {"loose": COUNT - 1}
+    assert count_linked(reservoir.store.location) == {"loose": COUNT - 1}
 
 
 def test_imported_vectors_are_linked_by_the_threshold_of_their_partition(
     reservoir: Reservoir, new_location: Callable[[], str], tmp_path: Path
 ) -> None:
     reservoir.embed()
-    file, other = tmp_path / "all.jsonl", new_location()
+    file, target = tmp_path / "all.jsonl", new_location()
     totals, store = ExportReport(), reservoir.store
     pieces = exporters.export(
         store, EVERYWHERE, Filter(), "jsonl", totals, mask=reservoir.redactor, embeddings=True
     )
     file.write_text("".join(pieces), encoding="utf-8")
     path, embedder = reservoir.config.path, FakeEmbedder()
-    with Reservoir.open(other, config_file=path, embedder=embedder) as second:
+    with Reservoir.open(target, config_file=path, embedder=embedder) as second:
         assert second.import_files(file).imported == 3 * COUNT
         assert second.store.count_unembedded(EVERYWHERE) == 0
-    assert linked(other) == {"loose": COUNT - 1}
+    assert count_linked(target) == {"loose": COUNT - 1}
 
 
 def test_a_copy_has_the_links_of_its_source_even_after_a_repair(
     reservoir: Reservoir, new_location: Callable[[], str]
 ) -> None:
     reservoir.embed()
-    other = new_location()
-    with closing(open_store(other)) as copy:
+    target = new_location()
+    with closing(open_store(target)) as copy:
         replicate.copy(reservoir.store, copy, lambda *_: None)
-        assert linked(other) == {"loose": COUNT - 1}
+        assert count_linked(target) == {"loose": COUNT - 1}
         copy.repair(reservoir.config.synapse_threshold)
-    assert linked(other) == {"loose": COUNT - 1}
+    assert count_linked(target) == {"loose": COUNT - 1}
 
 
 @pytest.mark.sqlite("a server is not salvaged")
@@ -109,7 +109,7 @@ def test_salvaged_messages_are_linked_by_the_threshold_of_their_partition(
     reservoir: Reservoir, tmp_path: Path
 ) -> None:
     reservoir.embed()
-    saved = tmp_path / "saved.db"
+    salvaged = tmp_path / "saved.db"
     threshold = reservoir.config.synapse_threshold
-    backup.salvage(reservoir.store.location, saved, threshold)
-    assert linked(str(saved)) == {"loose": COUNT - 1}
+    backup.salvage(reservoir.store.location, salvaged, threshold)
+    assert count_linked(str(salvaged)) == {"loose": COUNT - 1}

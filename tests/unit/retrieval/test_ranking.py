@@ -15,7 +15,7 @@ from reservoir_cli.storage.candidates import Candidates, Posting
 @pytest.mark.parametrize(
     ("rank", "score"),
     [(0, 1.0), (1, 1 / 2), (3, 1 / 3), (7, 1 / 4), (1_023, 1 / 11)],
-    ids=lambda each: f"§4 recency {each}",
+    ids=lambda value: f"§4 recency {value}",
 )
 def test_recency_is_one_over_one_plus_the_logarithm_of_the_rank(rank, score):
     assert ranking.recency(np.array([rank]))[0] == pytest.approx(score)
@@ -28,7 +28,7 @@ def test_recency_decreases_with_the_rank_and_never_reaches_zero():
 
 
 @pytest.mark.parametrize(
-    ("values", "stretched"),
+    ("values", "scaled"),
     [
         pytest.param([2, 4, 3], [0, 1, 0.5], id="§4 mm to 0…1"),
         pytest.param([0, 0], [0, 0], id="§4 mm of equal values that are 0"),
@@ -37,8 +37,8 @@ def test_recency_decreases_with_the_rank_and_never_reaches_zero():
         pytest.param([], [], id="§4 mm of nothing"),
     ],
 )
-def test_min_max_scales_to_the_range_from_0_to_1(values, stretched):
-    assert ranking.min_max(np.array(values, np.float32)) == pytest.approx(stretched)
+def test_min_max_scales_to_the_range_from_0_to_1(values, scaled):
+    assert ranking.min_max(np.array(values, np.float32)) == pytest.approx(scaled)
 
 
 # The whole formula, compared with one that is written message by message.
@@ -46,14 +46,14 @@ def test_min_max_scales_to_the_range_from_0_to_1(values, stretched):
 GAP = 1_000
 
 
-def drawn(random: np.random.Generator, count: int) -> Candidates:
+def draw_candidates(random: np.random.Generator, count: int) -> Candidates:
     """Draw candidates of conversations and of instances without them, in order of time."""
     created_at = np.cumsum(random.choice([1, 10, 2 * GAP], count)).astype(np.int64)
     thread = random.integers(0, 4, count)
     postings = []
     for _ in range(random.integers(0, 4)):
-        held = np.flatnonzero(random.random(count) < 0.3)
-        postings.append(Posting(held, random.integers(1, 4, len(held)).astype(np.int32)))
+        positions = np.flatnonzero(random.random(count) < 0.3)
+        postings.append(Posting(positions, random.integers(1, 4, len(positions)).astype(np.int32)))
     cosine = random.uniform(-0.2, 1, count).astype(np.float32)
     cosine[random.random(count) < 0.2] = np.nan
     return Candidates(
@@ -73,85 +73,102 @@ def drawn(random: np.random.Generator, count: int) -> Candidates:
     )
 
 
-def sessions_by_hand(found: Candidates) -> list[list[int]]:
+def sessions_by_hand(candidates: Candidates) -> list[list[int]]:
     """Return the positions of each session's messages, in order of time."""
     sessions: list[list[int]] = []
     open_sessions: dict[int, list[int]] = {}
-    for place, thread in enumerate(found.thread.tolist()):
+    for index, thread in enumerate(candidates.thread.tolist()):
         session = open_sessions.get(thread)
-        silence = session and found.created_at[place] - found.created_at[session[-1]] > GAP
-        if session is None or (found.loose[place] and silence):
+        silence = (
+            session and candidates.created_at[index] - candidates.created_at[session[-1]] > GAP
+        )
+        if session is None or (candidates.loose[index] and silence):
             session = open_sessions[thread] = []
             sessions.append(session)
-        session.append(place)
+        session.append(index)
     return sessions
 
 
-def bm25_by_hand(found: Candidates) -> np.ndarray:
-    count = len(found.ids)
-    lengths, near = np.zeros(count), {}
-    for session in sessions_by_hand(found):
-        for at, place in enumerate(session):
-            near[place] = session[max(0, at - 2) : at + 3]
-            lent = [min(60, found.terms[other]) for other in near[place] if other != place]
-            lengths[place] = found.terms[place] + sum(lent)
+def bm25_by_hand(candidates: Candidates) -> np.ndarray:
+    count = len(candidates.ids)
+    lengths, neighbours = np.zeros(count), {}
+    for session in sessions_by_hand(candidates):
+        for offset, index in enumerate(session):
+            neighbours[index] = session[max(0, offset - 2) : offset + 3]
+            borrowed = [
+                min(60, candidates.terms[neighbour])
+                for neighbour in neighbours[index]
+                if neighbour != index
+            ]
+            lengths[index] = candidates.terms[index] + sum(borrowed)
     scores = np.zeros(count)
 
-    def share(place: int, other: int) -> float:
-        return 1.0 if other == place else 0.3 * min(1, 60 / found.terms[other])
+    def share(index: int, neighbour: int) -> float:
+        return 1.0 if neighbour == index else 0.3 * min(1, 60 / candidates.terms[neighbour])
 
-    for posting in found.postings:
-        own = dict(zip(posting.places.tolist(), posting.counts.tolist(), strict=True))
+    for posting in candidates.postings:
+        term_counts = dict(zip(posting.places.tolist(), posting.counts.tolist(), strict=True))
         counts = [
-            sum(share(place, other) * own.get(other, 0) for other in near[place])
-            for place in range(count)
+            sum(
+                share(index, neighbour) * term_counts.get(neighbour, 0)
+                for neighbour in neighbours[index]
+            )
+            for index in range(count)
         ]
-        holding = sum(each > 0 for each in counts)
+        holding = sum(frequency > 0 for frequency in counts)
         rarity = max(np.log((count - holding + 0.5) / (holding + 0.5)), 1e-6)
-        for place, each in enumerate(counts):
-            norm = 1.2 * (0.25 + 0.75 * lengths[place] / lengths.mean())
-            scores[place] += rarity * 2.2 * each / (each + norm) if each else 0.0
+        for index, frequency in enumerate(counts):
+            norm = 1.2 * (0.25 + 0.75 * lengths[index] / lengths.mean())
+            scores[index] += rarity * 2.2 * frequency / (frequency + norm) if frequency else 0.0
     return scores
 
 
-def similarity_by_hand(found: Candidates, dates: np.ndarray) -> np.ndarray:
-    count = len(found.ids)
-    known = ~np.isnan(found.cosine)
-    own = ranking.min_max(bm25_by_hand(found))
-    meaning = ranking.min_max(found.cosine[known] - 0.03 * np.log(found.passages[known]))
-    own[known] = 0.6 * meaning + 0.4 * own[known]
-    sums = np.zeros(count)
+def similarity_by_hand(candidates: Candidates, dates: np.ndarray) -> np.ndarray:
+    count = len(candidates.ids)
+    embedded = ~np.isnan(candidates.cosine)
+    own_scores = ranking.min_max(bm25_by_hand(candidates))
+    meaning = ranking.min_max(
+        candidates.cosine[embedded] - 0.03 * np.log(candidates.passages[embedded])
+    )
+    own_scores[embedded] = 0.6 * meaning + 0.4 * own_scores[embedded]
+    totals = np.zeros(count)
 
-    def reply(place: int) -> float:
-        return 0.2 * min(1, 60 / found.terms[place])
+    def reply(index: int) -> float:
+        return 0.2 * min(1, 60 / candidates.terms[index])
 
-    def asks(place: int) -> bool:
-        return bool(found.asks[place])
+    def asks(index: int) -> bool:
+        return bool(candidates.asks[index])
 
-    for session in sessions_by_hand(found):
+    for session in sessions_by_hand(candidates):
         linked = [
-            own[place]
-            + (reply(place) * own[session[at - 1]] if at and asks(session[at - 1]) else 0)
-            for at, place in enumerate(session)
+            own_scores[index]
+            + (
+                reply(index) * own_scores[session[offset - 1]]
+                if offset and asks(session[offset - 1])
+                else 0
+            )
+            for offset, index in enumerate(session)
         ]
-        for at, place in enumerate(session):
-            sums[place] = linked[at] + 0.3 * max(linked[max(0, at - 10) : at + 11])
-            near = slice(max(0, at - 4), at + 5)
-            short = np.clip(2 - np.mean(found.terms[session[near]]) / 60, 0, 1)
-            asking = 0.07 * own[place] if asks(place) else 0
-            sums[place] += short * (0.3 * (np.mean(linked[near]) - linked[at]) - asking)
-    return ranking.min_max(sums + 0.4 * dates)
+        for offset, index in enumerate(session):
+            totals[index] = linked[offset] + 0.3 * max(linked[max(0, offset - 10) : offset + 11])
+            neighbours = slice(max(0, offset - 4), offset + 5)
+            short = np.clip(2 - np.mean(candidates.terms[session[neighbours]]) / 60, 0, 1)
+            penalty = 0.07 * own_scores[index] if asks(index) else 0
+            totals[index] += short * (
+                0.3 * (np.mean(linked[neighbours]) - linked[offset]) - penalty
+            )
+    return ranking.min_max(totals + 0.4 * dates)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 60))
 def test_scores_equal_the_formula_written_by_hand(seed, count):
     random = np.random.default_rng(seed)
-    found = drawn(random, count)
+    candidates = draw_candidates(random, count)
     dates = random.random(count) * (random.random() < 0.5)
     settings = replace(Settings(), session_gap=GAP / 1000)
-    scored = ranking.score(found, settings, 0, dates)
-    np.testing.assert_allclose(scored.bm25, bm25_by_hand(found), atol=1e-9)
-    np.testing.assert_allclose(scored.similarity, similarity_by_hand(found, dates), atol=1e-9)
+    scored = ranking.score(candidates, settings, 0, dates)
+    np.testing.assert_allclose(scored.bm25, bm25_by_hand(candidates), atol=1e-9)
+    np.testing.assert_allclose(scored.similarity, similarity_by_hand(candidates, dates), atol=1e-9)
     np.testing.assert_allclose(
         scored.priority, 0.7 * scored.similarity + 0.3 * scored.recency, atol=1e-12
     )
@@ -159,33 +176,33 @@ def test_scores_equal_the_formula_written_by_hand(seed, count):
 
 @given(st.lists(st.sampled_from([0.0, 0.1, 0.5, 0.5, 0.9]), max_size=40), st.integers(0, 50))
 def test_the_best_are_in_order_and_the_newest_first_among_equals(scores, count):
-    found = ranking.best(np.array(scores), count).tolist()
-    in_order = sorted(range(len(scores)), key=lambda place: (-scores[place], -place))
-    assert found == in_order[:count]
+    best = ranking.best(np.array(scores), count).tolist()
+    expected = sorted(range(len(scores)), key=lambda index: (-scores[index], -index))
+    assert best == expected[:count]
 
 
-def talk(cosine: list[float], *, words: int, asks: tuple[int, ...] = ()) -> Candidates:
+def one_conversation(cosine: list[float], *, words: int, asks: tuple[int, ...] = ()) -> Candidates:
     """Return candidates of one conversation with equally many words."""
-    places = np.arange(len(cosine))
+    positions = np.arange(len(cosine))
     return Candidates(
-        ids=places,
-        created_at=places.astype(np.int64),
+        ids=positions,
+        created_at=positions.astype(np.int64),
         tokens=np.ones(len(cosine), np.int32),
         terms=np.full(len(cosine), words, np.int32),
-        asks=np.isin(places, asks),
+        asks=np.isin(positions, asks),
         own=np.ones(len(cosine), bool),
         thread=np.zeros(len(cosine), np.int64),
         loose=np.zeros(len(cosine), bool),
         cosine=np.array(cosine, np.float32),
-        by_id=places,
+        by_id=positions,
         postings=(),
         absent=0,
         passages=np.ones(len(cosine), np.int32),
     )
 
 
-def similarity_of(found: Candidates) -> np.ndarray:
-    return ranking.score(found, Settings(), 0, np.zeros(len(found.ids))).similarity
+def similarity_of(candidates: Candidates) -> np.ndarray:
+    return ranking.score(candidates, Settings(), 0, np.zeros(len(candidates.ids))).similarity
 
 
 #: Two messages are equally near: one among near messages, one among others.
@@ -194,19 +211,21 @@ UNEVEN = [0.5, 0.5, 0.6, 0.5, 0.5, *[0.0] * 9, 0.9, *[0.0] * 9, 0.0, 0.0, 0.6, 0
 
 
 def test_in_short_messages_one_among_matching_neighbours_ranks_higher():
-    fits = similarity_of(talk(UNEVEN, words=10))
-    before = similarity_of(talk(UNEVEN, words=400))
-    assert fits[AMONG_NEAR] - fits[AMONG_OTHERS] > before[AMONG_NEAR] - before[AMONG_OTHERS] + 0.05
+    short = similarity_of(one_conversation(UNEVEN, words=10))
+    long = similarity_of(one_conversation(UNEVEN, words=400))
+    assert short[AMONG_NEAR] - short[AMONG_OTHERS] > long[AMONG_NEAR] - long[AMONG_OTHERS] + 0.05
 
 
 @pytest.mark.parametrize(("words", "loses"), [(10, True), (60, True), (120, False), (400, False)])
 def test_in_short_messages_questions_rank_below_statements(words, loses):
-    fits = similarity_of(talk([0.9, 0.1, 0.8, 0.1, 0.8], words=words, asks=(4,)))
-    assert bool(fits[4] < fits[2]) is loses
+    similarity = similarity_of(one_conversation([0.9, 0.1, 0.8, 0.1, 0.8], words=words, asks=(4,)))
+    assert bool(similarity[4] < similarity[2]) is loses
 
 
 def test_the_mean_of_neighbours_ends_with_their_session():
-    found = replace(talk([0.0] * 7, words=10), thread=np.array([0, 0, 0, 1, 1, 1, 1]))
-    of_threads = ranking.group_sessions(found, GAP)
-    means = ranking.window_mean(np.array([3.0, 0, 0, 8, 0, 0, 0]), of_threads, 2)
+    candidates = replace(
+        one_conversation([0.0] * 7, words=10), thread=np.array([0, 0, 0, 1, 1, 1, 1])
+    )
+    sessions = ranking.group_sessions(candidates, GAP)
+    means = ranking.window_mean(np.array([3.0, 0, 0, 8, 0, 0, 0]), sessions, 2)
     np.testing.assert_allclose(means, [1, 1, 1, 8 / 3, 2, 2, 0])

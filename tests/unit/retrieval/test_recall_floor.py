@@ -1,4 +1,4 @@
-"""The recall floor: whether a store holds anything about a question."""
+"""The recall floor decides whether a store holds anything about a question."""
 
 from dataclasses import replace
 
@@ -20,8 +20,8 @@ NOWHERE = np.zeros(4, bool)
 TWO_WORDS, FOUR_WORDS = 0.3 * (1 / 2 - 0.3), 0.3 * (1 / 4 - 0.3)
 
 
-def stands(*places):
-    return Posting(np.array(places), np.ones(len(places), np.int32))
+def posting_at(*positions):
+    return Posting(np.array(positions), np.ones(len(positions), np.int32))
 
 
 def candidates(cosine, *postings, absent=0, talk=None):
@@ -44,73 +44,73 @@ def candidates(cosine, *postings, absent=0, talk=None):
     )
 
 
-def fit(found, *, dates=0.0, running=None):
-    count = len(found.ids)
+def relevance_of(pool, *, dates=0.0, running=None):
+    count = len(pool.ids)
     running = np.zeros(count, bool) if running is None else running
-    return relevance(found, np.full(count, dates), running)
+    return relevance(pool, np.full(count, dates), running)
 
 
 def test_relevance_is_the_maximum_of_cosine_plus_four_tenths_of_the_words():
-    found = candidates([0.3, 0.1, 0, 0], stands(1), stands(1))
-    assert fit(found) == pytest.approx(0.1 + 0.4 + TWO_WORDS)
+    pool = candidates([0.3, 0.1, 0, 0], posting_at(1), posting_at(1))
+    assert relevance_of(pool) == pytest.approx(0.1 + 0.4 + TWO_WORDS)
 
 
 def test_an_unknown_stem_weighs_as_much_as_the_rarest():
-    found = candidates([0, 0, 0, 0], stands(2), absent=3)
-    assert fit(found) == pytest.approx(0.4 / 4 + FOUR_WORDS)
+    pool = candidates([0, 0, 0, 0], posting_at(2), absent=3)
+    assert relevance_of(pool) == pytest.approx(0.4 / 4 + FOUR_WORDS)
 
 
 def test_a_common_word_weighs_less_than_a_rare_one():
-    common, rare = stands(0, 1, 2), stands(3)
-    shares = [fit(candidates([0] * 4, each, absent=1)) for each in (common, rare)]
+    common, rare = posting_at(0, 1, 2), posting_at(3)
+    shares = [relevance_of(candidates([0] * 4, posting, absent=1)) for posting in (common, rare)]
     assert shares[0] < shares[1]
 
 
 def test_without_a_vector_the_words_alone_decide():
-    found = candidates([np.nan, 0.1, 0.1, 0.1], stands(0), stands(0, 1))
-    assert fit(found) == pytest.approx(1 + TWO_WORDS)
+    pool = candidates([np.nan, 0.1, 0.1, 0.1], posting_at(0), posting_at(0, 1))
+    assert relevance_of(pool) == pytest.approx(1 + TWO_WORDS)
 
 
 def test_a_question_of_many_words_needs_more():
-    few, many = (candidates([0.4, 0, 0, 0], *[stands(3)] * words) for words in (2, 10))
-    assert fit(few) == pytest.approx(0.4 + 0.3 * (1 / 2 - 0.3))
-    assert fit(many) == pytest.approx(0.4 + 0.3 * (1 / 10 - 0.3))
+    few, many = (candidates([0.4, 0, 0, 0], *[posting_at(3)] * words) for words in (2, 10))
+    assert relevance_of(few) == pytest.approx(0.4 + 0.3 * (1 / 2 - 0.3))
+    assert relevance_of(many) == pytest.approx(0.4 + 0.3 * (1 / 10 - 0.3))
 
 
 def test_without_embeddings_the_number_of_words_does_not_matter():
-    found = candidates([np.nan] * 4, stands(0), stands(1), absent=2)
-    assert fit(found) == pytest.approx(1 / 4)
+    pool = candidates([np.nan] * 4, posting_at(0), posting_at(1), absent=2)
+    assert relevance_of(pool) == pytest.approx(1 / 4)
 
 
 def test_relevance_is_never_below_zero():
-    assert fit(candidates([0.01] * 4, absent=20)) == 0
+    assert relevance_of(candidates([0.01] * 4, absent=20)) == 0
 
 
 def test_a_message_of_a_requested_day_is_relevant():
-    assert fit(candidates([0.1] * 4), dates=1.0) == pytest.approx(0.1 + 0.4 + TWO_WORDS)
+    assert relevance_of(candidates([0.1] * 4), dates=1.0) == pytest.approx(0.1 + 0.4 + TWO_WORDS)
 
 
 def test_nothing_is_relevant_in_an_empty_store():
-    assert fit(candidates([])) == 0
+    assert relevance_of(candidates([])) == 0
 
 
 def test_a_follow_up_matches_by_either_query_but_not_by_its_own_session():
-    talk = TalkScores(np.array([0.9, 0.5, 0, 0], np.float32), ((0.5, (stands(1),)),))
-    found = candidates([0.1] * 4, talk=talk)
+    talk = TalkScores(np.array([0.9, 0.5, 0, 0], np.float32), ((0.5, (posting_at(1),)),))
+    pool = candidates([0.1] * 4, talk=talk)
     running = np.array([True, False, False, False])
-    assert fit(found, running=running) == pytest.approx(0.5 + 0.4 + TWO_WORDS)
-    assert fit(found, running=~NOWHERE) == pytest.approx(0.1 + TWO_WORDS)
-    assert fit(replace(found, talk=None), running=running) == pytest.approx(0.1 + TWO_WORDS)
+    assert relevance_of(pool, running=running) == pytest.approx(0.5 + 0.4 + TWO_WORDS)
+    assert relevance_of(pool, running=~NOWHERE) == pytest.approx(0.1 + TWO_WORDS)
+    assert relevance_of(replace(pool, talk=None), running=running) == pytest.approx(0.1 + TWO_WORDS)
 
 
 def test_the_floor_is_the_setting_or_else_that_of_the_model():
     (model_id,) = FLOORS
-    usual = Settings()
-    assert recall_floor(usual, model_id) == FLOORS[model_id] > 0
-    assert recall_floor(usual, "another model") == 0
-    assert recall_floor(usual, None) == WORDS_FLOOR
-    assert recall_floor(replace(usual, recall_floor=0.0), model_id) == 0
-    assert recall_floor(replace(usual, recall_floor=0.5), "another model") == 0.5
+    settings = Settings()
+    assert recall_floor(settings, model_id) == FLOORS[model_id] > 0
+    assert recall_floor(settings, "another model") == 0
+    assert recall_floor(settings, None) == WORDS_FLOOR
+    assert recall_floor(replace(settings, recall_floor=0.0), model_id) == 0
+    assert recall_floor(replace(settings, recall_floor=0.5), "another model") == 0.5
 
 
 @pytest.mark.model
@@ -119,7 +119,7 @@ def test_the_measured_floor_is_that_of_the_default_model(embedder):
 
 
 @pytest.mark.parametrize(
-    ("kept", "floor"),
+    ("stored", "floor"),
     [
         ("0.25", 0.25),
         ("0.0", 0),
@@ -130,12 +130,12 @@ def test_the_measured_floor_is_that_of_the_default_model(embedder):
         ("7", 0.36),
     ],
 )
-def test_a_calibrated_floor_overrides_the_measured_one_but_not_the_setting(kept, floor):
+def test_a_calibrated_floor_overrides_the_measured_one_but_not_the_setting(stored, floor):
     (model_id,) = FLOORS
-    usual = Settings()
-    assert recall_floor(usual, model_id, kept) == floor
-    assert recall_floor(replace(usual, recall_floor=0.5), model_id, kept) == 0.5
-    assert recall_floor(usual, None, kept) == WORDS_FLOOR
+    settings = Settings()
+    assert recall_floor(settings, model_id, stored) == floor
+    assert recall_floor(replace(settings, recall_floor=0.5), model_id, stored) == 0.5
+    assert recall_floor(settings, None, stored) == WORDS_FLOOR
 
 
 @pytest.mark.parametrize(("count", "lost"), [(1, 0), (100, 0), (499, 0), (500, 1), (1_000, 2)])

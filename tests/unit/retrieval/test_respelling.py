@@ -14,7 +14,7 @@ from reservoir_cli.retrieval.search import search
 from reservoir_cli.settings import config
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.candidates import Candidates
-from reservoir_cli.storage.spelling import count_slips
+from reservoir_cli.storage.misspelt_words import count_slips
 
 P = Scope("p")
 Adding = Callable[..., list[StoredMessage | None]]
@@ -32,21 +32,21 @@ SLIPS = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other", "slips"), SLIPS)
-def test_spelling_mistakes_are_counted(one: str, other: str, slips: int) -> None:
-    assert count_slips(one, other) == count_slips(other, one) == slips
+@pytest.mark.parametrize(("first", "second", "expected"), SLIPS)
+def test_spelling_mistakes_are_counted(first: str, second: str, expected: int) -> None:
+    assert count_slips(first, second) == count_slips(second, first) == expected
 
 
-def asked(store: Store, question: str) -> Candidates:
+def candidates_for(store: Store, question: str) -> Candidates:
     return store.candidates(P, None, question, None)
 
 
 def notes(store: Store, question: str, redactor: Redactor = OPEN) -> tuple[str, ...]:
-    return respelling_notes(asked(store, question), store, P, redactor)
+    return respelling_notes(candidates_for(store, question), store, P, redactor)
 
 
 @pytest.fixture
-def talk(add: Adding) -> None:
+def stored_messages(add: Adding) -> None:
     add(
         Message("user", "Should Kubernetes do the rollback by itself?"),
         Message("assistant", "No: Kubernetes restarts, the deployment and fermentation are ours."),
@@ -54,12 +54,19 @@ def talk(add: Adding) -> None:
     )
 
 
-def test_a_misspelt_word_finds_the_same_as_the_correct_one(store: Store, talk: None) -> None:
-    wrong, right = asked(store, "the kuberntes rolbacks"), asked(store, "kubernetes rollbacks")
-    assert [word.typed for word in wrong.respelt] == ["kuberntes", "rolbacks"]
-    assert wrong.absent == right.absent == 0
-    places = [sorted(posting.places.tolist() for posting in of.postings) for of in (wrong, right)]
-    assert places[0] == places[1] == [[0], [0, 1]]
+def test_a_misspelt_word_finds_the_same_as_the_correct_one(
+    store: Store, stored_messages: None
+) -> None:
+    misspelt, correct = (
+        candidates_for(store, "the kuberntes rolbacks"),
+        candidates_for(store, "kubernetes rollbacks"),
+    )
+    assert [word.typed for word in misspelt.respelt] == ["kuberntes", "rolbacks"]
+    assert misspelt.absent == correct.absent == 0
+    positions = [
+        sorted(posting.places.tolist() for posting in of.postings) for of in (misspelt, correct)
+    ]
+    assert positions[0] == positions[1] == [[0], [0, 1]]
 
 
 NOTES = [
@@ -81,18 +88,18 @@ NOTES = [
 ]
 
 
-@pytest.mark.parametrize(("question", "said"), NOTES)
+@pytest.mark.parametrize(("question", "expected"), NOTES)
 def test_only_a_replacement_is_noted(
-    store: Store, talk: None, question: str, said: tuple[str, ...]
+    store: Store, stored_messages: None, question: str, expected: tuple[str, ...]
 ) -> None:
-    assert notes(store, question) == said
+    assert notes(store, question) == expected
 
 
 def test_words_of_another_partition_are_neither_found_nor_named(store: Store, add: Adding) -> None:
     add(Message("user", "kubernetes"), partition="q")
     add(Message("user", "the limiter"))
-    found = asked(store, "kuberntes")
-    assert (found.respelt, found.postings, found.absent) == ((), (), 1)
+    candidates = candidates_for(store, "kuberntes")
+    assert (candidates.respelt, candidates.postings, candidates.absent) == ((), (), 1)
 
 
 def test_a_word_of_a_secret_is_not_named_if_secrets_are_masked(store: Store, add: Adding) -> None:
@@ -108,20 +115,24 @@ def test_a_correct_unknown_word_is_not_replaced(
 ) -> None:
     add(Message("user", "Grandma rewards the stronger ones."))
     for word, is_known in {"grandpa": True, "strangers": True, "rewrads": False}.items():
-        found = asked(store, word)
-        assert [each.typed for each in found.respelt] == [word]
-        kept = drop_known_words(found, embedder)
-        assert [each.typed for each in kept.respelt] == ([] if is_known else [word])
-        assert (len(kept.postings), kept.absent) == ((0, 1) if is_known else (1, 0))
+        candidates = candidates_for(store, word)
+        assert [respelling.typed for respelling in candidates.respelt] == [word]
+        remaining = drop_known_words(candidates, embedder)
+        assert [respelling.typed for respelling in remaining.respelt] == (
+            [] if is_known else [word]
+        )
+        assert (len(remaining.postings), remaining.absent) == ((0, 1) if is_known else (1, 0))
 
 
 def test_few_words_of_a_long_question_are_looked_up(store: Store, add: Adding) -> None:
     add(Message("user", "alphabet bergamot cardamom dandelion"))
-    found = asked(store, "alphabt bergamt cardamm dandelin")
-    assert (len(found.respelt), found.absent) == (3, 1)
+    candidates = candidates_for(store, "alphabt bergamt cardamm dandelin")
+    assert (len(candidates.respelt), candidates.absent) == (3, 1)
 
 
-def test_hybrid_search_replaces_words_and_keyword_search_does_not(store: Store, talk: None) -> None:
+def test_hybrid_search_replaces_words_and_keyword_search_does_not(
+    store: Store, stored_messages: None
+) -> None:
     settings = config.load(None, {}).settings("p")
 
     def hits(mode: Any) -> list[Any]:

@@ -27,7 +27,7 @@ def say(store):
     """Store a message with a cosine to every question, or without an embedding."""
     clock = iter(range(10_000))
 
-    def saying(content, cosine=None, *, partition="p", instance="p", link=2.0, **more):
+    def store_message(content, cosine=None, *, partition="p", instance="p", link=2.0, **more):
         message = Message(
             more.pop("role", "user"), content, created_at=NOW + timedelta(hours=next(clock)), **more
         )
@@ -41,36 +41,36 @@ def say(store):
         store.add_passages("compass", {stored.key: vectors}, link)
         return stored.id
 
-    return saying
+    return store_message
 
 
-def found(hits):
-    return [each.message.id for each in hits]
+def ids_of(hits):
+    return [hit.message.id for hit in hits]
 
 
 def test_semantic_search_ranks_by_cosine(reservoir, say):
     far, near, middle = say("a", -0.2), say("b", 0.9), say("c", 0.4)
     hits = reservoir.search("z", mode="semantic")
-    assert found(hits) == [near, middle, far]
-    assert [each.score for each in hits] == pytest.approx([0.9, 0.4, -0.2], abs=1e-6)
-    assert [each.rank for each in hits] == [1, 2, 3]
+    assert ids_of(hits) == [near, middle, far]
+    assert [hit.score for hit in hits] == pytest.approx([0.9, 0.4, -0.2], abs=1e-6)
+    assert [hit.rank for hit in hits] == [1, 2, 3]
 
 
 def test_of_equal_cosines_the_newest_comes_first(reservoir, say):
     ids = [say(f"{number}", 0.5) for number in range(3)]
-    assert found(reservoir.search("z", mode="semantic")) == ids[::-1]
+    assert ids_of(reservoir.search("z", mode="semantic")) == ids[::-1]
 
 
 def test_keyword_search_finds_only_messages_with_the_words(reservoir, say):
-    both = say("the amber fjord")
+    both_words = say("the amber fjord")
     say("a birch")
-    assert found(reservoir.search("amber fjord", mode="keyword")) == [both]
+    assert ids_of(reservoir.search("amber fjord", mode="keyword")) == [both_words]
 
 
 def test_a_message_without_an_embedding_is_found_by_its_words(reservoir, say):
     say("nothing of it", 0.9)
-    number = say("the fjord")
-    assert number in found(reservoir.search("fjord"))
+    message_id = say("the fjord")
+    assert message_id in ids_of(reservoir.search("fjord"))
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "semantic"])
@@ -88,19 +88,19 @@ def test_a_threshold_lists_only_hits_above_it(reservoir, say, mode, threshold, a
     cosines = [0.9, 0.0, None]
     ids = {cosine: say("the fjord", cosine) for cosine in cosines}
     if mode == "semantic":
-        above = [each for each in above if each is not None]
+        above = [cosine for cosine in above if cosine is not None]
     hits = reservoir.search("fjord", mode=mode, threshold=threshold)
-    assert set(found(hits)) == {ids[each] for each in above}
+    assert set(ids_of(hits)) == {ids[cosine] for cosine in above}
 
 
 def test_a_threshold_filters_keyword_hits_or_is_refused(reservoir, say):
-    near = say("the fjord", 0.9)
+    nearest = say("the fjord", 0.9)
     say("the fjord", -0.9)
     try:
         hits = reservoir.search("fjord", mode="keyword", threshold=0.6)
     except UsageError:
         return
-    assert found(hits) == [near]
+    assert ids_of(hits) == [nearest]
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "semantic", "keyword"])
@@ -119,14 +119,14 @@ def test_deduplication_keeps_the_best_of_equal_contents(reservoir, say, mode):
     plain = reservoir.search("fjord", mode=mode)
     fewer = reservoir.search("fjord", mode=mode, deduplicate=True)
     assert len(plain) == 3
-    assert [each.message.content.strip() for each in fewer].count("the fjord") == 1
-    assert found(fewer) == [
-        each.message.id
-        for place, each in enumerate(plain)
-        if each.message.content.strip()
-        not in [other.message.content.strip() for other in plain[:place]]
+    assert [hit.message.content.strip() for hit in fewer].count("the fjord") == 1
+    assert ids_of(fewer) == [
+        hit.message.id
+        for index, hit in enumerate(plain)
+        if hit.message.content.strip()
+        not in [earlier.message.content.strip() for earlier in plain[:index]]
     ]
-    assert [each.rank for each in fewer] == [1, 2]
+    assert [hit.rank for hit in fewer] == [1, 2]
 
 
 def test_equal_contents_do_not_use_up_the_limit(reservoir, say):
@@ -138,12 +138,12 @@ def test_equal_contents_do_not_use_up_the_limit(reservoir, say):
 
 
 def test_linked_messages_are_added_to_a_hit_and_not_counted(reservoir, say):
-    tied = say("said before", 0.9, link=0.85)
+    linked = say("said before", 0.9, link=0.85)
     hit = say("the fjord", 0.9, link=0.85, trace_id="t")
     reply = say("as deep as that", None, role="assistant", trace_id="t")
-    (only,) = reservoir.search("fjord", mode="keyword", link=True, limit=1)
-    assert only.message.id == hit
-    assert [each.id for each in only.linked] == [tied, reply]
+    (result,) = reservoir.search("fjord", mode="keyword", link=True, limit=1)
+    assert result.message.id == hit
+    assert [message.id for message in result.linked] == [linked, reply]
     (plain,) = reservoir.search("fjord", mode="keyword", limit=1)
     assert plain.linked == ()
 
@@ -162,11 +162,11 @@ SCOPES = {"own": {}, "sibling": {"instance": "q"}, "stranger": {"partition": "x"
 )
 @pytest.mark.parametrize("mode", ["hybrid", "semantic", "keyword"])
 def test_nothing_crosses_the_scope(reservoir, say, options, expected, mode):
-    for name, place in SCOPES.items():
-        say(f"fjord of {name}", 0.9, trace_id="one", link=0.0, **place)
+    for name, scope in SCOPES.items():
+        say(f"fjord of {name}", 0.9, trace_id="one", link=0.0, **scope)
     hits = reservoir.search("fjord", mode=mode, link=True, **options)
-    told = [each.message for each in hits] + [row for each in hits for row in each.linked]
-    assert {each.content.removeprefix("fjord of ") for each in told} == expected
+    messages = [hit.message for hit in hits] + [row for hit in hits for row in hit.linked]
+    assert {message.content.removeprefix("fjord of ") for message in messages} == expected
 
 
 def test_an_unknown_mode_is_wrong_usage(reservoir):

@@ -19,6 +19,6 @@ reserve_tokens = 512
 """
 
 
-def written(file: Path, text: str) -> Path:
+def write_settings(file: Path, text: str) -> Path:
     file.write_text(text, encoding="utf-8")
     return file

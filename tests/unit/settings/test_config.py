@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from example_settings import EVERY_TABLE, written
+from example_settings import EVERY_TABLE, write_settings
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings import config, edit_file
+from reservoir_cli.settings import config, edit_settings_file
 from reservoir_cli.settings.keys import split_key
 from reservoir_cli.settings.schema import (
     SETTINGS,
@@ -16,14 +16,14 @@ from reservoir_cli.settings.schema import (
 
 
 def test_without_a_file_every_setting_has_its_default() -> None:
-    known = config.load()
-    assert not known.path.exists()
-    assert known.settings() == Settings()
-    assert {origin for _, _, origin in config.list_settings(known)} == {"default"}
+    loaded = config.load()
+    assert not loaded.path.exists()
+    assert loaded.settings() == Settings()
+    assert {origin for _, _, origin in config.list_settings(loaded)} == {"default"}
 
 
 def test_every_setting_is_listed_before_those_of_tables(file: Path) -> None:
-    rows = config.list_settings(config.load(written(file, EVERY_TABLE)))
+    rows = config.list_settings(config.load(write_settings(file, EVERY_TABLE)))
     assert [key for key, _, _ in rows[: len(SETTINGS)]] == list(SETTINGS)
     assert rows[len(SETTINGS) :] == [
         ("partitions.coding.token_multiplier", 1.2, "partition"),
@@ -44,15 +44,15 @@ def test_every_setting_is_listed_before_those_of_tables(file: Path) -> None:
     ],
 )
 def test_the_name_of_a_model_keeps_its_dots_in_any_notation(file: Path, header: str) -> None:
-    known = config.load(written(file, f"{header}\nreserve_tokens = 5\n"))
-    assert known.models == {"gpt-3.5-turbo": {"reserve_tokens": 5}}
+    loaded = config.load(write_settings(file, f"{header}\nreserve_tokens = 5\n"))
+    assert loaded.models == {"gpt-3.5-turbo": {"reserve_tokens": 5}}
 
 
 def test_a_name_and_its_extension_are_two_models(file: Path) -> None:
     text = "[models.gpt-4]\nreserve_tokens = 4\n[models.gpt-4.1]\nreserve_tokens = 41\n"
-    known = config.load(written(file, text))
-    assert config.effective_value(known, "models.gpt-4.reserve_tokens") == (4, "model")
-    assert config.effective_value(known, "models.gpt-4.1.reserve_tokens") == (41, "model")
+    loaded = config.load(write_settings(file, text))
+    assert config.effective_value(loaded, "models.gpt-4.reserve_tokens") == (4, "model")
+    assert config.effective_value(loaded, "models.gpt-4.1.reserve_tokens") == (41, "model")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_name_and_its_extension_are_two_models(file: Path) -> None:
 def test_a_byte_order_mark_and_windows_line_ends_are_read(file: Path, data: bytes) -> None:
     file.write_bytes(data)
     assert config.load(file).values == {"model": "gpt-4"}
-    edit_file.edit(file, {"partition": "p"})
+    edit_settings_file.edit(file, {"partition": "p"})
     assert config.load(file).values == {"model": "gpt-4", "partition": "p"}
 
 
@@ -102,7 +102,7 @@ BROKEN = {
 def test_an_invalid_file_is_a_usage_error_and_never_edited(
     file: Path, text: str, reason: str
 ) -> None:
-    written(file, text)
+    write_settings(file, text)
     with pytest.raises(UsageError, match=reason) as caught:
         config.load(file)
     assert caught.value.exit_code == 2
@@ -110,7 +110,7 @@ def test_an_invalid_file_is_a_usage_error_and_never_edited(
     assert caught.value.hint
     assert "--list" not in caught.value.hint  # it would fail as well
     with pytest.raises(UsageError):
-        edit_file.edit(file, {"fill": "true"})
+        edit_settings_file.edit(file, {"fill": "true"})
     assert file.read_text() == text
 
 
@@ -132,7 +132,7 @@ def test_an_explicitly_named_file_must_exist(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "near"),
+    ("key", "similar"),
     [
         ("recent_contxt_size", "recent_context_size"),
         ("similarity_wieght", "similarity_weight"),
@@ -141,10 +141,10 @@ def test_an_explicitly_named_file_must_exist(file: Path) -> None:
         ("partitions.p.fil", "fill"),
     ],
 )
-def test_an_unknown_key_gets_similar_names(file: Path, key: str, near: str) -> None:
+def test_an_unknown_key_gets_similar_names(file: Path, key: str, similar: str) -> None:
     with pytest.raises(UsageError, match="unknown setting") as caught:
-        edit_file.edit(file, {key: "1"})
-    assert near in str(caught.value.hint)
+        edit_settings_file.edit(file, {key: "1"})
+    assert similar in str(caught.value.hint)
     with pytest.raises(UsageError, match="unknown setting"):
         config.effective_value(config.load(), key)
 
@@ -175,5 +175,5 @@ def test_an_invalid_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_hint_names_a_setting_once(file: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        edit_file.edit(file, {"budget": "1"})
+        edit_settings_file.edit(file, {"budget": "1"})
     assert str(caught.value.hint) == "did you mean trim_budget_tokens?"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings import config, edit_file
+from reservoir_cli.settings import config, edit_settings_file
 
 
 @pytest.fixture
@@ -14,18 +14,18 @@ def file(home: Path) -> Path:
     return home / "reservoir.toml"
 
 
-def written(file: Path, text: str) -> config.Config:
+def load_written(file: Path, text: str) -> config.Config:
     file.write_text(text, encoding="utf-8")
     return config.load()
 
 
 def test_the_partitions_that_agents_may_use(file) -> None:
-    assert written(file, "").mcp_partitions == ()
-    assert written(file, "[mcp]").mcp_partitions == ()
-    known = written(file, '[mcp]\npartitions = ["work", "home", "work"]')
-    assert known.mcp_partitions == ("work", "home")
-    assert config.effective_value(known, "mcp.partitions") == ("work, home", "file")
-    assert config.list_settings(known)[-1] == ("mcp.partitions", "work, home", "file")
+    assert load_written(file, "").mcp_partitions == ()
+    assert load_written(file, "[mcp]").mcp_partitions == ()
+    loaded = load_written(file, '[mcp]\npartitions = ["work", "home", "work"]')
+    assert loaded.mcp_partitions == ("work", "home")
+    assert config.effective_value(loaded, "mcp.partitions") == ("work, home", "file")
+    assert config.list_settings(loaded)[-1] == ("mcp.partitions", "work, home", "file")
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_the_partitions_that_agents_may_use(file) -> None:
 )
 def test_anything_but_a_list_of_partitions_is_refused(file, text, problem) -> None:
     with pytest.raises(UsageError) as caught:
-        written(file, text)
+        load_written(file, text)
     assert problem in caught.value.message
     assert caught.value.hint
 
@@ -50,24 +50,26 @@ def test_anything_but_a_list_of_partitions_is_refused(file, text, problem) -> No
 @pytest.mark.parametrize("before", ["", "# mine\n[mcp]\npartitions = [\n  'old', # why\n]\n"])
 def test_config_sets_and_removes_partitions(file, before) -> None:
     file.write_text(f"partition = 'x' # kept\n{before}", encoding="utf-8")
-    edit_file.edit(file, {"mcp.partitions": "work, home"})
+    edit_settings_file.edit(file, {"mcp.partitions": "work, home"})
     assert config.load().mcp_partitions == ("work", "home")
     assert "# kept" in file.read_text(encoding="utf-8")
-    edit_file.edit(file, {"mcp.partitions": None})
+    edit_settings_file.edit(file, {"mcp.partitions": None})
     assert config.load().mcp_partitions == ()
     assert config.load().lookup("partition")[0] == "x"
 
 
 def test_a_list_may_be_typed_as_in_the_file(file) -> None:
     file.touch()
-    edit_file.edit(file, {"mcp.partitions": '["work", "home"]'})
+    edit_settings_file.edit(file, {"mcp.partitions": '["work", "home"]'})
     assert config.load().mcp_partitions == ("work", "home")
-    edit_file.edit(file, {"sources.notes.exclude": '["/a, b", "/c"]', "sources.notes.path": "/n"})
+    edit_settings_file.edit(
+        file, {"sources.notes.exclude": '["/a, b", "/c"]', "sources.notes.path": "/n"}
+    )
     assert config.load().sources["notes"]["exclude"] == ["/a, b", "/c"]
     # A shell takes the quotation marks off if they are not quoted themselves.
     for key in ("mcp.partitions", "sources.notes.exclude"):
         with pytest.raises(UsageError, match="must be a list of"):
-            edit_file.edit(file, {key: "[work,home]"})
+            edit_settings_file.edit(file, {key: "[work,home]"})
     assert config.load().mcp_partitions == ("work", "home")
 
 
@@ -75,13 +77,13 @@ def test_a_list_may_be_typed_as_in_the_file(file) -> None:
 def test_a_typed_list_that_is_more_than_a_list_is_refused(file, text: str) -> None:
     file.touch()
     with pytest.raises(UsageError, match="must be a list of"):
-        edit_file.edit(file, {"mcp.partitions": text})
+        edit_settings_file.edit(file, {"mcp.partitions": text})
     assert file.read_text() == ""
 
 
 def test_a_renamed_partition_is_renamed_in_the_list(file) -> None:
     file.write_text('[mcp]\npartitions = ["home", "work"]\n', encoding="utf-8")
-    edit_file.rename_partition(file, "work", "acme")
+    edit_settings_file.rename_partition(file, "work", "acme")
     assert config.load().mcp_partitions == ("home", "acme")
-    edit_file.rename_partition(file, "acme", "home")
+    edit_settings_file.rename_partition(file, "acme", "home")
     assert config.load().mcp_partitions == ("home",)

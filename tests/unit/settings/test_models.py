@@ -159,13 +159,13 @@ def test_version_is_never_taken_for_the_model_it_begins_with() -> None:
 
 
 def test_literal_name_wins_over_every_shorter_form() -> None:
-    known = ["llama3.1", "llama3.1:8b", "ollama/llama3.1:8b", "gpt-4o", "gpt-4o-2024-08-06"]
-    for name in known:
-        assert match_name(name, known) == name
-    assert match_name("openai/gpt-4o-2024-08-06", known) == "gpt-4o-2024-08-06"
-    assert match_name("gpt-4o-2024-05-13", known) == "gpt-4o"
-    assert match_name("llama3.1:8b-q4", known) == "llama3.1:8b"
-    assert match_name("llama3.1:405b", known) == "llama3.1"
+    names = ["llama3.1", "llama3.1:8b", "ollama/llama3.1:8b", "gpt-4o", "gpt-4o-2024-08-06"]
+    for name in names:
+        assert match_name(name, names) == name
+    assert match_name("openai/gpt-4o-2024-08-06", names) == "gpt-4o-2024-08-06"
+    assert match_name("gpt-4o-2024-05-13", names) == "gpt-4o"
+    assert match_name("llama3.1:8b-q4", names) == "llama3.1:8b"
+    assert match_name("llama3.1:405b", names) == "llama3.1"
 
 
 def test_a_known_name_is_returned_in_its_own_spelling() -> None:
@@ -175,9 +175,9 @@ def test_a_known_name_is_returned_in_its_own_spelling() -> None:
 
 
 def test_only_the_given_models_are_searched() -> None:
-    own = Model("My-Local", 10_000, 500)
-    assert find_model("lan/my-local:q4", iter([own])) is own
-    assert find_model("gpt-4o", [own]) is None
+    own_model = Model("My-Local", 10_000, 500)
+    assert find_model("lan/my-local:q4", iter([own_model])) is own_model
+    assert find_model("gpt-4o", [own_model]) is None
     assert match_name("gpt-4o", iter(())) is None
 
 
@@ -205,10 +205,12 @@ def test_every_alias_resolves_and_is_not_a_model_itself(alias: str) -> None:
 
 
 def test_bigger_window_never_has_a_smaller_reserve_by_the_rule() -> None:
-    ruled = sorted({(m.context_window, m.reserve) for m in MODELS if m.reserve <= 8_192})
-    large = [reserve for window, reserve in ruled if window > 8_192]
+    pairs = sorted(
+        {(model.context_window, model.reserve) for model in MODELS if model.reserve <= 8_192}
+    )
+    large = [reserve for window, reserve in pairs if window > 8_192]
     assert large == sorted(large)
-    assert [window // reserve for window, reserve in ruled if window <= 8_192] == [4, 4]
+    assert [window // reserve for window, reserve in pairs if window <= 8_192] == [4, 4]
 
 
 @pytest.mark.parametrize(
@@ -232,10 +234,10 @@ def test_prefix_and_case_never_change_the_model(name: str, prefix: str, upper: b
 
 
 @given(st.text(max_size=40), st.lists(st.text(max_size=12), max_size=5))
-def test_match_is_a_known_name_or_none_for_any_text(name: str, known: list[str]) -> None:
-    match = match_name(name, known)
-    assert match is None or match in known
-    if name in known:
+def test_match_is_a_known_name_or_none_for_any_text(name: str, names: list[str]) -> None:
+    match = match_name(name, names)
+    assert match is None or match in names
+    if name in names:
         assert match == name
 
 
@@ -247,7 +249,5 @@ def test_similar_names_ignore_prefix_and_case_nearest_first() -> None:
     assert near_names("my-modle", ["My-Model"]) == ["My-Model"]
 
 
-def test_similar_names_respect_the_limit() -> None:
+def test_there_are_at_most_three_similar_names() -> None:
     assert len(near_names("gpt-4", NAMES)) == 3
-    assert len(near_names("gpt-4", NAMES, limit=1)) == 1
-    assert near_names("gpt-4", NAMES, limit=0) == []

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from example_settings import EVERY_TABLE, written
+from example_settings import EVERY_TABLE, write_settings
 
 from reservoir_cli.settings import config
 from reservoir_cli.settings.schema import (
@@ -27,33 +27,33 @@ PLACES = [
 def test_the_first_source_that_sets_a_value_wins(
     file: Path, monkeypatch: pytest.MonkeyPatch, first: int
 ) -> None:
-    said = dict(PLACES[first:])
+    sources = dict(PLACES[first:])
     text = "token_multiplier = 1.5\n"  # other keys of a source are not affected
-    if "profile" in said:
+    if "profile" in sources:
         text += 'profile = "large"\n'
-    if "file" in said:
+    if "file" in sources:
         text += "recent_context_size = 20\n"
-    if "model" in said:
+    if "model" in sources:
         text += "[models.mine]\ncontext_window = 50000\nrecent_context_size = 30\n"
-    if "partition" in said:
+    if "partition" in sources:
         text += "[partitions.p]\nrecent_context_size = 40\n"
-    if "environment" in said:
+    if "environment" in sources:
         monkeypatch.setenv("RESERVOIR_RECENT_CONTEXT_SIZE", "50")
-    flags = {"recent_context_size": 60 if "flag" in said else None}
-    known = config.load(written(file, text), flags)
+    flags = {"recent_context_size": 60 if "flag" in sources else None}
+    loaded = config.load(write_settings(file, text), flags)
     name, value = PLACES[first]
-    assert known.lookup("recent_context_size", "p", "mine") == (value, name)
-    assert known.settings("p", "mine").recent_context_size == value
-    assert known.settings("p", "mine").token_multiplier == 1.5
+    assert loaded.lookup("recent_context_size", "p", "mine") == (value, name)
+    assert loaded.settings("p", "mine").recent_context_size == value
+    assert loaded.settings("p", "mine").token_multiplier == 1.5
 
 
 def test_tables_are_chosen_by_the_partition_and_model_that_are_set(file: Path) -> None:
-    known = config.load(written(file, EVERY_TABLE))
-    assert known.lookup("token_multiplier") == (1.2, "partition")
-    assert known.lookup("token_multiplier", partition="home") == (1.3, "model")
-    assert known.lookup("token_multiplier", "home", "gpt-4") == (1.1, "file")
-    assert known.lookup("recent_context_size") == (13, "model")
-    assert known.lookup("recent_context_size", model="gpt-4") == (11, "file")
+    loaded = config.load(write_settings(file, EVERY_TABLE))
+    assert loaded.lookup("token_multiplier") == (1.2, "partition")
+    assert loaded.lookup("token_multiplier", partition="home") == (1.3, "model")
+    assert loaded.lookup("token_multiplier", "home", "gpt-4") == (1.1, "file")
+    assert loaded.lookup("recent_context_size") == (13, "model")
+    assert loaded.lookup("recent_context_size", model="gpt-4") == (11, "file")
 
 
 def test_a_tables_partition_and_model_may_come_from_the_environment(
@@ -61,15 +61,15 @@ def test_a_tables_partition_and_model_may_come_from_the_environment(
 ) -> None:
     monkeypatch.setenv("RESERVOIR_PARTITION", "home")
     monkeypatch.setenv("RESERVOIR_MODEL", "gpt-4")
-    known = config.load(written(file, EVERY_TABLE))
-    assert known.lookup("partition") == ("home", "environment")
-    assert known.lookup("token_multiplier") == (1.1, "file")
+    loaded = config.load(write_settings(file, EVERY_TABLE))
+    assert loaded.lookup("partition") == ("home", "environment")
+    assert loaded.lookup("token_multiplier") == (1.1, "file")
 
 
 @pytest.mark.parametrize("name", ["GPT-3.5-Turbo", "openai/gpt-3.5-turbo", "gpt-35-turbo"])
 def test_a_models_table_is_found_by_any_of_its_names(file: Path, name: str) -> None:
-    known = config.load(written(file, EVERY_TABLE))
-    assert known.lookup("recent_context_size", model=name) == (13, "model")
+    loaded = config.load(write_settings(file, EVERY_TABLE))
+    assert loaded.lookup("recent_context_size", model=name) == (13, "model")
 
 
 WINDOWS = [
@@ -85,10 +85,10 @@ WINDOWS = [
 
 @pytest.mark.parametrize(("model", "profile"), WINDOWS)
 def test_the_profile_depends_on_the_window(model: str | None, profile: str) -> None:
-    known = config.load()
-    assert known.profile(model=model) == profile
+    loaded = config.load()
+    assert loaded.profile(model=model) == profile
     for key in ("recent_context_size", "semantic_context_size", "synapse_depth"):
-        value, origin = known.lookup(key, model=model)
+        value, origin = loaded.lookup(key, model=model)
         sizes = PROFILES.get(profile, {})
         assert value == sizes.get(key, DEFAULTS[key])
         assert origin == ("profile" if key in sizes else "default")
@@ -96,10 +96,10 @@ def test_the_profile_depends_on_the_window(model: str | None, profile: str) -> N
 
 def test_an_explicit_profile_overrides_the_window(file: Path) -> None:
     text = 'profile = "small"\n[models.gpt-4o]\nprofile = "large"\n[partitions.p]\nprofile="small"'
-    known = config.load(written(file, text))
-    assert known.profile(model="gpt-4") == "small"
-    assert known.profile(model="gpt-4o") == "large"
-    assert known.profile("p", "gpt-4o") == "small"
+    loaded = config.load(write_settings(file, text))
+    assert loaded.profile(model="gpt-4") == "small"
+    assert loaded.profile(model="gpt-4o") == "large"
+    assert loaded.profile("p", "gpt-4o") == "small"
     assert config.load(file, {"profile": "large"}).profile("p", "gpt-4") == "large"
 
 
@@ -121,8 +121,8 @@ RESERVES = [
 
 @pytest.mark.parametrize(("text", "model", "reserve"), RESERVES)
 def test_the_reserve_for_the_answer(file: Path, text: str, model: str | None, reserve: int) -> None:
-    known = config.load(written(file, text))
-    assert known.reserve(model, known.settings(model=model)) == reserve
+    loaded = config.load(write_settings(file, text))
+    assert loaded.reserve(model, loaded.settings(model=model)) == reserve
 
 
 CONTEXT_WINDOWS = [
@@ -138,7 +138,7 @@ CONTEXT_WINDOWS = [
 
 @pytest.mark.parametrize(("text", "model", "window"), CONTEXT_WINDOWS)
 def test_a_models_window(file: Path, text: str, model: str, window: int | None) -> None:
-    assert config.load(written(file, text)).context_window(model) == window
+    assert config.load(write_settings(file, text)).context_window(model) == window
 
 
 def test_known_models_are_the_built_in_table_and_the_settings(file: Path) -> None:
@@ -146,7 +146,7 @@ def test_known_models_are_the_built_in_table_and_the_settings(file: Path) -> Non
         "[models.gpt-4]\ncontext_window = 9000\n[models.mine]\ncontext_window = 50\n"
         "reserve_tokens = 5\n[models.unsized]\nreserve_tokens = 5\n"
     )
-    models = {each.name: each for each in config.load(written(file, text)).known_models()}
+    models = {model.name: model for model in config.load(write_settings(file, text)).known_models()}
     assert models["gpt-4"].context_window == 9_000
     assert models["gpt-4"].reserve == 2_048
     assert (models["mine"].context_window, models["mine"].reserve) == (50, 5)
@@ -164,7 +164,7 @@ def test_all_settings_at_once_equal_single_lookups(
     file.write_text("partition = 'p'\nmodel = 'mine'\nfill = true\n" + tables, encoding="utf-8")
     loaded = config.load(file, {"order": "tiers"})
     settings = loaded.settings(partition, model)
-    said = {key: loaded.lookup(key, partition, model)[0] for key in DEFAULTS}
-    assert {key: getattr(settings, key) for key in DEFAULTS} == said
-    assert (said["profile"] == "large") == (partition != "q")
-    assert said["order"] == "tiers"
+    values = {key: loaded.lookup(key, partition, model)[0] for key in DEFAULTS}
+    assert {key: getattr(settings, key) for key in DEFAULTS} == values
+    assert (values["profile"] == "large") == (partition != "q")
+    assert values["order"] == "tiers"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings import config, edit_file, paths
+from reservoir_cli.settings import config, edit_settings_file, paths
 from reservoir_cli.settings.projects import partition_of
 
 
@@ -16,7 +16,7 @@ def file(home: Path) -> Path:
     return paths.config_file()
 
 
-def written(file: Path, text: str) -> config.Config:
+def load_written(file: Path, text: str) -> config.Config:
     file.write_text(text, encoding="utf-8")
     return config.load()
 
@@ -50,12 +50,12 @@ def test_home_folders_and_links_are_followed(tmp_path, monkeypatch):
 
 
 def test_a_settings_file_names_projects(file):
-    known = written(file, 'partition = "home"\n[projects]\n"/src/a.b" = "work"\n')
-    assert known.partition_of("/src/a.b/c") == "work"
-    assert known.partition_of("/src") is None
-    assert config.effective_value(known, "projects./src/a.b/c") == ("work", "file")
-    assert config.effective_value(known, "projects./src") == ("home", "file")
-    assert ('projects."/src/a.b"', "work", "file") in config.list_settings(known)
+    loaded = load_written(file, 'partition = "home"\n[projects]\n"/src/a.b" = "work"\n')
+    assert loaded.partition_of("/src/a.b/c") == "work"
+    assert loaded.partition_of("/src") is None
+    assert config.effective_value(loaded, "projects./src/a.b/c") == ("work", "file")
+    assert config.effective_value(loaded, "projects./src") == ("home", "file")
+    assert ('projects."/src/a.b"', "work", "file") in config.list_settings(loaded)
 
 
 @pytest.mark.parametrize(
@@ -71,40 +71,40 @@ def test_a_settings_file_names_projects(file):
 )
 def test_an_invalid_project_is_refused_by_name(file, text, reason):
     with pytest.raises(UsageError, match=reason):
-        written(file, text)
+        load_written(file, text)
 
 
 def test_projects_are_set_and_unset_among_comments(file):
     file.write_text('# mine\npartition = "home" # usual\n', encoding="utf-8")
-    edit_file.edit(file, {"projects.~/code/a.b": "work", 'projects."/x = y"': "other"})
+    edit_settings_file.edit(file, {"projects.~/code/a.b": "work", 'projects."/x = y"': "other"})
     text = file.read_text(encoding="utf-8")
     assert text.startswith('# mine\npartition = "home" # usual\n')
     assert config.load().projects == {"~/code/a.b": "work", "/x = y": "other"}
-    edit_file.edit(file, {"projects.~/code/a.b": "app"})
+    edit_settings_file.edit(file, {"projects.~/code/a.b": "app"})
     assert config.load().projects == {"~/code/a.b": "app", "/x = y": "other"}
-    edit_file.edit(file, {"projects.~/code/a.b": None, 'projects."/x = y"': None})
+    edit_settings_file.edit(file, {"projects.~/code/a.b": None, 'projects."/x = y"': None})
     assert file.read_text(encoding="utf-8").strip() == '# mine\npartition = "home" # usual'
 
 
 def test_a_slash_at_the_end_of_a_folder_makes_no_difference(file):
-    edit_file.edit(file, {"projects.~/code/app/": "work"})
+    edit_settings_file.edit(file, {"projects.~/code/app/": "work"})
     assert config.effective_value(config.load(), "projects.~/code/app") == ("work", "file")
-    edit_file.edit(file, {"projects.~/code/app": "home"})
+    edit_settings_file.edit(file, {"projects.~/code/app": "home"})
     assert config.load().projects == {"~/code/app/": "home"}
-    edit_file.edit(file, {"projects.~/code/app": None})
+    edit_settings_file.edit(file, {"projects.~/code/app": None})
     assert config.load().projects == {}
 
 
 @pytest.mark.parametrize("key", ["projects.app", "projects.", "projects"])
 def test_a_key_without_a_whole_path_is_refused(file, key):
     with pytest.raises(UsageError):
-        edit_file.edit(file, {key: "work"})
+        edit_settings_file.edit(file, {key: "work"})
     assert not file.exists()
 
 
 def test_projects_follow_a_partition_that_is_renamed(file):
-    known = written(file, '[projects]\n"/a" = "work"\n"/b" = "home"\n')
-    edit_file.rename_partition(known.path, "work", "acme")
+    loaded = load_written(file, '[projects]\n"/a" = "work"\n"/b" = "home"\n')
+    edit_settings_file.rename_partition(loaded.path, "work", "acme")
     assert config.load().projects == {"/a": "acme", "/b": "home"}
 
 

@@ -8,8 +8,8 @@ from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.reload import LiveConfig
 
 
-def refuse_home(known: Config) -> None:
-    if known.settings().partition == "refused":
+def refuse_home(loaded: Config) -> None:
+    if loaded.settings().partition == "refused":
         raise UsageError("not that one")
 
 

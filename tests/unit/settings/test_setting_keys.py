@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from example_settings import EVERY_TABLE, written
+from example_settings import EVERY_TABLE, write_settings
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings import config, edit_file
+from reservoir_cli.settings import config, edit_settings_file
 from reservoir_cli.settings.keys import split_assignment, split_key
 
 KEYS = [
@@ -58,7 +58,7 @@ def test_a_key_that_names_no_setting_is_refused(key: str) -> None:
 )
 def test_misplaced_quotes_get_a_hint(file: Path, key: str) -> None:
     with pytest.raises(UsageError, match="misplaced quotes in") as caught:
-        edit_file.edit(file, {key: "mask"})
+        edit_settings_file.edit(file, {key: "mask"})
     assert '."NAME".' in str(caught.value.hint)
     assert not file.exists()
 
@@ -101,6 +101,6 @@ EFFECTIVE = [
 ]
 
 
-@pytest.mark.parametrize(("key", "found"), EFFECTIVE)
-def test_the_effective_value_of_a_key(file: Path, key: str, found: tuple) -> None:
-    assert config.effective_value(config.load(written(file, EVERY_TABLE)), key) == found
+@pytest.mark.parametrize(("key", "expected"), EFFECTIVE)
+def test_the_effective_value_of_a_key(file: Path, key: str, expected: tuple) -> None:
+    assert config.effective_value(config.load(write_settings(file, EVERY_TABLE)), key) == expected

@@ -39,9 +39,9 @@ WORDS = [
 
 @pytest.mark.parametrize(("key", "word", "value"), WORDS)
 def test_a_value_is_parsed(key: str, word: str, value: Value) -> None:
-    found = parse_value(key, word, key)
-    assert found == value
-    assert type(found) is type(value)
+    parsed = parse_value(key, word, key)
+    assert parsed == value
+    assert type(parsed) is type(value)
 
 
 WRONG = [
@@ -125,6 +125,6 @@ def test_every_profile_sets_settings_within_their_ranges(profile: str) -> None:
 
 
 def test_every_setting_has_a_description() -> None:
-    for key, each in SETTINGS.items():
-        assert each.metadata["about"], key
+    for key, setting in SETTINGS.items():
+        assert setting.metadata["about"], key
         assert key == key.lower()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings import config, edit_file, upstreams
+from reservoir_cli.settings import config, edit_settings_file, upstreams
 from reservoir_cli.settings.upstreams import Upstream
 
 
@@ -15,20 +15,22 @@ def file(home: Path) -> Path:
     return home / "reservoir.toml"
 
 
-def written(file: Path, text: str) -> config.Config:
+def load_written(file: Path, text: str) -> config.Config:
     file.write_text(text, encoding="utf-8")
     return config.load()
 
 
 def test_upstreams_are_the_defaults_those_of_the_settings_and_of_the_command_line(file) -> None:
-    known = written(
+    loaded = load_written(
         file,
         '[upstreams.openai]\nurl = "http://localhost:8080/v1/"\n'
         '[upstreams.groq]\nurl = "https://api.groq.com/openai/v1"\n'
         '[upstreams.other]\nurl = "http://[::1]:9"\nprotocol = "anthropic"\n',
     )
-    found = upstreams.resolve(known.upstreams, {"ollama": "http://10.0.0.2:11434", "x": "http://x"})
-    assert found == {
+    resolved = upstreams.resolve(
+        loaded.upstreams, {"ollama": "http://10.0.0.2:11434", "x": "http://x"}
+    )
+    assert resolved == {
         "openai": Upstream("openai", "openai", "http://localhost:8080/v1"),
         "anthropic": Upstream("anthropic", "anthropic", "https://api.anthropic.com/v1"),
         "ollama": Upstream("ollama", "ollama", "http://10.0.0.2:11434"),
@@ -56,7 +58,7 @@ def test_upstreams_are_the_defaults_those_of_the_settings_and_of_the_command_lin
 )
 def test_an_upstream_must_be_a_plain_url(file, url: str) -> None:
     with pytest.raises(UsageError):
-        written(file, f'[upstreams.openai]\nurl = "{url}"')
+        load_written(file, f'[upstreams.openai]\nurl = "{url}"')
     with pytest.raises(UsageError, match="--upstream a"):
         upstreams.resolve({}, {"a": url})
 
@@ -76,25 +78,25 @@ def test_an_upstream_must_be_a_plain_url(file, url: str) -> None:
 )
 def test_invalid_upstreams_and_choices_are_refused(file, text: str) -> None:
     with pytest.raises(UsageError):
-        written(file, text)
+        load_written(file, text)
 
 
 def test_an_upstream_without_a_url_is_refused_when_it_is_used(file) -> None:
-    known = written(file, '[upstreams.a]\nprotocol = "openai"')
+    loaded = load_written(file, '[upstreams.a]\nprotocol = "openai"')
     with pytest.raises(UsageError, match="has no url"):
-        upstreams.resolve(known.upstreams)
+        upstreams.resolve(loaded.upstreams)
 
 
 def test_both_are_set_shown_and_removed_like_other_settings(file) -> None:
-    edit_file.edit(file, {"upstreams.a.url": "http://x/v1", "proxy.store": "always"})
-    known = config.load()
-    assert (known.proxy_store, known.upstreams) == ("always", {"a": {"url": "http://x/v1"}})
-    assert config.effective_value(known, "upstreams.a.url") == ("http://x/v1", "file")
-    assert config.effective_value(known, "upstreams.b.url") == (None, "default")
-    assert config.effective_value(known, "proxy.store") == ("always", "file")
-    listed = {key: value for key, value, _ in config.list_settings(known)}
-    assert listed["upstreams.a.url"] == "http://x/v1"
-    assert listed["proxy.store"] == "always"
-    edit_file.edit(file, {"upstreams.a.url": None, "proxy.store": None})
+    edit_settings_file.edit(file, {"upstreams.a.url": "http://x/v1", "proxy.store": "always"})
+    loaded = config.load()
+    assert (loaded.proxy_store, loaded.upstreams) == ("always", {"a": {"url": "http://x/v1"}})
+    assert config.effective_value(loaded, "upstreams.a.url") == ("http://x/v1", "file")
+    assert config.effective_value(loaded, "upstreams.b.url") == (None, "default")
+    assert config.effective_value(loaded, "proxy.store") == ("always", "file")
+    values = {key: value for key, value, _ in config.list_settings(loaded)}
+    assert values["upstreams.a.url"] == "http://x/v1"
+    assert values["proxy.store"] == "always"
+    edit_settings_file.edit(file, {"upstreams.a.url": None, "proxy.store": None})
     assert config.load().proxy_store == "unless-synced"
     assert upstreams.resolve(config.load().upstreams).keys() == upstreams.DEFAULTS.keys()

@@ -18,11 +18,11 @@ Adding = Callable[..., list[StoredMessage | None]]
 
 
 def contents(messages: Sequence[StoredMessage | None]) -> list[str]:
-    return [each.content for each in messages if each is not None]
+    return [message.content for message in messages if message is not None]
 
 
 def ids_of(messages: Sequence[StoredMessage | None]) -> list[int]:
-    return [each.id for each in messages if each is not None]
+    return [message.id for message in messages if message is not None]
 
 
 def delete(store: Store, message: StoredMessage | None) -> None:

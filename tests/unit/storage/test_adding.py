@@ -15,7 +15,7 @@ from reservoir_cli.storage.factory import open_store
 
 
 def test_a_message_is_stored_unchanged(store: Store, add: Adding) -> None:
-    given = Message(
+    message = Message(
         "assistant",
         "naïve 北京 😀\r\n\ttail ",
         created_at=datetime(2026, 5, 9, 14, 23, 1, 234_000, tzinfo=UTC),
@@ -27,12 +27,12 @@ def test_a_message_is_stored_unchanged(store: Store, add: Adding) -> None:
         source_id="s-1",
         conversation_id="conversation",
     )
-    [stored] = add(given)
+    [stored] = add(message)
     assert stored is not None
-    for each in dataclasses.fields(given):
-        assert getattr(stored, each.name) == getattr(given, each.name), each.name
+    for field in dataclasses.fields(message):
+        assert getattr(stored, field.name) == getattr(message, field.name), field.name
     assert (stored.partition, stored.instance) == ("p", "i")
-    assert stored.tokens == COUNTER.count(given.content + '\n[call f {"q": "ü"}]\n[call g {torn]')
+    assert stored.tokens == COUNTER.count(message.content + '\n[call f {"q": "ü"}]\n[call g {torn]')
     assert stored.counter == f"{COUNTER.name} {COUNTER.version}"
     assert store.by_id([stored.id], HERE) == [stored]
 
@@ -40,17 +40,17 @@ def test_a_message_is_stored_unchanged(store: Store, add: Adding) -> None:
 def test_stored_messages_are_there_after_reopening(store: Store, add: Adding) -> None:
     [stored] = add(Message("user", "hello"))
     store.close()
-    with closing(open_store(store.location)) as again:
-        assert again.last(HERE, 0) == [stored]
+    with closing(open_store(store.location)) as reopened:
+        assert reopened.last(HERE, 0) == [stored]
 
 
 def test_missing_fields_are_filled_in(add: Adding) -> None:
-    one, two = add(Message("user", "a"), Message("user", "a"))
-    assert one is not None
-    assert two is not None
-    assert one.trace_id != two.trace_id
-    assert one.source_id != two.source_id
-    assert one.source == "python"
+    first, second = add(Message("user", "a"), Message("user", "a"))
+    assert first is not None
+    assert second is not None
+    assert first.trace_id != second.trace_id
+    assert first.source_id != second.source_id
+    assert first.source == "python"
 
 
 def test_a_source_id_is_stored_once_in_each_instance(store: Store, add: Adding) -> None:
@@ -89,24 +89,28 @@ def test_a_reply_is_moved_after_its_question_and_no_further(
     add: Adding, pair: bool, at_once: bool
 ) -> None:
     trace = None if pair else "t"
-    said = [
+    messages = [
         Message("user", "question", created_at=NOW + HOUR, trace_id=trace),
         Message("assistant", "reply", trace_id=trace),
         Message("assistant", "again", trace_id="t" if trace else None),
     ]
     if at_once:
-        question, reply, again = add(*said, pair=pair)
+        question, reply, second_reply = add(*messages, pair=pair)
     else:
-        question, reply, again = (stored for each in said for stored in add(each, pair=pair))
+        question, reply, second_reply = (
+            stored for message in messages for stored in add(message, pair=pair)
+        )
     assert question is not None
     assert reply is not None
-    assert again is not None
+    assert second_reply is not None
     assert reply.trace_id == question.trace_id
     assert reply.created_at == question.created_at + timedelta(milliseconds=1)
-    assert again.created_at == (NOW if pair else reply.created_at)  # no question is open any more
-    [late] = add(Message("assistant", "late", trace_id=question.trace_id), now=NOW + 2 * HOUR)
-    assert late is not None
-    assert late.created_at == NOW + 2 * HOUR
+    assert second_reply.created_at == (
+        NOW if pair else reply.created_at
+    )  # no question is open any more
+    [late_reply] = add(Message("assistant", "late", trace_id=question.trace_id), now=NOW + 2 * HOUR)
+    assert late_reply is not None
+    assert late_reply.created_at == NOW + 2 * HOUR
 
 
 @pytest.mark.parametrize("pair", [True, False])
@@ -114,14 +118,14 @@ def test_messages_of_one_call_keep_their_order_and_get_the_current_time(
     store: Store, add: Adding, pair: bool
 ) -> None:
     roles = ("user", "assistant") * 3
-    said = [
+    messages = [
         Message(role, f"{number}", trace_id=None if pair else f"t{number // 2}")
         for number, role in enumerate(roles)
     ]
-    add(*said, pair=pair)
-    found = store.last(HERE, 0)
-    assert [each.content for each in found] == [each.content for each in said]
-    assert {each.created_at for each in found} == {NOW}
+    add(*messages, pair=pair)
+    stored = store.last(HERE, 0)
+    assert [message.content for message in stored] == [message.content for message in messages]
+    assert {message.created_at for message in stored} == {NOW}
 
 
 def test_a_reply_answers_a_current_question_rather_than_one_in_the_future(add: Adding) -> None:
@@ -137,13 +141,13 @@ def test_a_reply_answers_a_current_question_rather_than_one_in_the_future(add: A
 
 
 def test_a_reply_takes_the_trace_of_the_newest_open_question(add: Adding) -> None:
-    [one] = add(Message("user", "one"))
-    [two] = add(Message("user", "two"))
+    [first] = add(Message("user", "one"))
+    [second] = add(Message("user", "two"))
     traces = [_trace(add(Message("assistant", "reply"), pair=True)) for _ in range(3)]
-    assert one is not None
-    assert two is not None
-    assert traces[:2] == [two.trace_id, one.trace_id]
-    assert traces[2] not in (one.trace_id, two.trace_id)
+    assert first is not None
+    assert second is not None
+    assert traces[:2] == [second.trace_id, first.trace_id]
+    assert traces[2] not in (first.trace_id, second.trace_id)
 
 
 PAIRED_ALONE = [
@@ -156,13 +160,13 @@ PAIRED_ALONE = [
 
 
 @pytest.mark.parametrize(
-    ("message", "how"), [row[1:] for row in PAIRED_ALONE], ids=[row[0] for row in PAIRED_ALONE]
+    ("message", "options"), [row[1:] for row in PAIRED_ALONE], ids=[row[0] for row in PAIRED_ALONE]
 )
 def test_a_user_message_does_not_answer_a_question(
-    add: Adding, message: Message, how: dict
+    add: Adding, message: Message, options: dict
 ) -> None:
     question = _trace(add(Message("user", "question")))
-    stored = _trace(add(message, **how))
+    stored = _trace(add(message, **options))
     assert stored == message.trace_id if message.trace_id else stored != question
 
 
@@ -183,14 +187,14 @@ def test_a_question_answered_in_another_instance_is_answered(add: Adding) -> Non
 
 
 @pytest.mark.parametrize(
-    ("content", "kept"),
+    ("content", "cleaned"),
     [("a\0b", "a\ufffdb"), ("lone \ud800", "lone \ufffd"), ("\ud83d\ude00", "😀"), ("", "")],
 )
 def test_text_that_sqlite_cannot_store_is_cleaned(
-    store: Store, add: Adding, content: str, kept: str
+    store: Store, add: Adding, content: str, cleaned: str
 ) -> None:
-    assert contents(add(Message("user", content))) == [kept]
-    assert contents(store.last(HERE, 1)) == [kept]
+    assert contents(add(Message("user", content))) == [cleaned]
+    assert contents(store.last(HERE, 1)) == [cleaned]
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,12 @@ def _everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postings, "_FEW", 8)
 
 
-def held(store: Store, scope: Scope, question: str) -> list[tuple[list[int], list[int]]]:
+def postings_of(store: Store, scope: Scope, question: str) -> list[tuple[list[int], list[int]]]:
     """Return the ids of messages and the counts of each word of a question."""
-    found = store.candidates(scope, None, question, None)
+    candidates = store.candidates(scope, None, question, None)
     return sorted(
-        (found.ids[posting.places].tolist(), posting.counts.tolist()) for posting in found.postings
+        (candidates.ids[posting.places].tolist(), posting.counts.tolist())
+        for posting in candidates.postings
     )
 
 
@@ -33,23 +34,26 @@ def test_words_in_more_than_a_tenth_of_the_scope_are_skipped(
     store: Store, add: Adding, others: int
 ) -> None:
     add(*(Message("user", "hotel hotel moss rain") for _ in range(others)), partition="q")
-    said = [" ".join([*(w for w, n in TEXTS.items() if at < n), "x"]) for at in range(100)]
-    rows = [row.id for row in add(*(Message("user", text) for text in said)) if row]
-    right = sorted(
+    texts = [
+        " ".join([*(word for word, count in TEXTS.items() if index < count), "x"])
+        for index in range(100)
+    ]
+    rows = [row.id for row in add(*(Message("user", text) for text in texts)) if row]
+    expected = sorted(
         (rows[:count], [1] * count) for word, count in TEXTS.items() if word in {"kyoto", "moss"}
     )
-    assert held(store, Scope("p"), "kyoto hotel moss rain?") == right
-    assert held(store, Scope("p"), "kyoto rain hotel moss?") == right
-    assert held(store, Scope("p"), f"{KEY}?") == [(rows[:1], [1])]
+    assert postings_of(store, Scope("p"), "kyoto hotel moss rain?") == expected
+    assert postings_of(store, Scope("p"), "kyoto rain hotel moss?") == expected
+    assert postings_of(store, Scope("p"), f"{KEY}?") == [(rows[:1], [1])]
     # Never skip all words.
-    assert held(store, Scope("p"), "hotel?") == [(rows[:30], [1] * 30)]
+    assert postings_of(store, Scope("p"), "hotel?") == [(rows[:30], [1] * 30)]
 
 
 def test_postings_of_common_words_are_not_read(store: Store, add: Adding) -> None:
-    add(*(Message("user", f"hotel {'moss' * (at < 5)}") for at in range(100)))
+    add(*(Message("user", f"hotel {'moss' * (index < 5)}") for index in range(100)))
     statements: list[str] = []
     store._connection.set_trace_callback(statements.append)
-    assert len(held(store, Scope("p"), "hotel moss?")) == 1
+    assert len(postings_of(store, Scope("p"), "hotel moss?")) == 1
     store._connection.set_trace_callback(None)
     read = [text for text in statements if "group_concat(doc)" in text]
     assert ["'moss'" in text for text in read] == [True]

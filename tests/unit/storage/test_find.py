@@ -18,7 +18,7 @@ from reservoir_cli.storage.sqlite.connection import Connection
 Adding = Callable[..., list[StoredMessage | None]]
 
 
-def steps(store: Store, ask: Callable[[Connection], Any]) -> int:
+def steps(store: Store, call: Callable[[Connection], Any]) -> int:
     """Return the cost of a call in steps of SQLite's virtual machine."""
     count = 0
 
@@ -29,7 +29,7 @@ def steps(store: Store, ask: Callable[[Connection], Any]) -> int:
 
     with closing(sqlite3.connect(store.location, factory=Connection)) as connection:
         connection.set_progress_handler(tick, 10)
-        ask(connection)
+        call(connection)
     return count
 
 
@@ -42,9 +42,9 @@ def test_reading_some_messages_costs_the_same_in_a_scope_of_any_size(
         assert len(reads.by_id(connection, range(1, 11), scope)) == 10
 
     add(*(Message("user", "x") for _ in range(20)))
-    few = steps(store, read)
+    cost = steps(store, read)
     add(*(Message("user", "x") for _ in range(2_000)))
-    assert steps(store, read) <= few + 2
+    assert steps(store, read) <= cost + 2
 
 
 FILTERS = [
@@ -66,20 +66,20 @@ FILTERS = [
 def test_ids_are_found_in_order_of_time(
     store: Store, add: Adding, where: Filter, expected: list[int]
 ) -> None:
-    added = add(
+    stored = add(
         Message("user", "one", NOW + timedelta(seconds=3), trace_id="t"),
         Message("assistant", "two", NOW, trace_id="t"),
         Message("user", "three", NOW + timedelta(seconds=2), conversation_id="c", source="mail"),
     )
     store.add_conversations(Scope("p", "i"), [Conversation("c", project="app")])
-    numbers = {each.id: number for number, each in enumerate(added, start=1) if each}
+    numbers = {message.id: number for number, message in enumerate(stored, start=1) if message}
     add(Message("user", "elsewhere"), instance="j")
-    assert [numbers[each.id] for each in store.find(Scope("p", "i"), where)] == expected
+    assert [numbers[key.id] for key in store.find(Scope("p", "i"), where)] == expected
 
 
-@pytest.mark.parametrize("typed", ["müller", "MÜLLER", "mu\u0308ller", "MU\u0308LLER"])
-def test_a_name_is_found_in_any_unicode_form(store: Store, add: Adding, typed: str) -> None:
-    """Otherwise a user who forgets a person would miss messages."""
+@pytest.mark.parametrize("name", ["müller", "MÜLLER", "mu\u0308ller", "MU\u0308LLER"])
+def test_a_name_is_found_in_any_unicode_form(store: Store, add: Adding, name: str) -> None:
+    """Otherwise a user who deletes all messages about a person would miss some."""
     call = ToolCall("1", "ask", '{"name": "Mu\u0308ller"}')
     stored = add(
         Message("user", "Herr Müller"),
@@ -88,20 +88,22 @@ def test_a_name_is_found_in_any_unicode_form(store: Store, add: Adding, typed: s
         Message("assistant", "", tool_calls=(call,)),
         Message("user", "Muller is another"),
     )
-    assert list(store.find(Scope("p"), Filter(text=typed))) == [each.key for each in stored[:4]]
+    assert list(store.find(Scope("p"), Filter(text=name))) == [
+        message.key for message in stored[:4]
+    ]
 
 
 def test_a_filter_removes_hits_without_changing_scores(store: Store, add: Adding) -> None:
-    added = add(
+    stored = add(
         Message("user", "which queue lost jobs?", NOW),
         Message("assistant", "the redis queue", NOW),
         Message("user", "jobs of the queue", NOW, source="mail"),
     )
-    first, second, third = (each.id for each in added if each)
-    everything = dict(store.keyword("queue jobs", Scope("p"), -1)[0])
-    assert everything.keys() == {first, third}
+    first, second, third = (message.id for message in stored if message)
+    all_scores = dict(store.keyword("queue jobs", Scope("p"), -1)[0])
+    assert all_scores.keys() == {first, third}
     words, all_words = store.keyword("queue jobs", Scope("p"), 1, Filter(source="mail"))
-    assert (words, all_words) == ([(third, everything[third])], True)
+    assert (words, all_words) == ([(third, all_scores[third])], True)
     words, all_words = store.keyword("queue jobs", Scope("p"), -1, Filter(role="assistant"))
     assert ([number for number, _ in words], all_words) == ([second], False)
     plain = store.candidates(Scope("p"), None, "queue", None)
@@ -110,8 +112,8 @@ def test_a_filter_removes_hits_without_changing_scores(store: Store, add: Adding
     assert users.matching is not None
     assert users.ids.tolist() == plain.ids.tolist() == [first, second, third]
     assert users.matching.tolist() == [True, False, True]
-    assert [each.places.tolist() for each in users.postings] == [
-        each.places.tolist() for each in plain.postings
+    assert [posting.places.tolist() for posting in users.postings] == [
+        posting.places.tolist() for posting in plain.postings
     ]
 
 
@@ -124,11 +126,12 @@ def test_threads_are_separated_by_scope_and_conversation(store: Store, add: Addi
             Message("user", "c", conversation_id="c"),
             instance=instance,
         )
-    numbers = {each.id: number for number, each in enumerate(ids, start=1) if each}
-    found = {
-        name: [numbers[each] for each in some] for name, some in store.threads(Scope(None)).items()
+    numbers = {message.id: number for number, message in enumerate(ids, start=1) if message}
+    threads = {
+        name: [numbers[message_id] for message_id in thread_ids]
+        for name, thread_ids in store.threads(Scope(None)).items()
     }
-    assert found == {
+    assert threads == {
         ("p", "i", "c"): [1, 3],
         ("p", "i", None): [2],
         ("p", "j", "c"): [4, 6],
@@ -152,15 +155,17 @@ def test_conversations_without_messages_are_not_listed(store: Store, add: Adding
 def test_messages_are_found_by_their_source_and_the_project_of_their_conversation(
     store: Store, add: Adding
 ) -> None:
-    (own,) = add(Message("user", "a", source="codex", source_id="1", conversation_id="c"))
+    (codex_message,) = add(Message("user", "a", source="codex", source_id="1", conversation_id="c"))
     add(Message("user", "b", source="cli", source_id="2", conversation_id="c"), instance="other")
     add(Message("user", "c", source="cli", source_id="3"))
     store.add_conversations(Scope("p", "i"), [Conversation("c", project="app")])
-    assert own is not None
-    assert store.find(Scope("p"), Filter(source="codex")).ids == [own.id]
-    assert store.find(Scope("p"), Filter(project="app")).ids == [own.id]
+    assert codex_message is not None
+    assert store.find(Scope("p"), Filter(source="codex")).ids == [codex_message.id]
+    assert store.find(Scope("p"), Filter(project="app")).ids == [codex_message.id]
     assert store.find(Scope("p"), Filter(project="app", source="cli")).ids == []
-    assert [each.id for each in store.last(Scope("p"), 9, Filter(project="app"))] == [own.id]
+    assert [message.id for message in store.last(Scope("p"), 9, Filter(project="app"))] == [
+        codex_message.id
+    ]
 
 
 def test_ids_are_found_by_their_beginning_inside_the_scope(store: Store, add: Adding) -> None:

@@ -47,15 +47,17 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         yield store
 
 
-def found(store: Store, query: str, scope: Scope = HERE, limit: int = 99) -> list[str]:
+def matching_texts(store: Store, query: str, scope: Scope = HERE, limit: int = 99) -> list[str]:
     hits, _ = store.keyword(query, scope, limit)
-    by_id = {each.id: each.content for each in store.by_id([hit[0] for hit in hits], scope)}
+    by_id = {
+        message.id: message.content for message in store.by_id([hit[0] for hit in hits], scope)
+    }
     return [by_id[number] for number, _ in hits]
 
 
-def holding(candidates: Candidates) -> set[int]:
+def matching_positions(candidates: Candidates) -> set[int]:
     """Return the positions of the candidates that contain a word of the question."""
-    return {place for posting in candidates.postings for place in posting.places.tolist()}
+    return {position for posting in candidates.postings for position in posting.places.tolist()}
 
 
 FINDS = [
@@ -99,16 +101,16 @@ FINDS = [
 def test_keyword_search_finds(
     texts: Store, query: str, beginnings: list[str], all_words: bool
 ) -> None:
-    wanted = {text for text in TEXTS if any(text.startswith(start) for start in beginnings)}
-    assert len(wanted) == len(beginnings)
-    assert set(found(texts, query)) == wanted
+    expected = {text for text in TEXTS if any(text.startswith(start) for start in beginnings)}
+    assert len(expected) == len(beginnings)
+    assert set(matching_texts(texts, query)) == expected
     assert texts.keyword(query, HERE, 99)[1] is all_words
 
 
 @pytest.mark.parametrize("operator", ["AND", "OR", "NOT", "NEAR"])
 def test_operators_are_searched_as_words(texts: Store, operator: str) -> None:
-    assert TEXTS[13] in found(texts, operator)
-    assert found(texts, f"be {operator} not") == [TEXTS[13]]
+    assert TEXTS[13] in matching_texts(texts, operator)
+    assert matching_texts(texts, f"be {operator} not") == [TEXTS[13]]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +136,7 @@ def test_operators_are_searched_as_words(texts: Store, operator: str) -> None:
     ],
 )
 def test_punctuation_around_a_word_is_not_syntax(texts: Store, query: str) -> None:
-    assert found(texts, query) == [TEXTS[2]]
+    assert matching_texts(texts, query) == [TEXTS[2]]
 
 
 @pytest.mark.parametrize(
@@ -151,25 +153,25 @@ def test_punctuation_around_a_word_is_not_syntax(texts: Store, query: str) -> No
 )
 def test_any_query_is_searched_as_words(texts: Store, query: str) -> None:
     words = {text for text in TEXTS if "cats" in text}
-    assert words <= set(found(texts, query))
+    assert words <= set(matching_texts(texts, query))
 
 
 def test_the_key_of_a_scope_cannot_be_found_as_a_word(texts: Store) -> None:
     for key in fulltext.scope_keys("p", "i").split():
-        assert found(texts, key, Scope(None)) == []
+        assert matching_texts(texts, key, Scope(None)) == []
 
 
 @pytest.mark.parametrize(
     "query", ["redis\0", "re\0dis redis", "redis \ud800", "redis\udcff", "\udcff", "\0"]
 )
 def test_invalid_utf8_does_not_fail_a_search(texts: Store, query: str) -> None:
-    wanted = {TEXTS[2]} if "redis" in query else set()
-    assert set(found(texts, query)) >= wanted
+    expected = {TEXTS[2]} if "redis" in query else set()
+    assert set(matching_texts(texts, query)) >= expected
 
 
 @pytest.mark.parametrize("query", ["redis\0", "redis\udcff"])
 def test_invalid_utf8_does_not_fail_a_question(texts: Store, query: str) -> None:
-    assert holding(texts.candidates(HERE, "i", query, None)) == {2}
+    assert matching_positions(texts.candidates(HERE, "i", query, None)) == {2}
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=40))
@@ -189,19 +191,19 @@ def test_no_search_fails(texts: Store, query: str) -> None:
     ids=["words", "phrase", "Han", "one word"],
 )
 def test_a_search_may_be_as_long_as_a_page(texts: Store, query: str) -> None:
-    assert found(texts, query) == [TEXTS[2]]
+    assert matching_texts(texts, query) == [TEXTS[2]]
     texts.candidates(HERE, "i", query, None)
 
 
 def test_hits_are_ranked_and_limited(store: Store, add: Adding) -> None:
     filler = "and a great deal of other words that say nothing of it at all"
-    one, two, _ = add(
+    first, second, _ = add(
         Message("user", f"tea {filler}"), Message("user", "tea tea"), Message("user", "coffee")
     )
     hits, _ = store.keyword("tea", HERE, 99)
-    assert one
-    assert two
-    assert [number for number, _ in hits] == [two.id, one.id]
+    assert first
+    assert second
+    assert [number for number, _ in hits] == [second.id, first.id]
     assert hits[0][1] > hits[1][1] > 0
     assert store.keyword("tea", HERE, 1)[0] == hits[:1]
 
@@ -232,7 +234,7 @@ def test_a_text_is_found_by_its_own_words_and_as_a_phrase(words: list[str]) -> N
         assert store.keyword(text, HERE, 9)[0], text
         assert store.keyword(f'"{text}"', HERE, 9)[0], text
         assert store.keyword(f"{words[-1]}*", HERE, 9)[0], text
-        assert holding(store.candidates(HERE, "i", text, None)) == {0}
+        assert matching_positions(store.candidates(HERE, "i", text, None)) == {0}
 
 
 QUESTIONS = [
@@ -265,10 +267,15 @@ def test_terms_are_always_quoted(text: str, more: str) -> None:
 
 
 @given(st.text(), st.text(), st.text(), st.text())
-def test_two_scopes_never_share_a_key(one: str, two: str, three: str, four: str) -> None:
-    same = (one, two) == (three, four)
-    keys, others = fulltext.scope_keys(one, two), fulltext.scope_keys(three, four)
-    assert (keys == others) is same
+def test_two_scopes_never_share_a_key(
+    partition: str, instance: str, other_partition: str, other_instance: str
+) -> None:
+    same = (partition, instance) == (other_partition, other_instance)
+    keys, other_keys = (
+        fulltext.scope_keys(partition, instance),
+        fulltext.scope_keys(other_partition, other_instance),
+    )
+    assert (keys == other_keys) is same
     assert keys.isascii()
     assert all(unicodedata.category(sign) in ("Ll", "Nd") for sign in keys.replace(" ", ""))
 
@@ -295,16 +302,16 @@ SPELLINGS = {
 }
 
 
-@pytest.mark.parametrize(("stored", "typed"), SPELLINGS.items(), ids=SPELLINGS)
+@pytest.mark.parametrize(("stored", "query"), SPELLINGS.items(), ids=SPELLINGS)
 def test_a_word_is_found_however_its_letters_are_written(
-    store: Store, stored: str, typed: str
+    store: Store, stored: str, query: str
 ) -> None:
     messages = [Message("user", stored), Message("user", "something else")]
     store.add(HERE, messages, counter=load_counter("approximate"), now=NOW)
-    assert found(store, typed) == [stored]
-    if not typed.startswith('"') and not typed.endswith("*"):
-        asked = store.candidates(HERE, None, f"where was {typed}?", None)
-        assert len(holding(asked)) == 1
+    assert matching_texts(store, query) == [stored]
+    if not query.startswith('"') and not query.endswith("*"):
+        candidates = store.candidates(HERE, None, f"where was {query}?", None)
+        assert len(matching_positions(candidates)) == 1
 
 
 @given(st.text(alphabet="aouäöüßłø é京x", max_size=40))

@@ -45,7 +45,7 @@ def other(path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def warm(path: Path, other: Store) -> Iterator[Store]:
+def warm_store(path: Path, other: Store) -> Iterator[Store]:
     with closing(open_store(str(path), create=False)) as store:
         store.keep_warm()
         yield store
@@ -53,35 +53,40 @@ def warm(path: Path, other: Store) -> Iterator[Store]:
 
 def say(store: Store, count: int, scope: Scope) -> None:
     messages = [
-        Message("user", f"note {at} of {scope}?", created_at=NOW + timedelta(minutes=at))
-        for at in range(count)
+        Message("user", f"note {number} of {scope}?", created_at=NOW + timedelta(minutes=number))
+        for number in range(count)
     ]
     store.add(scope, messages, counter=load_counter("approximate"), now=NOW)
 
 
 def answers(store: Store) -> list[tuple[Candidates, Scored]]:
     vector = MODEL.encode_query(QUESTION)
-    found = [store.candidates(scope, "i", QUESTION, vector) for scope in SCOPES]
-    dates = [np.zeros(len(each.ids)) for each in found]
+    results = [store.candidates(scope, "i", QUESTION, vector) for scope in SCOPES]
+    dates = [np.zeros(len(candidates.ids)) for candidates in results]
     return [
-        (each, score(each, Settings(), 0, near)) for each, near in zip(found, dates, strict=True)
+        (candidates, score(candidates, Settings(), 0, date_scores))
+        for candidates, date_scores in zip(results, dates, strict=True)
     ]
 
 
 def assert_answers_like_new(warm: Store) -> None:
-    with closing(open_store(warm.location, create=False)) as fresh:
-        expected = answers(fresh)
+    with closing(open_store(warm.location, create=False)) as reopened:
+        expected = answers(reopened)
     for _ in range(2):
-        for (found, scored), (known, right) in zip(answers(warm), expected, strict=True):
-            for name in [each.name for each in fields(Candidates)]:
-                if isinstance(getattr(known, name), np.ndarray):
-                    np.testing.assert_array_equal(getattr(found, name), getattr(known, name))
-            np.testing.assert_array_equal(scored.priority, right.priority)
+        for (candidates, scored), (expected_candidates, expected_scores) in zip(
+            answers(warm), expected, strict=True
+        ):
+            for name in [field.name for field in fields(Candidates)]:
+                if isinstance(getattr(expected_candidates, name), np.ndarray):
+                    np.testing.assert_array_equal(
+                        getattr(candidates, name), getattr(expected_candidates, name)
+                    )
+            np.testing.assert_array_equal(scored.priority, expected_scores.priority)
 
 
-def forget(store: Store, *places: int) -> None:
+def forget(store: Store, *positions: int) -> None:
     keys = store.find(Scope("p"), Filter())
-    store.delete([keys[place] for place in places])
+    store.delete([keys[position] for position in positions])
 
 
 def add_and_embed(store: Store) -> None:
@@ -89,7 +94,7 @@ def add_and_embed(store: Store) -> None:
     embed(store, MODEL)
 
 
-def exchange_one_for_another(store: Store) -> None:
+def replace_one(store: Store) -> None:
     forget(store, 5)
     say(store, 1, Scope("p", "late"))
     embed(store, MODEL)
@@ -102,113 +107,117 @@ class Opposite(FakeEmbedder):
         return -super().encode_query(text)
 
 
-def build_anew(store: Store) -> None:
+def rebuild_vectors(store: Store) -> None:
     indexing.rebuild(store, Opposite(), synapse_threshold=0.85, progress=lambda *_: None)
 
 
 CHANGES = {
     "nothing": lambda store: None,
-    "another program's own notes": lambda store: store.set_property("note", "written"),
+    "a property set by another program": lambda store: store.set_property("note", "written"),
     "a message without a vector": lambda store: say(store, 1, Scope("p", "k")),
     "messages with vectors": add_and_embed,
-    "some forgotten": lambda store: forget(store, 0, 299, 300, 629),
-    "one for another": exchange_one_for_another,
+    "some deleted": lambda store: forget(store, 0, 299, 300, 629),
+    "one replaced by another": replace_one,
     "a partition moved": lambda store: store.move_partition("q", "p"),
     "another model": lambda store: store.activate_model("none-8", "none"),
-    "vectors made anew": build_anew,
+    "rebuilt vectors": rebuild_vectors,
 }
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("by", ["another program", "itself"])
-def test_changes_by_any_process_are_seen(warm: Store, other: Store, change, by: str) -> None:
-    assert_answers_like_new(warm)
-    change(warm if by == "itself" else other)
-    assert_answers_like_new(warm)
+def test_changes_by_any_process_are_seen(warm_store: Store, other: Store, change, by: str) -> None:
+    assert_answers_like_new(warm_store)
+    change(warm_store if by == "itself" else other)
+    assert_answers_like_new(warm_store)
 
 
 def test_only_blocks_that_changed_are_read_again(
-    warm: Store, other: Store, monkeypatch: pytest.MonkeyPatch
+    warm_store: Store, other: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[int] = []
     read_blocks = vector_scan._read_blocks
 
-    def noted(connection, numbers):
+    def record_reads(connection, numbers):
         read.extend(numbers)
         return read_blocks(connection, numbers)
 
-    monkeypatch.setattr(vector_scan, "_read_blocks", noted)
-    ask = MODEL.encode_query(QUESTION)
-    warm.candidates(Scope("p"), None, QUESTION, ask)
+    monkeypatch.setattr(vector_scan, "_read_blocks", record_reads)
+    vector = MODEL.encode_query(QUESTION)
+    warm_store.candidates(Scope("p"), None, QUESTION, vector)
     assert len(read) == 4  # three blocks of i, one of j
     read.clear()
-    warm.candidates(Scope("p"), None, "and now?", ask)
+    warm_store.candidates(Scope("p"), None, "and now?", vector)
     assert read == []
     say(other, 1, Scope("p", "j"))
     embed(other, MODEL)
-    warm.candidates(Scope("p"), None, QUESTION, ask)
+    warm_store.candidates(Scope("p"), None, QUESTION, vector)
     assert len(read) == 1
 
 
-def test_messages_without_vectors_are_prepared_once(warm: Store, other: Store) -> None:
-    ask = MODEL.encode_query(QUESTION)
+def test_messages_without_vectors_are_prepared_once(warm_store: Store, other: Store) -> None:
+    vector = MODEL.encode_query(QUESTION)
     say(other, 2, Scope("p", "k"))
-    known = warm.candidates(Scope("p"), None, QUESTION, ask).known
-    assert warm.candidates(Scope("p"), None, "and now?", ask).known is known
+    prepared = warm_store.candidates(Scope("p"), None, QUESTION, vector).known
+    assert warm_store.candidates(Scope("p"), None, "and now?", vector).known is prepared
     say(other, 1, Scope("p", "k"))
-    assert warm.candidates(Scope("p"), None, "and now?", ask).known is not known
-    assert_answers_like_new(warm)
+    assert warm_store.candidates(Scope("p"), None, "and now?", vector).known is not prepared
+    assert_answers_like_new(warm_store)
 
 
-@pytest.mark.parametrize("most", [0, 700, 5_000, 6_000])
+@pytest.mark.parametrize("limit", [0, 700, 5_000, 6_000])
 def test_vectors_too_large_for_the_cache_are_read_each_time(
-    warm: Store, other: Store, monkeypatch: pytest.MonkeyPatch, most: int
+    warm_store: Store, other: Store, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
-    monkeypatch.setattr(vector_scan, "MOST_KEPT", most)
-    assert_answers_like_new(warm)
+    monkeypatch.setattr(vector_scan, "MOST_KEPT", limit)
+    assert_answers_like_new(warm_store)
     add_and_embed(other)
-    assert_answers_like_new(warm)
-    kept = [codes for _, codes in warm._kept.blocks._kept.values()]
-    assert sum(code.nbytes for of_scope in kept for code, _ in of_scope.values()) <= most
+    assert_answers_like_new(warm_store)
+    cached = [codes for _, codes in warm_store._kept.blocks._kept.values()]
+    assert sum(code.nbytes for of_scope in cached for code, _ in of_scope.values()) <= limit
 
 
-def test_words_are_looked_up_while_the_question_is_embedded(warm: Store, other: Store) -> None:
-    with closing(open_store(warm.location, create=False)) as fresh:
+def test_words_are_looked_up_while_the_question_is_embedded(
+    warm_store: Store, other: Store
+) -> None:
+    with closing(open_store(warm_store.location, create=False)) as fresh:
         expected = places_of_words(fresh, QUESTION)
     looked_up: list[str] = []
-    vector = warm.beside(QUESTION, lambda: looked_up.append(QUESTION) or "its vector")
+    vector = warm_store.beside(QUESTION, lambda: looked_up.append(QUESTION) or "its vector")
     assert vector == "its vector"
     assert looked_up == [QUESTION]
-    assert warm._kept._words is not None
-    assert places_of_words(warm, QUESTION) == expected
-    assert warm._kept._words is None  # looked-up words are used once
+    assert warm_store._kept._words is not None
+    assert places_of_words(warm_store, QUESTION) == expected
+    assert warm_store._kept._words is None  # looked-up words are used once
 
 
 @pytest.mark.parametrize("by", ["another program", "itself"])
 def test_words_that_were_looked_up_before_a_write_are_looked_up_again(
-    warm: Store, other: Store, by: str
+    warm_store: Store, other: Store, by: str
 ) -> None:
-    warm.beside(QUESTION, lambda: None)
-    say(warm if by == "itself" else other, 3, Scope("p", "new"))
-    with closing(open_store(warm.location, create=False)) as fresh:
-        assert places_of_words(warm, QUESTION) == places_of_words(fresh, QUESTION)
+    warm_store.beside(QUESTION, lambda: None)
+    say(warm_store if by == "itself" else other, 3, Scope("p", "new"))
+    with closing(open_store(warm_store.location, create=False)) as fresh:
+        assert places_of_words(warm_store, QUESTION) == places_of_words(fresh, QUESTION)
 
 
-def test_words_of_another_question_are_not_used(warm: Store, other) -> None:
-    warm.beside("note", lambda: None)
-    with closing(open_store(warm.location, create=False)) as fresh:
-        assert places_of_words(warm, "599") == places_of_words(fresh, "599")
+def test_words_of_another_question_are_not_used(warm_store: Store, other) -> None:
+    warm_store.beside("note", lambda: None)
+    with closing(open_store(warm_store.location, create=False)) as fresh:
+        assert places_of_words(warm_store, "599") == places_of_words(fresh, "599")
 
 
-def test_an_error_while_words_are_looked_up_is_raised_unchanged(warm: Store, other: Store) -> None:
+def test_an_error_while_words_are_looked_up_is_raised_unchanged(
+    warm_store: Store, other: Store
+) -> None:
     def fail() -> None:
         raise ValueError("no model")
 
     with pytest.raises(ValueError, match="no model"):
-        warm.beside(QUESTION, fail)
-    assert_answers_like_new(warm)
+        warm_store.beside(QUESTION, fail)
+    assert_answers_like_new(warm_store)
 
 
 def places_of_words(store: Store, question: str) -> list[tuple[list[int], list[int]]]:
-    found = store.candidates(Scope("p"), None, question, None)
-    return [(each.places.tolist(), each.counts.tolist()) for each in found.postings]
+    candidates = store.candidates(Scope("p"), None, question, None)
+    return [(posting.places.tolist(), posting.counts.tolist()) for posting in candidates.postings]

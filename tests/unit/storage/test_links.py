@@ -16,16 +16,16 @@ P = Scope("p")
 
 
 def direction(degrees):
-    turned = np.radians(degrees)
-    return np.array([np.cos(turned), np.sin(turned)], np.float32)
+    radians = np.radians(degrees)
+    return np.array([np.cos(radians), np.sin(radians)], np.float32)
 
 
-def likeness(degrees):
+def scaled_cosine(degrees):
     return (1 + np.cos(np.radians(degrees))) / 2
 
 
-def tell(store, count, *, partition="p", instance="i", conversation=None, minute=0):
-    said = [
+def add_notes(store, count, *, partition="p", instance="i", conversation=None, minute=0):
+    messages = [
         Message(
             "user",
             f"note {number}",
@@ -34,15 +34,16 @@ def tell(store, count, *, partition="p", instance="i", conversation=None, minute
         )
         for number in range(count)
     ]
-    added = store.add(
-        Scope(partition, instance), said, counter=load_counter("approximate"), now=NOW
+    stored = store.add(
+        Scope(partition, instance), messages, counter=load_counter("approximate"), now=NOW
     )
-    return [each.id for each in added]
+    return [message.id for message in stored]
 
 
 def embed(store, ids, vectors, threshold=0.85):
     passages = [
-        Passage(number, 0, 0, 1, vector) for number, vector in zip(ids, vectors, strict=True)
+        Passage(message_id, 0, 0, 1, vector)
+        for message_id, vector in zip(ids, vectors, strict=True)
     ]
     add_passages(store, "fake", ids, passages, threshold)
 
@@ -56,43 +57,48 @@ def links(store):
 def test_links_do_not_depend_on_which_messages_are_embedded_first(store, tmp_path):
     other = open_store(str(tmp_path / "other.db"), create=True)
     vectors = [direction(7 * number % 61) for number in range(600)]
-    forward, backward = tell(store, 600), tell(other, 600)
+    forward, backward = add_notes(store, 600), add_notes(other, 600)
     for start in range(0, 600, 150):
         embed(store, forward[start : start + 150], vectors[start : start + 150])
     for start in range(450, -1, -150):
         embed(other, backward[start : start + 150], vectors[start : start + 150])
     numbers = dict(zip(backward, forward, strict=True))
-    turned = {(numbers[a], numbers[b]): value for (a, b), value in links(other).items()}
+    renumbered = {
+        (numbers[source], numbers[target]): value
+        for (source, target), value in links(other).items()
+    }
     other.close()
-    assert turned.keys() == links(store).keys()
+    assert renumbered.keys() == links(store).keys()
     for ends, (score, kind) in links(store).items():
-        assert turned[ends] == (pytest.approx(score, abs=1e-6), kind)
+        assert renumbered[ends] == (pytest.approx(score, abs=1e-6), kind)
 
 
 def test_a_message_is_linked_to_the_one_before_it(store):
-    ids = tell(store, 3)
+    ids = add_notes(store, 3)
     embed(store, ids, [direction(0), direction(10), direction(20)], threshold=0.99)
     assert set(links(store)) == {(ids[1], ids[0]), (ids[2], ids[1])}
     assert {kind for _, kind in links(store).values()} == {"previous"}
 
 
 def test_a_message_is_linked_to_the_three_nearest_before_it(store):
-    ids = tell(store, 6)
-    embed(store, ids, [direction(each) for each in (30, 3, 2, 1, 180, 0)])
+    ids = add_notes(store, 6)
+    embed(store, ids, [direction(angle) for angle in (30, 3, 2, 1, 180, 0)])
     assert {target for source, target in links(store) if source == ids[5]} == set(ids[1:4])
 
 
 def test_the_previous_message_is_linked_in_addition_to_the_three_nearest(store):
-    ids = tell(store, 6)
-    embed(store, ids, [direction(each) for each in (4, 3, 2, 1, 30, 0)])
-    own = {target: kind for (source, target), (_, kind) in links(store).items() if source == ids[5]}
-    assert own == {ids[4]: "previous", ids[3]: "near", ids[2]: "near", ids[1]: "near"}
+    ids = add_notes(store, 6)
+    embed(store, ids, [direction(angle) for angle in (4, 3, 2, 1, 30, 0)])
+    kinds = {
+        target: kind for (source, target), (_, kind) in links(store).items() if source == ids[5]
+    }
+    assert kinds == {ids[4]: "previous", ids[3]: "near", ids[2]: "near", ids[1]: "near"}
 
 
 def test_a_link_needs_the_threshold_and_reaching_it_is_enough(store):
-    ids = tell(store, 3)
+    ids = add_notes(store, 3)
     # Right angles have a cosine of 0, which is 0.5 on the scale of the threshold.
-    vectors = [np.array(each, np.float32) for each in ([1, 0, 0], [0, 1, 0], [-1, 0, 0])]
+    vectors = [np.array(values, np.float32) for values in ([1, 0, 0], [0, 1, 0], [-1, 0, 0])]
     embed(store, ids, vectors, threshold=0.5)
     assert {pair: score for pair, (score, _) in links(store).items()} == {
         (ids[1], ids[0]): 0.5,
@@ -101,22 +107,22 @@ def test_a_link_needs_the_threshold_and_reaching_it_is_enough(store):
 
 
 def test_the_score_of_a_link_is_on_the_scale_of_the_threshold(store):
-    ids = tell(store, 2)
+    ids = add_notes(store, 2)
     embed(store, ids, [direction(0), direction(40)])
-    assert links(store)[ids[1], ids[0]][0] == pytest.approx(likeness(40), abs=1e-6)
+    assert links(store)[ids[1], ids[0]][0] == pytest.approx(scaled_cosine(40), abs=1e-6)
 
 
 def test_without_similar_messages_the_chain_ends(store):
-    ids = tell(store, 4)
+    ids = add_notes(store, 4)
     embed(store, ids, [direction(0), direction(1), direction(120), direction(121)])
     assert set(links(store)) == {(ids[1], ids[0]), (ids[3], ids[2])}
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "tied"),
+    ("first", "second", "linked"),
     [
         pytest.param({}, {}, True, id="§4 the same instance"),
-        pytest.param({}, {"instance": "j"}, False, id="§4 else instance"),
+        pytest.param({}, {"instance": "j"}, False, id="§4 another instance"),
         pytest.param({}, {"partition": "q"}, False, id="§4 never across partitions"),
         pytest.param({"conversation": "c"}, {"conversation": "c"}, True, id="§4 a conversation"),
         pytest.param({"conversation": "c"}, {"conversation": "d"}, False, id="§4 two of them"),
@@ -129,24 +135,24 @@ def test_without_similar_messages_the_chain_ends(store):
         ),
     ],
 )
-def test_only_messages_of_one_thread_are_linked(store, one, other, tied):
-    ids = tell(store, 1, **one) + tell(store, 1, minute=1, **other)
+def test_only_messages_of_one_thread_are_linked(store, first, second, linked):
+    ids = add_notes(store, 1, **first) + add_notes(store, 1, minute=1, **second)
     embed(store, ids, [direction(0), direction(0)])
-    assert bool(links(store)) is tied
+    assert bool(links(store)) is linked
 
 
 def test_only_the_256_previous_messages_are_compared(store):
-    ids = tell(store, 258)
+    ids = add_notes(store, 258)
     # The first is similar to the last two only, and all others to neither.
     vectors = [direction(0)] + [direction(180)] * 255 + [direction(0), direction(0)]
     embed(store, ids, vectors)
-    found = links(store)
-    assert (ids[256], ids[0]) in found
-    assert (ids[257], ids[0]) not in found
+    all_links = links(store)
+    assert (ids[256], ids[0]) in all_links
+    assert (ids[257], ids[0]) not in all_links
 
 
 def test_a_link_is_created_once_both_messages_have_vectors(store):
-    ids = tell(store, 2)
+    ids = add_notes(store, 2)
     embed(store, ids[1:], [direction(0)])
     assert links(store) == {}
     embed(store, ids[:1], [direction(0)])
@@ -154,7 +160,7 @@ def test_a_link_is_created_once_both_messages_have_vectors(store):
 
 
 def test_a_link_to_the_previous_message_is_replaced_when_one_in_between_is_embedded(store):
-    ids = tell(store, 3)
+    ids = add_notes(store, 3)
     embed(store, [ids[0], ids[2]], [direction(0), direction(0)])
     assert links(store)[ids[2], ids[0]][1] == "previous"
     embed(store, [ids[1]], [direction(0)])
@@ -166,7 +172,7 @@ def test_a_link_to_the_previous_message_is_replaced_when_one_in_between_is_embed
 
 
 def one_by_one(ids):
-    return [[each] for each in ids]
+    return [[message_id] for message_id in ids]
 
 
 def by_seven(ids):
@@ -174,11 +180,11 @@ def by_seven(ids):
 
 
 def newest_first(ids):
-    return [some[::-1] for some in by_seven(ids)][::-1]
+    return [batch[::-1] for batch in by_seven(ids)][::-1]
 
 
 def shuffled(ids):
-    return [[int(each)] for each in np.random.default_rng(4).permutation(ids)]
+    return [[int(message_id)] for message_id in np.random.default_rng(4).permutation(ids)]
 
 
 @pytest.mark.parametrize(
@@ -194,25 +200,27 @@ def shuffled(ids):
 )
 def test_links_do_not_depend_on_the_order_of_embedding(tmp_path, batches, count):
     random = np.random.default_rng(7)
-    vectors = [direction(each) for each in random.uniform(0, 360, count)]
-    found = []
-    for name, way in (("one", lambda ids: [ids]), ("other", batches)):
+    vectors = [direction(angle) for angle in random.uniform(0, 360, count)]
+    results = []
+    for name, make_batches in (("one", lambda ids: [ids]), ("other", batches)):
         store = open_store(str(tmp_path / f"{name}.db"))
-        ids = tell(store, count)
+        ids = add_notes(store, count)
         with store.write():
-            for some in way(ids):
-                embed(store, some, [vectors[ids.index(each)] for each in some])
-        found.append({pair: (round(s, 5), kind) for pair, (s, kind) in links(store).items()})
+            for batch in make_batches(ids):
+                embed(store, batch, [vectors[ids.index(message_id)] for message_id in batch])
+        results.append(
+            {pair: (round(score, 5), kind) for pair, (score, kind) in links(store).items()}
+        )
         store.close()
-    assert len(found[0]) > count
-    assert found[1] == found[0]
+    assert len(results[0]) > count
+    assert results[1] == results[0]
 
 
 def test_messages_of_several_passages_count_as_one_of_the_256_before(store):
-    ids = tell(store, 202)
+    ids = add_notes(store, 202)
     passages = [
-        Passage(number, part, 0, 1, direction(180 if 0 < at < 201 else 0))
-        for at, number in enumerate(ids)
+        Passage(message_id, part, 0, 1, direction(180 if 0 < index < 201 else 0))
+        for index, message_id in enumerate(ids)
         for part in range(2)
     ]
     add_passages(store, "fake", ids[:-1], passages, 0.85)
@@ -230,19 +238,19 @@ def test_messages_of_several_passages_count_as_one_of_the_256_before(store):
     ],
 )
 def test_messages_are_reached_within_so_many_links(store, depth, reached):
-    ids = tell(store, 5)
-    embed(store, ids, [direction(10 * each) for each in range(5)], threshold=likeness(15))
-    assert store.linked([ids[4]], depth, P) == [ids[each] for each in reached]
+    ids = add_notes(store, 5)
+    embed(store, ids, [direction(10 * index) for index in range(5)], threshold=scaled_cosine(15))
+    assert store.linked([ids[4]], depth, P) == [ids[index] for index in reached]
 
 
 def test_links_are_followed_in_both_directions(store):
-    ids = tell(store, 3)
-    embed(store, ids, [direction(10 * each) for each in range(3)], threshold=likeness(15))
+    ids = add_notes(store, 3)
+    embed(store, ids, [direction(10 * index) for index in range(3)], threshold=scaled_cosine(15))
     assert store.linked([ids[1]], 1, P) == [ids[0], ids[2]]
 
 
 def test_links_are_not_followed_out_of_the_scope(store):
-    ids = tell(store, 2)
+    ids = add_notes(store, 2)
     embed(store, ids, [direction(0), direction(0)])
     assert store.linked([ids[1]], 5, Scope("q")) == []
     assert store.linked([ids[1]], 5, Scope("p", "j")) == []

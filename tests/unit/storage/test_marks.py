@@ -18,22 +18,23 @@ from reservoir_cli.storage.postgres import admin
 from reservoir_cli.storage.proxy_ledger import Ledger
 from reservoir_cli.storage.records import Filter, LedgerEntry
 from reservoir_cli.tokens import load_counter
-from reservoir_cli.transfer import erase
 
 EVERYWHERE = Scope(None)
 
 
 @pytest.fixture
 def keys(store: Store, add: Adding) -> list[Key]:
-    said = [Message("user", text, source="s", source_id=text) for text in ("one", "two", "three")]
-    return [each.key for each in add(*said) if each]
+    messages = [
+        Message("user", text, source="s", source_id=text) for text in ("one", "two", "three")
+    ]
+    return [message.key for message in add(*messages) if message]
 
 
 def marks(store: Store) -> dict[str, tuple[tuple[str, ...], datetime | None]]:
     return {
-        f"{each.partition} {each.content}": (each.tags, each.pinned_at)
-        for each in store.last(EVERYWHERE, 0)
-        if each.tags or each.pinned_at
+        f"{message.partition} {message.content}": (message.tags, message.pinned_at)
+        for message in store.last(EVERYWHERE, 0)
+        if message.tags or message.pinned_at
     }
 
 
@@ -68,7 +69,9 @@ def test_a_message_that_is_pinned_again_keeps_its_time(store: Store, keys: list[
     pins.add(keys[1], NOW)
     pins.add(keys[1], NOW + timedelta(days=1))
     assert marks(store) == {"p two": ((), NOW)}
-    assert [each.content for each in store.last(Scope("p"), 0, Filter(pinned=True))] == ["two"]
+    assert [message.content for message in store.last(Scope("p"), 0, Filter(pinned=True))] == [
+        "two"
+    ]
     pins.remove(keys[1])
     assert marks(store) == {}
 
@@ -101,7 +104,7 @@ def test_tags_and_pins_are_deleted_with_their_message(store: Store, keys: list[K
     for key in keys[:2]:
         Tags(store).add(key, ["a"])
         Pins(store).add(key, NOW)
-    erase.forget(store, keys[:1])
+    assert store.delete(keys[:1])
     assert marks(store) == {"p two": (("a",), NOW)}
     assert rows(store, "tags") == rows(store, "pins") == 1
 
@@ -117,9 +120,9 @@ def test_tags_and_pins_move_with_their_partition(store: Store, keys: list[Key]) 
 def test_merging_equal_messages_keeps_the_tags_of_both(
     store: Store, add: Adding, keys: list[Key]
 ) -> None:
-    [twin] = add(Message("user", "one", source="s", source_id="one"), partition="q")
-    assert twin
-    Tags(store).add(twin.key, ["b"])
+    [equal_message] = add(Message("user", "one", source="s", source_id="one"), partition="q")
+    assert equal_message
+    Tags(store).add(equal_message.key, ["b"])
     Tags(store).add(keys[0], ["a"])
     Pins(store).add(keys[0], NOW)
     assert store.move_partition("p", "q") == (2, 1)
@@ -149,7 +152,9 @@ def test_marks_without_a_message_are_found_and_removed(
         else:
             with closing(sqlite3.connect(location, isolation_level=None)) as file:
                 file.execute(statement)
-    assert [each.detail for each in store.problems()] == ["2 tags and pins belong to no message"]
+    assert [problem.detail for problem in store.problems()] == [
+        "2 tags and pins belong to no message"
+    ]
     store.repair(0.5)
     assert store.problems() == []
     assert len(keys) == store.holdings()["messages"]
@@ -161,8 +166,8 @@ def test_new_tables_of_a_store_with_row_security_have_it_too(postgres: PostgresS
         with closing(open_store(url)) as store:
             counter = load_counter("approximate")
             for partition in ("m", "other"):
-                said = [Message("user", "x", tags=("a",), pinned_at=NOW)]
-                store.add(Scope(partition, "i"), said, counter=counter, now=datetime.now(UTC))
+                messages = [Message("user", "x", tags=("a",), pinned_at=NOW)]
+                store.add(Scope(partition, "i"), messages, counter=counter, now=datetime.now(UTC))
             admin.guard(store)
         behind(url, "DROP TABLE tags, pins, ledger, ledger_messages")
         behind(url, "DELETE FROM migrations WHERE number >= 6")
@@ -176,9 +181,9 @@ def test_new_tables_of_a_store_with_row_security_have_it_too(postgres: PostgresS
             assert marks(member) == {"m x": (("b",), None)}
             Pins(member).add(member.find(EVERYWHERE)[0], NOW)
             assert marks(member) == {"m x": (("b",), NOW)}
-            entry, number = LedgerEntry(0, "hash", "a block", 3), member.find(EVERYWHERE)[0].id
+            entry, message_id = LedgerEntry(0, "hash", "a block", 3), member.find(EVERYWHERE)[0].id
             version = Ledger(member).version("m")
-            assert Ledger(member).put("m", "c", entry, [number], version=version, now=NOW)
+            assert Ledger(member).put("m", "c", entry, [message_id], version=version, now=NOW)
             assert Ledger(member).get("m", "c", masked=True, now=NOW) == {(0, "hash"): entry}
     finally:
         behind(url, "DROP OWNED BY niobe")

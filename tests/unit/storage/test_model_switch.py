@@ -16,24 +16,25 @@ from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.retrieval import indexing
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.transfer import erase
 
 HERE = Scope("p", "i")
 Adding = Callable[..., list[StoredMessage | None]]
 
 
-class Watched:
+class WatchedEmbedder:
     """An embedder that calls a function before each batch, and counts embedded texts."""
 
-    def __init__(self, inner: Embedder, then: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(
+        self, inner: Embedder, before_batch: Callable[[int], None] = lambda _: None
+    ) -> None:
         self.name, self.model_id = inner.name, inner.model_id
         self.dimensions, self.engine = inner.dimensions, inner.engine
         self.encode_query, self.passages = inner.encode_query, inner.passages
-        self._inner, self._then = inner, then
+        self._inner, self._before_batch = inner, before_batch
         self.groups: list[int] = []
 
     def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        self._then(len(self.groups))
+        self._before_batch(len(self.groups))
         self.groups.append(len(texts))
         return self._inner.encode_documents(texts)
 
@@ -54,7 +55,7 @@ def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def filled(store: Store, add: Adding, old: Embedder) -> Store:
+def filled_store(store: Store, add: Adding, old: Embedder) -> Store:
     """Store 25 messages with vectors of the old model, and a pending one."""
     add(*(Message("user", f"message {number}") for number in range(25)))
     embed(store, old, synapse_threshold=0)
@@ -66,152 +67,158 @@ def rebuild(store: Store, embedder: Any) -> int:
     return indexing.rebuild(store, embedder, synapse_threshold=0, progress=lambda *_: None)
 
 
-def compared(store: Store, embedder: Embedder) -> int:
+def count_compared(store: Store, embedder: Embedder) -> int:
     """Return how many messages are compared with a question."""
-    found = store.candidates(HERE, None, "message", embedder.encode_query("message"))
-    return int((~np.isnan(found.cosine)).sum())
+    candidates = store.candidates(HERE, None, "message", embedder.encode_query("message"))
+    return int((~np.isnan(candidates.cosine)).sum())
 
 
 def models(store: Store) -> set[tuple[str, int]]:
     """Return the models with the number of their vectors."""
-    found = set(behind(store.location, "SELECT model_id, COUNT(*) FROM embeddings GROUP BY 1"))
+    counts = set(behind(store.location, "SELECT model_id, COUNT(*) FROM embeddings GROUP BY 1"))
     if "://" not in store.location:  # a server has no vector blocks
         chunks = behind(store.location, "SELECT DISTINCT model_id FROM vector_chunks")
-        assert {row[0] for row in chunks} == {row[0] for row in found}
-    return found
+        assert {row[0] for row in chunks} == {row[0] for row in counts}
+    return counts
 
 
-def check(store: Store, embedder: Embedder, count: int) -> None:
+def check_switched(store: Store, embedder: Embedder, count: int) -> None:
     assert store.active_model() == (embedder.model_id, embedder.name)
     assert store.next_model() is None
     assert models(store) == {(embedder.model_id, count)}
     assert store.problems() == []
-    assert compared(store, embedder) == count
-    held = [
-        part.vector for some in store.passages(store.find(EVERYWHERE)).values() for part in some
+    assert count_compared(store, embedder) == count
+    stored_vectors = [
+        part.vector
+        for passages in store.passages(store.find(EVERYWHERE)).values()
+        for part in passages
     ]
-    wanted = embedder.encode_documents([each.content for each in store.last(EVERYWHERE, 0)])
-    assert {each.tobytes() for each in held} <= {each.tobytes() for each in wanted}
+    expected = embedder.encode_documents([message.content for message in store.last(EVERYWHERE, 0)])
+    assert {vector.tobytes() for vector in stored_vectors} <= {
+        vector.tobytes() for vector in expected
+    }
 
 
 def test_readers_go_on_with_the_old_vectors_until_the_new_ones_are_complete(
-    filled: Store, old: Embedder, new: Embedder
+    filled_store: Store, old: Embedder, new: Embedder
 ) -> None:
-    seen = []
+    observed = []
 
     def read(_: int) -> None:
-        with closing(open_store(filled.location)) as other:
-            seen.append((other.active_model(), compared(other, old)))
+        with closing(open_store(filled_store.location)) as reader:
+            observed.append((reader.active_model(), count_compared(reader, old)))
 
-    assert rebuild(filled, Watched(new, read)) == 26
-    assert seen == [(("fake-8", "fake"), 25)] * 3
-    check(filled, new, 26)
-    assert filled.count_unembedded(EVERYWHERE) == 0
+    assert rebuild(filled_store, WatchedEmbedder(new, read)) == 26
+    assert observed == [(("fake-8", "fake"), 25)] * 3
+    check_switched(filled_store, new, 26)
+    assert filled_store.count_unembedded(EVERYWHERE) == 0
 
 
-def test_an_interrupted_switch_is_resumed(filled: Store, old: Embedder, new: Embedder) -> None:
+def test_an_interrupted_switch_is_resumed(
+    filled_store: Store, old: Embedder, new: Embedder
+) -> None:
     def stop(group: int) -> None:
         if group == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        rebuild(filled, Watched(new, stop))
-    assert compared(filled, old) == 25
-    assert filled.next_model() == ("new-12", "new")
-    assert filled.count_unembedded(model=new.model_id) == 6
-    again = Watched(new)
-    assert rebuild(filled, again) == 6
-    assert again.groups == [6]
-    check(filled, new, 26)
+        rebuild(filled_store, WatchedEmbedder(new, stop))
+    assert count_compared(filled_store, old) == 25
+    assert filled_store.next_model() == ("new-12", "new")
+    assert filled_store.count_unembedded(model=new.model_id) == 6
+    resumed = WatchedEmbedder(new)
+    assert rebuild(filled_store, resumed) == 6
+    assert resumed.groups == [6]
+    check_switched(filled_store, new, 26)
 
 
 @pytest.mark.parametrize("embedded", [False, True], ids=["pending", "embedded by the old model"])
 def test_messages_stored_meanwhile_get_vectors_of_the_new_model(
-    filled: Store, add: Adding, old: Embedder, new: Embedder, embedded: bool
+    filled_store: Store, add: Adding, old: Embedder, new: Embedder, embedded: bool
 ) -> None:
     def say(group: int) -> None:
         add(Message("user", f"said meanwhile {group}"))
         if embedded:
-            embed(filled, old, synapse_threshold=0)
-            assert compared(filled, old) == 27 + group
+            embed(filled_store, old, synapse_threshold=0)
+            assert count_compared(filled_store, old) == 27 + group
 
-    rebuild(filled, Watched(new, lambda group: say(group) if group < 3 else None))
-    check(filled, new, 29)
+    rebuild(filled_store, WatchedEmbedder(new, lambda group: say(group) if group < 3 else None))
+    check_switched(filled_store, new, 29)
 
 
 def test_messages_without_new_vectors_at_the_switch_are_pending(
-    filled: Store, add: Adding, new: Embedder
+    filled_store: Store, add: Adding, new: Embedder
 ) -> None:
-    kept_as = filled.begin_model(new.model_id, new.name)
-    filled.switch_model(kept_as)
-    assert filled.count_unembedded(EVERYWHERE) == 26
-    assert embed(filled, new, synapse_threshold=0) == 26
-    indexing.clear_former_model(filled)
-    check(filled, new, 26)
+    model_id = filled_store.begin_model(new.model_id, new.name)
+    filled_store.switch_model(model_id)
+    assert filled_store.count_unembedded(EVERYWHERE) == 26
+    assert embed(filled_store, new, synapse_threshold=0) == 26
+    indexing.clear_former_model(filled_store)
+    check_switched(filled_store, new, 26)
 
 
-def test_the_vectors_of_a_model_can_be_rebuilt(filled: Store, old: Embedder) -> None:
-    nothing = "'[0,0,0,0,0,0,0,0]'" if "://" in filled.location else "zeroblob(32)"
-    behind(filled.location, f"UPDATE embeddings SET vector = {nothing}")
-    assert rebuild(filled, Watched(old)) == 26
-    check(filled, old, 26)
+def test_the_vectors_of_a_model_can_be_rebuilt(filled_store: Store, old: Embedder) -> None:
+    zeros = "'[0,0,0,0,0,0,0,0]'" if "://" in filled_store.location else "zeroblob(32)"
+    behind(filled_store.location, f"UPDATE embeddings SET vector = {zeros}")
+    assert rebuild(filled_store, WatchedEmbedder(old)) == 26
+    check_switched(filled_store, old, 26)
 
 
-def test_an_interrupted_rebuild_is_resumed(filled: Store, old: Embedder) -> None:
+def test_an_interrupted_rebuild_is_resumed(filled_store: Store, old: Embedder) -> None:
     def stop(group: int) -> None:
         if group == 1:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        rebuild(filled, Watched(old, stop))
-    assert compared(filled, old) == 25
-    assert embed(filled, old, synapse_threshold=0) == 1
-    assert rebuild(filled, old) == 16
-    check(filled, old, 26)
+        rebuild(filled_store, WatchedEmbedder(old, stop))
+    assert count_compared(filled_store, old) == 25
+    assert embed(filled_store, old, synapse_threshold=0) == 1
+    assert rebuild(filled_store, old) == 16
+    check_switched(filled_store, old, 26)
 
 
 def test_starting_another_switch_discards_the_first(
-    filled: Store, old: Embedder, new: Embedder
+    filled_store: Store, old: Embedder, new: Embedder
 ) -> None:
     third = type(old)("third", "third-4", 4)  # type: ignore[call-arg]
-    filled.begin_model(new.model_id, new.name)
-    first = filled.unembedded(1, model=new.model_id)
-    filled.add_passages(new.model_id, indexing.embed_messages(first, new), 0)
-    assert models(filled) == {("fake-8", 25), ("new-12", 1)}
-    rebuild(filled, third)
-    check(filled, third, 26)
+    filled_store.begin_model(new.model_id, new.name)
+    first = filled_store.unembedded(1, model=new.model_id)
+    filled_store.add_passages(new.model_id, indexing.embed_messages(first, new), 0)
+    assert models(filled_store) == {("fake-8", 25), ("new-12", 1)}
+    rebuild(filled_store, third)
+    check_switched(filled_store, third, 26)
 
 
 def test_giving_up_a_switch_keeps_the_old_model(
-    filled: Store, old: Embedder, new: Embedder
+    filled_store: Store, old: Embedder, new: Embedder
 ) -> None:
-    filled.begin_model(new.model_id, new.name)
-    first = filled.unembedded(1, model=new.model_id)
-    filled.add_passages(new.model_id, indexing.embed_messages(first, new), 0)
-    filled.give_up_model()
-    embed(filled, old, synapse_threshold=0)
-    check(filled, old, 26)
+    filled_store.begin_model(new.model_id, new.name)
+    first = filled_store.unembedded(1, model=new.model_id)
+    filled_store.add_passages(new.model_id, indexing.embed_messages(first, new), 0)
+    filled_store.give_up_model()
+    embed(filled_store, old, synapse_threshold=0)
+    check_switched(filled_store, old, 26)
 
 
 def test_switching_back_before_cleanup_is_possible(
-    filled: Store, old: Embedder, new: Embedder
+    filled_store: Store, old: Embedder, new: Embedder
 ) -> None:
-    kept_as = filled.begin_model(new.model_id, new.name)
-    filled.switch_model(kept_as)  # killed here
-    rebuild(filled, old)
-    check(filled, old, 26)
+    model_id = filled_store.begin_model(new.model_id, new.name)
+    filled_store.switch_model(model_id)  # killed here
+    rebuild(filled_store, old)
+    check_switched(filled_store, old, 26)
 
 
 def test_a_process_with_the_old_model_cannot_store_its_vectors(
-    filled: Store, add: Adding, old: Embedder, new: Embedder
+    filled_store: Store, add: Adding, old: Embedder, new: Embedder
 ) -> None:
-    [late] = add(Message("user", "late"))
-    assert late
-    passages = indexing.embed_messages([late], old)
-    rebuild(filled, new)
+    [late_message] = add(Message("user", "late"))
+    assert late_message
+    passages = indexing.embed_messages([late_message], old)
+    rebuild(filled_store, new)
     with pytest.raises(ReservoirError, match="changed meanwhile"):
-        filled.add_passages(old.model_id, passages, 0)
-    check(filled, new, 27)
+        filled_store.add_passages(old.model_id, passages, 0)
+    check_switched(filled_store, new, 27)
 
 
 def test_a_store_without_vectors_switches_immediately(
@@ -219,30 +226,30 @@ def test_a_store_without_vectors_switches_immediately(
 ) -> None:
     add(Message("user", "hello"))
     assert rebuild(store, new) == 1
-    check(store, new, 1)
+    check_switched(store, new, 1)
 
 
 def test_forgetting_and_moving_affect_vectors_that_are_being_built(
-    filled: Store, old: Embedder, new: Embedder
+    filled_store: Store, old: Embedder, new: Embedder
 ) -> None:
-    ids = filled.find(EVERYWHERE)
+    ids = filled_store.find(EVERYWHERE)
 
-    def meddle(group: int) -> None:
+    def delete_and_move(group: int) -> None:
         if group == 1:
-            erase.forget(filled, [ids[1], ids[2], ids[23]])
+            assert filled_store.delete([ids[1], ids[2], ids[23]])
         if group == 2:
-            filled.move_partition("p", "q")
+            filled_store.move_partition("p", "q")
 
-    rebuild(filled, Watched(new, meddle))
-    assert models(filled) == {("new-12", 23)}
-    assert filled.problems() == []
-    assert filled.places() == [("q", "i", 23)]
+    rebuild(filled_store, WatchedEmbedder(new, delete_and_move))
+    assert models(filled_store) == {("new-12", 23)}
+    assert filled_store.problems() == []
+    assert filled_store.places() == [("q", "i", 23)]
 
 
 def test_a_message_without_text_does_not_block_the_switch(
-    filled: Store, add: Adding, new: Embedder
+    filled_store: Store, add: Adding, new: Embedder
 ) -> None:
     add(Message("tool", "", tool_call_id="c"))
-    assert rebuild(filled, new) == 27
-    assert filled.count_unembedded(EVERYWHERE) == 0
-    assert filled.problems() == []
+    assert rebuild(filled_store, new) == 27
+    assert filled_store.count_unembedded(EVERYWHERE) == 0
+    assert filled_store.problems() == []

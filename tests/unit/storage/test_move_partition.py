@@ -1,4 +1,4 @@
-"""Renamed and merged partitions are as if they had always had their new name."""
+"""A renamed or merged partition is like one that always had its new name."""
 
 import sqlite3
 from collections.abc import Callable
@@ -18,7 +18,7 @@ Adding = Callable[..., list[StoredMessage | None]]
 EVERYWHERE = Scope(None)
 
 
-def said(content: str, number: int, conversation: str | None = None) -> Message:
+def make_message(content: str, number: int, conversation: str | None = None) -> Message:
     return Message(
         "user",
         content,
@@ -30,23 +30,26 @@ def said(content: str, number: int, conversation: str | None = None) -> Message:
 
 
 @pytest.fixture
-def filled(store: Store, add: Adding, fake_embedder: Embedder) -> Store:
+def filled_store(store: Store, add: Adding, fake_embedder: Embedder) -> Store:
     """Store a partition with two instances; half of its messages are embedded."""
     for instance in ("a", "chatgpt"):
         add(
-            *(said(f"quokkas {each}", each, "c" if each % 2 else None) for each in range(6)),
+            *(
+                make_message(f"quokkas {number}", number, "c" if number % 2 else None)
+                for number in range(6)
+            ),
             partition="a",
             instance=instance,
         )
-        about = Conversation("c", f"of {instance}", project="taskboard", branch="main")
-        store.add_conversations(Scope("a", instance), [about])
+        conversation = Conversation("c", f"of {instance}", project="taskboard", branch="main")
+        store.add_conversations(Scope("a", instance), [conversation])
     indexing.embed_pending(
         store, fake_embedder, EVERYWHERE, synapse_threshold=0, progress=lambda *_: None, limit=9
     )
     return store
 
 
-def derived(store: Store) -> list[list[Any]]:
+def derived_tables(store: Store) -> list[list[Any]]:
     """Return the tables derived for ranking, and the postings."""
     if "://" in store.location:
         on_server = (
@@ -73,44 +76,44 @@ def places(store: Store) -> set[tuple[str, str, int]]:
     return set(store.places())
 
 
-def check(store: Store) -> None:
+def check_derived(store: Store) -> None:
     """Check that derived tables equal rebuilt ones."""
-    moved = derived(store)
+    before = derived_tables(store)
     assert store.problems() == []
     store.repair(0)
-    assert derived(store) == moved
+    assert derived_tables(store) == before
 
 
-def test_a_renamed_partition_equals_one_created_with_that_name(filled: Store) -> None:
-    assert filled.move_partition("a", "b") == (12, 0)
-    assert places(filled) == {("b", "b", 6), ("b", "chatgpt", 6)}
-    check(filled)
-    hits, _ = filled.keyword("quokka", Scope("b", "b"), 20)
+def test_a_renamed_partition_equals_one_created_with_that_name(filled_store: Store) -> None:
+    assert filled_store.move_partition("a", "b") == (12, 0)
+    assert places(filled_store) == {("b", "b", 6), ("b", "chatgpt", 6)}
+    check_derived(filled_store)
+    hits, _ = filled_store.keyword("quokka", Scope("b", "b"), 20)
     assert len(hits) == 6
-    assert filled.keyword("quokka", Scope("a"), 20)[0] == []
-    titles = {each.conversation.title for each in filled.conversations(EVERYWHERE)}
+    assert filled_store.keyword("quokka", Scope("a"), 20)[0] == []
+    titles = {summary.conversation.title for summary in filled_store.conversations(EVERYWHERE)}
     assert titles == {"of a", "of chatgpt"}
-    assert filled.count_unembedded(Scope("b")) == 3
+    assert filled_store.count_unembedded(Scope("b")) == 3
 
 
-def test_vectors_and_links_stay_with_their_messages(filled: Store) -> None:
-    before = filled.holdings()
-    filled.move_partition("a", "b")
-    assert filled.holdings() == before
+def test_vectors_and_links_stay_with_their_messages(filled_store: Store) -> None:
+    before = filled_store.holdings()
+    filled_store.move_partition("a", "b")
+    assert filled_store.holdings() == before
 
 
-def test_merging_keeps_equal_sources_once(filled: Store, add: Adding) -> None:
-    add(said("the same", 0), said("another", 59), partition="b", instance="b")
-    add(said("the same", 1, "c"), partition="b", instance="chatgpt")
-    filled.add_conversations(Scope("b", "chatgpt"), [Conversation("c", "of b")])
-    assert filled.move_partition("a", "b") == (10, 2)
-    assert places(filled) == {("b", "b", 7), ("b", "chatgpt", 6)}
-    check(filled)
-    assert filled.known_conversations([("b", "chatgpt", "c"), ("b", "b", "c")]) == {
+def test_merging_keeps_equal_sources_once(filled_store: Store, add: Adding) -> None:
+    add(make_message("the same", 0), make_message("another", 59), partition="b", instance="b")
+    add(make_message("the same", 1, "c"), partition="b", instance="chatgpt")
+    filled_store.add_conversations(Scope("b", "chatgpt"), [Conversation("c", "of b")])
+    assert filled_store.move_partition("a", "b") == (10, 2)
+    assert places(filled_store) == {("b", "b", 7), ("b", "chatgpt", 6)}
+    check_derived(filled_store)
+    assert filled_store.known_conversations([("b", "chatgpt", "c"), ("b", "b", "c")]) == {
         ("b", "chatgpt", "c"): Conversation("c", "of b"),
         ("b", "b", "c"): Conversation("c", "of a", project="taskboard", branch="main"),
     }
-    contents = [each.content for each in filled.last(Scope("b", "b"), 0)]
+    contents = [message.content for message in filled_store.last(Scope("b", "b"), 0)]
     assert contents.count("the same") == 1
     assert "quokkas 0" not in contents
 
@@ -118,28 +121,28 @@ def test_merging_keeps_equal_sources_once(filled: Store, add: Adding) -> None:
 def test_an_instance_named_like_the_new_partition_is_merged_with_its_default_one(
     store: Store, add: Adding
 ) -> None:
-    add(said("one", 1), said("two", 2), partition="a", instance="a")
-    add(said("two again", 2), said("three", 3), partition="a", instance="b")
-    moved, there = store.move_partition("a", "b")
-    assert (moved, there) == (3, 1)
+    add(make_message("one", 1), make_message("two", 2), partition="a", instance="a")
+    add(make_message("two again", 2), make_message("three", 3), partition="a", instance="b")
+    moved, merged = store.move_partition("a", "b")
+    assert (moved, merged) == (3, 1)
     assert places(store) == {("b", "b", 3)}
     assert store.problems() == []
 
 
 def test_messages_of_the_target_can_still_be_imported(store: Store, add: Adding) -> None:
-    add(said("one", 1), partition="a", instance="a")
-    add(said("one", 1), partition="b", instance="b")
+    add(make_message("one", 1), partition="a", instance="a")
+    add(make_message("one", 1), partition="b", instance="b")
     store.move_partition("a", "b")
-    assert store.forgotten([said("one", 1)]) == [False]
+    assert store.forgotten([make_message("one", 1)]) == [False]
 
 
-def test_runs_move_with_their_partition(filled: Store) -> None:
+def test_runs_move_with_their_partition(filled_store: Store) -> None:
     numbers = (
         "at context_window reserve reserve_used available input_tokens kept dropped truncations "
         "utilisation ms"
     )
     run: dict[str, object] = dict.fromkeys(numbers.split(), 1)
     names = dict.fromkeys(("instance", "format", "counter", "sections"), "x")
-    filled.add_run({"partition": "a", **run, **names})
-    filled.move_partition("a", "b")
-    assert [run["partition"] for run in filled.runs(None)] == ["b"]
+    filled_store.add_run({"partition": "a", **run, **names})
+    filled_store.move_partition("a", "b")
+    assert [run["partition"] for run in filled_store.runs(None)] == ["b"]

@@ -1,4 +1,4 @@
-"""A store from elsewhere: triggers, views and generated columns never run when it is written."""
+"""Triggers, views and generated columns of a foreign store never run when it is written."""
 
 import sqlite3
 from contextlib import closing
@@ -61,7 +61,7 @@ def test_a_store_with_code_can_be_read_but_not_written(path: Path, statements: s
     run(path, statements)
     before = path.read_bytes()
     with Reservoir.open(path) as reservoir:
-        assert [each.content for each in reservoir.view(EVERYWHERE, 0)] == ["stays", "goes"]
+        assert [message.content for message in reservoir.view(EVERYWHERE, 0)] == ["stays", "goes"]
         for write in (
             lambda: reservoir.forget([2]),
             lambda: reservoir.ingest([Message("user", "new")], embed=False),
@@ -85,13 +85,13 @@ def test_salvaging_a_store_with_code_gives_a_writable_store(
     assert salvage(str(path), tmp_path / "own.db", 0.85).saved == 2
     with Reservoir.open(tmp_path / "own.db") as reservoir:
         reservoir.forget([2])
-        assert [each.content for each in reservoir.view(EVERYWHERE, 0)] == ["stays"]
+        assert [message.content for message in reservoir.view(EVERYWHERE, 0)] == ["stays"]
 
 
 def test_an_older_store_with_code_is_not_migrated(path: Path) -> None:
     run(path, "ALTER TABLE messages DROP COLUMN secrets")
-    forgotten = "DELETE FROM _sqlite_migrations WHERE name = 'm005_secrets'"
-    run(path, f"{forgotten}; {CODE['a trigger']}", older=True)
+    forget_migration = "DELETE FROM _sqlite_migrations WHERE name = 'm005_secrets'"
+    run(path, f"{forget_migration}; {CODE['a trigger']}", older=True)
     with pytest.raises(StoreError, match="a trigger on messages"):
         Reservoir.open(path)
     run(path, "DROP TRIGGER keeps")
@@ -110,7 +110,7 @@ def test_tables_of_others_in_the_file_are_allowed(path: Path) -> None:
     run(path, HARMLESS)
     with Reservoir.open(path) as reservoir:
         reservoir.forget([2])
-        assert [each.content for each in reservoir.view(EVERYWHERE, 0)] == ["stays"]
+        assert [message.content for message in reservoir.view(EVERYWHERE, 0)] == ["stays"]
 
 
 def test_all_tables_of_ours_are_known(path: Path) -> None:
@@ -127,11 +127,11 @@ def test_a_delete_that_deletes_nothing_is_rolled_back(
     add(*(Message("user", f"number {number}") for number in range(5)))
     embed(store, fake_embedder)
     assert isinstance(store, SqliteStore)
-    keeps = (
+    trigger = (
         "CREATE TEMP TRIGGER kept BEFORE DELETE ON main.messages BEGIN SELECT RAISE(IGNORE); END"
     )
     for hinder, undo in (
-        (keeps, "DROP TRIGGER temp.kept"),
+        (trigger, "DROP TRIGGER temp.kept"),
         ("PRAGMA foreign_keys = OFF", "PRAGMA foreign_keys = ON"),
     ):
         store._connection.execute(hinder)

@@ -21,8 +21,8 @@ def notes(store, add):
 
 def counts(store, question, scope=HERE):
     """Return how often each stem of a question occurs in the messages."""
-    found = store.candidates(scope, "i", question, None)
-    return [each.counts.tolist() for each in found.postings]
+    candidates = store.candidates(scope, "i", question, None)
+    return [posting.counts.tolist() for posting in candidates.postings]
 
 
 def test_every_occurrence_of_a_word_in_the_scope_counts(notes):

@@ -18,8 +18,10 @@ ENTRY = LedgerEntry(2, "hash", "a block of ünïcode\n", 7)
 
 @pytest.fixture
 def keys(store: Store, add: Adding) -> list[Key]:
-    said = [Message("user", text, source="s", source_id=text) for text in ("one", "two", "three")]
-    return [each.key for each in add(*said) if each]
+    messages = [
+        Message("user", text, source="s", source_id=text) for text in ("one", "two", "three")
+    ]
+    return [message.key for message in add(*messages) if message]
 
 
 @pytest.fixture
@@ -32,8 +34,10 @@ def put(ledger: Ledger, *keys: Key, entry: LedgerEntry = ENTRY, conversation: st
     return ledger.put("p", conversation, entry, numbers, version=version, now=NOW)
 
 
-def known(ledger: Ledger, conversation: str = "c", **given: object) -> list[LedgerEntry]:
-    options = {"masked": True, "now": NOW, **given}
+def stored_entries(
+    ledger: Ledger, conversation: str = "c", **overrides: object
+) -> list[LedgerEntry]:
+    options = {"masked": True, "now": NOW, **overrides}
     return list(ledger.get("p", conversation, **options).values())
 
 
@@ -42,11 +46,11 @@ def test_an_entry_is_found_by_conversation_ordinal_and_question(
 ) -> None:
     assert put(ledger, *keys)
     assert ledger.get("p", "c", masked=True, now=NOW) == {(2, "hash"): ENTRY}
-    assert known(ledger, "other") == []
+    assert stored_entries(ledger, "other") == []
     assert ledger.get("q", "c", masked=True, now=NOW) == {}
-    longer = LedgerEntry(2, "hash", "another", 3)
-    assert put(ledger, keys[0], entry=longer)
-    assert known(ledger) == [longer]
+    replacement = LedgerEntry(2, "hash", "another", 3)
+    assert put(ledger, keys[0], entry=replacement)
+    assert stored_entries(ledger) == [replacement]
 
 
 @pytest.mark.parametrize("change", ["delete", "edit", "replace", "secrets"])
@@ -65,26 +69,26 @@ def test_an_entry_is_deleted_with_any_message_that_it_quotes(
         store.replace({keys[1]: Message("user", "new")}, counter=counter, now=NOW)
     else:
         store.mark_secrets({keys[1]: ["password"]})
-    assert known(ledger) == []
-    assert known(ledger, "d") == [ENTRY]
+    assert stored_entries(ledger) == []
+    assert stored_entries(ledger, "d") == [ENTRY]
     assert (rows(store, "ledger"), rows(store, "ledger_messages")) == (1 + 1, 1)
     # A block that was read before the change is not stored after it.
     assert not ledger.put("p", "e", ENTRY, [keys[0].id], version=version, now=NOW)
-    assert known(ledger, "e") == []
+    assert stored_entries(ledger, "e") == []
 
 
 def test_an_entry_expires_after_thirty_days_and_when_secrets_are_masked(
     store: Store, ledger: Ledger, keys: list[Key]
 ) -> None:
-    shown = LedgerEntry(0, "other", "a secret", 3, masked=False)
+    unmasked = LedgerEntry(0, "other", "a secret", 3, masked=False)
     put(ledger, keys[0])
-    put(ledger, keys[1], entry=shown)
-    assert known(ledger) == [ENTRY]
-    assert len(known(ledger, masked=False)) == 2
+    put(ledger, keys[1], entry=unmasked)
+    assert stored_entries(ledger) == [ENTRY]
+    assert len(stored_entries(ledger, masked=False)) == 2
     later = NOW + LIFETIME + timedelta(seconds=1)
-    assert known(ledger, now=later) == []
+    assert stored_entries(ledger, now=later) == []
     ledger.expire("p", masked=True, now=NOW)
-    assert known(ledger, masked=False) == [ENTRY]
+    assert stored_entries(ledger, masked=False) == [ENTRY]
     ledger.expire("p", masked=True, now=later)
     assert (rows(store, "ledger"), rows(store, "ledger_messages")) == (0, 0)
 
@@ -101,6 +105,6 @@ def test_a_ledger_does_not_move_with_its_partition(
 def test_putting_an_entry_costs_the_same_in_a_partition_of_any_size(
     store: Store, ledger: Ledger, keys: list[Key], add: Adding
 ) -> None:
-    few = steps(store, lambda: put(ledger, *keys))
+    cost = steps(store, lambda: put(ledger, *keys))
     add(*(Message("user", "x") for _ in range(2_000)))
-    assert steps(store, lambda: put(ledger, *keys)) <= few + 2
+    assert steps(store, lambda: put(ledger, *keys)) <= cost + 2

@@ -23,7 +23,7 @@ def embed(
     store: Store, messages: Sequence[StoredMessage | None], *passages: Passage, model: str = "m"
 ) -> None:
     by_message = {
-        message.key: [each for each in passages if each.message_id == message.id]
+        message.key: [passage for passage in passages if passage.message_id == message.id]
         for message in messages
         if message is not None
     }
@@ -54,22 +54,22 @@ FILTERS = [
 ]
 
 
-@pytest.mark.parametrize(("where", "found"), FILTERS, ids=[str(row[0]) for row in FILTERS])
+@pytest.mark.parametrize(("where", "expected"), FILTERS, ids=[str(row[0]) for row in FILTERS])
 def test_a_filter_keeps_matching_messages(
-    store: Store, add: Adding, where: Filter, found: list[str]
+    store: Store, add: Adding, where: Filter, expected: list[str]
 ) -> None:
     add(
         Message("user", "a", created_at=NOW - HOUR, trace_id="t"),
         Message("assistant", "b", created_at=NOW, trace_id="t"),
         Message("user", "c", created_at=NOW + HOUR, conversation_id="k"),
     )
-    assert contents(store.last(HERE, 0, where)) == found
+    assert contents(store.last(HERE, 0, where)) == expected
 
 
 def test_any_number_of_messages_is_found_by_id(store: Store, add: Adding) -> None:
     ids = ids_of(add(*(Message("user", str(number)) for number in range(3))))
-    asked = [ids[2], ids[0], ids[0], 77, *range(1_000, 40_000)]
-    assert contents(store.by_id(asked, HERE)) == ["0", "2"]
+    requested_ids = [ids[2], ids[0], ids[0], 77, *range(1_000, 40_000)]
+    assert contents(store.by_id(requested_ids, HERE)) == ["0", "2"]
     assert store.by_id([], HERE) == []
 
 
@@ -85,8 +85,10 @@ SCOPES = [
 ]
 
 
-@pytest.mark.parametrize(("scope", "seen"), SCOPES, ids=[str(row[0]) for row in SCOPES])
-def test_no_read_leaves_its_scope(store: Store, add: Adding, scope: Scope, seen: set[str]) -> None:
+@pytest.mark.parametrize(("scope", "expected"), SCOPES, ids=[str(row[0]) for row in SCOPES])
+def test_no_read_leaves_its_scope(
+    store: Store, add: Adding, scope: Scope, expected: set[str]
+) -> None:
     stored = []
     for partition, instance in (("p", "i"), ("p", "j"), ("q", "i")):
         stored += add(
@@ -95,22 +97,28 @@ def test_no_read_leaves_its_scope(store: Store, add: Adding, scope: Scope, seen:
             partition=partition,
             instance=instance,
         )
-    ids = [each.id for each in stored if each is not None]
+    ids = [message.id for message in stored if message is not None]
     store.activate_model("m", "model")
     embed(store, stored[:1], passage(stored[0], 1, 0))
-    at = {each.id: f"{each.partition}/{each.instance}" for each in stored if each is not None}
-    counted = sum(place in seen for place in at.values())
+    scope_by_id = {
+        message.id: f"{message.partition}/{message.instance}"
+        for message in stored
+        if message is not None
+    }
+    expected_count = sum(name in expected for name in scope_by_id.values())
 
-    assert {at[each.id] for each in store.last(scope, 0)} == seen
-    assert {at[each.id] for each in store.by_id(ids, scope)} == seen
-    assert {at[each.id] for each in store.with_partners(ids, scope)} == seen
-    assert {at[each.id] for each in store.with_partners(ids[:1], scope)} <= seen
-    assert {at[number] for number, _ in store.keyword("word", scope, 99)[0]} == seen
-    assert {at[each.id] for each in store.unembedded(99, scope)} == seen
-    assert store.count_unembedded(scope) == counted - ("p/i" in seen)
-    found = store.candidates(scope, "i", "word", np.array([1, 0], np.float32))
-    assert {at[number] for number in found.ids.tolist()} == seen
-    assert np.isfinite(found.cosine).sum() == ("p/i" in seen)
+    assert {scope_by_id[message.id] for message in store.last(scope, 0)} == expected
+    assert {scope_by_id[message.id] for message in store.by_id(ids, scope)} == expected
+    assert {scope_by_id[message.id] for message in store.with_partners(ids, scope)} == expected
+    assert {scope_by_id[message.id] for message in store.with_partners(ids[:1], scope)} <= expected
+    assert {
+        scope_by_id[message_id] for message_id, _ in store.keyword("word", scope, 99)[0]
+    } == expected
+    assert {scope_by_id[message.id] for message in store.unembedded(99, scope)} == expected
+    assert store.count_unembedded(scope) == expected_count - ("p/i" in expected)
+    candidates = store.candidates(scope, "i", "word", np.array([1, 0], np.float32))
+    assert {scope_by_id[message_id] for message_id in candidates.ids.tolist()} == expected
+    assert np.isfinite(candidates.cosine).sum() == ("p/i" in expected)
 
 
 def test_scopes_are_listed_by_size(store: Store, add: Adding) -> None:
@@ -141,13 +149,13 @@ def test_the_partners_of_a_message_are_those_of_its_trace(store: Store, add: Add
 
 
 def _tool_use(conversation: str, minute: int) -> list[Message]:
-    at = NOW + timedelta(minutes=minute)
+    created_at = NOW + timedelta(minutes=minute)
     return [
-        Message("user", f"{conversation} question", at, conversation_id=conversation),
+        Message("user", f"{conversation} question", created_at, conversation_id=conversation),
         Message(
             "assistant",
             f"{conversation} call",
-            at,
+            created_at,
             tool_calls=(ToolCall("call_1", "f", ""), ToolCall("call_2", "f", "")),
             conversation_id=conversation,
         ),
@@ -155,7 +163,7 @@ def _tool_use(conversation: str, minute: int) -> list[Message]:
             Message(
                 "tool",
                 f"{conversation} result {number}",
-                at + timedelta(seconds=number),
+                created_at + timedelta(seconds=number),
                 tool_call_id=f"call_{number}",
                 conversation_id=conversation,
             )
@@ -164,10 +172,10 @@ def _tool_use(conversation: str, minute: int) -> list[Message]:
     ]
 
 
-@pytest.mark.parametrize("asked", ["call", "result 1", "result 2"])
-def test_a_call_and_its_results_find_each_other(store: Store, add: Adding, asked: str) -> None:
+@pytest.mark.parametrize("name", ["call", "result 1", "result 2"])
+def test_a_call_and_its_results_find_each_other(store: Store, add: Adding, name: str) -> None:
     stored = add(*_tool_use("a", 0))
-    start = [each for each in stored if each and each.content == f"a {asked}"]
+    start = [message for message in stored if message and message.content == f"a {name}"]
     assert contents(store.with_partners(ids_of(start), HERE)) == [
         "a call",
         "a result 1",
@@ -175,28 +183,32 @@ def test_a_call_and_its_results_find_each_other(store: Store, add: Adding, asked
     ]
 
 
-@pytest.mark.parametrize("asked", ["a call", "a result 1", "b call", "b result 2"])
-@pytest.mark.parametrize("apart", [0, 10], ids=["at the same time", "one after the other"])
+@pytest.mark.parametrize("content", ["a call", "a result 1", "b call", "b result 2"])
+@pytest.mark.parametrize("minutes", [0, 10], ids=["at the same time", "one after the other"])
 def test_the_same_call_id_in_two_conversations_is_not_mixed_up(
-    store: Store, add: Adding, asked: str, apart: int
+    store: Store, add: Adding, content: str, minutes: int
 ) -> None:
-    stored = add(*_tool_use("a", 0), *_tool_use("b", apart))
-    start = [each for each in stored if each and each.content == asked]
-    own = asked[0]
+    stored = add(*_tool_use("a", 0), *_tool_use("b", minutes))
+    start = [message for message in stored if message and message.content == content]
+    conversation = content[0]
     assert contents(store.with_partners(ids_of(start), HERE)) == [
-        f"{own} call",
-        f"{own} result 1",
-        f"{own} result 2",
+        f"{conversation} call",
+        f"{conversation} result 1",
+        f"{conversation} result 2",
     ]
 
 
 def test_a_repeated_call_id_refers_to_the_nearest_call(store: Store, add: Adding) -> None:
     stored = []
     for minute in (0, 10):
-        at = NOW + timedelta(minutes=minute)
+        created_at = NOW + timedelta(minutes=minute)
         stored += add(
-            Message("assistant", f"call {minute}", at, tool_calls=(ToolCall("call_0", "f", ""),)),
-            Message("tool", f"result {minute}", at + timedelta(seconds=1), tool_call_id="call_0"),
+            Message(
+                "assistant", f"call {minute}", created_at, tool_calls=(ToolCall("call_0", "f", ""),)
+            ),
+            Message(
+                "tool", f"result {minute}", created_at + timedelta(seconds=1), tool_call_id="call_0"
+            ),
         )
     for first in (0, 2):
         minute = 5 * first
@@ -259,28 +271,28 @@ def test_candidates_carry_time_tokens_and_scores_in_order_of_time(
     passages = [passage(late, 0, -1), best, passage(early, 0, 1), passage(other, 1, 0)]
     embed(store, [late, early, other], *passages)
 
-    found = store.candidates(Scope("p"), "i", "why did we drop Redis?", _vector(1, 0))
+    candidates = store.candidates(Scope("p"), "i", "why did we drop Redis?", _vector(1, 0))
     stored = [words, early, late, other]
-    assert found.ids.tolist() == ids_of(stored)
-    assert found.created_at.tolist() == [
-        int(each.created_at.timestamp() * 1000) for each in stored if each
+    assert candidates.ids.tolist() == ids_of(stored)
+    assert candidates.created_at.tolist() == [
+        int(message.created_at.timestamp() * 1000) for message in stored if message
     ]
-    assert found.tokens.tolist() == [each.tokens for each in stored if each]
-    assert found.own.tolist() == [True, True, True, False]
-    np.testing.assert_allclose(found.cosine, [np.nan, 0, 0.6, 1], atol=1e-6)
-    [posting] = found.postings
+    assert candidates.tokens.tolist() == [message.tokens for message in stored if message]
+    assert candidates.own.tolist() == [True, True, True, False]
+    np.testing.assert_allclose(candidates.cosine, [np.nan, 0, 0.6, 1], atol=1e-6)
+    [posting] = candidates.postings
     assert (posting.places.tolist(), posting.counts.tolist()) == ([0], [2])
-    assert found.terms.tolist() == [2, 1, 1, 1]
-    assert not found.asks.any()
+    assert candidates.terms.tolist() == [2, 1, 1, 1]
+    assert not candidates.asks.any()
 
 
 def test_candidates_without_a_vector_or_words_are_without_scores(store: Store, add: Adding) -> None:
     assert len(store.candidates(HERE, None, "", None).ids) == 0
     add(Message("user", "hello"))
-    found = store.candidates(HERE, None, "?!", None)
-    assert np.isnan(found.cosine).all()
-    assert found.postings == ()
-    assert not found.own.any()
+    candidates = store.candidates(HERE, None, "?!", None)
+    assert np.isnan(candidates.cosine).all()
+    assert candidates.postings == ()
+    assert not candidates.own.any()
 
 
 def test_titles_of_conversations_are_updated_and_not_lost(store: Store) -> None:

@@ -19,7 +19,6 @@ from reservoir_cli.storage import dump, replicate
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.tokens import load_counter
-from reservoir_cli.transfer import erase
 
 NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
 EVERYWHERE = Scope(None)
@@ -34,15 +33,15 @@ def quiet(*_: object) -> None:
 
 
 @pytest.fixture
-def filled(store: Store, fake_embedder) -> Store:
+def filled_store(store: Store, fake_embedder) -> Store:
     """Fill a store with every kind of data."""
-    pick = random.Random(3)
+    rng = random.Random(3)
     for partition, instance in (("p", "p"), ("p", "chatgpt"), ("Zürich", "i")):
-        said = [
+        messages = [
             Message(
                 ("user", "assistant", "tool")[number % 3],
-                " ".join(pick.choices(WORDS, k=pick.randrange(0, 40))),
-                created_at=NOW + timedelta(minutes=pick.randrange(10_000)),
+                " ".join(rng.choices(WORDS, k=rng.randrange(0, 40))),
+                created_at=NOW + timedelta(minutes=rng.randrange(10_000)),
                 name="mara" if number % 5 == 0 else None,
                 conversation_id=f"c{number % 2}" if number % 4 else None,
                 tool_calls=(ToolCall("c", "f", '{"a": "é"}'),) if number % 3 == 1 else (),
@@ -54,21 +53,21 @@ def filled(store: Store, fake_embedder) -> Store:
             for number in range(60)
         ]
         scope = Scope(partition, instance)
-        about = Conversation("c0", "Redis", "chatgpt", "gpt-4", "taskboard", "main")
-        store.add_conversations(scope, [about])
-        store.add(scope, said, counter=COUNTER, now=NOW)
+        conversation = Conversation("c0", "Redis", "chatgpt", "gpt-4", "taskboard", "main")
+        store.add_conversations(scope, [conversation])
+        store.add(scope, messages, counter=COUNTER, now=NOW)
     indexing.embed_pending(
         store, fake_embedder, EVERYWHERE, synapse_threshold=0.5, progress=quiet, limit=150
     )
-    erase.forget(store, store.find(EVERYWHERE)[:3])
+    assert store.delete(store.find(EVERYWHERE)[:3])
     names = "context_window reserve reserve_used available input_tokens kept dropped truncations"
-    for at in range(3):
+    for index in range(3):
         store.add_run(
             {
-                "at": at,
+                "at": index,
                 "partition": "p",
                 **dict.fromkeys(("instance", "format", "counter", "sections"), "x"),
-                **dict.fromkeys(names.split(), at),
+                **dict.fromkeys(names.split(), index),
                 "utilisation": 0.1,
                 "ms": 1.7,
             }
@@ -76,99 +75,105 @@ def filled(store: Store, fake_embedder) -> Store:
     return store
 
 
-def same_answers(one: Store, two: Store, embedder) -> None:
+def assert_same_answers(first: Store, second: Store, embedder) -> None:
     """Check that two stores give the same answers and scores."""
-    (found, cosines), (others, other_cosines) = (answers(each, embedder) for each in (one, two))
-    assert found == others
+    (first_answers, cosines), (second_answers, other_cosines) = (
+        answers(store, embedder) for store in (first, second)
+    )
+    assert first_answers == second_answers
     np.testing.assert_allclose(cosines, other_cosines, atol=1e-6)
 
 
 def answers(store: Store, embedder) -> tuple[list[object], list[float]]:
-    found: list[object] = []
+    results: list[object] = []
     cosines: list[float] = []
     for scope in (Scope("p"), Scope("p", "chatgpt"), EVERYWHERE):
         question = "why did redis lose jobs in 京都?"
-        near = store.candidates(scope, "p", question, embedder.encode_query(question))
-        found += [near.ids.tolist(), near.thread.tolist(), near.tokens.tolist()]
-        found.append([each.counts.tolist() for each in near.postings])
-        cosines += near.cosine.tolist()
+        candidates = store.candidates(scope, "p", question, embedder.encode_query(question))
+        results += [candidates.ids.tolist(), candidates.thread.tolist(), candidates.tokens.tolist()]
+        results.append([posting.counts.tolist() for posting in candidates.postings])
+        cosines += candidates.cosine.tolist()
         hits, _ = store.keyword("queue 京都 post*", scope, 50)
-        found.append([(number, round(score, 9)) for number, score in hits])
-    found += [store.holdings(), store.runs(None) != [], store.conversations(EVERYWHERE)]
-    return found, cosines
+        results.append([(message_id, round(score, 9)) for message_id, score in hits])
+    results += [store.holdings(), store.runs(None) != [], store.conversations(EVERYWHERE)]
+    return results, cosines
 
 
 def test_copying_to_a_server_and_back_changes_nothing(
-    filled: Store, new_location: Callable[[], str], tmp_path, fake_embedder
+    filled_store: Store, new_location: Callable[[], str], tmp_path, fake_embedder
 ) -> None:
-    before = replicate._digest(filled)
+    before = replicate._digest(filled_store)
     with closing(open_store(str(tmp_path / "file.db"))) as file:
-        replicate.copy(filled, file, quiet)
+        replicate.copy(filled_store, file, quiet)
         assert replicate._digest(file) == before
         assert file.problems() == []
-        same_answers(file, filled, fake_embedder)
-        with closing(open_store(new_location())) as back:
-            told = replicate.copy(file, back, quiet)
-            assert replicate._digest(back) == before
-            assert back.problems() == []
-            same_answers(back, filled, fake_embedder)
-            assert told["messages"] == 177
-            [gone] = back.forgotten([Message("user", "", source="python", source_id="x")])
-            assert not gone
+        assert_same_answers(file, filled_store, fake_embedder)
+        with closing(open_store(new_location())) as returned:
+            counts = replicate.copy(file, returned, quiet)
+            assert replicate._digest(returned) == before
+            assert returned.problems() == []
+            assert_same_answers(returned, filled_store, fake_embedder)
+            assert counts["messages"] == 177
+            [is_forgotten] = returned.forgotten(
+                [Message("user", "", source="python", source_id="x")]
+            )
+            assert not is_forgotten
             # Messages that are stored later come after the copied ones.
-            [new] = back.add(Scope("p", "p"), [Message("user", "new")], counter=COUNTER, now=NOW)
+            [new] = returned.add(
+                Scope("p", "p"), [Message("user", "new")], counter=COUNTER, now=NOW
+            )
             assert new
-            assert new.id > max(filled.find(EVERYWHERE).ids)
+            assert new.id > max(filled_store.find(EVERYWHERE).ids)
 
 
 @pytest.mark.sqlite("it begins and ends with a file")
 def test_a_file_copied_from_a_server_equals_the_original(
-    filled: Store, postgres: PostgresServer, tmp_path
+    filled_store: Store, postgres: PostgresServer, tmp_path
 ) -> None:
     url = postgres.borrow()
-    back = str(tmp_path / "back.db")
-    with closing(open_store(url)) as server, closing(open_store(back)) as file:
-        replicate.copy(filled, server, quiet)
+    path = str(tmp_path / "back.db")
+    with closing(open_store(url)) as server, closing(open_store(path)) as file:
+        replicate.copy(filled_store, server, quiet)
         replicate.copy(server, file, quiet)
     postgres.give_back(url)
-    assert fingerprint(back) == fingerprint(filled.location)
+    assert fingerprint(path) == fingerprint(filled_store.location)
 
 
-@pytest.mark.parametrize("fails", ["load", "load_metadata"])
+@pytest.mark.parametrize("function", ["load", "load_metadata"])
 def test_an_interrupted_copy_is_resumed(
-    filled: Store, new_location: Callable[[], str], monkeypatch, fails: str
+    filled_store: Store, new_location: Callable[[], str], monkeypatch, function: str
 ) -> None:
     monkeypatch.setattr(replicate, "_AT_ONCE", 50)
     target = new_location()
     calls = 0
     with closing(open_store(target)) as new:
-        put = getattr(dump, fails)
+        original = getattr(dump, function)
 
-        def break_off(store: Store, given: object) -> None:
+        def break_off(store: Store, data: object) -> None:
             nonlocal calls
-            put(store, given)
+            original(store, data)
             calls += 1
             if calls == 2:
                 raise OSError("in between")
 
-        monkeypatch.setattr(dump, fails, break_off)
+        monkeypatch.setattr(dump, function, break_off)
         with pytest.raises(OSError, match="in between"):
-            replicate.copy(filled, new, quiet)
+            replicate.copy(filled_store, new, quiet)
     with closing(open_store(target)) as new:
         assert new.get_property(replicate.UNFINISHED_COPY)
-        taken: list[Key] = []
+        copied_keys: list[Key] = []
         load = dump.load
         monkeypatch.setattr(
-            dump, "load", lambda store, batch: (taken.extend(batch.keys), load(store, batch))
+            dump, "load", lambda store, batch: (copied_keys.extend(batch.keys), load(store, batch))
         )
-        replicate.copy(filled, new, quiet)
-        assert len(taken) == (127 if fails == "load" else 0)
-        assert replicate._digest(new) == replicate._digest(filled)
+        replicate.copy(filled_store, new, quiet)
+        assert len(copied_keys) == (127 if function == "load" else 0)
+        assert replicate._digest(new) == replicate._digest(filled_store)
         assert new.get_property(replicate.UNFINISHED_COPY) is None
 
 
 def test_a_source_that_changed_in_between_is_noticed(
-    filled: Store, new_location: Callable[[], str], monkeypatch
+    filled_store: Store, new_location: Callable[[], str], monkeypatch
 ) -> None:
     monkeypatch.setattr(replicate, "_AT_ONCE", 50)
     with closing(open_store(new_location())) as new:
@@ -178,46 +183,51 @@ def test_a_source_that_changed_in_between_is_noticed(
                 raise OSError("in between")
 
         with pytest.raises(OSError, match="in between"):
-            replicate.copy(filled, new, stop)
-        behind(filled.location, "UPDATE messages SET content = 'other' WHERE instance = 'p'")
+            replicate.copy(filled_store, new, stop)
+        behind(filled_store.location, "UPDATE messages SET content = 'other' WHERE instance = 'p'")
         with pytest.raises(ReservoirError, match="was changed in between") as caught:
-            replicate.copy(filled, new, quiet)
-        way = f"remove {new.location}" if new.files() else f"psql {new.location} -c 'DROP SCHEMA"
-        assert str(caught.value.hint).startswith(way)
+            replicate.copy(filled_store, new, quiet)
+        command = (
+            f"remove {new.location}" if new.files() else f"psql {new.location} -c 'DROP SCHEMA"
+        )
+        assert str(caught.value.hint).startswith(command)
 
 
 def test_a_target_that_is_not_empty_is_refused_and_not_changed(
-    filled: Store, new_location: Callable[[], str]
+    filled_store: Store, new_location: Callable[[], str]
 ) -> None:
     with closing(open_store(new_location())) as new:
         new.add(Scope("p", "p"), [Message("user", "mine")], counter=COUNTER, now=NOW)
         with pytest.raises(UsageError, match="is not empty"):
-            replicate.copy(filled, new, quiet)
-        assert [each.content for each in new.last(EVERYWHERE, 0)] == ["mine"]
+            replicate.copy(filled_store, new, quiet)
+        assert [message.content for message in new.last(EVERYWHERE, 0)] == ["mine"]
     with pytest.raises(UsageError, match="into itself"):
-        replicate.copy(filled, filled, quiet)
+        replicate.copy(filled_store, filled_store, quiet)
 
 
 def test_an_unfinished_copy_of_another_store_is_refused(
-    filled: Store, new_location: Callable[[], str], tmp_path
+    filled_store: Store, new_location: Callable[[], str], tmp_path
 ) -> None:
-    with closing(open_store(new_location())) as new, closing(open_store(str(tmp_path / "x"))) as x:
+    with (
+        closing(open_store(new_location())) as new,
+        closing(open_store(str(tmp_path / "x"))) as other,
+    ):
         new.set_property(replicate.UNFINISHED_COPY, '{"source": "elsewhere", "after": null}')
         with pytest.raises(UsageError, match="unfinished copy of elsewhere"):
-            replicate.copy(x, new, quiet)
+            replicate.copy(other, new, quiet)
 
 
 def test_the_description_of_an_index_is_not_copied(
-    filled: Store, new_location: Callable[[], str]
+    filled_store: Store, new_location: Callable[[], str]
 ) -> None:
-    filled.set_property("index:p", "{}")
+    filled_store.set_property("index:p", "{}")
     with closing(open_store(new_location())) as new:
-        replicate.copy(filled, new, quiet)
+        replicate.copy(filled_store, new, quiet)
         assert new.get_property("index:p") is None
 
 
 def test_an_unfinished_copy_can_be_read_but_not_written(
-    filled: Store, new_location: Callable[[], str]
+    filled_store: Store, new_location: Callable[[], str]
 ) -> None:
     def stop(*_: object) -> None:
         raise OSError("in between")
@@ -225,24 +235,24 @@ def test_an_unfinished_copy_can_be_read_but_not_written(
     message = [Message("user", "too early")]
     with closing(open_store(new_location())) as new, closing(open_store(new_location())) as third:
         with pytest.raises(OSError, match="in between"):
-            replicate.copy(filled, new, stop)
+            replicate.copy(filled_store, new, stop)
         assert new.last(EVERYWHERE, 0)
         for read_only in (False, True):
             new.read_only = read_only
             with pytest.raises(StoreError, match="a copy that is not finished") as caught:
                 new.add(Scope("p", "p"), message, counter=COUNTER, now=NOW)
             assert new.location in str(caught.value.hint)
-            assert filled.location in str(caught.value.hint)
+            assert filled_store.location in str(caught.value.hint)
         new.read_only = False
         with pytest.raises(StoreError, match="a copy that is not finished"):
             replicate.copy(new, third, quiet)
-        replicate.copy(filled, new, quiet)
+        replicate.copy(filled_store, new, quiet)
         new.add(Scope("p", "p"), message, counter=COUNTER, now=NOW)
 
 
 @pytest.mark.sqlite("only a file is found from a folder")
 def test_a_copy_is_resumed_from_another_working_directory(
-    filled: Store, tmp_path, monkeypatch
+    filled_store: Store, tmp_path, monkeypatch
 ) -> None:
     def stop(*_: object) -> None:
         raise OSError("in between")
@@ -250,10 +260,10 @@ def test_a_copy_is_resumed_from_another_working_directory(
     new = str(tmp_path / "new.db")
     for folder, progress in ((tmp_path, stop), (tmp_path.parent, quiet)):
         monkeypatch.chdir(folder)
-        source = os.path.relpath(filled.location)
+        source = os.path.relpath(filled_store.location)
         with closing(open_store(source)) as old, closing(open_store(new)) as target:
             with suppress(OSError):
                 replicate.copy(old, target, progress)
     with closing(open_store(new)) as target:
-        assert replicate._digest(target) == replicate._digest(filled)
+        assert replicate._digest(target) == replicate._digest(filled_store)
         assert target.get_property(replicate.UNFINISHED_COPY) is None

@@ -25,21 +25,20 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.storage.marks import Pins
-from reservoir_cli.transfer import erase as forgetting
 
 START = datetime(2026, 5, 9, 12, tzinfo=UTC)
 EVERYWHERE = Scope(None)
 WORDS = "redis redis queue queues lost jobs Kyōto 京都 京 don't the is café v2.1 we over".split()
 texts = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
-places = st.tuples(st.sampled_from(["p", "ö"]), st.sampled_from(["p", "i"]))
-talks = st.sampled_from([None, "c", "d"])
+scopes = st.tuples(st.sampled_from(["p", "ö"]), st.sampled_from(["p", "i"]))
+conversation_ids = st.sampled_from([None, "c", "d"])
 questions = st.lists(st.sampled_from([*WORDS, '"lost jobs"', "que*", "?"]), min_size=1, max_size=4)
 
-said = st.builds(
-    lambda role, text, talk, calls: (role, text, talk, calls),
+message_fields = st.builds(
+    lambda role, text, conversation, calls: (role, text, conversation, calls),
     st.sampled_from(["user", "assistant", "tool", "system"]),
     texts,
-    talks,
+    conversation_ids,
     st.booleans(),
 )
 
@@ -54,11 +53,13 @@ class SameAnswers(RuleBasedStateMachine):
     def open(self) -> None:
         self.files = ExitStack()
         folder = self.files.enter_context(tempfile.TemporaryDirectory())
-        self.both = [
+        self.reservoirs = [
             self.files.enter_context(
-                Reservoir.open(place, embedder=type(self).embedder, settings={"link_cosine": 0.2})
+                Reservoir.open(
+                    location, embedder=type(self).embedder, settings={"link_cosine": 0.2}
+                )
             )
-            for place in (str(Path(folder) / "store.db"), type(self).new_database())
+            for location in (str(Path(folder) / "store.db"), type(self).new_database())
         ]
         self.count = 0
 
@@ -66,16 +67,16 @@ class SameAnswers(RuleBasedStateMachine):
         if hasattr(self, "files"):
             self.files.close()
 
-    def made(self, role: str, text: str, talk: str | None, calls: bool) -> Message:
+    def made(self, role: str, text: str, conversation_id: str | None, calls: bool) -> Message:
         self.count += 1
         # Sometimes an old message is stored late.
-        late = 1_000 if self.count % 7 == 0 else 0
+        delay = 1_000 if self.count % 7 == 0 else 0
         return Message(
             role,
             text,
-            created_at=START + timedelta(minutes=self.count - late),
+            created_at=START + timedelta(minutes=self.count - delay),
             trace_id=f"t{self.count // 2}",
-            conversation_id=talk,
+            conversation_id=conversation_id,
             tool_calls=(ToolCall(f"k{self.count % 3}", "f", '{"q": "redis"}'),)
             if calls and role == "assistant"
             else (),
@@ -84,71 +85,79 @@ class SameAnswers(RuleBasedStateMachine):
             source_id=str(self.count),
         )
 
-    @rule(place=places, some=st.lists(said, min_size=1, max_size=12), embed=st.booleans())
-    def ingest(self, place: tuple[str, str], some: list[Any], embed: bool) -> None:
-        messages = [self.made(*each) for each in some]
-        added = [
-            each.ingest(messages, partition=place[0], instance=place[1], embed=embed)
-            for each in self.both
+    @rule(
+        scope=scopes, drawn=st.lists(message_fields, min_size=1, max_size=12), embed=st.booleans()
+    )
+    def ingest(self, scope: tuple[str, str], drawn: list[Any], embed: bool) -> None:
+        messages = [self.made(*fields) for fields in drawn]
+        stored = [
+            reservoir.ingest(messages, partition=scope[0], instance=scope[1], embed=embed)
+            for reservoir in self.reservoirs
         ]
-        self.same(*added)
+        self.same(*stored)
 
-    @rule(place=places, some=st.lists(said, min_size=1, max_size=12), again=st.booleans())
-    def bring_in(self, place: tuple[str, str], some: list[Any], again: bool) -> None:
-        made = [self.made(*each) for each in some]
+    @rule(
+        scope=scopes, drawn=st.lists(message_fields, min_size=1, max_size=12), twice=st.booleans()
+    )
+    def import_file(self, scope: tuple[str, str], drawn: list[Any], twice: bool) -> None:
+        messages = [self.made(*fields) for fields in drawn]
         rows = [
             {
-                **{name: getattr(each, name) for name in ("role", "content", "trace_id")},
-                "conversation_id": each.conversation_id,
-                "created_at": str(each.created_at),
+                **{name: getattr(message, name) for name in ("role", "content", "trace_id")},
+                "conversation_id": message.conversation_id,
+                "created_at": str(message.created_at),
                 "source": "file",
-                "source_id": each.content,
+                "source_id": message.content,
             }
-            for each in made
+            for message in messages
         ]
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "talk.jsonl"
             file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-            for _ in range(2 if again else 1):
-                one, two = (
-                    each.import_files(file, form="reservoir", partition=place[0], instance=place[1])
-                    for each in self.both
+            for _ in range(2 if twice else 1):
+                first, second = (
+                    reservoir.import_files(
+                        file, form="reservoir", partition=scope[0], instance=scope[1]
+                    )
+                    for reservoir in self.reservoirs
                 )
-                assert one == two
+                assert first == second
 
-    @rule(number=st.integers(0, 400), count=st.integers(1, 5))
-    def forget(self, number: int, count: int) -> None:
-        for each in self.both:
-            keys = each.store.find(EVERYWHERE)
-            forgetting.forget(each.store, keys[number : number + count])
+    @rule(start=st.integers(0, 400), count=st.integers(1, 5))
+    def forget(self, start: int, count: int) -> None:
+        for reservoir in self.reservoirs:
+            keys = reservoir.store.find(EVERYWHERE)
+            assert reservoir.store.delete(keys[start : start + count])
 
     @rule(
-        number=st.integers(0, 400),
+        index=st.integers(0, 400),
         name=st.sampled_from(["a", "京都"]),
-        what=st.sampled_from(["tag", "untag", "pin", "unpin"]),
+        action=st.sampled_from(["tag", "untag", "pin", "unpin"]),
     )
-    def mark(self, number: int, name: str, what: str) -> None:
+    def mark(self, index: int, name: str, action: str) -> None:
         self.count += 1
-        at = START + timedelta(minutes=self.count)
-        for each in self.both:
-            for key in each.store.find(EVERYWHERE)[number : number + 1]:
-                if what == "pin":
-                    Pins(each.store).add(key, at)
+        now = START + timedelta(minutes=self.count)
+        for reservoir in self.reservoirs:
+            for key in reservoir.store.find(EVERYWHERE)[index : index + 1]:
+                if action == "pin":
+                    Pins(reservoir.store).add(key, now)
                 else:
-                    getattr(each, what)(key, *([name] if what != "unpin" else []))
-        found = [each.view(EVERYWHERE, 0, Filter(tag=name)) for each in self.both]
-        self.same(*found)
+                    getattr(reservoir, action)(key, *([name] if action != "unpin" else []))
+        views = [reservoir.view(EVERYWHERE, 0, Filter(tag=name)) for reservoir in self.reservoirs]
+        self.same(*views)
 
     @rule()
     def embed(self) -> None:
-        one, two = (each.embed() for each in self.both)
-        assert one == two
+        first, second = (reservoir.embed() for reservoir in self.reservoirs)
+        assert first == second
 
     @rule(old=st.sampled_from(["p", "ö"]), new=st.sampled_from(["p", "ö", "q"]))
     def move(self, old: str, new: str) -> None:
         if old != new:
-            one, two = (each.store.move_partition(old, new) for each in self.both)
-            assert one == two
+            first, second = (
+                reservoir.store.move_partition(old, new) for reservoir in self.reservoirs
+            )
+            assert first == second
 
     @rule(
         words=questions,
@@ -157,58 +166,60 @@ class SameAnswers(RuleBasedStateMachine):
         link=st.booleans(),
     )
     def search(self, words: list[str], mode: str, scope: Scope, link: bool) -> None:
-        one, two = (
-            each.search(" ".join(words), mode=mode, limit=500, scope=scope, link=link)
-            for each in self.both
+        first, second = (
+            reservoir.search(" ".join(words), mode=mode, limit=500, scope=scope, link=link)
+            for reservoir in self.reservoirs
         )
-        np.testing.assert_allclose([h.score for h in one], [h.score for h in two], atol=1e-5)
-        scores = [{told(hit.message): hit.score for hit in some} for some in (one, two)]
+        np.testing.assert_allclose(
+            [hit.score for hit in first], [hit.score for hit in second], atol=1e-5
+        )
+        scores = [{fields_of(hit.message): hit.score for hit in hits} for hits in (first, second)]
         assert scores[0] == pytest.approx(scores[1], abs=1e-5)
         links = [
-            {told(hit.message): {told(each) for each in hit.linked} for hit in some}
-            for some in (one, two)
+            {fields_of(hit.message): {fields_of(linked) for linked in hit.linked} for hit in hits}
+            for hits in (first, second)
         ]
         assert links[0] == links[1]
 
-    @rule(words=questions, place=places, budget=st.sampled_from([80, 300, 2_000]))
-    def context(self, words: list[str], place: tuple[str, str], budget: int) -> None:
-        one, two = (
-            each.context(
+    @rule(words=questions, scope=scopes, budget=st.sampled_from([80, 300, 2_000]))
+    def context(self, words: list[str], scope: tuple[str, str], budget: int) -> None:
+        first, second = (
+            reservoir.context(
                 " ".join(words),
-                partition=place[0],
-                instance=place[1] if budget != 300 else None,
+                partition=scope[0],
+                instance=scope[1] if budget != 300 else None,
                 budget=budget,
                 format="json",
                 trace_id="t",
             )
-            for each in self.both
+            for reservoir in self.reservoirs
         )
-        assert (one.used, one.truncations, one.to("text")) == (
-            two.used,
-            two.truncations,
-            two.to("text"),
+        assert (first.used, first.truncations, first.to("text")) == (
+            second.used,
+            second.truncations,
+            second.to("text"),
         )
-        kept = [
-            {told(each.message): each.scores.priority for each in window.kept}
-            for window in (one, two)
+        priorities = [
+            {fields_of(candidate.message): candidate.scores.priority for candidate in window.kept}
+            for window in (first, second)
         ]
-        assert kept[0] == pytest.approx(kept[1], abs=1e-5)
+        assert priorities[0] == pytest.approx(priorities[1], abs=1e-5)
 
     @invariant()
     def holds_the_same(self) -> None:
-        if not hasattr(self, "both"):
+        if not hasattr(self, "reservoirs"):
             return
-        one, two = (each.store for each in self.both)
-        assert one.holdings() == two.holdings()
-        assert sorted(one.places()) == sorted(two.places())
-        assert one.problems() == two.problems() == []
-        self.same(one.last(EVERYWHERE, 0), two.last(EVERYWHERE, 0))
+        first, second = (reservoir.store for reservoir in self.reservoirs)
+        assert first.holdings() == second.holdings()
+        assert sorted(first.places()) == sorted(second.places())
+        assert first.problems() == second.problems() == []
+        self.same(first.last(EVERYWHERE, 0), second.last(EVERYWHERE, 0))
 
-    def same(self, one: list[StoredMessage], two: list[StoredMessage]) -> None:
-        assert sorted(map(told, one)) == sorted(map(told, two))
+    def same(self, first: list[StoredMessage], second: list[StoredMessage]) -> None:
+        assert sorted(map(fields_of, first)) == sorted(map(fields_of, second))
 
 
-def told(message: StoredMessage) -> str:
+def fields_of(message: StoredMessage) -> str:
     """Return all fields of a message except its id."""
     row = message.to_row()
     del row["id"]
@@ -223,9 +234,9 @@ def server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
     if request.param == "18" or installed("16") is None:
         yield request.getfixturevalue("postgres")
         return
-    own = PostgresServer(request.param)
-    yield own
-    own.remove()
+    dedicated = PostgresServer(request.param)
+    yield dedicated
+    dedicated.remove()
 
 
 def test_both_kinds_of_store_give_the_same_answers(

@@ -18,7 +18,7 @@ from reservoir_cli.storage import fulltext
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.sqlite.schema import migrations
-from reservoir_cli.storage.sqlite.session import APPLICATION_ID, SCHEMA_VERSION
+from reservoir_cli.storage.sqlite.transactions import APPLICATION_ID, SCHEMA_VERSION
 from reservoir_cli.tokens import load_counter
 
 Adding = Callable[..., list[StoredMessage | None]]
@@ -46,19 +46,21 @@ def test_an_older_store_is_migrated_with_its_messages(tmp_path: Path, before: in
     path = tmp_path / "old.db"
     with closing(sqlite3.connect(path)) as connection:
         database = Database(connection)
-        names = [each.name for each in migrations.pending(database)]
+        names = [migration.name for migration in migrations.pending(database)]
         migrations.apply(database, stop_before=names[before])
         connection.execute(f"PRAGMA user_version = {before}")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         columns = connection.execute("PRAGMA table_info(messages)").fetchall()
-        needed = {
-            name: 0 if kind == "INTEGER" else "p" for _, name, kind, need, *_ in columns if need
+        values = {
+            name: 0 if kind == "INTEGER" else "p"
+            for _, name, kind, required, *_ in columns
+            if required
         }
-        row = {**needed, "role": "user", "content": "from before"}
+        row = {**values, "role": "user", "content": "from before"}
         database["messages"].insert(row)
         connection.commit()
     with closing(open_store(str(path))) as store:
-        assert [each.content for each in store.last(Scope("p"), 0)] == ["from before"]
+        assert [message.content for message in store.last(Scope("p"), 0)] == ["from before"]
         stored = store.add(
             Scope("p", "i"),
             [Message("user", "new")],
@@ -104,7 +106,7 @@ def test_a_file_of_another_program_is_refused_and_not_changed(tmp_path: Path, sc
         open_store(str(path)).close()
     assert caught.value.exit_code == 3
     assert path.read_bytes() == before
-    assert [each.name for each in tmp_path.iterdir()] == ["places.sqlite"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["places.sqlite"]
 
 
 @pytest.mark.parametrize(
@@ -129,8 +131,8 @@ def test_the_error_of_a_corrupt_store_quotes_no_text(store: Store, add: Adding) 
     data = bytearray(path.read_bytes())
     data[4_096:] = b"\xff" * (len(data) - 4_096)
     path.write_bytes(data)
-    with pytest.raises(StoreError) as caught, closing(open_store(store.location)) as again:
-        again.last(Scope(None), 0)
+    with pytest.raises(StoreError) as caught, closing(open_store(store.location)) as reopened:
+        reopened.last(Scope(None), 0)
     assert caught.value.exit_code == 3
     assert "corrupt" in caught.value.message
     assert "secret" not in f"{caught.value.message} {caught.value.hint}"
@@ -202,8 +204,8 @@ def test_a_new_store_is_created_with_sqlite_utils(tmp_path: Path) -> None:
 def test_a_store_is_in_wal_mode_with_secure_delete(store: Store) -> None:
     connection = store._connection  # type: ignore[attr-defined]
     settings = ("journal_mode", "foreign_keys", "secure_delete", "synchronous")
-    found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in settings]
-    assert found == ["wal", 1, 1, 2]
+    values = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in settings]
+    assert values == ["wal", 1, 1, 2]
 
 
 def test_a_failed_migration_leaves_the_file_unchanged(
@@ -233,17 +235,17 @@ def test_a_damaged_store_of_an_older_schema_keeps_its_conversations(tmp_path: Pa
     old = tmp_path / "old.db"
     with closing(sqlite3.connect(old)) as connection:
         database = Database(connection)
-        names = [each.name for each in migrations.pending(database)]
+        names = [migration.name for migration in migrations.pending(database)]
         migrations.apply(database, stop_before=names[names.index("m006_projects")])
         connection.execute("PRAGMA user_version = 5")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("INSERT INTO conversations VALUES ('p', 'i', 'c', 'Redis', 's', 'm')")
         connection.commit()
-    fresh, folder = tmp_path / "fresh.db", tmp_path / "folder"
+    rescued, folder = tmp_path / "fresh.db", tmp_path / "folder"
     folder.mkdir()
-    lost = salvage.rescue(old, fresh, folder, 0.85)
-    assert lost.tables == ()
-    with closing(open_store(str(fresh))) as store:
+    report = salvage.rescue(old, rescued, folder, 0.85)
+    assert report.tables == ()
+    with closing(open_store(str(rescued))) as store:
         assert store.known_conversations([("p", "i", "c")]) == {
             ("p", "i", "c"): Conversation("c", "Redis", "s", "m")
         }

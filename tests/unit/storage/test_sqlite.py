@@ -58,8 +58,8 @@ def test_a_snapshot_is_consistent(store: Store, add: Adding) -> None:
 
 def test_threads_that_share_a_store_lose_nothing(store: Store, add: Adding) -> None:
     def work(number: int) -> None:
-        for each in range(25):
-            add(Message("user", f"{number}-{each}"))
+        for index in range(25):
+            add(Message("user", f"{number}-{index}"))
             store.last(HERE, 5)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
@@ -85,29 +85,29 @@ store.close()
 """
 
 
-def _together(count: int, path: Path, inserts: int) -> list[str]:
+def _insert_concurrently(count: int, path: Path, inserts: int) -> list[str]:
     command = [sys.executable, "-c", INSERT, str(path)]
-    running = [
-        subprocess.Popen([*command, str(who), str(inserts)], stderr=subprocess.PIPE, text=True)
-        for who in range(count)
+    processes = [
+        subprocess.Popen([*command, str(writer), str(inserts)], stderr=subprocess.PIPE, text=True)
+        for writer in range(count)
     ]
-    said = [process.communicate(timeout=120)[1] for process in running]
-    return [text for process, text in zip(running, said, strict=True) if process.returncode]
+    errors = [process.communicate(timeout=120)[1] for process in processes]
+    return [text for process, text in zip(processes, errors, strict=True) if process.returncode]
 
 
 def test_two_processes_with_two_hundred_inserts_each_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "new.db"
-    assert _together(2, path, 200) == []
+    assert _insert_concurrently(2, path, 200) == []
     with closing(open_store(str(path))) as store:
         stored = store.last(HERE, 0)
-    wanted = {f"{who}-{number}" for who in range(2) for number in range(200)}
-    assert {each.content for each in stored} == wanted
+    expected = {f"{writer}-{number}" for writer in range(2) for number in range(200)}
+    assert {message.content for message in stored} == expected
     assert len(stored) == 400
 
 
 def test_twelve_processes_can_create_one_store_at_once(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "new.db"
-    assert _together(12, path, 1) == []
+    assert _insert_concurrently(12, path, 1) == []
     with closing(open_store(str(path))) as store:
         assert len(store.last(HERE, 0)) == 12
 
@@ -210,22 +210,22 @@ def test_a_read_only_store_can_be_read(tmp_path: Path, file_mode: int, folder_mo
     path = _closed_store(tmp_path / "folder" / "store.db")
     path.chmod(file_mode)
     path.parent.chmod(folder_mode)
-    done = run(OPEN, str(path), unprivileged=True)
+    result = run(OPEN, str(path), unprivileged=True)
     path.parent.chmod(0o700)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("kept\n")
-    assert "1" in done.stdout.splitlines()[1]
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("kept\n")
+    assert "1" in result.stdout.splitlines()[1]
 
 
 def test_writing_to_a_read_only_store_is_an_error(tmp_path: Path) -> None:
     path = _closed_store(tmp_path / "folder" / "store.db")
     path.chmod(0o400)
     path.parent.chmod(0o500)
-    done = run(OPEN, str(path), "write", unprivileged=True)
+    result = run(OPEN, str(path), "write", unprivileged=True)
     path.parent.chmod(0o700)
-    assert done.returncode == 1
-    assert done.stderr.startswith("3 the store")
-    assert "cannot be written to" in done.stderr
+    assert result.returncode == 1
+    assert result.stderr.startswith("3 the store")
+    assert "cannot be written to" in result.stderr
 
 
 @pytest.mark.parametrize("mode", [0o000, 0o500], ids=["closed", "read-only"])
@@ -236,18 +236,18 @@ def test_an_inaccessible_folder_is_an_error_without_a_traceback(
     folder = tmp_path / "folder"
     folder.mkdir()
     folder.chmod(mode)
-    done = run(OPEN, str(folder / "new.db"), create, unprivileged=True)
+    result = run(OPEN, str(folder / "new.db"), create, unprivileged=True)
     folder.chmod(0o700)
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in result.stderr
     if create == "create":
-        assert done.stderr.startswith("3 cannot ")
+        assert result.stderr.startswith("3 cannot ")
 
 
 def test_an_inaccessible_file_is_an_error_without_a_traceback(tmp_path: Path) -> None:
     path = _closed_store(tmp_path / "store.db")
     path.chmod(0o000)
-    done = run(OPEN, str(path), unprivileged=True)
-    assert done.stderr.startswith("3 cannot open the store")
+    result = run(OPEN, str(path), unprivileged=True)
+    assert result.stderr.startswith("3 cannot open the store")
 
 
 def _closed_store(path: Path) -> Path:

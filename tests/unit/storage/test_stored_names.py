@@ -8,9 +8,9 @@ from reservoir_cli.messages import Conversation, Message, Scope
 
 @pytest.mark.parametrize("bad", ["a\x1b[31mb", "a\nb", "a\u202eb"])
 def test_scopes_are_refused_and_ids_are_cleaned(store, add, bad):
-    for place in ({"partition": bad}, {"instance": bad}):
+    for scope in ({"partition": bad}, {"instance": bad}):
         with pytest.raises(UsageError, match="control characters"):
-            add(Message("user", "x"), **place)
+            add(Message("user", "x"), **scope)
     store.add_conversations(Scope("p", "i"), [Conversation(bad, title="t")])
     (stored,) = add(Message("user", "x", conversation_id=bad, trace_id=bad))
     (summary,) = store.conversations(Scope("p", "i"))

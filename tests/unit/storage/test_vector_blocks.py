@@ -20,24 +20,24 @@ DIMENSIONS = 16
 
 
 def directions(count: int, seed: int = 0) -> np.ndarray:
-    drawn = np.random.default_rng(seed).standard_normal((count, DIMENSIONS)).astype(np.float32)
-    return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+    sample = np.random.default_rng(seed).standard_normal((count, DIMENSIONS)).astype(np.float32)
+    return sample / np.linalg.norm(sample, axis=1, keepdims=True)
 
 
-def told(add, count: int, **where) -> list[int]:
-    said = [
+def add_notes(add, count: int, **where) -> list[int]:
+    messages = [
         Message("user", f"note {number}?", created_at=NOW + timedelta(minutes=number))
         for number in range(count)
     ]
-    return [each.id for each in add(*said, **where)]
+    return [message.id for message in add(*messages, **where)]
 
 
-def embed(store: Store, ids: Sequence[int], given: np.ndarray) -> None:
+def embed(store: Store, ids: Sequence[int], matrix: np.ndarray) -> None:
     if store.active_model() is None:
         store.activate_model("m", "model")
     by_message = {
-        Key("p", number): [Passage(number, 0, 0, 1, vector)]
-        for number, vector in zip(ids, given, strict=True)
+        Key("p", message_id): [Passage(message_id, 0, 0, 1, vector)]
+        for message_id, vector in zip(ids, matrix, strict=True)
     }
     store.add_passages("m", by_message, 0.999)
 
@@ -49,12 +49,12 @@ def sizes(store: Store) -> list[int]:
     return [row[0] for row in rows]
 
 
-def seen(store: Store, question: np.ndarray | None = None, scope: Scope = HERE) -> dict:
+def rows_by_id(store: Store, question: np.ndarray | None = None, scope: Scope = HERE) -> dict:
     """Return all fields of candidates by id."""
-    found = store.candidates(scope, "i", "note", question)
+    candidates = store.candidates(scope, "i", "note", question)
     names = ("created_at", "tokens", "terms", "asks", "own", "thread", "loose", "cosine")
-    columns = [getattr(found, name).tolist() for name in names]
-    return dict(zip(found.ids.tolist(), zip(*columns, strict=True), strict=True))
+    columns = [getattr(candidates, name).tolist() for name in names]
+    return dict(zip(candidates.ids.tolist(), zip(*columns, strict=True), strict=True))
 
 
 @given(
@@ -64,162 +64,168 @@ def seen(store: Store, question: np.ndarray | None = None, scope: Scope = HERE) 
         elements=st.floats(-1, 1, width=32),
     )
 )
-def test_a_quantised_vector_is_off_by_at_most_half_a_step(given: np.ndarray) -> None:
-    scales, codes = vector_blocks.quantize(given)
-    error = np.abs(given - scales[:, None] * codes)
+def test_a_quantised_vector_is_off_by_at_most_half_a_step(matrix: np.ndarray) -> None:
+    scales, codes = vector_blocks.quantize(matrix)
+    error = np.abs(matrix - scales[:, None] * codes)
     assert (error <= 0.5001 * scales[:, None] + 1e-9).all()
 
 
-@pytest.mark.sqlite("a server has no chunks")
+@pytest.mark.sqlite("a server has no vector blocks")
 def test_messages_stored_one_by_one_fill_blocks(store, add):
-    ids = told(add, 300)
+    ids = add_notes(add, 300)
     for number, vector in zip(ids, directions(300), strict=True):
         embed(store, [number], vector[None])
     assert sizes(store) == [256, 44]
-    assert list(seen(store)) == ids
+    assert list(rows_by_id(store)) == ids
 
 
-@pytest.mark.sqlite("a server has no chunks")
+@pytest.mark.sqlite("a server has no vector blocks")
 def test_a_batch_fills_the_last_block_and_starts_new_ones(store, add):
-    ids = told(add, 600)
+    ids = add_notes(add, 600)
     embed(store, ids[:10], directions(10))
     embed(store, ids[10:], directions(590))
     assert sizes(store) == [256, 256, 88]
 
 
-@pytest.mark.sqlite("a server has no chunks")
+@pytest.mark.sqlite("a server has no vector blocks")
 def test_each_instance_has_its_own_blocks(store, add):
     for instance in ("i", "j"):
-        embed(store, told(add, 3, instance=instance), directions(3))
+        embed(store, add_notes(add, 3, instance=instance), directions(3))
     assert sizes(store) == [3, 3]
-    assert len(seen(store)) == 3
-    assert len(seen(store, scope=Scope("p"))) == 6
+    assert len(rows_by_id(store)) == 3
+    assert len(rows_by_id(store, scope=Scope("p"))) == 6
 
 
 def test_embedding_does_not_change_the_other_fields(store, add):
     conversation = Message("assistant", "in a conversation", created_at=NOW, conversation_id="c")
-    ids = [*told(add, 5), *(each.id for each in add(conversation))]
-    before = seen(store)
+    ids = [*add_notes(add, 5), *(message.id for message in add(conversation))]
+    before = rows_by_id(store)
     embed(store, ids, directions(6))
-    after = seen(store)
+    after = rows_by_id(store)
     assert [row[:-1] for row in after.values()] == [row[:-1] for row in before.values()]
     assert list(after) == list(before)
 
 
-@pytest.mark.sqlite("looks at the rows of that library")
+@pytest.mark.sqlite("it looks at the rows that SQLite reads")
 def test_pending_messages_are_not_read_row_by_row(store, add):
-    talks = [Message("user", "a note", conversation_id=f'"{number}", 7') for number in range(200)]
-    ids = [*told(add, 200), *(each.id for each in add(*talks))]
+    messages = [
+        Message("user", "a note", conversation_id=f'"{number}", 7') for number in range(200)
+    ]
+    ids = [*add_notes(add, 200), *(message.id for message in add(*messages))]
     fetched = []
     store._connection.row_factory = lambda _, row: fetched.append(row) or row
-    assert sorted(seen(store)) == ids
+    assert sorted(rows_by_id(store)) == ids
     assert len(fetched) < 20
 
 
 def test_the_cosine_of_a_message_is_that_of_its_best_passage(store, add):
-    [number] = told(add, 1)
+    [message_id] = add_notes(add, 1)
     store.activate_model("m", "model")
-    passages = [Passage(number, at, at, at + 1, each) for at, each in enumerate(directions(400))]
-    store.add_passages("m", {Key("p", number): passages}, 0.999)
+    passages = [
+        Passage(message_id, start, start, start + 1, vector)
+        for start, vector in enumerate(directions(400))
+    ]
+    store.add_passages("m", {Key("p", message_id): passages}, 0.999)
     question = directions(1, seed=7)[0]
-    [row] = seen(store, question).values()
+    [row] = rows_by_id(store, question).values()
     assert row[-1] == pytest.approx((directions(400) @ question).max(), abs=1e-6)
     assert sizes(store) in ([256, 144], [])
 
 
 def test_cosines_are_exact_for_the_nearest_and_close_for_the_others(store, add):
-    ids = told(add, 1_000)
+    ids = add_notes(add, 1_000)
     embed(store, ids, directions(1_000))
     question = directions(1, seed=7)[0]
-    wanted = directions(1_000) @ question
-    found = np.array([row[-1] for row in seen(store, question).values()])
-    nearest = np.argsort(-wanted)[: vectors.RESCORED // 2]
-    np.testing.assert_allclose(found[nearest], wanted[nearest], atol=1e-6)
-    np.testing.assert_allclose(found, wanted, atol=0.01)
+    exact = directions(1_000) @ question
+    cosines = np.array([row[-1] for row in rows_by_id(store, question).values()])
+    nearest = np.argsort(-exact)[: vectors.RESCORED // 2]
+    np.testing.assert_allclose(cosines[nearest], exact[nearest], atol=1e-6)
+    np.testing.assert_allclose(cosines, exact, atol=0.01)
 
 
 def test_a_message_without_text_is_a_candidate_without_a_vector(store, add):
     [empty] = add(Message("tool", "", tool_call_id="c"))
-    [full] = told(add, 1)
+    [message_id] = add_notes(add, 1)
     store.activate_model("m", "model")
     store.add_passages("m", {empty.key: []}, 0.999)
-    embed(store, [full], directions(1))
-    rows = seen(store, directions(1)[0])
-    assert set(rows) == {empty.id, full}
+    embed(store, [message_id], directions(1))
+    rows = rows_by_id(store, directions(1)[0])
+    assert set(rows) == {empty.id, message_id}
     assert np.isnan(rows[empty.id][-1])
-    assert rows[full][-1] == pytest.approx(1)
+    assert rows[message_id][-1] == pytest.approx(1)
 
 
 def test_messages_embedded_twice_are_counted_once(store, add):
-    ids = told(add, 4)
+    ids = add_notes(add, 4)
     embed(store, ids, directions(4))
     embed(store, ids, directions(4, seed=9))
     assert sizes(store) in ([4], [])
     assert store.holdings()["embedded"] == 4
 
 
-@pytest.mark.sqlite("a server has no chunks")
+@pytest.mark.sqlite("a server has no vector blocks")
 def test_removed_messages_are_in_no_block_and_the_others_stay(store, add):
-    ids = told(add, 300)
+    ids = add_notes(add, 300)
     embed(store, ids, directions(300))
     with store.write():
         vector_blocks.remove(store._connection, ("p", "i"), [ids[0], ids[280]])
     assert sizes(store) == [255, 43]
-    assert set(seen(store)) == set(ids) - {ids[0], ids[280]}
+    assert set(rows_by_id(store)) == set(ids) - {ids[0], ids[280]}
     with store.write():
         vector_blocks.remove(store._connection, ("p", "i"), ids[:256])
     assert sizes(store) == [43]
 
 
-@pytest.mark.sqlite("a server has no chunks")
+@pytest.mark.sqlite("a server has no vector blocks")
 def test_rebuilt_blocks_give_the_same_results(store, add):
-    ids = told(add, 300)
+    ids = add_notes(add, 300)
     [empty] = add(Message("user", "", created_at=NOW))
     embed(store, [*ids, empty.id][:-1], directions(300))
     store.add_passages("m", {empty.key: []}, 0.999)
-    told(add, 2, instance="j")  # still pending
+    add_notes(add, 2, instance="j")  # still pending
     question = directions(1, seed=7)[0]
-    before = seen(store, question, Scope("p"))
+    before = rows_by_id(store, question, Scope("p"))
     with store.write():
         first = "SELECT MIN(id) FROM vector_chunks"
         store._connection.execute(f"DELETE FROM vector_chunks WHERE id = ({first})")
-    assert [each.repairable for each in store.problems()] == [True]
+    assert [problem.repairable for problem in store.problems()] == [True]
     store.repair(0.999)
     assert store.problems() == []
-    after = seen(store, question, Scope("p"))
+    after = rows_by_id(store, question, Scope("p"))
     assert after.keys() == before.keys()
-    for number, row in after.items():
-        np.testing.assert_allclose(row, before[number], atol=1e-6)
+    for message_id, row in after.items():
+        np.testing.assert_allclose(row, before[message_id], atol=1e-6)
 
 
 def test_candidates_are_in_order_of_time_even_if_stored_late(store, add):
-    late = told(add, 20)
+    late = add_notes(add, 20)
     early = [
-        each.id for each in add(*(Message("user", "x", created_at=NOW - timedelta(days=1)),) * 20)
+        message.id
+        for message in add(*(Message("user", "x", created_at=NOW - timedelta(days=1)),) * 20)
     ]
     embed(store, late, directions(20))
     embed(store, early, directions(20))
-    assert list(seen(store)) == [*early, *late]
+    assert list(rows_by_id(store)) == [*early, *late]
 
 
-@pytest.mark.sqlite("a server has no chunks")
+@pytest.mark.sqlite("a server has no vector blocks")
 def test_a_changed_block_gets_an_id_that_was_never_used(store, add):
     def numbers() -> set[int]:
         rows = store._connection.execute("SELECT id FROM vector_chunks")
         return {row[0] for row in rows}
 
-    ids = told(add, 600)
+    ids = add_notes(add, 600)
     embed(store, ids, directions(600))
-    ever = first = numbers()
+    used = first = numbers()
     assert len(first) == 3
     steps = [
         lambda: store.delete([Key("p", ids[0])]),  # of the first
-        lambda: store.delete([Key("p", number) for number in ids[512:]]),  # all of the last
-        lambda: embed(store, told(add, 1), directions(1)),  # after the rest of the first
+        lambda: store.delete([Key("p", message_id) for message_id in ids[512:]]),  # all of the last
+        lambda: embed(store, add_notes(add, 1), directions(1)),  # after the rest of the first
     ]
     for step in steps:
         before = numbers()
         step()
         assert len(numbers() & before) == len(before) - 1
-        assert not (numbers() - before) & ever
-        ever = ever | numbers()
+        assert not (numbers() - before) & used
+        used = used | numbers()

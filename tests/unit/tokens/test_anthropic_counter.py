@@ -19,7 +19,7 @@ SETTINGS = {
 
 
 class Endpoint:
-    """Answers with a token for each four characters of text, and records requests."""
+    """Count a token for every four characters of text, and record requests."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -34,12 +34,12 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            found.asked.append({"path": self.path, **body})
-            found.headers.append({name.lower(): value for name, value in self.headers.items()})
+            endpoint.asked.append({"path": self.path, **body})
+            endpoint.headers.append({name.lower(): value for name, value in self.headers.items()})
             answer = json.dumps(
-                {"input_tokens": round(found.times * count(body)) + found.more}
+                {"input_tokens": round(endpoint.times * count(body)) + endpoint.more}
             ).encode()
-            self.send_response(found.status)
+            self.send_response(endpoint.status)
             self.send_header("content-length", str(len(answer)))
             self.end_headers()
             self.wfile.write(answer)
@@ -48,18 +48,18 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
             pass
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        found = Endpoint(f"http://127.0.0.1:{server.server_port}")
-        monkeypatch.setenv("ANTHROPIC_BASE_URL", found.url)
+        endpoint = Endpoint(f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", endpoint.url)
         monkeypatch.setenv("ANTHROPIC_API_KEY", "a key")
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield found
+        yield endpoint
         server.shutdown()
         thread.join()
 
 
 def count(body: dict[str, Any]) -> int:
-    texts = [block.get("text", "") for each in body["messages"] for block in each["content"]]
+    texts = [block.get("text", "") for message in body["messages"] for block in message["content"]]
     return sum(map(len, [body.get("system", ""), *texts])) // 4
 
 
@@ -133,8 +133,8 @@ def test_three_requests_fill_the_budget_to_within_5_percent(
 ) -> None:
     endpoint.times = times
     with Reservoir.open(tmp_path / "a.db", settings=SETTINGS) as reservoir:
-        said = [Message("user", f"word {n} " * (3 + n % 5)) for n in range(1_200)]
-        reservoir.ingest(said, embed=False)
+        messages = [Message("user", f"word {n} " * (3 + n % 5)) for n in range(1_200)]
+        reservoir.ingest(messages, embed=False)
         window = reservoir.context("word?", budget=budget, format="anthropic")
     assert len(endpoint.asked) <= 3
     assert 0.95 * budget <= window.used <= budget

@@ -222,9 +222,9 @@ def test_approximate_has_known_errors_within_bounds(
     [
         pytest.param("abcd ", 56 + 4 * 13, id="word and letters"),
         pytest.param("ABCD ", 56 + 4 * 13, id="capitals are one word"),
-        pytest.param("myName ", 2 * 56 + 6 * 13, id="a hump begins a word"),
+        pytest.param("myName ", 2 * 56 + 6 * 13, id="a capital inside a word begins a word"),
         pytest.param("12 ", 170 + 2 * 15, id="number and digits"),
-        pytest.param("12.5 ", 2 * 170 + 3 * 15 + 37, id="a point parts numbers"),
+        pytest.param("12.5 ", 2 * 170 + 3 * 15 + 37, id="a point separates numbers"),
         pytest.param("x1 ", 56 + 13 + 170 + 15, id="a digit ends a word, a letter a number"),
         pytest.param("() ", 2 * 37, id="each sign of punctuation"),
         pytest.param("\0 ", 37, id="control characters are punctuation"),
@@ -246,7 +246,7 @@ def test_approximate_has_known_errors_within_bounds(
         pytest.param("→ ", 72, id="symbol"),
         pytest.param("“a” ", 2 * 72 + 56 + 13, id="typographic quotes"),
         pytest.param("« ", 72, id="signs of Latin-1 are symbols"),
-        pytest.param("größe ", 56 + 3 * 13 + 2 * 150, id="an accent does not part a word"),
+        pytest.param("größe ", 56 + 3 * 13 + 2 * 150, id="an accent does not split a word"),
         pytest.param("été ", 56 + 13 + 2 * 150, id="an accented letter begins one"),
         pytest.param("🎉 ", 150, id="emoji"),
         pytest.param("\ud83d ", 72, id="lone surrogate"),
@@ -271,9 +271,9 @@ def test_only_the_empty_text_is_free(name: str, text: str) -> None:
 
 @given(TEXTS, TEXTS)
 def test_approximate_never_decreases_when_text_is_added(first: str, second: str) -> None:
-    whole = approximate(first + second)
-    assert whole >= approximate(first)
-    assert whole >= approximate(second)
+    total = approximate(first + second)
+    assert total >= approximate(first)
+    assert total >= approximate(second)
 
 
 @given(TEXTS, TEXTS)

@@ -59,9 +59,9 @@ def test_huggingface_version_follows_the_file(tokenizer_file: Path) -> None:
     name = f"huggingface:{tokenizer_file}"
     before = load_counter(name).version
     assert load_counter(name).version == before
-    changed = json.loads(tokenizer_file.read_text(encoding="utf-8"))
-    changed["model"]["vocab"]["there"] = 6
-    tokenizer_file.write_text(json.dumps(changed), encoding="utf-8")
+    tokenizer = json.loads(tokenizer_file.read_text(encoding="utf-8"))
+    tokenizer["model"]["vocab"]["there"] = 6
+    tokenizer_file.write_text(json.dumps(tokenizer), encoding="utf-8")
     assert load_counter(name).version != before
 
 

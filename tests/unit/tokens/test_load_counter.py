@@ -51,5 +51,5 @@ def test_approximate_counting_imports_no_library() -> None:
         "load_counter('approximate').count('a'); load_counter('ratio').count('a'); "
         "print(sorted({'numpy', 'tiktoken', 'tokenizers', 'torch'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    assert done.stdout.strip() == b"[]"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert result.stdout.strip() == b"[]"

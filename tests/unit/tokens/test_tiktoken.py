@@ -20,10 +20,10 @@ from reservoir_cli.tokens import (
 @pytest.fixture
 def library(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Replace tiktoken by a fake; return a list of the requested encodings."""
-    asked: list[str] = []
+    requested: list[str] = []
 
     def get_encoding(name: str) -> SimpleNamespace:
-        asked.append(name)
+        requested.append(name)
         if name == "p50k_edit":
             raise ValueError("Unknown encoding")
         return SimpleNamespace(encode_ordinary=lambda text: text.split())
@@ -31,7 +31,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(tiktoken, "find_spec", lambda name: SimpleNamespace(name=name))
     stand_in = SimpleNamespace(get_encoding=get_encoding, __version__="1.2")
     monkeypatch.setitem(sys.modules, "tiktoken", stand_in)
-    return asked
+    return requested
 
 
 @pytest.fixture
@@ -121,9 +121,9 @@ def test_the_files_looked_for_are_those_tiktoken_reads() -> None:
     public = pytest.importorskip("tiktoken_ext.openai_public")
     source = Path(public.__file__).read_text(encoding="utf-8")
     addresses = [word for word in source.split('"') if word.startswith("https://")]
-    known = {file for files in tiktoken.VOCABULARIES.values() for file in files}
-    assert {name for name, _ in known} == {
+    files = {file for files in tiktoken.VOCABULARIES.values() for file in files}
+    assert {name for name, _ in files} == {
         hashlib.sha1(address.encode()).hexdigest() for address in addresses
     }
-    assert all(digest in source for _, digest in known)
+    assert all(digest in source for _, digest in files)
     assert set(tiktoken.VOCABULARIES) <= set(public.ENCODING_CONSTRUCTORS)

@@ -34,16 +34,16 @@ def line(kind: str, number: int, content: Any, **more: Any) -> dict[str, Any]:
     }
 
 
-def turn(number: int, asked: str, said: str, **more: Any) -> list[dict[str, Any]]:
+def turn(number: int, question: str, reply: str, **more: Any) -> list[dict[str, Any]]:
     """Return the lines of a question and its reply."""
     return [
-        line("user", number, asked, **more),
-        line("assistant", number + 1, [{"type": "text", "text": said}], stop="end_turn", **more),
+        line("user", number, question, **more),
+        line("assistant", number + 1, [{"type": "text", "text": reply}], stop="end_turn", **more),
     ]
 
 
 def text(*lines: dict[str, Any]) -> str:
-    return "".join(json.dumps(each) + "\n" for each in lines)
+    return "".join(json.dumps(line) + "\n" for line in lines)
 
 
 class Machine:
@@ -64,8 +64,8 @@ class Machine:
         return path
 
     def sync(self, *, now: datetime = LATER, source: Source | None = None) -> SourceReport:
-        way_in = ingestor(self.store, self.embedder, self.settings)
-        [report] = syncing.sync(way_in, [source or self.source], now=now).sources
+        ingestion = ingestor(self.store, self.embedder, self.settings)
+        [report] = syncing.sync(ingestion, [source or self.source], now=now).sources
         assert report.failures == []
         return report
 

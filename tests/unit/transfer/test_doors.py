@@ -43,13 +43,13 @@ def claude_turns(question: str = QUESTION, answer: str = ANSWER) -> list[Any]:
 
 
 def codex_turns() -> list[Any]:
-    said = {"type": "output_text", "text": ANSWER}
+    output = {"type": "output_text", "text": ANSWER}
     return [
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": QUESTION}]},
-        {"type": "message", "role": "assistant", "content": [said]},
+        {"type": "message", "role": "assistant", "content": [output]},
         {"type": "function_call", "name": "look", "arguments": '{"q": 1}', "call_id": "t1"},
         {"type": "function_call_output", "call_id": "t1", "output": "42"},
-        {"type": "message", "role": "assistant", "content": [{**said, "text": LAST}]},
+        {"type": "message", "role": "assistant", "content": [{**output, "text": LAST}]},
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": NEXT}]},
     ]
 
@@ -60,16 +60,18 @@ PATHS = {"claude-code": MESSAGES, "codex": RESPONSES}
 STEPS = {"claude-code": (1, 3, 5), "codex": (1, 4, 6)}
 
 
-def exchanged(reservoir: Reservoir, client: str, turns: list[Any], reply: Any = None) -> int:
+def send_exchange(reservoir: Reservoir, client: str, turns: list[Any], reply: Any = None) -> int:
     """Send a request and its answer through the proxy."""
     path, key = PATHS.get(client, CHAT), "input" if client == "codex" else "messages"
     headers = {"codex": "session-id", "claude-code": "x-claude-code-session-id"}
-    named = {headers[client]: SESSION} if client in headers else {}
-    request = parse(path, json.dumps({key: turns}).encode(), named)
+    client_headers = {headers[client]: SESSION} if client in headers else {}
+    request = parse(path, json.dumps({key: turns}).encode(), client_headers)
     answer = None
     if reply is not None:
-        whole = parse(path, json.dumps({key: [*turns, *reply, turns[0]]}).encode(), named)
-        answer = whole.messages[len(request.messages)]
+        complete = parse(
+            path, json.dumps({key: [*turns, *reply, turns[0]]}).encode(), client_headers
+        )
+        answer = complete.messages[len(request.messages)]
     exchange = Exchange(
         Scope("p", client),
         request.conversation,
@@ -81,15 +83,15 @@ def exchanged(reservoir: Reservoir, client: str, turns: list[Any], reply: Any = 
     return reservoir.exchanges.store(exchange)
 
 
-def session(reservoir: Reservoir, client: str, turns: list[Any]) -> None:
+def send_session(reservoir: Reservoir, client: str, turns: list[Any]) -> None:
     """Send all requests of a session through the proxy, step by step."""
     steps = [*STEPS[client], len(turns)]
     for start, end in pairwise(steps):
-        exchanged(reservoir, client, turns[:start], turns[start:end] if start < end else None)
-    exchanged(reservoir, client, turns)
+        send_exchange(reservoir, client, turns[:start], turns[start:end] if start < end else None)
+    send_exchange(reservoir, client, turns)
 
 
-def log(folder: Path, client: str, turns: list[Any], since: datetime = SAID) -> Path:
+def write_log(folder: Path, client: str, turns: list[Any], since: datetime = SAID) -> Path:
     """Write the client's log of a session."""
     moments = [since + timedelta(seconds=number) for number in range(len(turns))]
     lines: list[Any] = [
@@ -118,20 +120,20 @@ def texts(reservoir: Reservoir) -> list[str]:
     return [message.content for message in reservoir.view(Scope("p"), 0)]
 
 
-def forget(reservoir: Reservoir, *said: str) -> None:
+def forget(reservoir: Reservoir, *contents: str) -> None:
     rows = reservoir.view(Scope("p"), 0)
-    keys = [row.key for row in rows if row.content in said]
-    assert len(keys) == len(said)
+    keys = [row.key for row in rows if row.content in contents]
+    assert len(keys) == len(contents)
     reservoir.forget(keys)
 
 
 @pytest.mark.parametrize("client", TURNS)
 def test_a_log_of_messages_that_the_proxy_stored_adds_nothing(reservoir, tmp_path, client):
     turns = TURNS[client]()
-    session(reservoir, client, turns)
+    send_session(reservoir, client, turns)
     stored = texts(reservoir)
     assert sorted(stored) == sorted([QUESTION, ANSWER, "42", LAST, NEXT])
-    report = reservoir.import_files(log(tmp_path, client, turns), form=client, partition="p")
+    report = reservoir.import_files(write_log(tmp_path, client, turns), form=client, partition="p")
     assert (report.imported, report.forgotten) == (0, 0)
     assert texts(reservoir) == stored
 
@@ -139,9 +141,9 @@ def test_a_log_of_messages_that_the_proxy_stored_adds_nothing(reservoir, tmp_pat
 @pytest.mark.parametrize("client", TURNS)
 def test_forgotten_messages_of_the_proxy_stay_forgotten(reservoir, tmp_path, client):
     turns = TURNS[client]()
-    session(reservoir, client, turns)
+    send_session(reservoir, client, turns)
     forget(reservoir, QUESTION, ANSWER)
-    report = reservoir.import_files(log(tmp_path, client, turns), form=client, partition="p")
+    report = reservoir.import_files(write_log(tmp_path, client, turns), form=client, partition="p")
     assert report.imported == 0
     assert report.forgotten == {"claude-code": 2, "codex": 3}[client]
     assert texts(reservoir) == ["42", LAST, NEXT]
@@ -150,9 +152,9 @@ def test_forgotten_messages_of_the_proxy_stay_forgotten(reservoir, tmp_path, cli
 @pytest.mark.parametrize("client", TURNS)
 def test_forgotten_imported_messages_are_not_stored_by_the_proxy(reservoir, tmp_path, client):
     turns = TURNS[client]()
-    reservoir.import_files(log(tmp_path, client, turns[:-1]), form=client, partition="p")
+    reservoir.import_files(write_log(tmp_path, client, turns[:-1]), form=client, partition="p")
     forget(reservoir, QUESTION, "42")
-    exchanged(reservoir, client, turns)
+    send_exchange(reservoir, client, turns)
     assert QUESTION not in texts(reservoir)
     assert "42" not in texts(reservoir)
     assert sorted(texts(reservoir))[-1] == NEXT
@@ -161,50 +163,50 @@ def test_forgotten_imported_messages_are_not_stored_by_the_proxy(reservoir, tmp_
 @pytest.mark.parametrize("client", TURNS)
 def test_a_forgotten_text_that_is_said_again_is_stored(reservoir, tmp_path, client):
     turns = TURNS[client]()
-    session(reservoir, client, turns)
+    send_session(reservoir, client, turns)
     forget(reservoir, QUESTION)
     later = datetime.now(UTC) + timedelta(minutes=5)
-    file = log(tmp_path, client, [turns[0]], since=later)
+    file = write_log(tmp_path, client, [turns[0]], since=later)
     assert reservoir.import_files(file, form=client, partition="p").imported == 1
     # For the proxy, it is the newest message of a list.
     forget(reservoir, NEXT)
-    again = [*turns, {"role": "assistant", "content": "So it was."}, turns[-1]]
-    exchanged(reservoir, client, again)
+    repeated = [*turns, {"role": "assistant", "content": "So it was."}, turns[-1]]
+    send_exchange(reservoir, client, repeated)
     assert texts(reservoir).count(NEXT) == 1
 
 
 def test_the_old_text_of_an_edited_message_stays_out(reservoir, tmp_path):
-    session(reservoir, "claude-code", claude_turns())
+    send_session(reservoir, "claude-code", claude_turns())
     [row] = [row for row in reservoir.view(Scope("p"), 0) if row.content == QUESTION]
     reservoir.edit(row.key, "something else")
     before = texts(reservoir)
-    file = log(tmp_path, "claude-code", claude_turns())
+    file = write_log(tmp_path, "claude-code", claude_turns())
     assert reservoir.import_files(file, form="claude-code", partition="p").imported == 0
     assert texts(reservoir) == before
 
 
-@pytest.mark.parametrize("gone", [False, True])
-def test_removed_secrets_do_not_cause_duplicates(location, tmp_path, monkeypatch, gone):
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_removed_secrets_do_not_cause_duplicates(location, tmp_path, monkeypatch, forgotten):
     monkeypatch.setenv("RESERVOIR_REDACT", "remove")
     monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
     turns = claude_turns(f"the key is {KEY}", f"I see {KEY} there")
     with Reservoir.open(location) as reservoir:
-        session(reservoir, "claude-code", turns)
-        if gone:
+        send_session(reservoir, "claude-code", turns)
+        if forgotten:
             forget(reservoir, *[text for text in texts(reservoir) if "redacted" in text])
         before = texts(reservoir)
-        file = log(tmp_path, "claude-code", turns)
+        file = write_log(tmp_path, "claude-code", turns)
         assert reservoir.import_files(file, form="claude-code", partition="p").imported == 0
         assert texts(reservoir) == before
 
 
 def test_subagents_belong_to_their_session(reservoir, tmp_path):
     turns = claude_turns()
-    session(reservoir, "claude-code", turns)
-    file = log(tmp_path, "claude-code", turns)
+    send_session(reservoir, "claude-code", turns)
+    file = write_log(tmp_path, "claude-code", turns)
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    marks = {"isSidechain": True, "agentId": "a1"}
-    file.write_text("".join(json.dumps(row | marks) + "\n" for row in rows), encoding="utf-8")
+    sidechain = {"isSidechain": True, "agentId": "a1"}
+    file.write_text("".join(json.dumps(row | sidechain) + "\n" for row in rows), encoding="utf-8")
     assert reservoir.import_files(file, form="claude-code", partition="p").imported == 0
 
 
@@ -220,24 +222,24 @@ def test_a_conversation_continues_when_the_client_drops_its_oldest_messages(rese
             ]
             window += history[-3:]
         reply = {"role": "assistant", "content": f"Step {number} is done."}
-        exchanged(reservoir, "proxy", window, [reply])
+        send_exchange(reservoir, "proxy", window, [reply])
         history += [reply]
     rows = reservoir.view(Scope("p"), 0)
     assert len({row.conversation_id for row in rows}) == 1
-    said = [row.content for row in rows if row.content not in ("Summary.", "ok")]
-    assert said == [turn["content"] for turn in history]
+    contents = [row.content for row in rows if row.content not in ("Summary.", "ok")]
+    assert contents == [turn["content"] for turn in history]
 
 
 def test_a_conversation_that_begins_in_between_is_separate(reservoir):
     reply = {"role": "assistant", "content": "Fine."}
     shared = {"role": "user", "content": "go on"}
     for first in ("one", "two"):
-        exchanged(reservoir, "proxy", [{"role": "user", "content": first}], [reply])
+        send_exchange(reservoir, "proxy", [{"role": "user", "content": first}], [reply])
         turns = [{"role": "user", "content": first}, reply, shared]
-        exchanged(reservoir, "proxy", turns, [{"role": "assistant", "content": f"{first}!"}])
+        send_exchange(reservoir, "proxy", turns, [{"role": "assistant", "content": f"{first}!"}])
     # It begins with the same text but gets another answer.
     turns = [shared, {"role": "assistant", "content": "No."}, {"role": "user", "content": "why?"}]
-    exchanged(reservoir, "proxy", turns, [reply])
+    send_exchange(reservoir, "proxy", turns, [reply])
     rows = reservoir.view(Scope("p"), 0)
     assert len({row.conversation_id for row in rows}) == 3
 
@@ -245,9 +247,9 @@ def test_a_conversation_that_begins_in_between_is_separate(reservoir):
 @pytest.mark.sqlite("it counts the steps of SQLite")
 def test_storing_an_exchange_costs_the_same_in_a_store_of_any_size(reservoir: Reservoir) -> None:
     def store(question: str) -> None:
-        assert exchanged(reservoir, "claude-code", [{"role": "user", "content": question}]) == 1
+        assert send_exchange(reservoir, "claude-code", [{"role": "user", "content": question}]) == 1
 
     store("one?")
-    few = steps(reservoir.store, lambda: store("two?"))
+    cost = steps(reservoir.store, lambda: store("two?"))
     reservoir.ingest([Message("user", "x")] * 2_000, partition="q", embed=False)
-    assert steps(reservoir.store, lambda: store("three?")) <= few + 50
+    assert steps(reservoir.store, lambda: store("three?")) <= cost + 50

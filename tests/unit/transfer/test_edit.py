@@ -23,7 +23,7 @@ def reservoir(location, fake_embedder):
         yield opened
 
 
-def said(reservoir, *texts, embed=True):
+def add_messages(reservoir, *texts, embed=True):
     messages = [
         Message("user", text, NOW, conversation_id="c", source="s", source_id=str(number))
         for number, text in enumerate(texts)
@@ -32,32 +32,32 @@ def said(reservoir, *texts, embed=True):
 
 
 def test_an_edit_rebuilds_derived_data_and_keeps_the_rest(reservoir):
-    first, second = said(reservoir, f"the {SECRET} sleeps", "another one")
+    first, second = add_messages(reservoir, f"the {SECRET} sleeps", "another one")
     reservoir.tag(first.key, "a")
     reservoir.pin(first.key)
     before = reservoir.messages([first.key])[0]
     Summaries(reservoir.store).put(Summary("p", "p", "c", "d", f"about {SECRET}", "extract", 1))
     after = reservoir.edit(first.key, "the otter swims far away from here")
     assert after.content == "the otter swims far away from here"
-    same = {"content": "", "tokens": 0}
-    assert {**after.to_row(), **same} == {**before.to_row(), **same}
+    ignored = {"content": "", "tokens": 0}
+    assert {**after.to_row(), **ignored} == {**before.to_row(), **ignored}
     assert after.tokens != before.tokens
     assert reservoir.search(SECRET, mode="keyword", partition="p") == []
     [hit] = reservoir.search("otter", mode="keyword", partition="p")
     assert hit.message.id == first.id
     assert Summaries(reservoir.store).read(Scope("p")) == []
     assert reservoir.store.count_unembedded() == 0
-    assert [each.end for each in reservoir.store.passages([first.key])[first.key]] == [34]
+    assert [passage.end for passage in reservoir.store.passages([first.key])[first.key]] == [34]
     assert reservoir.store.problems() == []
-    assert [each.content for each in reservoir.view(Scope("p"), 0)] == [
+    assert [message.content for message in reservoir.view(Scope("p"), 0)] == [
         "the otter swims far away from here",
         second.content,
     ]
 
 
-@pytest.mark.sqlite("its files are looked into")
+@pytest.mark.sqlite("it reads the files")
 def test_no_word_of_the_old_text_is_in_any_file(reservoir, location):
-    said(reservoir, *(f"note {number} of {SECRET}{number}" for number in range(50)))
+    add_messages(reservoir, *(f"note {number} of {SECRET}{number}" for number in range(50)))
     for message in reservoir.view(Scope("p"), 0):
         reservoir.edit(message.key, "the otter swims")
     for file in Path(location).parent.glob(f"{Path(location).name}*"):
@@ -67,22 +67,24 @@ def test_no_word_of_the_old_text_is_in_any_file(reservoir, location):
 @pytest.mark.parametrize("new", ["something else", "the walrus"])
 @pytest.mark.parametrize("renew", [False, True])
 def test_an_import_does_not_restore_the_old_text(reservoir, new, renew):
-    """Not even if the new text is the beginning of the old one, as in a message that has grown."""
+    """This holds even if the new text is the beginning of the old one, as in a growing message."""
     row = {"role": "user", "content": "the walrus sleeps", "source": "s", "source_id": "1"}
-    place = Destination("p", "p", "p")
-    load = partial(reservoir._ingestor.load, destination=place, where="x", now=NOW, renew=renew)
+    destination = Destination("p", "p", "p")
+    load = partial(
+        reservoir._ingestor.load, destination=destination, where="x", now=NOW, renew=renew
+    )
     load([Record(Message(**row), None, None)])
     [message] = reservoir.view(Scope("p"))
     reservoir.edit(message.key, new)
     report = load([Record(Message(**row), None, None)])
     assert (report.imported, report.already, report.renewed, report.forgotten) == (0, 1, 0, 0)
-    assert [each.content for each in reservoir.view(Scope("p"))] == [new]
+    assert [message.content for message in reservoir.view(Scope("p"))] == [new]
 
 
 def test_secrets_of_the_new_text_are_treated_as_those_of_a_new_message(
     reservoir, location, fake_embedder
 ):
-    [message] = said(reservoir, "harmless")
+    [message] = add_messages(reservoir, "harmless")
     key = "AKIA" + "Q3EGRIVLTAYXKZWP"
     marked = reservoir.edit(message.key, f"aws_access_key_id = {key}")
     assert marked.secrets
@@ -93,7 +95,7 @@ def test_secrets_of_the_new_text_are_treated_as_those_of_a_new_message(
 
 
 def test_empty_texts_and_unknown_messages_are_refused(reservoir):
-    [message] = said(reservoir, "one")
+    [message] = add_messages(reservoir, "one")
     with pytest.raises(UsageError, match="empty"):
         reservoir.edit(message.key, " \n")
     with pytest.raises(ReservoirError, match="no message"):
@@ -102,12 +104,12 @@ def test_empty_texts_and_unknown_messages_are_refused(reservoir):
 
 
 def test_an_edited_message_keeps_its_tags_and_pin(reservoir):
-    [message] = said(reservoir, "it begins")
+    [message] = add_messages(reservoir, "it begins")
     reservoir.tag(message.key, "a")
     reservoir.pin(message.key)
-    grown = Message("user", "it begins and goes on", NOW, source="s", source_id="0")
+    extended = Message("user", "it begins and goes on", NOW, source="s", source_id="0")
     counter = load_counter("approximate")
-    reservoir.store.replace({message.key: grown}, counter=counter, now=NOW)
+    reservoir.store.replace({message.key: extended}, counter=counter, now=NOW)
     [after] = reservoir.view(Scope("p"))
     assert (after.content, after.tags) == ("it begins and goes on", ("a",))
     assert after.pinned_at

@@ -12,8 +12,8 @@ from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, 
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.transfer.file_import import Destination
+from reservoir_cli.transfer.import_reports import ImportReport
 from reservoir_cli.transfer.importers import File, Record, Skipped, choose
-from reservoir_cli.transfer.reports import ImportReport
 
 HOUR = timedelta(hours=1)
 HERE = Scope("p", "i")
@@ -49,8 +49,8 @@ def record(content: str, created_at: datetime | None = None, **more: Any) -> Rec
     return Record(Message("user", content, created_at, source="s", source_id=content), **more)
 
 
-def said(store: Store, scope: Scope = HERE) -> list[str]:
-    return [each.content for each in store.last(scope, 0)]
+def contents(store: Store, scope: Scope = HERE) -> list[str]:
+    return [message.content for message in store.last(scope, 0)]
 
 
 # Loading
@@ -61,9 +61,9 @@ def test_new_messages_are_imported_and_known_ones_skipped(store: Store) -> None:
     first = load(store, records)
     assert (first.imported, first.already, first.skipped) == (2, 0, 1)
     assert first.reasons == ["file.jsonl, line 2: torn"]
-    again = load(store, [*records, record("c")])
-    assert (again.imported, again.already, again.skipped) == (1, 2, 1)
-    assert said(store) == ["a", "b", "c"]
+    second = load(store, [*records, record("c")])
+    assert (second.imported, second.already, second.skipped) == (1, 2, 1)
+    assert contents(store) == ["a", "b", "c"]
 
 
 def test_nothing_is_imported_from_nothing(store: Store) -> None:
@@ -78,9 +78,9 @@ def test_the_summary_line() -> None:
 def test_at_most_a_thousand_reasons_are_kept(store: Store) -> None:
     totals = load(store, (Skipped(f"line {number}", "torn") for number in range(2_500)))
     assert (totals.skipped, len(totals.reasons)) == (2_500, 1_000)
-    both = ImportReport(reasons=["first"])
-    both.add(totals)
-    assert (both.skipped, len(both.reasons), both.reasons[0]) == (2_500, 1_000, "first")
+    combined = ImportReport(reasons=["first"])
+    combined.add(totals)
+    assert (combined.skipped, len(combined.reasons), combined.reasons[0]) == (2_500, 1_000, "first")
 
 
 # A dry run
@@ -89,21 +89,26 @@ def test_at_most_a_thousand_reasons_are_kept(store: Store) -> None:
 def test_a_dry_run_counts_the_import_without_changing_the_store(store: Store) -> None:
     load(store, [record("a"), record("b")])
     before = store.last(EVERYWHERE, 0)
-    about = Conversation("c", "Redis", "chatgpt", "gpt-4")
-    records = [record("a"), Skipped("line 2", "torn"), record("c", conversation=about), record("d")]
-    would = load(store, records, dry_run=True)
-    assert (would.imported, would.already, would.skipped) == (2, 1, 1)
+    conversation = Conversation("c", "Redis", "chatgpt", "gpt-4")
+    records = [
+        record("a"),
+        Skipped("line 2", "torn"),
+        record("c", conversation=conversation),
+        record("d"),
+    ]
+    planned = load(store, records, dry_run=True)
+    assert (planned.imported, planned.already, planned.skipped) == (2, 1, 1)
     assert store.last(EVERYWHERE, 0) == before
     assert store.holdings()["conversations"] == 0
-    done = load(store, records)
-    assert (done.imported, done.already, done.skipped) == (2, 1, 1)
+    actual = load(store, records)
+    assert (actual.imported, actual.already, actual.skipped) == (2, 1, 1)
 
 
 def test_a_dry_run_counts_duplicates_once_at_any_distance(store: Store) -> None:
     records = [record(str(number % 1_700)) for number in range(2_500)]
-    would = load(store, records, dry_run=True)
-    assert (would.imported, would.already) == (1_700, 800)
-    assert load(store, records) == would
+    planned = load(store, records, dry_run=True)
+    assert (planned.imported, planned.already) == (1_700, 800)
+    assert load(store, records) == planned
 
 
 def test_the_summary_of_a_dry_run_says_would() -> None:
@@ -119,17 +124,17 @@ HOMES = [
 ]
 
 
-@pytest.mark.parametrize(("partition", "instance", "own", "place"), HOMES)
+@pytest.mark.parametrize(("partition", "instance", "record_scope", "expected"), HOMES)
 def test_a_format_has_its_own_instance(
     store: Store,
     partition: str | None,
     instance: str | None,
-    own: tuple[str | None, str | None],
-    place: tuple[str, str],
+    record_scope: tuple[str | None, str | None],
+    expected: tuple[str, str],
 ) -> None:
-    some = record("a", partition=own[0], instance=own[1])
-    load(store, [some], partition=partition, instance=instance, home="chatgpt")
-    assert store.places() == [(*place, 1)]
+    entry = record("a", partition=record_scope[0], instance=record_scope[1])
+    load(store, [entry], partition=partition, instance=instance, home="chatgpt")
+    assert store.places() == [(*expected, 1)]
 
 
 PLACES = [
@@ -146,21 +151,21 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize(("partition", "instance", "own", "place"), PLACES)
+@pytest.mark.parametrize(("partition", "instance", "record_scope", "expected"), PLACES)
 def test_a_record_goes_to_the_given_scope_or_else_to_its_own(
     store: Store,
     partition: str | None,
     instance: str | None,
-    own: tuple[str | None, str | None],
-    place: tuple[str, str],
+    record_scope: tuple[str | None, str | None],
+    expected: tuple[str, str],
 ) -> None:
     load(
         store,
-        [record("a", partition=own[0], instance=own[1])],
+        [record("a", partition=record_scope[0], instance=record_scope[1])],
         partition=partition,
         instance=instance,
     )
-    assert store.places() == [(*place, 1)]
+    assert store.places() == [(*expected, 1)]
 
 
 def test_more_records_than_a_batch_keep_their_order(store: Store) -> None:
@@ -168,30 +173,40 @@ def test_more_records_than_a_batch_keep_their_order(store: Store) -> None:
     records.insert(1_700, Skipped("line 1701", "torn"))
     totals = load(store, iter(records))
     assert (totals.imported, totals.skipped) == (2_500, 1)
-    assert said(store) == [str(number) for number in range(2_500)]
+    assert contents(store) == [str(number) for number in range(2_500)]
 
 
 def test_an_error_while_reading_keeps_saved_batches(store: Store) -> None:
-    def breaking() -> Iterator[Record]:
+    def fail_after_a_batch() -> Iterator[Record]:
         yield from (record(str(number)) for number in range(1_500))
         raise OSError("the disk is gone")
 
     with pytest.raises(OSError, match="gone"):
-        load(store, breaking())
-    assert len(said(store)) == 1_000
+        load(store, fail_after_a_batch())
+    assert len(contents(store)) == 1_000
     assert load(store, [record(str(number)) for number in range(1_500)]).imported == 500
 
 
 def test_titles_come_with_their_messages(store: Store) -> None:
-    about = Conversation("c", "Redis", "chatgpt", "gpt-4")
-    load(store, [record("a", conversation=about), record("b")])
+    conversation = Conversation("c", "Redis", "chatgpt", "gpt-4")
+    load(store, [record("a", conversation=conversation), record("b")])
     rows = behind(store.location, "SELECT partition, instance, id, title FROM conversations")
     assert rows == [("p", "i", "c", "Redis")]
 
 
 def test_later_details_of_a_conversation_are_stored(store: Store) -> None:
-    talk = [Conversation("c", "Redis"), Conversation("d"), Conversation("c", None, None, "gpt-4")]
-    load(store, [record(str(at), conversation=about) for at, about in enumerate(talk)])
+    conversations = [
+        Conversation("c", "Redis"),
+        Conversation("d"),
+        Conversation("c", None, None, "gpt-4"),
+    ]
+    load(
+        store,
+        [
+            record(str(index), conversation=conversation)
+            for index, conversation in enumerate(conversations)
+        ],
+    )
     rows = behind(store.location, "SELECT id, title, model FROM conversations ORDER BY id")
     assert rows == [("c", "Redis", "gpt-4"), ("d", None, None)]
 
@@ -218,27 +233,27 @@ TIMES = [
 def test_the_time_of_a_message(
     store: Store, times: list[datetime | None], expected: list[datetime]
 ) -> None:
-    load(store, [record(str(number), at) for number, at in enumerate(times)])
-    found = store.last(HERE, 0)
-    assert [each.created_at for each in found] == expected
-    assert said(store) == [str(number) for number in range(len(times))]
+    load(store, [record(str(number), time) for number, time in enumerate(times)])
+    messages = store.last(HERE, 0)
+    assert [message.created_at for message in messages] == expected
+    assert contents(store) == [str(number) for number in range(len(times))]
 
 
 def test_a_file_without_times_gets_the_current_time(store: Store, add: Adding) -> None:
     add(Message("user", "from the future", created_at=NOW + HOUR))
     load(store, [record("a"), record("b")])
-    found = [(each.content, each.created_at) for each in store.last(HERE, 0)]
-    assert found == [("a", NOW), ("b", NOW), ("from the future", NOW + HOUR)]
+    rows = [(message.content, message.created_at) for message in store.last(HERE, 0)]
+    assert rows == [("a", NOW), ("b", NOW), ("from the future", NOW + HOUR)]
 
 
-@pytest.mark.parametrize("at", [0, 1])
-def test_a_future_time_is_kept_and_counted_but_not_passed_on(store: Store, at: int) -> None:
+@pytest.mark.parametrize("position", [0, 1])
+def test_a_future_time_is_kept_and_counted_but_not_passed_on(store: Store, position: int) -> None:
     records = [record("x"), record("y"), record("z", NOW - HOUR), record("w")]
-    records.insert(at, record("ahead", NOW + 25 * HOUR))
+    records.insert(position, record("ahead", NOW + 25 * HOUR))
     records.append(record("soon", NOW + 23 * HOUR))
     assert load(store, records).ahead == 1
     assert load(store, records).ahead == 0
-    times = {each.content: each.created_at for each in store.last(HERE, 0)}
+    times = {message.content: message.created_at for message in store.last(HERE, 0)}
     assert times.pop("ahead") == NOW + 25 * HOUR
     assert times.pop("soon") == NOW + 23 * HOUR
     assert set(times.values()) == {NOW - HOUR}
@@ -277,7 +292,7 @@ def test_importing_a_longer_file_adds_only_its_tail(store: Store, count: int) ->
     totals = load_text(store, *TALK)
     assert (totals.imported, totals.already) == (len(TALK) - count, count)
     assert store.last(HERE, 0)[:count] == before
-    assert said(store) == [each["content"] for each in TALK]
+    assert contents(store) == [row["content"] for row in TALK]
 
 
 def test_an_export_is_imported_unchanged(
@@ -286,13 +301,13 @@ def test_an_export_is_imported_unchanged(
     add(Message("user", "q", trace_id="t", conversation_id="k", name="mara"))
     add(Message("assistant", "", tool_calls=(ToolCall("c", "f", "{}"),)), instance="j")
     add(Message("tool", "", tool_call_id="c"), partition="q")
-    rows = [each.to_row() for each in store.last(EVERYWHERE, 0)]
+    rows = [message.to_row() for message in store.last(EVERYWHERE, 0)]
     with closing(open_store(new_location())) as copy:
         load_text(copy, *rows, partition=None, instance=None)
-        copied = [each.to_row() for each in copy.last(EVERYWHERE, 0)]
-        again = load_text(copy, *rows, partition=None, instance=None)
-    assert [{**each, "id": 0} for each in copied] == [{**each, "id": 0} for each in rows]
-    assert (again.imported, again.already) == (0, 3)
+        copied_rows = [message.to_row() for message in copy.last(EVERYWHERE, 0)]
+        second = load_text(copy, *rows, partition=None, instance=None)
+    assert [{**row, "id": 0} for row in copied_rows] == [{**row, "id": 0} for row in rows]
+    assert (second.imported, second.already) == (0, 3)
     assert load_text(store, *rows, partition=None, instance=None).imported == 0
 
 
@@ -305,8 +320,8 @@ def test_a_file_with_a_field_that_cannot_be_stored_is_imported(store: Store, fie
         {"role": "user", "content": "after"},
     )
     assert totals.imported + totals.skipped == 3
-    assert said(store)[0] == "before"
-    assert said(store)[-1] == "after"
+    assert contents(store)[0] == "before"
+    assert contents(store)[-1] == "after"
 
 
 def test_text_that_cannot_be_stored_is_cleaned_and_counted(store: Store) -> None:
@@ -315,5 +330,5 @@ def test_text_that_cannot_be_stored_is_cleaned_and_counted(store: Store) -> None
         {"role": "user", "content": "a\0b\ud800"},
         {"role": "user", "content": "naïve \ufffd 😀"},
     )
-    assert said(store) == ["a\ufffdb\ufffd", "naïve \ufffd 😀"]
+    assert contents(store) == ["a\ufffdb\ufffd", "naïve \ufffd 😀"]
     assert (totals.imported, totals.mended) == (2, 1)

@@ -19,26 +19,26 @@ REPLY = "It is the cursor, and the page size of the second request. " * 40
 
 
 @pytest.fixture
-def told() -> list[str]:
+def notes() -> list[str]:
     return []
 
 
 @pytest.fixture
-def reservoir(store, told) -> Reservoir:
+def reservoir(store, notes) -> Reservoir:
     settings = {"embedding_model": "nobody/absent-model"}
-    return Reservoir(store, config.load(None, settings), notify=told.append)
+    return Reservoir(store, config.load(None, settings), notify=notes.append)
 
 
 def contents(reservoir: Reservoir) -> list[str]:
-    return [each.content for each in reservoir.store.last(EVERYTHING, 0)]
+    return [message.content for message in reservoir.store.last(EVERYTHING, 0)]
 
 
-def everything(reservoir: Reservoir, question: str) -> str:
+def largest_context(reservoir: Reservoir, question: str) -> str:
     """Return the largest context that a store can print."""
     return wrap("\n\n".join(contents(reservoir)), question)
 
 
-def llm_log(path: Path, talks: list[tuple[str, str]]) -> Path:
+def llm_log(path: Path, exchanges: list[tuple[str, str]]) -> Path:
     """Write a log of llm, in which each prompt begins a conversation named after it."""
     path.unlink(missing_ok=True)
     with closing(sqlite3.connect(path)) as log, log:
@@ -47,21 +47,21 @@ def llm_log(path: Path, talks: list[tuple[str, str]]) -> Path:
             "CREATE TABLE responses (id TEXT, model TEXT, prompt TEXT, system TEXT, response TEXT, "
             "conversation_id TEXT, datetime_utc TEXT)"
         )
-        for day, (prompt, reply) in enumerate(talks):
+        for day, (prompt, reply) in enumerate(exchanges):
             name = " ".join(prompt.split())[:99] + "…"
             log.execute("INSERT INTO conversations VALUES (?, ?, 'm')", [f"c{day}", name])
-            moment = f"2026-05-0{day + 1}T12:00:00"
+            created_at = f"2026-05-0{day + 1}T12:00:00"
             log.execute(
                 "INSERT INTO responses VALUES (?, 'm', ?, NULL, ?, ?, ?)",
-                [f"r{day}", prompt, reply, f"c{day}", moment],
+                [f"r{day}", prompt, reply, f"c{day}", created_at],
             )
     return path
 
 
-def claude_code_session(path: Path, talks: list[tuple[str, str]]) -> Path:
+def claude_code_session(path: Path, exchanges: list[tuple[str, str]]) -> Path:
     lines = []
-    for day, said in enumerate(talks):
-        for role, content in zip(("user", "assistant"), said, strict=True):
+    for day, exchange in enumerate(exchanges):
+        for role, content in zip(("user", "assistant"), exchange, strict=True):
             lines.append(
                 {
                     "type": role,
@@ -71,37 +71,37 @@ def claude_code_session(path: Path, talks: list[tuple[str, str]]) -> Path:
                     "message": {"role": role, "content": content},
                 }
             )
-    path.write_text("".join(json.dumps(each) + "\n" for each in lines), encoding="utf-8")
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return path
 
 
 @pytest.mark.parametrize("write", [llm_log, claude_code_session], ids=["llm", "claude-code"])
 def test_importing_its_own_contexts_adds_nothing_to_a_store(reservoir, tmp_path, write) -> None:
-    talks: list[tuple[str, str]] = []
+    exchanges: list[tuple[str, str]] = []
     for day in range(DAYS):
         question = f"Why does sync drop rows on day {day}?"
-        talks.append((everything(reservoir, question), f"Day {day}. {REPLY}"))
-        totals = reservoir.import_files(write(tmp_path / "log.db", talks))
+        exchanges.append((largest_context(reservoir, question), f"Day {day}. {REPLY}"))
+        totals = reservoir.import_files(write(tmp_path / "log.db", exchanges))
         assert (totals.imported, totals.already, totals.contexts) == (2, 2 * day, 1)
         assert totals.line().endswith("skipped 0, contexts taken out 1")
-    said = [
+    expected = [
         text
         for day in range(DAYS)
         for text in (f"Why does sync drop rows on day {day}?", f"Day {day}. {REPLY}".strip())
     ]
-    assert [each.strip() for each in contents(reservoir)] == said
-    titles = [each.conversation.title for each in reservoir.store.conversations(EVERYTHING)]
+    assert [text.strip() for text in contents(reservoir)] == expected
+    titles = [summary.conversation.title for summary in reservoir.store.conversations(EVERYTHING)]
     assert titles == [None] * DAYS
-    again = reservoir.import_files(tmp_path / "log.db")
-    assert (again.imported, again.contexts) == (0, 0)
+    second = reservoir.import_files(tmp_path / "log.db")
+    assert (second.imported, second.contexts) == (0, 0)
 
 
 @pytest.mark.parametrize("label", [TEXT_LABEL, MARKDOWN_LABEL])
-def test_a_single_message_is_stored_without_its_context(reservoir, told, label) -> None:
+def test_a_single_message_is_stored_without_its_context(reservoir, notes, label) -> None:
     framed = wrap("user: old words", "Why Redis?", label)
     reservoir.ingest([Message("user", framed), Message("assistant", "It was there.")], embed=False)
     assert contents(reservoir) == ["Why Redis?", "It was there."]
-    assert "contexts taken out, their questions kept: 1" in told
+    assert "contexts taken out, their questions kept: 1" in notes
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_of_a_context_without_a_question_only_a_tool_result_is_stored(reservoir)
     framed = wrap("user: old words")
     answer = Message("tool", framed, tool_call_id="t")
     stored = reservoir.ingest([Message("user", framed), answer], embed=False)
-    assert [(each.role.value, each.content) for each in stored] == [("tool", "")]
+    assert [(message.role.value, message.content) for message in stored] == [("tool", "")]
 
 
 def test_vectors_of_a_context_are_not_used_for_its_question(
@@ -169,16 +169,16 @@ def test_vectors_of_a_context_are_not_used_for_its_question(
 
 def test_an_exchange_stored_by_tee_and_by_a_log_is_recalled_once(reservoir, tmp_path) -> None:
     question, reply = "Which port does the staging database use?", "It uses port 5432."
-    moment = datetime(2026, 5, 1, 12, tzinfo=UTC)
-    typed = [
-        Message("user", question, moment),
-        Message("assistant", reply, moment + timedelta(seconds=2)),
+    created_at = datetime(2026, 5, 1, 12, tzinfo=UTC)
+    messages = [
+        Message("user", question, created_at),
+        Message("assistant", reply, created_at + timedelta(seconds=2)),
     ]
-    reservoir.ingest(typed, instance="typed", embed=False, pair=True)
-    talks = [(wrap("user: old words", question), f"{reply}\n")]
-    reservoir.import_files(llm_log(tmp_path / "log.db", talks))
+    reservoir.ingest(messages, instance="typed", embed=False, pair=True)
+    exchanges = [(wrap("user: old words", question), f"{reply}\n")]
+    reservoir.import_files(llm_log(tmp_path / "log.db", exchanges))
     newest = [Message("user", f"unrelated words {number}") for number in range(3)]
     reservoir.ingest(newest, embed=False)
     window = reservoir.context("the port of the staging database", budget=2_000)
-    shown = [each.message.content.strip() for each in window.kept]
-    assert (shown.count(question), shown.count(reply)) == (1, 1)
+    printed = [candidate.message.content.strip() for candidate in window.kept]
+    assert (printed.count(question), printed.count(reply)) == (1, 1)

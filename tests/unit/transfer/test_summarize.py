@@ -34,7 +34,7 @@ def reservoir(location: str, fake_embedder: Embedder) -> Iterator[Reservoir]:
     with Reservoir.open(location, embedder=fake_embedder, settings={"partition": "p"}) as opened:
         for number, name in enumerate(("one", "two")):
             opened.store.add_conversations(HERE, [Conversation(name, title=f"talk {name}")])
-            tell(opened, name, [said_in(name, text) for text in TALK], number)
+            add_conversation(opened, name, [said_in(name, text) for text in TALK], number)
         yield opened
 
 
@@ -42,7 +42,7 @@ def said_in(name: str, text: str) -> str:
     return text.replace(" queue", f" {name} queue")
 
 
-def tell(reservoir: Reservoir, name: str, texts: list[str], day: int = 0) -> None:
+def add_conversation(reservoir: Reservoir, name: str, texts: list[str], day: int = 0) -> None:
     messages = [
         Message(
             "user",
@@ -56,8 +56,8 @@ def tell(reservoir: Reservoir, name: str, texts: list[str], day: int = 0) -> Non
 
 
 def texts(reservoir: Reservoir) -> dict[str, str]:
-    found = Summaries(reservoir.store).read(Scope("p"))
-    return {summary.conversation_id: summary.text for summary in found}
+    summaries = Summaries(reservoir.store).read(Scope("p"))
+    return {summary.conversation_id: summary.text for summary in summaries}
 
 
 def program(tmp_path: Path, script: str) -> str:
@@ -73,10 +73,10 @@ def run(reservoir: Reservoir, command: str | None = None) -> list[Outcome]:
 def test_a_summary_has_sentences_of_the_conversation_in_order(reservoir: Reservoir) -> None:
     assert len(run(reservoir)) == 2
     for name, text in texts(reservoir).items():
-        places = [text.find(said_in(name, sentence)) for sentence in TALK]
-        said = [place for place in places if place >= 0]
-        assert said
-        assert said == sorted(said)
+        positions = [text.find(said_in(name, sentence)) for sentence in TALK]
+        present = [position for position in positions if position >= 0]
+        assert present
+        assert present == sorted(present)
         assert "connect" not in text
 
 
@@ -85,7 +85,7 @@ def test_it_is_renewed_only_when_the_conversation_has_grown(reservoir: Reservoir
     assert texts(reservoir) == {}
     run(reservoir)
     assert run(reservoir) == []
-    tell(reservoir, "two", ["The queue then got a second consumer for long jobs."], 2)
+    add_conversation(reservoir, "two", ["The queue then got a second consumer for long jobs."], 2)
     assert [outcome.conversation.conversation.id for outcome in run(reservoir)] == ["two"]
 
 
@@ -101,8 +101,8 @@ def test_it_moves_with_its_partition_and_is_copied(reservoir: Reservoir, tmp_pat
     before = texts(reservoir)
     with closing(open_store(str(tmp_path / "copy.db"))) as target:
         copy(reservoir.store, target, lambda *_: None)
-        found = Summaries(target).read(Scope("p"))
-        assert {summary.conversation_id: summary.text for summary in found} == before
+        summaries = Summaries(target).read(Scope("p"))
+        assert {summary.conversation_id: summary.text for summary in summaries} == before
         target.move_partition("p", "q")
         assert len(Summaries(target).read(Scope("q"))) == 2
         assert Summaries(target).read(Scope("p")) == []
@@ -113,8 +113,8 @@ def test_it_moves_with_its_partition_and_is_copied(reservoir: Reservoir, tmp_pat
 def test_a_command_reads_the_conversation_and_writes_the_summary(
     reservoir: Reservoir, tmp_path: Path
 ) -> None:
-    said: list[str] = []
-    reservoir._notify = said.append
+    notes: list[str] = []
+    reservoir._notify = notes.append
     command = program(
         tmp_path, "import sys; print('about', 'one' if 'one queue' in sys.stdin.read() else 'two')"
     )
@@ -123,7 +123,17 @@ def test_a_command_reads_the_conversation_and_writes_the_summary(
         "one": "one",
         "two": "two",
     }
-    assert [line for line in said if "write it.py" in line] == [f"conversations go to: {command}"]
+    assert [line for line in notes if "write it.py" in line] == [f"conversations go to: {command}"]
+
+
+def test_a_text_that_is_edited_meanwhile_is_not_in_the_summary(
+    reservoir: Reservoir, tmp_path: Path
+) -> None:
+    key = reservoir.view(HERE, 0)[0].key
+    reservoir._notify = lambda _: reservoir.edit(key, "Nothing to see.")
+    outcomes = run(reservoir, program(tmp_path, "import sys; print(sys.stdin.read()[:200])"))
+    assert [outcome.reason for outcome in outcomes] == ["it changed in the meantime", None]
+    assert list(texts(reservoir)) == ["two"]
 
 
 @pytest.mark.parametrize(
@@ -153,10 +163,10 @@ def test_a_command_that_cannot_be_started_ends_the_run(
 
 
 def test_the_command_is_run_without_a_shell(reservoir: Reservoir, tmp_path: Path) -> None:
-    mark = tmp_path / "mark"
-    outcomes = run(reservoir, f"echo hello; touch {shlex.quote(str(mark))}")
-    assert not mark.exists()
-    assert set(texts(reservoir).values()) == {f"hello; touch {mark}"} or outcomes[0].reason
+    marker = tmp_path / "mark"
+    outcomes = run(reservoir, f"echo hello; touch {shlex.quote(str(marker))}")
+    assert not marker.exists()
+    assert set(texts(reservoir).values()) == {f"hello; touch {marker}"} or outcomes[0].reason
     with pytest.raises(UsageError):
         run(reservoir, "'open")
     with pytest.raises(UsageError):
@@ -166,29 +176,29 @@ def test_the_command_is_run_without_a_shell(reservoir: Reservoir, tmp_path: Path
 def test_a_context_shows_summaries_of_conversations_that_it_does_not_print(
     location: str, fake_embedder: Embedder, reservoir: Reservoir
 ) -> None:
-    more = ("three", "four", "five", "six", "seven", "eight")
-    for day, name in enumerate(more, 2):
-        tell(reservoir, name, [said_in(name, text) for text in TALK], day)
+    names = ("three", "four", "five", "six", "seven", "eight")
+    for day, name in enumerate(names, 2):
+        add_conversation(reservoir, name, [said_in(name, text) for text in TALK], day)
     run(reservoir)
     assert "[Summaries]" not in str(reservoir.context("what moved?", budget=160).to())
     with Reservoir.open(
         location, embedder=fake_embedder, settings={"partition": "p", "episodes": "auto"}
-    ) as asked:
-        seen = 0
+    ) as with_episodes:
+        shown_count = 0
         for budget in (120, 160, 240, 280, 320, 360, 400, 4_000):
-            window = asked.context("what moved?", budget=budget, format="text")
+            window = with_episodes.context("what moved?", budget=budget, format="text")
             printed = {
                 candidate.message.conversation_id
                 for candidate in (*window.selection.recalled, *window.selection.history)
             }
             assert window.used <= budget or not printed
-            shown = [piece.text for piece in window.request.summaries]
+            summaries = [piece.text for piece in window.request.summaries]
             for name in filter(None, printed):
-                assert not any(f"{name} queue" in text for text in shown), budget
-            assert ("[Summaries]" in str(window.to())) == bool(shown)
-            assert all(text in str(window.to()) for text in shown)
+                assert not any(f"{name} queue" in text for text in summaries), budget
+            assert ("[Summaries]" in str(window.to())) == bool(summaries)
+            assert all(text in str(window.to()) for text in summaries)
             if budget == 4_000:
-                assert printed == {"one", "two", *more}
-                assert not shown
-            seen += len(shown)
-        assert seen
+                assert printed == {"one", "two", *names}
+                assert not summaries
+            shown_count += len(summaries)
+        assert shown_count

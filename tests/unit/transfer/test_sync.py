@@ -37,8 +37,8 @@ def test_only_added_lines_are_read(machine: Machine) -> None:
     unchanged = machine.sync()
     assert (unchanged.files, unchanged.read, unchanged.imports.total) == (1, 0, 0)
     machine.write("a/s1.jsonl", *turn(3, "two?", "two."))
-    grown = machine.sync()
-    assert (grown.read, grown.imports.imported) == (1, 2)
+    report = machine.sync()
+    assert (report.read, report.imports.imported) == (1, 2)
     assert machine.said(WORK) == ["one?", "one.", "two?", "two."]
     messages = machine.store.last(WORK, 0)
     assert {message.conversation_id for message in messages} == {"s1"}
@@ -55,29 +55,36 @@ def test_reading_in_steps_gives_the_same_messages(machine: Machine, tmp_path: Pa
         data = at_once.read_bytes().splitlines(keepends=True)
         growing = tmp_path / "growing" / tool / "whole.jsonl"
         growing.parent.mkdir(parents=True)
-        for number in range(1, len(data) + 1):
-            growing.write_bytes(b"".join(data[:number]))
+        for count in range(1, len(data) + 1):
+            growing.write_bytes(b"".join(data[:count]))
             for path, partition in ((growing.parent, "step"), (at_once.parent, "whole")):
-                if partition == "step" or number == len(data):
+                if partition == "step" or count == len(data):
                     source = Source(tool, tool, path, partition)
-                    way_in = ingestor(machine.store)
-                    syncing.sync(way_in, [source], whole=True, copies=True, now=LATER)
-        wanted, found = (
+                    ingestion = ingestor(machine.store)
+                    syncing.sync(ingestion, [source], whole=True, copies=True, now=LATER)
+        expected, imported = (
             {
-                (m.source_id, m.role, m.content, m.trace_id, m.conversation_id, m.created_at)
-                for m in machine.store.last(Scope(partition, tool), 0)
+                (
+                    message.source_id,
+                    message.role,
+                    message.content,
+                    message.trace_id,
+                    message.conversation_id,
+                    message.created_at,
+                )
+                for message in machine.store.last(Scope(partition, tool), 0)
             }
             for partition in ("whole", "step")
         )
-        assert found == wanted, tool
-        assert len(machine.store.last(Scope("step", tool), 0)) == len(wanted)
+        assert imported == expected, tool
+        assert len(machine.store.last(Scope("step", tool), 0)) == len(expected)
 
 
 def test_only_the_end_of_a_file_that_grew_is_read(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = machine.write(
-        "a/s1.jsonl", *(each for n in range(40) for each in turn(2 * n, f"q{n}", "a" * 500))
+        "a/s1.jsonl", *(row for n in range(40) for row in turn(2 * n, f"q{n}", "a" * 500))
     )
     machine.sync()
     before = path.stat().st_size
@@ -85,11 +92,11 @@ def test_only_the_end_of_a_file_that_grew_is_read(
     starts = []
     resume = ClaudeCode.resume
 
-    def noted(self: ClaudeCode, file: File, start: Checkpoint) -> Iterator[Any]:
+    def record_start(self: ClaudeCode, file: File, start: Checkpoint) -> Iterator[Any]:
         starts.append((start.offset, file.size))
         return resume(self, file, start)
 
-    monkeypatch.setattr(ClaudeCode, "resume", noted)
+    monkeypatch.setattr(ClaudeCode, "resume", record_start)
     machine.sync()
     [(offset, size)] = starts
     assert before - 2_000 < offset <= before
@@ -103,8 +110,8 @@ def test_another_version_of_the_importer_reads_the_file_again(
     machine.sync()
     monkeypatch.setattr(ClaudeCode, "version", 2)
     os.utime(path)
-    again = machine.sync()
-    assert (again.imports.imported, again.imports.already) == (0, 2)
+    second = machine.sync()
+    assert (second.imports.imported, second.imports.already) == (0, 2)
     stored = Sources(machine.store).get("work", platform.node(), str(path))
     assert stored is not None
     assert stored.version == 2
@@ -121,8 +128,12 @@ def machine_name(machine: Machine) -> str:
 def test_a_replaced_file_is_read_from_its_beginning(machine: Machine) -> None:
     path = machine.write("a/s1.jsonl", *turn(1, "one?", "one."), *turn(3, "two?", "two."))
     machine.sync()
-    longer = [*turn(5, "three?", "three."), *turn(7, "four?", "four."), *turn(9, "five?", "five.")]
-    path.write_text(text(*longer), encoding="utf-8")
+    replacement = [
+        *turn(5, "three?", "three."),
+        *turn(7, "four?", "four."),
+        *turn(9, "five?", "five."),
+    ]
+    path.write_text(text(*replacement), encoding="utf-8")
     assert machine.sync().imports.imported == 6
     path.write_text(text(*turn(11, "six?", "six.")), encoding="utf-8")  # shorter than before
     assert machine.sync().imports.imported == 2
@@ -151,12 +162,12 @@ def test_a_file_may_disappear_between_listing_and_reading(
     path = machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.write("a/s2.jsonl", *turn(3, "two?", "two.", sessionId="s2"))
 
-    def looked(root: Path, excluded: Any) -> Iterator[Any]:
+    def walk_and_delete(root: Path, excluded: Any) -> Iterator[Any]:
         files = list(walk(root, excluded))
         path.unlink(missing_ok=True)
         return iter(files)
 
-    monkeypatch.setattr(syncing.watched_files, "walk", looked)
+    monkeypatch.setattr(syncing.watched_files, "walk", walk_and_delete)
     assert machine.sync().imports.imported == 2
 
 
@@ -167,13 +178,13 @@ def test_a_file_may_grow_while_it_is_read(
     resume = ClaudeCode.resume
     added = [turn(3, "two?", "two.")]
 
-    def growing(self: ClaudeCode, file: File, start: Checkpoint) -> Iterator[Any]:
+    def append_while_reading(self: ClaudeCode, file: File, start: Checkpoint) -> Iterator[Any]:
         for item in resume(self, file, start):
             if added:
                 machine.write("a/s1.jsonl", *added.pop(), torn='{"type": "us')
             yield item
 
-    monkeypatch.setattr(ClaudeCode, "resume", growing)
+    monkeypatch.setattr(ClaudeCode, "resume", append_while_reading)
     machine.sync(now=datetime.now(UTC))
     machine.write("a/s1.jsonl", torn='er", "uuid": "u9"}\n')
     machine.sync()
@@ -187,10 +198,10 @@ def test_sources_follow_a_renamed_partition(machine: Machine) -> None:
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.sync()
     machine.store.move_partition("work", "job")
-    moved = Source("claude-code", "claude-code", machine.root, "job")
-    assert machine.sync(source=moved).read == 0
+    renamed = Source("claude-code", "claude-code", machine.root, "job")
+    assert machine.sync(source=renamed).read == 0
     machine.write("a/s1.jsonl", *turn(3, "two?", "two."))
-    assert machine.sync(source=moved).imports.imported == 2
+    assert machine.sync(source=renamed).imports.imported == 2
     assert machine.said(Scope("job", "claude-code")) == ["one?", "one.", "two?", "two."]
 
 
@@ -200,8 +211,8 @@ def test_merged_partitions_keep_the_sources_of_both(machine: Machine) -> None:
     for folder, partition in (("a", "work"), ("b", "home")):
         machine.sync(source=Source(folder, "claude-code", machine.root / folder, partition))
     machine.store.move_partition("work", "home")
-    both = Source("claude-code", "claude-code", machine.root, "home")
-    assert machine.sync(source=both).read == 0
+    merged = Source("claude-code", "claude-code", machine.root, "home")
+    assert machine.sync(source=merged).read == 0
 
 
 def test_messages_of_another_partition_are_not_stored_again(machine: Machine) -> None:
@@ -219,9 +230,9 @@ def test_a_copy_of_the_store_has_its_sources(
 ) -> None:
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.sync()
-    with closing(open_store(new_location())) as other:
-        replicate.copy(machine.store, other, lambda *_: None)
-        assert Machine(other, machine.root).sync().read == 0
+    with closing(open_store(new_location())) as copy:
+        replicate.copy(machine.store, copy, lambda *_: None)
+        assert Machine(copy, machine.root).sync().read == 0
 
 
 # The settings, databases, and other syncs
@@ -252,8 +263,8 @@ def test_new_entries_of_the_log_of_llm_are_read_from_its_write_ahead_log(
             "CREATE TABLE responses (id TEXT, model TEXT, prompt TEXT, system TEXT, "
             "response TEXT, conversation_id TEXT, datetime_utc TEXT)"
         )
-        said = ["old", "before", "", "then", "other", "2026-01-01T09:00:00+00:00"]
-        log.execute("INSERT INTO responses VALUES (?, 'm', ?, ?, ?, ?, ?)", said)
+        row = ["old", "before", "", "then", "other", "2026-01-01T09:00:00+00:00"]
+        log.execute("INSERT INTO responses VALUES (?, 'm', ?, ?, ?, ?, ?)", row)
         machine.sync(source=source)
         for number in range(1, 4):
             log.execute(
@@ -290,15 +301,15 @@ def test_of_two_syncs_the_second_does_nothing(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
-    resume, others = ClaudeCode.resume, []
+    resume, inner_reports = ClaudeCode.resume, []
 
-    def during(self: ClaudeCode, file: File, start: Checkpoint) -> Iterator[Any]:
-        others.append(syncing.sync(ingestor(machine.store), [machine.source], now=LATER))
+    def sync_meanwhile(self: ClaudeCode, file: File, start: Checkpoint) -> Iterator[Any]:
+        inner_reports.append(syncing.sync(ingestor(machine.store), [machine.source], now=LATER))
         return resume(self, file, start)
 
-    monkeypatch.setattr(ClaudeCode, "resume", during)
+    monkeypatch.setattr(ClaudeCode, "resume", sync_meanwhile)
     assert machine.sync().imports.imported == 2
-    assert [(other.busy, other.sources) for other in others] == [(True, ())]
+    assert [(report.busy, report.sources) for report in inner_reports] == [(True, ())]
 
 
 def test_other_files_are_skipped(machine: Machine) -> None:
@@ -327,7 +338,7 @@ def test_an_equal_message_from_another_source_stays(machine: Machine) -> None:
 
 def test_a_checkpoint_is_small_for_any_length_of_session(tmp_path: Path) -> None:
     path = tmp_path / "s1.jsonl"
-    lines = (each for n in range(2_000) for each in turn(2 * n, f"q{n}", f"a{n}"))
+    lines = (row for n in range(2_000) for row in turn(2 * n, f"q{n}", f"a{n}"))
     path.write_text(text(*lines), encoding="utf-8")
     file = File.of_path(path, path.stat())
     items = list(ClaudeCode().resume(file, Checkpoint()))

@@ -13,11 +13,11 @@ import pytest
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.transfer.reports import ImportReport
+from reservoir_cli.transfer.import_reports import ImportReport
 from reservoir_cli.transfer.sync import Source, SourceReport
 
 sys.path.append(str(Path(__file__).parent / "importers"))
-from databases import made_database
+from databases import create_database
 
 #: A time long after all files were written.
 LATER = datetime.now(UTC) + timedelta(days=1)
@@ -28,42 +28,42 @@ Tell = Callable[[sqlite3.Connection, int, str, str], None]
 
 
 def tell_opencode(database: sqlite3.Connection, number: int, role: str, text: str) -> None:
-    moment = 1_000 * int(SAID.timestamp()) + number
+    created = 1_000 * int(SAID.timestamp()) + number
     message, part = f"msg_z{number:03}", f"prt_z{number:03}"
-    about = {"role": role, "time": {"created": moment}, "modelID": "m1"}
+    details = {"role": role, "time": {"created": created}, "modelID": "m1"}
     database.execute(
         "INSERT OR REPLACE INTO message VALUES (?, ?, ?, ?, ?)",
-        [message, SESSION, moment, moment, json.dumps(about)],
+        [message, SESSION, created, created, json.dumps(details)],
     )
     database.execute(
         "INSERT OR REPLACE INTO part VALUES (?, ?, ?, ?, ?, ?)",
-        [part, message, SESSION, moment, moment, json.dumps({"type": "text", "text": text})],
+        [part, message, SESSION, created, created, json.dumps({"type": "text", "text": text})],
     )
 
 
 def tell_cursor(database: sqlite3.Connection, number: int, role: str, text: str) -> None:
     kind = 1 if role == "user" else 2
-    moment = (SAID + timedelta(seconds=number)).isoformat()
-    bubble = {"type": kind, "bubbleId": f"z{number}", "text": text, "createdAt": moment}
-    put = "INSERT OR REPLACE INTO cursorDiskKV VALUES (?, ?)"
-    database.execute(put, [f"bubbleId:c1:z{number}", json.dumps(bubble)])
+    created_at = (SAID + timedelta(seconds=number)).isoformat()
+    bubble = {"type": kind, "bubbleId": f"z{number}", "text": text, "createdAt": created_at}
+    insert = "INSERT OR REPLACE INTO cursorDiskKV VALUES (?, ?)"
+    database.execute(insert, [f"bubbleId:c1:z{number}", json.dumps(bubble)])
     [(value,)] = database.execute("SELECT value FROM cursorDiskKV WHERE key = 'composerData:c1'")
     composer = json.loads(value)
     headers = composer["fullConversationHeadersOnly"]
     if not any(header["bubbleId"] == f"z{number}" for header in headers):
         headers.append({"bubbleId": f"z{number}", "type": kind})
-    database.execute(put, ["composerData:c1", json.dumps(composer)])
+    database.execute(insert, ["composerData:c1", json.dumps(composer)])
 
 
 def tell_goose(database: sqlite3.Connection, number: int, role: str, text: str) -> None:
-    moment = int(SAID.timestamp()) + number
+    created_at = int(SAID.timestamp()) + number
     database.execute(
         "INSERT OR REPLACE INTO messages VALUES (?, NULL, '20260509_2', ?, ?, ?, ?, NULL, ?)",
         [
             100 + number,
             role,
             json.dumps([{"type": "text", "text": text}]),
-            moment,
+            created_at,
             "2026-06-01 09:00:00",
             '{"userVisible": true, "agentVisible": true}',
         ],
@@ -104,35 +104,37 @@ def copy_opencode(database: sqlite3.Connection, number: int) -> None:
         rows = database.execute(f"SELECT * FROM {table} WHERE id NOT LIKE '%-%'").fetchall()
         for row in rows:
             ids = [f"{value}-{number}" if value else value for value in row[:columns]]
-            rest = list(row[columns:])
+            values = list(row[columns:])
             if table == "session":
-                rest[0] = None
-            marks = ", ".join("?" * len(row))
-            database.execute(f"INSERT INTO {table} VALUES ({marks})", [*ids, *rest])
+                values[0] = None
+            placeholders = ", ".join("?" * len(row))
+            database.execute(f"INSERT INTO {table} VALUES ({placeholders})", [*ids, *values])
 
 
 def copy_cursor(database: sqlite3.Connection, number: int) -> None:
-    copied = "INSERT INTO cursorDiskKV SELECT replace(key, 'c1', ?), value FROM cursorDiskKV "
+    insert = "INSERT INTO cursorDiskKV SELECT replace(key, 'c1', ?), value FROM cursorDiskKV "
     where = "WHERE key = 'composerData:c1' OR key LIKE 'bubbleId:c1:%'"
-    database.execute(copied + where, [f"x{number}"])
+    database.execute(insert + where, [f"x{number}"])
 
 
 def copy_goose(database: sqlite3.Connection, number: int) -> None:
-    for table, own in (("sessions", "id"), ("messages", "session_id")):
-        rows = database.execute(f"SELECT * FROM {table} WHERE {own} = '20260509_2'").fetchall()
-        names = [each[1] for each in database.execute(f"PRAGMA table_info({table})")]
+    for table, key in (("sessions", "id"), ("messages", "session_id")):
+        rows = database.execute(f"SELECT * FROM {table} WHERE {key} = '20260509_2'").fetchall()
+        names = [column[1] for column in database.execute(f"PRAGMA table_info({table})")]
         for row in rows:
-            values = dict(zip(names, row, strict=True)) | {own: f"x{number}"}
+            values = dict(zip(names, row, strict=True)) | {key: f"x{number}"}
             if table == "messages":
                 values["id"] += 1_000 * (number + 1)
-            columns, marks = ", ".join(values), ", ".join("?" * len(values))
+            columns, placeholders = ", ".join(values), ", ".join("?" * len(values))
             database.execute(
-                f"INSERT INTO {table} ({columns}) VALUES ({marks})", [*values.values()]
+                f"INSERT INTO {table} ({columns}) VALUES ({placeholders})", [*values.values()]
             )
 
 
 def copy_zed(database: sqlite3.Connection, number: int) -> None:
-    names = [each[1] for each in database.execute("PRAGMA table_info(threads)") if each[1] != "id"]
+    names = [
+        column[1] for column in database.execute("PRAGMA table_info(threads)") if column[1] != "id"
+    ]
     columns = ", ".join(names)
     database.execute(
         f"INSERT INTO threads (id, {columns}) SELECT ?, {columns} FROM threads WHERE id = 'z-old'",
@@ -160,7 +162,7 @@ def test_a_growing_conversation_is_stored_once(
 ) -> None:
     if tool == "zed" and not (importlib.util.find_spec("backports") or sys.version_info >= (3, 14)):
         pytest.skip("the extra zed is not installed")
-    path = made_database(tmp_path, tool)
+    path = create_database(tmp_path, tool)
 
     def sync() -> SourceReport:
         source = Source(tool, tool, path, "work")
@@ -184,20 +186,20 @@ def test_a_growing_conversation_is_stored_once(
             TELL[tool](database, 1, "assistant", "They")
         assert sync().imports.imported == 2 - (tool == "goose")  # while the tool has it open
         TELL[tool](database, 1, "assistant", "They do, from ten metres.")
-        grown = sync().imports
-        assert (grown.imported, grown.renewed) == ((1, 0) if tool == "goose" else (0, 1))
+        imports = sync().imports
+        assert (imports.imported, imports.renewed) == ((1, 0) if tool == "goose" else (0, 1))
         for number in range(2, 6):
             role = ("user", "assistant")[number % 2]
             TELL[tool](database, number, role, f"word {number}")
             assert sync().imports.imported == 1
         assert sync().read == 0
-    more = [row for row in said() if row not in first]
-    assert more == [
+    added = [row for row in said() if row not in first]
+    assert added == [
         ("user", "Do they dive?"),
         ("assistant", "They do, from ten metres."),
         *((("user", "assistant")[number % 2], f"word {number}") for number in range(2, 6)),
     ]
-    assert len(said()) == len(first) + len(more)
+    assert len(said()) == len(first) + len(added)
 
 
 @pytest.mark.parametrize("tool", TELL)
@@ -206,7 +208,7 @@ def test_only_changed_conversations_are_read(
 ) -> None:
     if tool == "zed" and not (importlib.util.find_spec("backports") or sys.version_info >= (3, 14)):
         pytest.skip("the extra zed is not installed")
-    path = made_database(tmp_path, tool)
+    path = create_database(tmp_path, tool)
 
     def sync() -> ImportReport:
         source = Source(tool, tool, path, "work")
@@ -221,16 +223,16 @@ def test_only_changed_conversations_are_read(
         copies = sync()
         assert copies.imported >= 100
         TELL[tool](database, 0, "user", "Do they dive?")
-        told = sync()
-        assert told.imported == 1
-        assert told.already <= first + copies.imported // 10
+        added = sync()
+        assert added.imported == 1
+        assert added.already <= first + copies.imported // 10
         # A row of an older conversation changes later.
         TELL[tool](database, 1, "assistant", "They")
         COPY[tool](database, 100)
         sync()
         TELL[tool](database, 1, "assistant", "They do, from ten metres.")
-        grown = sync()
-        assert (grown.imported, grown.renewed) == ((1, 0) if tool == "goose" else (0, 1))
-        assert grown.already <= first + copies.imported // 10
+        renewed = sync()
+        assert (renewed.imported, renewed.renewed) == ((1, 0) if tool == "goose" else (0, 1))
+        assert renewed.already <= first + copies.imported // 10
     [last] = [row for row in reservoir.view(Scope("work"), 0) if row.content.startswith("They do")]
     assert last.role == "assistant"

@@ -3,6 +3,7 @@
 import json
 import platform
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,8 +14,10 @@ from builders import ingestor
 from sessions import WORK, Machine, turn
 
 from reservoir_cli.storage.sources import Sources
+from reservoir_cli.transfer.do_not_index import find_marked
+from reservoir_cli.transfer.import_reports import ImportReport
+from reservoir_cli.transfer.importers import DetectedFile, File, Record, Skipped
 from reservoir_cli.transfer.importers.watched_files import compile_exclusion
-from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.sync import Source
 
 
@@ -22,7 +25,7 @@ def test_a_resumed_session_that_copies_all_lines_adds_only_what_is_new(machine: 
     first = turn(1, "one?", "one.")
     machine.write("a/s1.jsonl", *first)
     machine.sync()
-    copied = [each | {"sessionId": "s2"} for each in first]
+    copied = [row | {"sessionId": "s2"} for row in first]
     machine.write("a/s2.jsonl", *copied, *turn(3, "two?", "two.", sessionId="s2"))
     report = machine.sync()
     assert (report.imports.imported, report.imports.already) == (2, 2)
@@ -41,10 +44,10 @@ def test_files_of_subagents_are_separate_conversations(machine: Machine) -> None
 
 
 def test_sessions_that_codex_copied_from_others_are_left_out(machine: Machine) -> None:
-    def rollout(number: str) -> list[dict[str, Any]]:
-        said = [("user", "input_text", "why?"), ("assistant", "output_text", "so")]
+    def rollout(session_id: str) -> list[dict[str, Any]]:
+        messages = [("user", "input_text", "why?"), ("assistant", "output_text", "so")]
         return [
-            {"type": "session_meta", "payload": {"id": number, "cwd": "/app"}},
+            {"type": "session_meta", "payload": {"id": session_id, "cwd": "/app"}},
             *(
                 {
                     "type": "response_item",
@@ -52,20 +55,20 @@ def test_sessions_that_codex_copied_from_others_are_left_out(machine: Machine) -
                     "payload": {
                         "type": "message",
                         "role": role,
-                        "content": [{"type": kind, "text": f"{words} {number}"}],
+                        "content": [{"type": kind, "text": f"{words} {session_id}"}],
                     },
                 }
-                for role, kind, words in said
+                for role, kind, words in messages
             ),
             {"type": "event_msg", "payload": {"type": "task_complete"}},
         ]
 
-    for number in ("01aa", "01bb"):
-        name = f"sessions/2026/06/01/rollout-2026-06-01T09-00-00-{number}.jsonl"
-        machine.write(name, *rollout(number))
-    listed = {"records": [{"imported_thread_id": "01bb", "source_path": "/a.jsonl"}, None]}
+    for session_id in ("01aa", "01bb"):
+        name = f"sessions/2026/06/01/rollout-2026-06-01T09-00-00-{session_id}.jsonl"
+        machine.write(name, *rollout(session_id))
+    imports = {"records": [{"imported_thread_id": "01bb", "source_path": "/a.jsonl"}, None]}
     ledger = machine.root / "external_agent_session_imports.json"
-    ledger.write_text(json.dumps(listed), encoding="utf-8")
+    ledger.write_text(json.dumps(imports), encoding="utf-8")
     source = Source("codex", "codex", machine.root / "sessions", "work")
     assert machine.sync(source=source).imports.imported == 2
     assert machine.said() == ["why? 01aa", "so 01aa"]
@@ -87,9 +90,9 @@ def test_excluded_folders_are_left_out(machine: Machine) -> None:
 
 def test_an_exclusion_is_a_folder_or_a_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
-    excluded = compile_exclusion(["~/diary", "*/scratch*"])
+    is_excluded = compile_exclusion(["~/diary", "*/scratch*"])
     left_out = ["/home/me/diary", "/home/me/diary/a/b", "/x/scratch-1"]
-    assert [path for path in [*left_out, "/home/me/diary2", "/x"] if excluded(path)] == left_out
+    assert [path for path in [*left_out, "/home/me/diary2", "/x"] if is_excluded(path)] == left_out
     assert not compile_exclusion([])("")
 
 
@@ -142,8 +145,8 @@ def test_the_table_holds_no_text_of_a_message(machine: Machine) -> None:
 
 def test_expired_messages_are_not_imported(machine: Machine) -> None:
     machine.write("a/s1.jsonl", *turn(1, "old?", "old."))
-    today = datetime.now(UTC).isoformat()
-    machine.write("a/s1.jsonl", *turn(3, "new?", "new.", timestamp=today))
+    now = datetime.now(UTC).isoformat()
+    machine.write("a/s1.jsonl", *turn(3, "new?", "new.", timestamp=now))
     machine.settings = {"retention_days": 30}
     report = machine.sync()
     assert (report.imports.imported, report.imports.expired) == (2, 2)
@@ -193,6 +196,45 @@ def test_ingest_finds_a_mark_in_a_database_and_behind_the_first_batch(
         )
     report = ingest(machine, log)
     assert (report.imported, report.marked) == (0, {"c1"})
+
+
+class Unread:
+    """An importer that must not read its file."""
+
+    name = instance = "llm"
+
+    def detect(self, head: str) -> bool:
+        raise AssertionError
+
+    def read(self, file: File) -> Iterator[Record | Skipped]:
+        raise AssertionError
+
+
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+@pytest.mark.parametrize(
+    ("value", "is_parsed"),
+    [
+        ("Hello. " * 1_000, False),
+        (f"{'x' * 4_060}DO NOT INDEX", True),
+        (b"DO NOT INDEX", True),
+        (b"\x28\xb5\x2f\xfdcompressed", True),
+    ],
+)
+def test_a_database_is_parsed_for_marks_only_if_it_may_contain_one(
+    tmp_path: Path, journal: str, value: str | bytes, is_parsed: bool
+) -> None:
+    path = tmp_path / "logs.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA journal_mode = {journal}")
+        connection.execute("CREATE TABLE responses (id TEXT, prompt TEXT)")
+        connection.execute("CREATE VIRTUAL TABLE words USING fts5(prompt)")
+        connection.execute("INSERT INTO responses VALUES ('r1', ?)", [value])
+        detected = DetectedFile(File.of_path(path, path.stat()), Unread())
+        if is_parsed:
+            with pytest.raises(AssertionError):
+                find_marked([detected])
+        else:
+            assert find_marked([detected]) == set()
 
 
 def test_an_export_of_reservoir_is_imported_as_it_is(machine: Machine, tmp_path: Path) -> None:

@@ -44,11 +44,11 @@ def test_an_old_unfinished_turn_is_stored_and_its_rest_added_later(
 def test_an_incomplete_last_line_is_left_until_it_is_complete(
     machine: Machine, now: datetime
 ) -> None:
-    whole = json.dumps(line("user", 3, "two?"))
-    machine.write("a/s1.jsonl", *turn(1, "one?", "one."), torn=whole[:40])
+    full_line = json.dumps(line("user", 3, "two?"))
+    machine.write("a/s1.jsonl", *turn(1, "one?", "one."), torn=full_line[:40])
     report = machine.sync(now=now)
     assert (report.imports.imported, report.imports.skipped) == (2, 0)
-    machine.write("a/s1.jsonl", torn=f"{whole[40:]}\n")
+    machine.write("a/s1.jsonl", torn=f"{full_line[40:]}\n")
     machine.write("a/s1.jsonl", *turn(3, "", "two.")[1:])
     assert machine.sync(now=now).imports.imported == 2
 
@@ -61,30 +61,32 @@ def test_a_partially_stored_reply_is_replaced_by_the_complete_one(machine: Machi
     machine.sync()
     embed(machine.store, machine.embedder)
     before = machine.store.last(WORK, 0)
-    more = line("assistant", 3, [{"type": "text", "text": "then the giraffe"}], stop="end_turn")
-    more["message"]["id"], more["requestId"] = "m2", "r2"
-    machine.write("a/s1.jsonl", more)
+    continuation = line(
+        "assistant", 3, [{"type": "text", "text": "then the giraffe"}], stop="end_turn"
+    )
+    continuation["message"]["id"], continuation["requestId"] = "m2", "r2"
+    machine.write("a/s1.jsonl", continuation)
     report = machine.sync()
     assert (report.imports.imported, report.imports.renewed) == (0, 1)
     after = machine.store.last(WORK, 0)
     assert [message.id for message in after] == [message.id for message in before]
     assert after[1].content == "zebra first\nthen the giraffe"
     assert after[1].tokens > before[1].tokens
-    assert [each[0] for each in machine.store.keyword("giraffe", WORK, 9)[0]] == [after[1].id]
+    assert [hit[0] for hit in machine.store.keyword("giraffe", WORK, 9)[0]] == [after[1].id]
     assert machine.store.count_unembedded() == 1
     embed(machine.store, machine.embedder)
     [passage] = machine.store.passages([after[1].key])[after[1].key]
     assert passage.end == len(after[1].content)
-    [talk] = machine.store.conversations(WORK)
-    assert talk.conversation.title == "A title"
+    [summary] = machine.store.conversations(WORK)
+    assert summary.conversation.title == "A title"
     assert machine.store.problems() == []
 
 
 def test_a_shorter_or_different_text_of_a_known_id_changes_nothing(machine: Machine) -> None:
     path = machine.write("a/s1.jsonl", *turn(1, "one?", "what was said"))
     machine.sync()
-    for said in ("what", "something else that is longer"):
-        path.write_text(text(*turn(1, "one?", said)), encoding="utf-8")
-        os.utime(path, ns=(1, len(said)))
+    for reply in ("what", "something else that is longer"):
+        path.write_text(text(*turn(1, "one?", reply)), encoding="utf-8")
+        os.utime(path, ns=(1, len(reply)))
         assert machine.sync().imports.renewed == 0
     assert machine.said(WORK) == ["one?", "what was said"]

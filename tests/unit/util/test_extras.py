@@ -18,7 +18,7 @@ print(install_hint("serve"))
 
 
 @pytest.mark.parametrize(
-    ("installed", "named"),
+    ("installed", "expected"),
     [
         (["reservoir-cli-slim"], "reservoir-cli-slim"),
         (["reservoir-cli-slim", "reservoir-cli"], "reservoir-cli"),
@@ -26,7 +26,7 @@ print(install_hint("serve"))
     ],
 )
 def test_the_hint_names_the_installed_package(
-    tmp_path: Path, installed: list[str], named: str
+    tmp_path: Path, installed: list[str], expected: str
 ) -> None:
     for name in installed:
         described = tmp_path / f"{name.replace('-', '_')}-1.dist-info"
@@ -34,5 +34,5 @@ def test_the_hint_names_the_installed_package(
         text = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n"
         (described / "METADATA").write_text(text, encoding="utf-8")
     command = [sys.executable, "-I", "-S", "-c", SCRIPT, str(tmp_path), str(ROOT)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    assert ran.stdout == f"pip install '{named}[serve]'\n"
+    result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert result.stdout == f"pip install '{expected}[serve]'\n"

@@ -51,11 +51,11 @@ def test_doctor_notes_a_store_on_a_network_file_system(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
-    place = tmp_path / "reservoir.db"
-    Reservoir.open(place).close()
+    store_path = tmp_path / "reservoir.db"
+    Reservoir.open(store_path).close()
 
     def notes() -> list[Check]:
-        checks = examine(place, None, lambda *_: None)
+        checks = examine(store_path, None, lambda *_: None)
         return [check for check in checks if check.name == "file_system"]
 
     assert notes() == []

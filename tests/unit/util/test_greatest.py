@@ -1,4 +1,4 @@
-"""Select the few greatest of many numbers, as sorting would."""
+"""Selecting the few greatest of many numbers gives the same result as sorting."""
 
 import numpy as np
 import pytest
@@ -14,8 +14,8 @@ def test_the_greatest_equal_those_of_sorting(size: int, different: int, ordered:
     if ordered:  # no sample is representative
         values.sort()
     for count in {1, size // 100 or 1, size // 2, size - 1}:
-        least = np.sort(values)[size - count]
-        assert greatest(values, count).tolist() == np.flatnonzero(values >= least).tolist()
+        threshold = np.sort(values)[size - count]
+        assert greatest(values, count).tolist() == np.flatnonzero(values >= threshold).tolist()
 
 
 def test_a_misleading_sample_does_not_change_the_result():

@@ -60,6 +60,24 @@ def test_writing_to_a_symlink_replaces_its_target(tmp_path: Path) -> None:
     assert target.read_text() == "new"
 
 
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give links away"
+)
+def test_a_link_of_another_user_in_a_shared_folder_is_not_followed(tmp_path: Path) -> None:
+    shared, target = tmp_path / "shared", tmp_path / "mine"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    link = shared / "link"
+    link.symlink_to(target)
+    os.lchown(link, 65534, 65534)
+    with pytest.raises(PermissionError):
+        write_private(link, "new")
+    assert not target.exists()
+    os.lchown(link, os.geteuid(), os.getegid())
+    write_private(link, "new")
+    assert target.read_text() == "new"
+
+
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     file = tmp_path / "file.toml"
     write_private(file, "old")
@@ -99,8 +117,8 @@ def test_a_lock_has_one_holder_at_a_time_and_is_released(tmp_path: Path) -> None
     path = tmp_path / "lock"
     with exclusive_lock(path, wait=False) as first, exclusive_lock(path, wait=False) as second:
         assert (first, second) == (True, False)
-    with exclusive_lock(path, wait=False) as again:
-        assert again
+    with exclusive_lock(path, wait=False) as third:
+        assert third
 
 
 @pytest.mark.usefixtures("system")
@@ -111,12 +129,12 @@ def test_a_waiter_gets_a_lock_when_it_is_released(tmp_path: Path) -> None:
         with exclusive_lock(path):
             order.append("second")
 
-    waiting = threading.Thread(target=wait)
+    waiter = threading.Thread(target=wait)
     with exclusive_lock(path):
-        waiting.start()
-        waiting.join(0.3)
+        waiter.start()
+        waiter.join(0.3)
         order.append("first")
-    waiting.join(30)
+    waiter.join(30)
     assert order == ["first", "second"]
 
 

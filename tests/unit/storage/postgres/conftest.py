@@ -13,17 +13,17 @@ from reservoir_cli.storage.factory import open_store
 @pytest.fixture
 def url(postgres: PostgresServer) -> Iterator[str]:
     """Return the URL of a database with an empty store."""
-    made = postgres.store_database()
-    yield made
-    postgres.drop(made)
+    database = postgres.store_database()
+    yield database
+    postgres.drop(database)
 
 
 @pytest.fixture
 def empty(postgres: PostgresServer) -> Iterator[str]:
     """Return the URL of an empty database."""
-    made = postgres.empty_database()
-    yield made
-    postgres.drop(made)
+    database = postgres.empty_database()
+    yield database
+    postgres.drop(database)
 
 
 @pytest.fixture

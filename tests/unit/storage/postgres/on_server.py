@@ -15,12 +15,12 @@ HERE = Scope("p", "i")
 
 def say(store: Store, *texts: str, scope: Scope = HERE) -> list[int]:
     messages = [Message("user", text, created_at=NOW, source="s") for text in texts]
-    added = store.add(scope, messages, counter=COUNTER, now=NOW)
-    return [each.id for each in added if each]
+    stored = store.add(scope, messages, counter=COUNTER, now=NOW)
+    return [message.id for message in stored if message]
 
 
 def contents(messages: list[StoredMessage]) -> list[str]:
-    return [each.content for each in messages]
+    return [message.content for message in messages]
 
 
 def embed(store: Store, embedder, threshold: float = 0.5) -> None:

@@ -10,7 +10,7 @@ from builders import embed
 from on_server import EVERYWHERE, HERE, NOW, say
 from postgres_server import PostgresServer
 
-from reservoir_cli.messages import Message, Scope
+from reservoir_cli.messages import Key, Message, Scope
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres import admin, schema
 from reservoir_cli.tokens import load_counter
@@ -55,18 +55,18 @@ HOSTILE = [
 def test_a_member_cannot_write_rows_that_block_others(
     url: str, member: str, fake_embedder, statement: str
 ) -> None:
-    place = Scope("all", "all")
+    scope = Scope("all", "all")
     with closing(open_store(member)) as mallory:
-        say(mallory, "said of the queue", "said again of the queue", scope=place)
-        embed(mallory, fake_embedder, place, synapse_threshold=0)
+        say(mallory, "said of the queue", "said again of the queue", scope=scope)
+        embed(mallory, fake_embedder, scope, synapse_threshold=0)
     with pytest.raises(psycopg.Error):
         behind(member, statement)
     with closing(open_store(url)) as owner:
-        say(owner, "and more", scope=place)
+        say(owner, "and more", scope=scope)
         embed(owner, fake_embedder)
         assert len(owner.last(EVERYWHERE, 0)) == 3
         question = fake_embedder.encode_query("queue")
-        assert len(owner.candidates(place, "all", "queue", question).ids) == 3
+        assert len(owner.candidates(scope, "all", "queue", question).ids) == 3
 
 
 def test_the_first_member_cannot_choose_an_invalid_key(url: str, member: str) -> None:
@@ -80,6 +80,22 @@ def test_ids_of_a_hostile_member_do_not_affect_those_of_others(url: str, member:
     with closing(open_store(url)) as owner:
         first, second = say(owner, "a", "b", scope=Scope("all", "all"))
         assert first < second < 2**52
+
+
+@pytest.mark.parametrize("function", ["unnest(bytea[])", "concat_ws(text, text, text, text)"])
+def test_functions_of_a_member_are_not_called_by_others(
+    url: str, member: str, function: str
+) -> None:
+    behind(url, "GRANT CREATE ON SCHEMA public TO mallory")  # as in databases of PostgreSQL 14
+    behind(
+        member,
+        f"CREATE FUNCTION public.{function} RETURNS SETOF bytea "
+        "LANGUAGE plpgsql AS 'BEGIN RAISE ''hijacked''; END'",
+    )
+    with closing(open_store(url)) as owner:
+        (message_id,) = say(owner, "said of the queue", scope=Scope("all", "all"))
+        assert owner.delete([Key("all", message_id)])
+        assert not owner.last(EVERYWHERE, 0)
 
 
 def test_rows_outside_a_new_range_are_counted_and_kept(url: str) -> None:

@@ -46,10 +46,10 @@ def test_twelve_processes_can_set_up_one_store_at_once(empty: str) -> None:
             failed.append(error)
 
     threads = [threading.Thread(target=open_and_say, args=[number]) for number in range(12)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert failed == []
     with closing(open_store(empty)) as store:
         assert len(store.last(EVERYWHERE, 0)) == 12
@@ -80,8 +80,8 @@ def test_a_server_without_pgvector_is_one_clear_error() -> None:
     plain = copied(programs.parent)
     server = None
     try:
-        for each in plain.glob("share/**/vector*.control"):
-            each.unlink()
+        for control_file in plain.glob("share/**/vector*.control"):
+            control_file.unlink()
         server = PostgresServer("18", plain / "bin")
         with pytest.raises(StoreError, match="the server has no pgvector") as caught:
             open_store(server.url())
@@ -94,21 +94,21 @@ def test_a_server_without_pgvector_is_one_clear_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "encoding", "vector", "said"),
+    ("version", "encoding", "vector", "reason"),
     [
         (140_011, "UTF8", "0.8.0", "is PostgreSQL 14"),
         (160_004, "UTF8", "0.7.4", "has pgvector 0.7.4"),
         (160_004, "LATIN1", "0.8.0", "encoding of the database is LATIN1"),
     ],
 )
-def test_a_server_that_cannot_hold_a_store_is_refused(version, encoding, vector, said) -> None:
-    with pytest.raises(StoreError, match=said):
+def test_a_server_that_cannot_hold_a_store_is_refused(version, encoding, vector, reason) -> None:
+    with pytest.raises(StoreError, match=reason):
         schema._refuse(version, encoding, vector)
     schema._refuse(150_000, "UTF8", "0.8.0")
 
 
 @pytest.mark.parametrize(
-    ("url", "place"),
+    ("url", "expected"),
     [
         ("postgresql://me:geheim@h:5/d", "postgresql://me@h:5/d"),
         ("postgres://me:ge%40heim@h/d?sslmode=require", "postgresql://me@h/d"),
@@ -116,8 +116,8 @@ def test_a_server_that_cannot_hold_a_store_is_refused(version, encoding, vector,
         ("postgresql://h/d?sslkey=k&sslpassword=geheim", "postgresql://h/d"),
     ],
 )
-def test_the_location_of_a_store_is_shown_without_its_password(url: str, place: str) -> None:
-    assert place_of(url) == place
+def test_the_location_of_a_store_is_shown_without_its_password(url: str, expected: str) -> None:
+    assert place_of(url) == expected
 
 
 def test_a_password_with_an_at_sign_is_refused_and_not_shown() -> None:
@@ -168,8 +168,8 @@ def test_without_psycopg_the_error_names_the_extra() -> None:
         "sys.argv[1:] = ['--db', 'postgresql://h/d', 'view']\n"
         "from reservoir_cli.cli.app import main; main()"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 3
-    assert "pip install 'psycopg[binary]'" in done.stderr
+    assert result.returncode == 3
+    assert "pip install 'psycopg[binary]'" in result.stderr

@@ -23,7 +23,7 @@ from reservoir_cli.storage.postgres import schema, tables
 
 
 @pytest.fixture
-def mortal(postgres: PostgresServer) -> Iterator[PostgresServer]:
+def own_server(postgres: PostgresServer) -> Iterator[PostgresServer]:
     """Start a server that a test may kill."""
     server = PostgresServer("18")
     yield server
@@ -32,28 +32,28 @@ def mortal(postgres: PostgresServer) -> Iterator[PostgresServer]:
 
 
 def test_a_server_killed_during_an_import_keeps_whole_batches(
-    mortal: PostgresServer, tmp_path: Path, fake_embedder
+    own_server: PostgresServer, tmp_path: Path, fake_embedder
 ) -> None:
-    url = mortal.empty_database()
+    url = own_server.empty_database()
     rows = [f'{{"role": "user", "content": "m {number}"}}\n' for number in range(20_000)]
     (tmp_path / "talk.jsonl").write_text("".join(rows))
     command = [sys.executable, "-m", "reservoir_cli", "--db", url, "ingest", "--no-embed"]
     process = subprocess.Popen(
         [*command, str(tmp_path / "talk.jsonl")], stderr=subprocess.PIPE, text=True
     )
-    with closing(_opened(url, process)) as watcher:
+    with closing(_open_when_created(url, process)) as watcher:
         while watcher.holdings()["messages"] < 1_000 and process.poll() is None:
             time.sleep(0.01)
-        mortal.kill()
-    said = process.communicate(timeout=300)[1]
-    assert process.returncode == 3, said
-    assert "error: " in said
-    assert "Traceback" not in said
-    mortal.start()
+        own_server.kill()
+    stderr = process.communicate(timeout=300)[1]
+    assert process.returncode == 3, stderr
+    assert "error: " in stderr
+    assert "Traceback" not in stderr
+    own_server.start()
     with closing(open_store(url)) as store:
-        kept = store.holdings()["messages"]
-        assert 0 < kept < 20_000
-        assert kept % 1_000 == 0
+        stored_count = store.holdings()["messages"]
+        assert 0 < stored_count < 20_000
+        assert stored_count % 1_000 == 0
         assert store.problems() == []
     assert subprocess.run([*command, str(tmp_path / "talk.jsonl")], check=False).returncode == 0
     with closing(open_store(url)) as store:
@@ -61,7 +61,7 @@ def test_a_server_killed_during_an_import_keeps_whole_batches(
         assert store.problems() == []
 
 
-def _opened(url: str, process: "subprocess.Popen[str]") -> Store:
+def _open_when_created(url: str, process: "subprocess.Popen[str]") -> Store:
     """Open a store as soon as another process has created it."""
     while process.poll() is None:
         opened = open_store(url, create=False)
@@ -73,18 +73,18 @@ def _opened(url: str, process: "subprocess.Popen[str]") -> Store:
 
 
 def test_a_server_killed_in_a_copy_or_a_migration_stays_consistent(
-    mortal: PostgresServer, tmp_path: Path, monkeypatch
+    own_server: PostgresServer, tmp_path: Path, monkeypatch
 ) -> None:
-    url = mortal.empty_database()
+    url = own_server.empty_database()
 
-    def killed(connection) -> None:
-        mortal.kill()
+    def kill_server(connection) -> None:
+        own_server.kill()
 
-    monkeypatch.setattr(schema, "_finish", killed)
+    monkeypatch.setattr(schema, "_finish", kill_server)
     with pytest.raises(StoreError, match=r"lost the connection|was stopped"):
         open_store(url)
     monkeypatch.undo()
-    mortal.start()
+    own_server.start()
     assert behind(url, "SELECT 1 FROM pg_namespace WHERE nspname = 'reservoir'") == []
 
     with closing(open_store(str(tmp_path / "file.db"))) as file:
@@ -92,13 +92,13 @@ def test_a_server_killed_in_a_copy_or_a_migration_stays_consistent(
 
         def kill(_: str, done: int, __: int) -> None:
             if done >= 1_000:
-                mortal.kill()
+                own_server.kill()
 
         with closing(open_store(url)) as target:
             with pytest.raises(StoreError) as caught:
                 replicate.copy(file, target, kill)
             assert caught.value.exit_code == 3
-        mortal.start()
+        own_server.start()
         with closing(open_store(url)) as target:
             assert target.holdings()["messages"] == 1_000
             replicate.copy(file, target, lambda *_: None)
@@ -125,37 +125,44 @@ def test_three_servers_with_partitions_routed_by_hash_answer_as_one(
 ) -> None:
     servers = [PostgresServer("18"), PostgresServer("16"), postgres]
     try:
-        stores = [open_store(each.empty_database()) for each in servers]
-        pick = np.random.default_rng(2)
+        stores = [open_store(server.empty_database()) for server in servers]
+        rng = np.random.default_rng(2)
         vocabulary = "redis queue jobs Kyoto hotel bread".split()
         partitions = [f"user-{number}" for number in range(9)]
-        with closing(open_store(url)) as one:
+        with closing(open_store(url)) as single:
             for partition in partitions:
-                texts = [" ".join(pick.choice(vocabulary, 5)) for _ in range(20)]
-                mine = stores[crc32(partition.encode()) % 3]
-                for each in (one, mine):
-                    say(each, *texts, scope=Scope(partition, "i"))
-            for each in (one, *stores):
-                embed(each, fake_embedder)
+                texts = [" ".join(rng.choice(vocabulary, 5)) for _ in range(20)]
+                shard = stores[crc32(partition.encode()) % 3]
+                for store in (single, shard):
+                    say(store, *texts, scope=Scope(partition, "i"))
+            for store in (single, *stores):
+                embed(store, fake_embedder)
             question = "why did the redis queue lose jobs?"
             vector = fake_embedder.encode_query(question)
             for partition in partitions:
-                mine = stores[crc32(partition.encode()) % 3]
+                shard = stores[crc32(partition.encode()) % 3]
                 scope = Scope(partition)
-                found = [each.candidates(scope, "i", question, vector) for each in (one, mine)]
-                np.testing.assert_allclose(found[0].cosine, found[1].cosine, atol=1e-6)
+                results = [
+                    store.candidates(scope, "i", question, vector) for store in (single, shard)
+                ]
+                np.testing.assert_allclose(results[0].cosine, results[1].cosine, atol=1e-6)
                 for name in ("created_at", "thread", "tokens", "terms"):
-                    values = [getattr(each, name).tolist() for each in found]
+                    values = [getattr(candidates, name).tolist() for candidates in results]
                     assert values[0] == values[1]
-                counts = [[each.counts.tolist() for each in some.postings] for some in found]
+                counts = [
+                    [posting.counts.tolist() for posting in candidates.postings]
+                    for candidates in results
+                ]
                 assert counts[0] == counts[1]
-                assert contents(one.last(scope, 0)) == contents(mine.last(scope, 0))
-            assert len({crc32(each.encode()) % 3 for each in partitions}) == 3
-            held = [each.holdings() for each in stores]
-            together = {name: sum(each[name] for each in held) for name in held[0]}
-            assert together == one.holdings()
-        for each in stores:
-            each.close()
+                assert contents(single.last(scope, 0)) == contents(shard.last(scope, 0))
+            assert len({crc32(partition.encode()) % 3 for partition in partitions}) == 3
+            all_holdings = [store.holdings() for store in stores]
+            totals = {
+                name: sum(holdings[name] for holdings in all_holdings) for name in all_holdings[0]
+            }
+            assert totals == single.holdings()
+        for store in stores:
+            store.close()
     finally:
         for server in servers[:2]:
             server.remove()

@@ -29,8 +29,8 @@ def users(postgres: PostgresServer, url: str) -> Iterator[dict[str, str]]:
         behind(url, f"CREATE ROLE {name} LOGIN")
     for name, partitions in (("anna", ["a", "all"]), ("ben", ["b", "all"])):
         behind(url, f"GRANT reservoir_member TO {name}")
-        for each in partitions:
-            behind(url, "INSERT INTO members VALUES (?, ?)", [name, each])
+        for partition in partitions:
+            behind(url, "INSERT INTO members VALUES (?, ?)", [name, partition])
     behind(url, "GRANT USAGE ON SCHEMA reservoir TO reader")
     behind(url, "GRANT SELECT ON ALL TABLES IN SCHEMA reservoir TO reader")
     database = url.rsplit("/", 1)[1]
@@ -51,8 +51,8 @@ def test_a_user_sees_and_writes_their_partitions_only(url: str, users, fake_embe
         assert contents(anna.last(EVERYWHERE, 0)) == ["of a", "for all"]
         assert contents(ben.last(EVERYWHERE, 0)) == ["of b", "for all"]
         assert anna.keyword("of b", EVERYWHERE, 9)[0] == anna.keyword("of", EVERYWHERE, 9)[0]
-        found = anna.candidates(EVERYWHERE, None, "of b", fake_embedder.encode_query("of b"))
-        assert len(found.ids) == 2
+        candidates = anna.candidates(EVERYWHERE, None, "of b", fake_embedder.encode_query("of b"))
+        assert len(candidates.ids) == 2
         with pytest.raises(StoreError) as caught:
             say(anna, "intruding", scope=Scope("b", "b"))
         assert caught.value.exit_code == 3
@@ -86,14 +86,14 @@ def test_a_member_cannot_change_the_model_and_the_owner_can(url: str, users, fak
                 rebuild(anna, embedder)
             assert "the owner runs" in str(caught.value.hint)
         with closing(open_store(url)) as owner:
-            kept_as = owner.begin_model(other.model_id, other.name)
+            model_id = owner.begin_model(other.model_id, other.name)
             with pytest.raises(StoreError, match="only the owner can change"):
                 anna.give_up_model()
             say(anna, "meanwhile", scope=Scope("a", "a"))
             embed(anna, fake_embedder)
             rebuild(owner, other)
             assert owner.next_model() is None
-            assert kept_as == owner.active_model()[0] == other.model_id
+            assert model_id == owner.active_model()[0] == other.model_id
         assert not anna.clear_former_model()
         assert anna.count_unembedded(EVERYWHERE) == 0
         anna.give_up_model()  # there is no other model
@@ -107,7 +107,7 @@ def rebuild(store: Store, embedder) -> int:
 def test_the_owner_switches_all_messages_to_one_model(
     store: Store, fake_embedder, begun: bool
 ) -> None:
-    """Even after a member, who sees only some messages, changed the model."""
+    """This works even after a member who sees only some messages changed the model."""
     other = type(fake_embedder)("other", "other-8")
     for partition in "ab":
         say(store, *"12345", scope=Scope(partition, partition))
@@ -162,21 +162,21 @@ def test_a_member_cannot_change_shared_data(url: str, users, fake_embedder) -> N
         admin.guard(owner)
     for name, partition in (("anna", "a"), ("ben", "b")):
         with closing(open_store(users[name])) as member:
-            [gone, _] = say(member, "gone", "kept", scope=Scope(partition, partition))
+            [deleted, _] = say(member, "gone", "kept", scope=Scope(partition, partition))
             embed(member, fake_embedder)
-            member.delete([Key(partition, gone)])
-    look = (
+            member.delete([Key(partition, deleted)])
+    queries = (
         "SELECT t.* FROM properties t ORDER BY 1",
         "SELECT * FROM forgotten, members ORDER BY 1, 2, 3",
     )
-    before = [behind(url, each) for each in look]
+    before = [behind(url, query) for query in queries]
     assert {"forgotten_key", "embedding_dimensions"} < dict(before[0]).keys()
     for statement in TRIED:
         with suppress(psycopg.errors.InsufficientPrivilege):
             behind(users["anna"], statement)
-        assert [behind(url, each) for each in look] == before, statement
+        assert [behind(url, query) for query in queries] == before, statement
     behind(url, "INSERT INTO properties VALUES ('index:b', '{}')")
-    assert "index:b" not in dict(behind(users["anna"], look[0]))
+    assert "index:b" not in dict(behind(users["anna"], queries[0]))
 
 
 def test_a_member_sees_and_writes_the_sources_of_their_partitions_only(url: str, users) -> None:
@@ -186,20 +186,20 @@ def test_a_member_sees_and_writes_the_sources_of_their_partitions_only(url: str,
     with closing(open_store(url)) as owner:
         Sources(owner).put(file("b"))
     with closing(open_store(users["anna"])) as anna:
-        mine = Sources(anna)
-        mine.put(file("a"))
-        assert mine.get("a", "desk", "/s.jsonl") == file("a")
-        assert mine.get("b", "desk", "/s.jsonl") is None
-        assert mine.file_states("b", "desk", "codex") == {}
-        mine.drop("b", "desk", ["/s.jsonl"])
+        sources = Sources(anna)
+        sources.put(file("a"))
+        assert sources.get("a", "desk", "/s.jsonl") == file("a")
+        assert sources.get("b", "desk", "/s.jsonl") is None
+        assert sources.file_states("b", "desk", "codex") == {}
+        sources.drop("b", "desk", ["/s.jsonl"])
         with pytest.raises(StoreError):
-            mine.put(file("b", 2))
+            sources.put(file("b", 2))
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         behind(users["anna"], "UPDATE sources SET partition = 'b'")
-    look = "SELECT partition, size FROM sources ORDER BY 1"
-    assert behind(users["anna"], look) == [("a", 1)]
-    assert behind(users["ben"], look) == [("b", 1)]
-    assert behind(url, look) == [("a", 1), ("b", 1)]
+    query = "SELECT partition, size FROM sources ORDER BY 1"
+    assert behind(users["anna"], query) == [("a", 1)]
+    assert behind(users["ben"], query) == [("b", 1)]
+    assert behind(url, query) == [("a", 1), ("b", 1)]
 
 
 def test_a_reader_of_a_store_with_row_security_reads_their_partitions(
@@ -214,8 +214,8 @@ def test_a_reader_of_a_store_with_row_security_reads_their_partitions(
     with closing(open_store(users["reader"])) as reader:
         assert reader.read_only
         assert contents(reader.last(EVERYWHERE, 0)) == ["of b"]
-        found = reader.candidates(EVERYWHERE, None, "of", fake_embedder.encode_query("of b"))
-        assert found.cosine.tolist() == pytest.approx([1])
+        candidates = reader.candidates(EVERYWHERE, None, "of", fake_embedder.encode_query("of b"))
+        assert candidates.cosine.tolist() == pytest.approx([1])
         with pytest.raises(StoreError, match="cannot be written to"):
             say(reader, "more", scope=Scope("b", "b"))
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -229,10 +229,10 @@ def test_a_user_without_any_right_gets_a_clear_error(users) -> None:
 
 
 def test_a_run_that_a_user_may_not_record_has_a_note(users) -> None:
-    told: list[str] = []
-    with Reservoir.open(users["anna"], create=False, notify=told.append) as anna:
+    notes: list[str] = []
+    with Reservoir.open(users["anna"], create=False, notify=notes.append) as anna:
         anna.runs.record(anna.context("hello", partition="b", budget=400))
-        assert told == [
+        assert notes == [
             f"this run is not recorded: the user may not do this in the store {users['anna']}"
         ]
 
@@ -249,10 +249,10 @@ def test_the_error_for_a_user_who_may_not_add_pgvector_says_who_may(
             open_store(postgres.url(database, "carl"))
         assert caught.value.hint == "let a superuser run CREATE EXTENSION vector in it"
         behind(empty, "CREATE EXTENSION vector SCHEMA public")
-        with closing(open_store(postgres.url(database, "carl"))) as mine:
-            say(mine, "mine")
-            admin.guard(mine)
-            assert admin.facts(mine)["guarded"]
+        with closing(open_store(postgres.url(database, "carl"))) as own_store:
+            say(own_store, "mine")
+            admin.guard(own_store)
+            assert admin.facts(own_store)["guarded"]
     finally:
         behind(empty, "DROP OWNED BY carl")
         behind(empty, "DROP ROLE carl")

@@ -23,63 +23,62 @@ from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres import admin, ids, keyword_search, locks
 from reservoir_cli.storage.postgres.stemmer import Stemmer
 from reservoir_cli.storage.records import Passage
-from reservoir_cli.transfer import erase
 
 
 def test_ids_are_ordered_by_time_and_fit_a_double(store: Store) -> None:
-    given = say(store, *map(str, range(5_000)))
-    assert given == sorted(set(given))
-    assert given[-1] < 2**53
-    made = datetime(2020, 1, 1, tzinfo=UTC) + timedelta(milliseconds=given[0] // 4096)
-    assert abs(made - datetime.now(UTC)) < timedelta(minutes=5)
-    assert say(store, "next")[0] > given[-1]
+    message_ids = say(store, *map(str, range(5_000)))
+    assert message_ids == sorted(set(message_ids))
+    assert message_ids[-1] < 2**53
+    created = datetime(2020, 1, 1, tzinfo=UTC) + timedelta(milliseconds=message_ids[0] // 4096)
+    assert abs(created - datetime.now(UTC)) < timedelta(minutes=5)
+    assert say(store, "next")[0] > message_ids[-1]
 
 
 def test_ids_of_a_writer_increase_even_if_its_clock_is_set_back(store: Store, monkeypatch) -> None:
-    given = say(store, "a")
+    message_ids = say(store, "a")
     for seconds in (1_600_000_000, 9_300_000_000, 0, 1_700_000_000):
         monkeypatch.setattr(time, "time_ns", lambda now=seconds: now * 1_000_000_000)
-        given += say(store, "b", scope=Scope("q", "q"))
-        store.delete([Key("q", given[-1])])
-        given += say(store, "c", "d")
-    assert given == sorted(set(given))
-    assert given[-1] < 2**53
+        message_ids += say(store, "b", scope=Scope("q", "q"))
+        store.delete([Key("q", message_ids[-1])])
+        message_ids += say(store, "c", "d")
+    assert message_ids == sorted(set(message_ids))
+    assert message_ids[-1] < 2**53
 
 
 def test_another_writer_of_a_partition_continues_after_its_last_id(
     url: str, store: Store, monkeypatch
 ) -> None:
     [first] = say(store, "question")
-    at = first // 4096 + 1_577_836_800_000
+    first_ms = first // 4096 + 1_577_836_800_000
     for behind_by, is_later in ((5, True), (40 * 86_400_000, False)):  # an id far ahead is ignored
-        monkeypatch.setattr(time, "time_ns", lambda late=behind_by: (at - late) * 10**6)
+        monkeypatch.setattr(time, "time_ns", lambda offset=behind_by: (first_ms - offset) * 10**6)
         with closing(open_store(url)) as other:
             assert (say(other, "reply")[0] > first) == is_later
 
 
 def test_an_id_that_is_taken_meanwhile_is_replaced(url: str, store: Store, monkeypatch) -> None:
-    """As without a common lock, on two coordinators."""
+    """Two coordinators without a common lock can do this."""
     monkeypatch.setattr(time, "time_ns", lambda: 1_900_000_000_000_000_000)
     monkeypatch.setattr(ids, "randbelow", lambda _: 0)
-    newest, meddled = ids._newest, 0
+    newest, inserted_id = ids._newest, 0
 
-    def look_a_little_early(*place) -> int:
-        nonlocal meddled
-        found = newest(*place)
-        if not meddled:
-            meddled = (1_900_000_000_000 - 1_577_836_800_000) * 4096
+    def read_before_another_insert(*arguments) -> int:
+        nonlocal inserted_id
+        newest_id = newest(*arguments)
+        if not inserted_id:
+            inserted_id = (1_900_000_000_000 - 1_577_836_800_000) * 4096
             behind(
                 url,
                 "INSERT INTO messages SELECT 'p', ?, 't', NULL, 'i', 'user', 'first', NULL, NULL, "
                 "NULL, 1, 's', 'x', 1, 'c', NULL, 1, 0, 1",
-                [meddled],
+                [inserted_id],
             )
-        return found
+        return newest_id
 
-    monkeypatch.setattr(ids, "_newest", look_a_little_early)
+    monkeypatch.setattr(ids, "_newest", read_before_another_insert)
     say(store, "second")
     assert contents(store.last(HERE, 0)) == ["first", "second"]
-    assert store.last(HERE, 1)[0].id == meddled + 1
+    assert store.last(HERE, 1)[0].id == inserted_id + 1
 
 
 def test_two_partitions_may_use_the_same_id_for_different_messages(
@@ -94,7 +93,7 @@ def test_two_partitions_may_use_the_same_id_for_different_messages(
             numbers.append(say(writer, *texts, scope=Scope(partition, "i")))
             embed(writer, fake_embedder, 0)
     assert numbers[0] == numbers[1]
-    one, two = numbers[0]
+    first_id, second_id = numbers[0]
     with closing(open_store(str(tmp_path / "copy.db"))) as file:
         replicate.copy(store, file, lambda *_: None)
         assert sorted(contents(file.last(EVERYWHERE, 0))) == sorted(
@@ -103,8 +102,8 @@ def test_two_partitions_may_use_the_same_id_for_different_messages(
         assert file.holdings() == store.holdings()
         assert file.problems() == []
     with Reservoir.open(url, embedder=fake_embedder) as reservoir:
-        with pytest.raises(UsageError, match=f"message {one} is in a and b"):
-            reservoir.forget([one])
+        with pytest.raises(UsageError, match=f"message {first_id} is in a and b"):
+            reservoir.forget([first_id])
         for mode in ("keyword", "hybrid", "semantic"):
             hits = reservoir.search("zeta two b", mode=mode, scope=EVERYWHERE)
             assert len({hit.message.key for hit in hits}) == len(hits)
@@ -112,16 +111,16 @@ def test_two_partitions_may_use_the_same_id_for_different_messages(
             assert hits[0].cosine is None or hits[0].cosine == pytest.approx(1)
             linked = reservoir.search("zeta two b", mode=mode, scope=EVERYWHERE, link=True)
             for hit in linked:
-                assert {each.partition for each in hit.linked} <= {hit.message.partition}
+                assert {message.partition for message in hit.linked} <= {hit.message.partition}
     keys = store.find(EVERYWHERE)
     assert len(store.passages(keys)) == len(set(keys)) == 4
-    store.mark_secrets({Key("a", one): ["password"]})
-    store.update_counts({Key("b", one): 77}, "new")
-    erase.forget(store, [Key("b", two)])
-    kept = {each.key: each for each in store.last(EVERYWHERE, 0)}
-    assert set(kept) == {("a", one), ("a", two), ("b", one)}
-    assert kept["a", one].secrets == ("password",)
-    assert kept["b", one].tokens == 77
+    store.mark_secrets({Key("a", first_id): ["password"]})
+    store.update_counts({Key("b", first_id): 77}, "new")
+    assert store.delete([Key("b", second_id)])
+    remaining = {message.key: message for message in store.last(EVERYWHERE, 0)}
+    assert set(remaining) == {("a", first_id), ("a", second_id), ("b", first_id)}
+    assert remaining["a", first_id].secrets == ("password",)
+    assert remaining["b", first_id].tokens == 77
     assert store.move_partition("b", "a") == (1, 0)  # where it gets a new id
     assert sorted(contents(store.last(Scope("a"), 0))) == ["zeta one a", "zeta one b", "zeta two a"]
     assert len(store.find(Scope("a"))) == len(set(store.find(EVERYWHERE))) == 3
@@ -131,17 +130,17 @@ def test_two_partitions_may_use_the_same_id_for_different_messages(
 def test_messages_are_in_the_same_order_as_in_a_file(
     store: Store, tmp_path: Path, monkeypatch
 ) -> None:
-    """Also if many have the same time, and if the clock is set back between writes."""
-    pick = np.random.default_rng(4)
-    real = time.time_ns()
+    """This holds even if many have the same time or the clock is set back between writes."""
+    rng = np.random.default_rng(4)
+    started = time.time_ns()
     with closing(open_store(str(tmp_path / "file.db"))) as file:
         for number in range(60):
-            ticks = real + int(pick.integers(-2, 3)) * 10**9
+            ticks = started + int(rng.integers(-2, 3)) * 10**9
             monkeypatch.setattr(time, "time_ns", lambda now=ticks: now)
             scope = Scope("pq"[number % 2], "i")
-            texts = [f"{number}.{at}" for at in range(int(pick.integers(1, 4)))]
-            for each in (store, file):
-                say(each, *texts, scope=scope)
+            texts = [f"{number}.{index}" for index in range(int(rng.integers(1, 4)))]
+            for target in (store, file):
+                say(target, *texts, scope=scope)
         for partition in "pq":
             assert contents(store.last(Scope(partition), 0)) == contents(
                 file.last(Scope(partition), 0)
@@ -174,26 +173,26 @@ def test_eight_writers_and_four_readers_lose_nothing(url: str) -> None:
         try:
             with closing(open_store(url)) as store:
                 before = 0
-                while any(each.poll() is None for each in writers):
-                    found = store.candidates(Scope("shared"), "i", "hello 3-7", None)
+                while any(process.poll() is None for process in writers):
+                    candidates = store.candidates(Scope("shared"), "i", "hello 3-7", None)
                     with store.snapshot():
                         assert len(store.last(EVERYWHERE, 0)) == store.holdings()["messages"]
-                    assert len(found.ids) >= before
-                    before = len(found.ids)
+                    assert len(candidates.ids) >= before
+                    before = len(candidates.ids)
         except BaseException as error:
             failed.append(error)
 
     readers = [threading.Thread(target=read) for _ in range(4)]
-    for each in readers:
-        each.start()
-    assert [each.wait(300) for each in writers] == [0] * 8
-    for each in readers:
-        each.join()
+    for reader in readers:
+        reader.start()
+    assert [process.wait(300) for process in writers] == [0] * 8
+    for reader in readers:
+        reader.join()
     assert failed == []
     with closing(open_store(url)) as store:
-        found = store.last(EVERYWHERE, 0)
-        assert len({each.key for each in found}) == len(found) == 8 * 12 * 3
-        assert len({each.content for each in found}) == 8 * 12
+        messages = store.last(EVERYWHERE, 0)
+        assert len({message.key for message in messages}) == len(messages) == 8 * 12 * 3
+        assert len({message.content for message in messages}) == 8 * 12
         assert store.count_unembedded(EVERYWHERE) == 8 * 12 * 3
         assert store.problems() == []
 
@@ -217,8 +216,8 @@ def test_embedding_holds_the_lock_of_one_partition_at_a_time(
         say(store, "someone writes here", scope=Scope("b", "i"))
         with closing(open_store(url, patience=0.05)) as other, pytest.raises(StoreLockedError):
             embed(other, fake_embedder)
-    waiting = {name: store.count_unembedded(Scope(name)) for name in "abc"}
-    assert waiting == {"a": 0, "b": 2, "c": 1}
+    pending = {name: store.count_unembedded(Scope(name)) for name in "abc"}
+    assert pending == {"a": 0, "b": 2, "c": 1}
 
 
 def test_two_deadlocked_writers_both_succeed(url: str, store: Store) -> None:
@@ -227,28 +226,28 @@ def test_two_deadlocked_writers_both_succeed(url: str, store: Store) -> None:
     failed: list[BaseException] = []
 
     def write(first: str, second: str) -> None:
-        tried = 0
-        with closing(open_store(url)) as own:
+        attempts = 0
+        with closing(open_store(url)) as writer:
 
             def work() -> None:
-                nonlocal tried
-                tried += 1
-                locks.lock_partitions(own._connection, [first])
-                if tried == 1:
+                nonlocal attempts
+                attempts += 1
+                locks.lock_partitions(writer._connection, [first])
+                if attempts == 1:
                     both_hold.wait()
-                say(own, f"{first}{second}", scope=Scope(second, "i"))
+                say(writer, f"{first}{second}", scope=Scope(second, "i"))
 
             try:
-                own._run_write(work)
+                writer._run_write(work)
             except BaseException as error:
                 failed.append(error)
 
     behind(url, "SELECT 1")
-    threads = [threading.Thread(target=write, args=each) for each in ("ab", "ba")]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    threads = [threading.Thread(target=write, args=order) for order in ("ab", "ba")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert failed == []
     assert sorted(contents(store.last(EVERYWHERE, 0))) == ["ab", "ba"]
 
@@ -269,21 +268,23 @@ def test_word_counts_of_any_text_equal_those_in_a_file(
     if apart:
         monkeypatch.setattr(keyword_search, "_FEW", 0)
     with closing(open_store(str(tmp_path / "file.db"))) as file:
-        for each in (store, file):
-            say(each, *LONG)
+        for target in (store, file):
+            say(target, *LONG)
         for question in ("redis", "京都 redis", "word39999 redis", "quote don't", "x" * 5_000):
-            one, two = (each.candidates(HERE, "i", question, None) for each in (store, file))
-            assert [each.counts.tolist() for each in one.postings] == [
-                each.counts.tolist() for each in two.postings
+            on_server, in_file = (
+                target.candidates(HERE, "i", question, None) for target in (store, file)
+            )
+            assert [posting.counts.tolist() for posting in on_server.postings] == [
+                posting.counts.tolist() for posting in in_file.postings
             ]
-        for typed in (
+        for query in (
             "redis",
             '"word39999 redis redis"',
             "word3999*",
             '"京都 京都"',
             '"quote redis"',
         ):
-            hits = [each.keyword(typed, HERE, 9)[0] for each in (store, file)]
+            hits = [target.keyword(query, HERE, 9)[0] for target in (store, file)]
             assert [score for _, score in hits[0]] == pytest.approx([score for _, score in hits[1]])
             assert hits[0]
 
@@ -296,7 +297,7 @@ def test_stems_equal_those_of_the_tokenizer_of_a_file() -> None:
 def test_forgotten_words_are_in_no_row(store: Store, fake_embedder) -> None:
     ids = say(store, "kept", "zyxwvuts secret", "also kept")
     embed(store, fake_embedder)
-    erase.forget(store, [Key("p", ids[1])])
+    assert store.delete([Key("p", ids[1])])
     for (table,) in behind(
         store.location,
         "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = "
@@ -309,8 +310,8 @@ def test_forgotten_words_are_in_no_row(store: Store, fake_embedder) -> None:
 
 
 def test_a_large_partition_may_have_an_index_that_reports_its_recall(store: Store) -> None:
-    pick = np.random.default_rng(1)
-    vectors = pick.standard_normal((1_500, 16)).astype(np.float32)
+    rng = np.random.default_rng(1)
+    vectors = rng.standard_normal((1_500, 16)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     ids = say(store, *map(str, range(1_500)))
     store.activate_model("m", "model")
@@ -323,21 +324,21 @@ def test_a_large_partition_may_have_an_index_that_reports_its_recall(store: Stor
     say(store, "pending")
     exact = store.candidates(Scope("p"), "i", "", vectors[7])
     assert (~np.isnan(exact.cosine)).sum() == 1_500
-    made = admin.index(store, "p", lambda *_: None)
-    assert made.recall > 0.9
-    assert admin.facts(store)["indexes"] == [{"partition": "p", "recall": made.recall}]
-    near = store.candidates(Scope("p"), "i", "", vectors[7])
-    assert np.isnan(near.cosine).tolist() == np.isnan(exact.cosine).tolist()
+    index = admin.index(store, "p", lambda *_: None)
+    assert index.recall > 0.9
+    assert admin.facts(store)["indexes"] == [{"partition": "p", "recall": index.recall}]
+    approximate = store.candidates(Scope("p"), "i", "", vectors[7])
+    assert np.isnan(approximate.cosine).tolist() == np.isnan(exact.cosine).tolist()
     best = np.argsort(-np.nan_to_num(exact.cosine, nan=-1))[:50]
-    shared = np.isclose(near.cosine[best], exact.cosine[best], atol=1e-5)
+    shared = np.isclose(approximate.cosine[best], exact.cosine[best], atol=1e-5)
     assert shared.mean() > 0.9
-    assert (np.nan_to_num(near.cosine - exact.cosine) > -1e-5).all()
-    assert near.passages.tolist() == exact.passages.tolist()
-    assert near.passages[near.ids == ids[7]].tolist() == [2]
-    assert len(np.unique(np.nan_to_num(near.cosine))) < 1_100  # the rest was not compared
+    assert (np.nan_to_num(approximate.cosine - exact.cosine) > -1e-5).all()
+    assert approximate.passages.tolist() == exact.passages.tolist()
+    assert approximate.passages[approximate.ids == ids[7]].tolist() == [2]
+    assert len(np.unique(np.nan_to_num(approximate.cosine))) < 1_100  # the rest was not compared
     assert admin.drop_index(store, "p")
-    again = store.candidates(Scope("p"), "i", "", vectors[7])
-    np.testing.assert_allclose(again.cosine, exact.cosine, atol=1e-6)
+    without_index = store.candidates(Scope("p"), "i", "", vectors[7])
+    np.testing.assert_allclose(without_index.cosine, exact.cosine, atol=1e-6)
 
 
 # Dumps

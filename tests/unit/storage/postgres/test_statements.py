@@ -27,7 +27,6 @@ from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres import admin, schema, tables
 from reservoir_cli.storage.summaries import Summaries, Summary
 from reservoir_cli.tokens import load_counter
-from reservoir_cli.transfer import erase
 
 #: The URL of a database of a Citus coordinator, whose schema ``reservoir`` is dropped.
 CITUS = os.environ.get("RESERVOIR_TEST_CITUS")
@@ -109,32 +108,39 @@ def _text(node: ast.AST) -> str | None:
 
 
 def test_every_statement_on_a_distributed_table_names_its_partition() -> None:
-    found = list(statements())
-    assert len(found) > 60
-    assert {table for _, text in found for table in tables.SPREAD if table in text} == set(
+    all_statements = list(statements())
+    assert len(all_statements) > 60
+    assert {table for _, text in all_statements for table in tables.SPREAD if table in text} == set(
         tables.SPREAD
     )
-    without = {
-        where
-        for where, text in found
-        if not _BOUND.search(text) and not _INSERTED.search(text) and where != "schema.MIGRATIONS"
+    unbound = {
+        function
+        for function, text in all_statements
+        if not _BOUND.search(text)
+        and not _INSERTED.search(text)
+        and function != "schema.MIGRATIONS"
     }
     # The inserted columns include the partition.
-    made = {"conversations.add_run", "connection.insert", "summary_rows.INSERT", "source_rows.PUT"}
-    assert without - made <= ADMINISTRATIVE.keys()
-    assert ADMINISTRATIVE.keys() - {where for where, _ in found} == set()
+    inserting = {
+        "conversations.add_run",
+        "connection.insert",
+        "summary_rows.INSERT",
+        "source_rows.PUT",
+    }
+    assert unbound - inserting <= ADMINISTRATIVE.keys()
+    assert ADMINISTRATIVE.keys() - {function for function, _ in all_statements} == set()
 
 
 def test_no_statement_reads_two_partitions() -> None:
     """A cluster cannot join rows of two partitions; parts of a UNION are planned separately."""
     #: Statements that name the same partition twice, inside and outside of a subquery.
-    same = {"prepare_rows._open_question"}
-    two = {
-        where
-        for where, text in statements()
+    allowed = {"prepare_rows._open_question"}
+    repeated = {
+        function
+        for function, text in statements()
         if "UNION ALL" not in text and len(re.findall(r"\bpartition = (?:\?|%s)", text)) > 1
     }
-    assert two == same
+    assert repeated == allowed
 
 
 #: SQL that outlasts a transaction, or locks rows on several machines.
@@ -176,13 +182,13 @@ def test_the_condition_of_a_scope_names_its_partition(scope: Scope) -> None:
 def test_work_in_a_partition_sends_statements_about_that_partition_only(
     url: str, fake_embedder, monkeypatch
 ) -> None:
-    """Checks the executed statements of a question, a write, and forgetting."""
-    ran: list[str] = []
+    """Check the statements that a question, a write and a deletion execute."""
+    executed: list[str] = []
     execute = psycopg.Connection.execute
 
-    def spy(self, query, *more, **options):
-        ran.append(query.decode() if isinstance(query, bytes) else query)
-        return execute(self, query, *more, **options)
+    def spy(self, query, *parameters, **options):
+        executed.append(query.decode() if isinstance(query, bytes) else query)
+        return execute(self, query, *parameters, **options)
 
     with closing(open_store(url)) as store:
         say(store, "first")
@@ -195,17 +201,17 @@ def test_work_in_a_partition_sends_statements_about_that_partition_only(
             reservoir.search("queue", partition="p", link=True)
             reservoir.search("queue", partition="p", mode="keyword")
         keys = store.find(Scope("p"))
-        erase.forget(store, keys[:1])
-    touched = [sql for sql in ran if _SPREAD.search(sql) and "VACUUM" not in sql]
-    assert len(touched) > 20
-    for sql in touched:
+        assert store.delete(keys[:1])
+    distributed = [sql for sql in executed if _SPREAD.search(sql) and "VACUUM" not in sql]
+    assert len(distributed) > 20
+    for sql in distributed:
         assert "partition = %s" in sql or _INSERTED.search(sql), sql
 
 
 def test_no_policy_has_a_sub_select() -> None:
-    policies = [each for each in admin.guard_statements() if "CREATE POLICY" in each]
+    policies = [policy for policy in admin.guard_statements() if "CREATE POLICY" in policy]
     assert len(policies) == len(tables.SPREAD) + 3
-    assert not [each for each in policies if re.search(r"\bSELECT\b(?! TO)", each)]
+    assert not [policy for policy in policies if re.search(r"\bSELECT\b(?! TO)", policy)]
 
 
 # Sessions
@@ -218,8 +224,8 @@ def test_settings_of_a_database_and_of_the_environment_change_nothing(
     behind(url, f"ALTER DATABASE {database} SET array_nulls = off")
     behind(url, f"ALTER DATABASE {database} SET client_encoding = 'LATIN1'")
     monkeypatch.setenv("PGCLIENTENCODING", "SQL_ASCII")
-    for more in ("", "?client_encoding=LATIN1"):
-        with closing(open_store(url + more)) as store:
+    for parameters in ("", "?client_encoding=LATIN1"):
+        with closing(open_store(url + parameters)) as store:
             [number] = say(store, "京都 naïve", scope=Scope("Zürich", "i"))
             [message] = store.by_id([number], Scope("Zürich"))
             assert (message.content, message.name, message.tool_call_id) == (
@@ -248,9 +254,9 @@ def pool(postgres: PostgresServer) -> Iterator[Pool]:
     """Run a pgbouncer in transaction mode in front of the server."""
     if pgbouncer.program() is None:
         pytest.skip("pgbouncer is not installed: apt-get install pgbouncer")
-    made = Pool(postgres.port)
-    yield made
-    made.stop()
+    running = Pool(postgres.port)
+    yield running
+    running.stop()
 
 
 def test_a_store_works_through_a_pool_in_transaction_mode(
@@ -258,27 +264,27 @@ def test_a_store_works_through_a_pool_in_transaction_mode(
 ) -> None:
     direct = postgres.empty_database()
     url = pool.url(direct)
-    with closing(open_store(url)) as one, closing(open_store(url)) as two:
-        with one.write():  # so that the other store gets an unused connection
-            say(one, "of one", scope=Scope("a", "i"))
-            say(two, "of two", scope=Scope("b", "i"))
-            assert [each.content for each in two.last(EVERYWHERE, 0)] == ["of two"]
-            with closing(open_store(url)) as three, two.snapshot():
-                assert len(three.find(EVERYWHERE)) == 1
-        embed(two, fake_embedder)
-        admin.index(one, "a", lambda *_: None)
-        with one.write():
-            assert admin.drop_index(two, "a")
+    with closing(open_store(url)) as first, closing(open_store(url)) as second:
+        with first.write():  # so that the other store gets an unused connection
+            say(first, "of one", scope=Scope("a", "i"))
+            say(second, "of two", scope=Scope("b", "i"))
+            assert [message.content for message in second.last(EVERYWHERE, 0)] == ["of two"]
+            with closing(open_store(url)) as third, second.snapshot():
+                assert len(third.find(EVERYWHERE)) == 1
+        embed(second, fake_embedder)
+        admin.index(first, "a", lambda *_: None)
+        with first.write():
+            assert admin.drop_index(second, "a")
         with Reservoir.open(url, embedder=fake_embedder) as reservoir:
             assert reservoir.search("of two", scope=EVERYWHERE)[0].message.content == "of two"
-        erase.forget(one, one.find(Scope("a")))
-        assert two.move_partition("b", "c") == (1, 0)
-        assert two.repair(0.85) == []
-        assert one.problems() == []
+        assert first.delete(first.find(Scope("a")))
+        assert second.move_partition("b", "c") == (1, 0)
+        assert second.repair(0.85) == []
+        assert first.problems() == []
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITE, url, str(number)]) for number in range(6)
     ]
-    assert [each.wait(300) for each in writers] == [0] * 6
+    assert [process.wait(300) for process in writers] == [0] * 6
     with closing(open_store(direct)) as store:
         assert store.holdings()["messages"] == 1 + 6 * 20
         assert store.problems() == []
@@ -324,19 +330,23 @@ def test_all_commands_on_a_server_or_cluster(round_url: str, tmp_path: Path, fak
     with Reservoir.open(round_url, embedder=fake_embedder) as reservoir:
         store = reservoir.store
         for partition in "abcd":
-            said = [Message("user", f"{partition} {number}: the queue") for number in range(20)]
-            reservoir.ingest(said, partition=partition)
+            first_messages = [
+                Message("user", f"{partition} {number}: the queue") for number in range(20)
+            ]
+            reservoir.ingest(first_messages, partition=partition)
             summary = Summary(partition, partition, "talk", partition, "jobs", "extract", 1)
             Summaries(store).put(summary)
             answer = [Message("assistant", f"{partition}: lost", source="s", tags=("kept",))]
-            place = Scope(partition, f"{partition}-replies")
+            reply_scope = Scope(partition, f"{partition}-replies")
             question = [Message("user", f"{partition}: which?", source="s")]
             for messages in (question, answer):
-                store.add(place, messages, counter=load_counter("approximate"), now=NOW, pair=True)
-            question_row, answer_row = store.last(place, 0)
+                store.add(
+                    reply_scope, messages, counter=load_counter("approximate"), now=NOW, pair=True
+                )
+            question_row, answer_row = store.last(reply_scope, 0)
             assert question_row.trace_id == answer_row.trace_id
             assert answer_row.tags == ("kept",)
-            erase.forget(store, store.find(place))
+            assert store.delete(store.find(reply_scope))
         assert reservoir.embed() == 0
         reservoir.runs.record(reservoir.context("which queue?", partition="a", budget=500))
         assert len(reservoir.search("queue", scope=EVERYWHERE, limit=99)) == 80
@@ -344,11 +354,11 @@ def test_all_commands_on_a_server_or_cluster(round_url: str, tmp_path: Path, fak
         exported: list[str] = []
         reservoir.export(exported.append, EVERYWHERE)
         assert "".join(exported).count("the queue") == 80
-        erase.forget(store, store.find(Scope("a"))[:5])
+        assert store.delete(store.find(Scope("a"))[:5])
         assert store.move_partition("a", "e") == (15, 0)
         assert store.move_partition("b", "e") == (20, 0)
-        assert [each.digest for each in Summaries(store).read(Scope("e"))] == ["a"]
-        erase.forget(store, store.find(Scope("c")))
+        assert [summary.digest for summary in Summaries(store).read(Scope("e"))] == ["a"]
+        assert store.delete(store.find(Scope("c")))
         assert store.places() == [("e", "e", 35), ("d", "d", 20)]
         assert len(list(store.threads(EVERYWHERE))) == 2
         with closing(open_store(str(tmp_path / "copy.db"))) as file:
@@ -361,12 +371,12 @@ def test_all_commands_on_a_server_or_cluster(round_url: str, tmp_path: Path, fak
             assert admin.facts(store)["guarded"]
             store.repair(0.85)
             assert store.problems() == []
-            erase.forget(store, store.find(EVERYWHERE))
+            assert store.delete(store.find(EVERYWHERE))
             assert store.holdings()["messages"] == 0
             assert len(file.find(EVERYWHERE)) == 55
     with suppress(StoreError):
         behind(round_url, "DROP SCHEMA reservoir CASCADE")
     with closing(open_store(str(tmp_path / "copy.db"))) as file:
-        with closing(open_store(round_url)) as again:
-            replicate.copy(file, again, lambda *_: None)
-            assert replicate._digest(again) == replicate._digest(file)
+        with closing(open_store(round_url)) as target:
+            replicate.copy(file, target, lambda *_: None)
+            assert replicate._digest(target) == replicate._digest(file)

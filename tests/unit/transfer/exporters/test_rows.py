@@ -23,22 +23,22 @@ from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer import exporters, ingest
+from reservoir_cli.transfer.import_reports import ExportReport, ImportReport
 from reservoir_cli.transfer.importers import File
 from reservoir_cli.transfer.importers.native import Native
-from reservoir_cli.transfer.reports import ExportReport, ImportReport
 
 EVERYTHING = Scope(None)
 MASK = Redactor(lambda _: "off")
 Adding = Callable[..., list[StoredMessage | None]]
 
 
-def exported(store: Store, form: str = "jsonl", where: Filter | None = None, **more: Any) -> str:
+def export_text(store: Store, form: str = "jsonl", where: Filter | None = None, **more: Any) -> str:
     report = ExportReport()
     pieces = exporters.export(store, EVERYTHING, where or Filter(), form, report, mask=MASK, **more)
     return "".join(pieces)
 
 
-def imported(text: str, store: Store, embedder: Embedder | None = None) -> ImportReport:
+def import_text(text: str, store: Store, embedder: Embedder | None = None) -> ImportReport:
     return ingestor(store, embedder, threshold=0.5).load(
         Native().read(File.of_bytes("export", text.encode())),
         ingest.Destination(None, None, "usual"),
@@ -79,22 +79,22 @@ def test_any_store_survives_export_and_import(
         (tmp_path / name).unlink(missing_ok=True)
     counter = load_counter("approximate")
     with (
-        closing(open_store(str(tmp_path / "one"))) as one,
-        closing(open_store(str(tmp_path / "two"))) as two,
+        closing(open_store(str(tmp_path / "one"))) as source,
+        closing(open_store(str(tmp_path / "two"))) as target,
     ):
-        one.add(Scope("p", "i"), messages, counter=counter, now=datetime.now(UTC))
-        about = [
+        source.add(Scope("p", "i"), messages, counter=counter, now=datetime.now(UTC))
+        conversations = [
             Conversation("a", "Title", "chatgpt", None, "taskboard", "main"),
             Conversation("b"),
         ]
-        one.add_conversations(Scope("p", "i"), about)
-        done = imported(exported(one, form), two)
-        assert done.imported == len(messages)
-        used = {each.conversation_id for each in messages}
-        known = {about.conversation.id for about in two.conversations(EVERYTHING)}
-        assert known == used - {None}
-        if used >= {"a", "b"}:
-            assert fingerprint(one.location) == fingerprint(two.location)
+        source.add_conversations(Scope("p", "i"), conversations)
+        report = import_text(export_text(source, form), target)
+        assert report.imported == len(messages)
+        used_ids = {message.conversation_id for message in messages}
+        described_ids = {summary.conversation.id for summary in target.conversations(EVERYTHING)}
+        assert described_ids == used_ids - {None}
+        if used_ids >= {"a", "b"}:
+            assert fingerprint(source.location) == fingerprint(target.location)
 
 
 def test_vectors_are_imported_and_nothing_is_embedded_again(
@@ -102,7 +102,7 @@ def test_vectors_are_imported_and_nothing_is_embedded_again(
 ) -> None:
     add(*(Message("user", f"message {number}", source_id=f"{number}") for number in range(30)))
     embed(store, fake_embedder, synapse_threshold=0.5)
-    imported(exported(store, embeddings=True), other, fake_embedder)
+    import_text(export_text(store, embeddings=True), other, fake_embedder)
     assert other.count_unembedded(EVERYTHING) == 0
     assert other.active_model() == store.active_model()
     assert fingerprint(other.location) == fingerprint(store.location)
@@ -114,18 +114,18 @@ def test_all_passages_of_a_message_are_imported(
 ) -> None:
     add(Message("user", "The queue lost jobs. " * 400, source_id="long"))
     embed(store, embedder, synapse_threshold=0.5)
-    text = exported(store, embeddings=True)
+    text = export_text(store, embeddings=True)
     assert len(json.loads(text)["passages"]) > 1
     assert len(json.loads(text)["embedding"]) == 384
-    imported(text, other, embedder)
+    import_text(text, other, embedder)
     assert fingerprint(other.location) == fingerprint(store.location)
 
 
-def row_with(add: Adding, store: Store, embedder: Embedder, **changed: Any) -> str:
+def row_with(add: Adding, store: Store, embedder: Embedder, **fields: Any) -> str:
     add(Message("user", "hello", source_id="1"))
     embed(store, embedder, synapse_threshold=0.5)
-    row = json.loads(exported(store, embeddings=True))
-    return json.dumps({**row, **changed})
+    row = json.loads(export_text(store, embeddings=True))
+    return json.dumps({**row, **fields})
 
 
 UNUSABLE = {
@@ -148,8 +148,8 @@ UNUSABLE = {
 def test_unusable_vectors_are_ignored_and_rebuilt(
     store: Store, other: Store, add: Adding, fake_embedder: Embedder, changed: dict[str, Any]
 ) -> None:
-    done = imported(row_with(add, store, fake_embedder, **changed), other, fake_embedder)
-    assert (done.imported, done.skipped) == (1, 0)
+    report = import_text(row_with(add, store, fake_embedder, **changed), other, fake_embedder)
+    assert (report.imported, report.skipped) == (1, 0)
     assert other.count_unembedded(EVERYTHING) == 1
     embed(other, fake_embedder, synapse_threshold=0.5)
     assert other.problems() == []
@@ -158,7 +158,7 @@ def test_unusable_vectors_are_ignored_and_rebuilt(
 def test_without_a_model_vectors_are_left_out(
     store: Store, other: Store, add: Adding, fake_embedder: Embedder
 ) -> None:
-    imported(row_with(add, store, fake_embedder), other)
+    import_text(row_with(add, store, fake_embedder), other)
     assert other.count_unembedded(EVERYTHING) == 1
     assert other.active_model() is None
 
@@ -167,17 +167,19 @@ def test_vectors_are_exported_only_on_request(
     store: Store, add: Adding, fake_embedder: Embedder
 ) -> None:
     assert "embedding" in row_with(add, store, fake_embedder)
-    assert "embedding" not in exported(store)
+    assert "embedding" not in export_text(store)
 
 
 def test_a_conversation_is_described_once_by_its_first_row(store: Store, add: Adding) -> None:
-    for place in ("i", "j"):
+    for instance in ("i", "j"):
         add(
             *(Message("user", "x", conversation_id="c") for _ in range(3)),
-            instance=place,
+            instance=instance,
         )
-        store.add_conversations(Scope("p", place), [Conversation("c", f"in {place}", "s", "m")])
-    rows = [json.loads(line) for line in exported(store).splitlines()]
+        store.add_conversations(
+            Scope("p", instance), [Conversation("c", f"in {instance}", "s", "m")]
+        )
+    rows = [json.loads(line) for line in export_text(store).splitlines()]
     titles = [row.get("conversation", {}).get("title") for row in rows]
     assert titles == ["in i", None, None, "in j", None, None]
 
@@ -185,16 +187,16 @@ def test_a_conversation_is_described_once_by_its_first_row(store: Store, add: Ad
 def test_a_conversation_of_a_masked_id_is_still_found(store: Store, add: Adding) -> None:
     secret = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
     add(Message("user", f"Is {secret} mine?", conversation_id=f"c {secret}"))
-    about = Conversation(f"c {secret}", project="taskboard", source="s")
-    store.add_conversations(Scope("p", "i"), [about])
+    conversation = Conversation(f"c {secret}", project="taskboard", source="s")
+    store.add_conversations(Scope("p", "i"), [conversation])
     mask = Redactor(lambda _: "mask")
     text = "".join(
         exporters.export(store, EVERYTHING, Filter(), "jsonl", ExportReport(), mask=mask)
     )
     assert secret not in text
-    known = json.loads(text)["conversation"]
-    assert known["project"] == "taskboard"
-    assert known["title"].startswith("Is ")
+    described = json.loads(text)["conversation"]
+    assert described["project"] == "taskboard"
+    assert described["title"].startswith("Is ")
 
 
 def test_the_first_question_is_the_title_of_an_untitled_conversation(
@@ -202,19 +204,19 @@ def test_the_first_question_is_the_title_of_an_untitled_conversation(
 ) -> None:
     add(Message("user", "\n Why  Redis?\nIt is slow.", conversation_id="c"))
     add(Message("assistant", "It was there.", conversation_id="d"))
-    about = [Conversation("c", project="taskboard", branch="main"), Conversation("d")]
-    store.add_conversations(Scope("p", "i"), about)
-    known = [json.loads(line)["conversation"] for line in exported(store).splitlines()]
-    assert known == [
+    conversations = [Conversation("c", project="taskboard", branch="main"), Conversation("d")]
+    store.add_conversations(Scope("p", "i"), conversations)
+    described = [json.loads(line)["conversation"] for line in export_text(store).splitlines()]
+    assert described == [
         {"title": "Why Redis?", "source": None, "model": None}
         | {"project": "taskboard", "branch": "main"},
         dict.fromkeys(("title", "source", "model", "project", "branch")),
     ]
-    imported(exported(store), other)
+    import_text(export_text(store), other)
     assert fingerprint(other.location) == fingerprint(store.location)
     # The title goes with the question that it was made from.
     other.delete(other.find(EVERYTHING)[:1])
-    assert "Why Redis?" not in exported(other)
+    assert "Why Redis?" not in export_text(other)
 
 
 def test_many_messages_come_in_order_of_time_and_id(store: Store, add: Adding) -> None:
@@ -225,19 +227,19 @@ def test_many_messages_come_in_order_of_time_and_id(store: Store, add: Adding) -
             for number in range(2_500)
         )
     )
-    rows = [json.loads(line) for line in io.StringIO(exported(store))]
+    rows = [json.loads(line) for line in io.StringIO(export_text(store))]
     order = [(row["created_at"], row["id"]) for row in rows]
     assert len(order) == 2_500
     assert order == sorted(order)
 
 
 def test_a_json_array_and_a_document_hold_the_same_rows(store: Store, add: Adding) -> None:
-    assert json.loads(exported(store, "json")) == []
-    assert json.loads(exported(store, "document")) == {"schema_version": 1, "messages": []}
+    assert json.loads(export_text(store, "json")) == []
+    assert json.loads(export_text(store, "document")) == {"schema_version": 1, "messages": []}
     add(Message("user", "a"), Message("assistant", "b"))
-    lines = [json.loads(line) for line in exported(store).splitlines()]
-    assert json.loads(exported(store, "json")) == lines
-    assert json.loads(exported(store, "document"))["messages"] == lines
+    lines = [json.loads(line) for line in export_text(store).splitlines()]
+    assert json.loads(export_text(store, "json")) == lines
+    assert json.loads(export_text(store, "document"))["messages"] == lines
 
 
 MATCHES = [
@@ -251,19 +253,19 @@ MATCHES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), MATCHES, ids=lambda each: str(each))
+@pytest.mark.parametrize(("text", "expected"), MATCHES, ids=lambda value: str(value))
 def test_a_match_is_literal_and_ignores_case(
     store: Store, add: Adding, text: str, expected: list[str]
 ) -> None:
-    said = ["We use REDIS", "redis", "Hauptstraße", "50% of _all_", "500", 'he would say "hi"']
-    add(*(Message("user", each) for each in said))
+    contents = ["We use REDIS", "redis", "Hauptstraße", "50% of _all_", "500", 'he would say "hi"']
+    add(*(Message("user", content) for content in contents))
     add(Message("assistant", "[call read]", tool_calls=(ToolCall("c", "read", '{"path": 1}'),)))
-    lines = exported(store, where=Filter(text=text)).splitlines()
+    lines = export_text(store, where=Filter(text=text)).splitlines()
     assert [json.loads(line)["content"] for line in lines] == expected
 
 
 def test_an_unknown_format_and_vectors_without_a_place_are_refused(store: Store) -> None:
     with pytest.raises(UsageError, match="unknown format 'csv'"):
-        exported(store, "csv")
+        export_text(store, "csv")
     with pytest.raises(UsageError, match="cannot hold embeddings"):
-        exported(store, "openai", embeddings=True)
+        export_text(store, "openai", embeddings=True)

@@ -41,7 +41,7 @@ _ODD: tuple[Any, ...] = (
 Damage = Callable[[bytes, random.Random], bytes]
 
 
-def flipped(data: bytes, rng: random.Random) -> bytes:
+def flip_bytes(data: bytes, rng: random.Random) -> bytes:
     """Change some bytes."""
     damaged = bytearray(data)
     for _ in range(rng.choice((1, 1, 3, 30))):
@@ -49,42 +49,42 @@ def flipped(data: bytes, rng: random.Random) -> bytes:
     return bytes(damaged)
 
 
-def cut(data: bytes, rng: random.Random) -> bytes:
+def cut_bytes(data: bytes, rng: random.Random) -> bytes:
     """Remove the end, the beginning, or a piece."""
-    one, other = sorted((rng.randrange(len(data)), rng.randrange(len(data))))
-    return rng.choice((data[:other], data[one:], data[:one] + data[other:]))
+    start, end = sorted((rng.randrange(len(data)), rng.randrange(len(data))))
+    return rng.choice((data[:end], data[start:], data[:start] + data[end:]))
 
 
-def swapped(data: bytes, rng: random.Random) -> bytes:
+def swap_values(data: bytes, rng: random.Random) -> bytes:
     """Replace values by others of other types; the file stays valid JSON."""
     try:
         text = data.decode()
         if data.lstrip().startswith(b"["):
-            return json.dumps(_swapped(json.loads(text), rng)).encode()
+            return json.dumps(_swap(json.loads(text), rng)).encode()
         lines = [line for line in text.splitlines() if line.strip()]
-        return "\n".join(_swapped_line(line, rng) for line in lines).encode()
+        return "\n".join(_swap_in_line(line, rng) for line in lines).encode()
     except ValueError:
-        return flipped(data, rng)
+        return flip_bytes(data, rng)
 
 
-DAMAGES: tuple[Damage, ...] = (flipped, cut, swapped)
+DAMAGES: tuple[Damage, ...] = (flip_bytes, cut_bytes, swap_values)
 
 
-def _swapped_line(line: str, rng: random.Random) -> str:
+def _swap_in_line(line: str, rng: random.Random) -> str:
     try:
         value = json.loads(line)
     except ValueError:
         return line
-    return json.dumps(_swapped(value, rng)) if rng.random() < 0.5 else line
+    return json.dumps(_swap(value, rng)) if rng.random() < 0.5 else line
 
 
-def _swapped(value: Any, rng: random.Random) -> Any:
+def _swap(value: Any, rng: random.Random) -> Any:
     if rng.random() < 0.02:
         return rng.choice(_ODD)
     if isinstance(value, dict):
-        return {key: _swapped(each, rng) for key, each in value.items() if rng.random() > 0.01}
+        return {key: _swap(item, rng) for key, item in value.items() if rng.random() > 0.01}
     if isinstance(value, list):
-        return [_swapped(each, rng) for each in value]
+        return [_swap(item, rng) for item in value]
     return value
 
 
@@ -101,42 +101,42 @@ def import_damaged(sample: bytes, name: str, seed: int, folder: Path) -> str:
         try:
             first = reservoir.import_files(file)
         except ReservoirError as error:
-            refused = error
+            refusal = error
         else:
-            refused = None
-        if refused:
-            assert refused.exit_code == 1
+            refusal = None
+        if refusal:
+            assert refusal.exit_code == 1
             assert not reservoir.view(Scope(None), 0)
             return "refused"
         stored = reservoir.view(Scope(None), 0)
-        again = reservoir.import_files(file)
+        second = reservoir.import_files(file)
         assert reservoir.view(Scope(None), 0) == stored
     assert first.imported == len(stored)
-    assert (again.imported, again.already) == (0, first.imported + first.already)
-    assert first.skipped == again.skipped >= len(first.reasons)
-    for each in stored:
+    assert (second.imported, second.already) == (0, first.imported + first.already)
+    assert first.skipped == second.skipped >= len(first.reasons)
+    for message in stored:
         # An export of the store can be imported, even with empty messages.
-        own = name == "reservoir.jsonl"
-        assert own or each.content.strip() or each.tool_calls or each.role == "tool"
-        assert datetime(1970, 1, 1, tzinfo=UTC) <= each.created_at
-        assert each.source_id
-        assert each.trace_id
-    assert_whole(store)
+        is_native = name == "reservoir.jsonl"
+        assert is_native or message.content.strip() or message.tool_calls or message.role == "tool"
+        assert datetime(1970, 1, 1, tzinfo=UTC) <= message.created_at
+        assert message.source_id
+        assert message.trace_id
+    assert_sound(store)
     return "imported" if stored else "nothing"
 
 
 def _new_store(folder: Path) -> Path:
     """Return a copy of an empty store."""
     empty, store = folder / "empty.db", folder / "store.db"
-    for each in folder.glob("store.db*"):
-        each.unlink()
+    for path in folder.glob("store.db*"):
+        path.unlink()
     if not empty.exists():
         Reservoir.open(empty).close()
     shutil.copy(empty, store)
     return store
 
 
-def assert_whole(store: Path) -> None:
+def assert_sound(store: Path) -> None:
     """Check that the store is sound, and each message is complete and pending."""
     with closing(sqlite3.connect(store)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)

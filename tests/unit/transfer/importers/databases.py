@@ -14,7 +14,7 @@ NAMES = {
 }
 
 
-def made_database(folder: Path, tool: str) -> Path:
+def create_database(folder: Path, tool: str) -> Path:
     """Write a tool's database into a folder, under the tool's name for it."""
     path = folder / NAMES[tool]
     with closing(sqlite3.connect(path)) as database, database:

@@ -55,11 +55,11 @@ def older_log(path: Path) -> Path:
             ("r4", "Alone", None, "Indeed", None, "2026-03-01T09:00:00+00:00"),
             ("r5", None, None, None, "c1", None),
         ]
-        for identity, prompt, system, response, conversation, at in responses:
+        for identity, prompt, system, response, conversation, created_at in responses:
             log.execute(
                 "INSERT INTO responses (id, model, prompt, system, response, conversation_id, "
                 "datetime_utc) VALUES (?, 'gpt-4o-mini', ?, ?, ?, ?, ?)",
-                (identity, prompt, system, response, conversation, at),
+                (identity, prompt, system, response, conversation, created_at),
             )
         log.execute("INSERT INTO prompt_attachments VALUES ('r1', 'a2', 1), ('r1', 'a1', 0)")
         log.execute("INSERT INTO prompt_fragments VALUES ('r1', 1, 0)")
@@ -127,26 +127,26 @@ def newer_log(path: Path, also_older: str | None = None) -> Path:
     ]
     with closing(sqlite3.connect(path)) as log, log:
         log.executescript(NEWER)
-        for number, parent, role, parts in messages:
-            log.execute("INSERT INTO messages VALUES (?, ?, ?, NULL)", (number, parent, role))
+        for message_hash, parent, role, parts in messages:
+            log.execute("INSERT INTO messages VALUES (?, ?, ?, NULL)", (message_hash, parent, role))
             for position, part in enumerate(parts):
-                kind, own = part["type"], part.get("text")
-                rest = {key: each for key, each in part.items() if key not in ("type", "text")}
+                kind, content = part["type"], part.get("text")
+                payload = {key: value for key, value in part.items() if key not in ("type", "text")}
                 log.execute(
                     "INSERT INTO parts (message_hash, position, type, tool_name, text, payload) "
                     "VALUES (?, ?, ?, ?, ?, ?)",
                     (
-                        number,
+                        message_hash,
                         position,
                         kind,
                         part.get("name"),
-                        own,
-                        json.dumps(rest) if rest else None,
+                        content,
+                        json.dumps(payload) if payload else None,
                     ),
                 )
         log.execute("INSERT INTO threads VALUES ('t1', 'Birds', 'b2:a3', NULL, NULL)")
         log.execute("INSERT INTO threads VALUES ('t2', 'Weights', 'b2:a4', 't1', NULL)")
-        for number, (thread, parent, tip, at) in enumerate(
+        for number, (thread, parent, tip, time) in enumerate(
             [
                 ("t1", "b2:u1", "b2:a1", "10:00:00"),
                 ("t1", "b2:u2", "b2:a2", "10:01:00"),
@@ -155,7 +155,7 @@ def newer_log(path: Path, also_older: str | None = None) -> Path:
             ],
             1,
         ):
-            row = (f"turn-{number}", thread, parent, tip, "gpt-5", f"2026-04-01T{at}.5")
+            row = (f"turn-{number}", thread, parent, tip, "gpt-5", f"2026-04-01T{time}.5")
             log.execute("INSERT INTO turns VALUES (?, ?, ?, ?, ?, ?)", row)
         if also_older:
             log.execute(

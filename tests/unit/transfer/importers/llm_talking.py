@@ -30,18 +30,18 @@ class Scripted(llm.Model):
         if prompt.tools and not prompt.tool_results:
             for number, tool in enumerate(prompt.tools, 1):
                 arguments = {"what": "pelican"}
-                called = llm.ToolCall(tool.name, arguments, tool_call_id=f"call_{number}")
-                response.add_tool_call(called)
+                call = llm.ToolCall(tool.name, arguments, tool_call_id=f"call_{number}")
+                response.add_tool_call(call)
             return
         if prompt.tool_results:
-            yield " and ".join(each.output for each in prompt.tool_results)
+            yield " and ".join(result.output for result in prompt.tool_results)
             return
-        asked = (prompt.prompt or "").splitlines()[-1]
-        if StreamEvent and "think" in asked:
+        question = (prompt.prompt or "").splitlines()[-1]
+        if StreamEvent and "think" in question:
             yield StreamEvent(type="reasoning", chunk="It has a beak.")
-            yield StreamEvent(type="text", chunk=f"Thoughts on: {asked}")
+            yield StreamEvent(type="text", chunk=f"Thoughts on: {question}")
         else:
-            yield f"Answer to: {asked}"
+            yield f"Answer to: {question}"
 
 
 class Plugin:
@@ -72,5 +72,5 @@ class Plugin:
 pm.register(Plugin(), name="scripted")
 commands = [json.loads(line) for line in sys.stdin]
 sys.stdin = open(os.devnull, encoding="utf-8")  # llm would add stdin to the prompt
-for each in commands:
-    cli.main(args=each, standalone_mode=False)
+for arguments in commands:
+    cli.main(args=arguments, standalone_mode=False)

@@ -28,39 +28,41 @@ def read(data: str | bytes, importer: Importer | None = None) -> list[Record | S
     return list((importer or choose(file)).read(file))
 
 
-def found_in(path: Path, form: str | None = None) -> dict[str, list[Record | Skipped]]:
+def entries_by_file(path: Path, form: str | None = None) -> dict[str, list[Record | Skipped]]:
     """Return the records of the files below a path, by their names."""
     with ExitStack() as open_files:
-        found, _ = find(path, form, open_files)
+        sources, _ = find(path, form, open_files)
         return {
-            each.file.name.removeprefix(f"{path}").lstrip("/"): list(each.records())
-            for each in found
+            source.file.name.removeprefix(f"{path}").lstrip("/"): list(source.records())
+            for source in sources
         }
 
 
-def records(found: Iterable[Record | Skipped]) -> list[Record]:
-    return [each for each in found if isinstance(each, Record)]
+def records(entries: Iterable[Record | Skipped]) -> list[Record]:
+    return [entry for entry in entries if isinstance(entry, Record)]
 
 
-def skipped(found: Iterable[Record | Skipped]) -> list[tuple[str, str]]:
-    return [(each.place, each.reason) for each in found if isinstance(each, Skipped)]
+def skipped(entries: Iterable[Record | Skipped]) -> list[tuple[str, str]]:
+    return [(entry.place, entry.reason) for entry in entries if isinstance(entry, Skipped)]
 
 
-def told(record: Record) -> tuple[Any, ...]:
+def row_of(record: Record) -> tuple[Any, ...]:
     """Return a message as (role, text or calls, time of day, conversation)."""
     message = record.message
-    said = message.content or " ".join(f"{c.name}({c.arguments})" for c in message.tool_calls)
+    text = message.content or " ".join(
+        f"{call.name}({call.arguments})" for call in message.tool_calls
+    )
     clock = f"{message.created_at:%H:%M:%S}" if message.created_at else None
-    return (message.role, said, clock, message.conversation_id)
+    return (message.role, text, clock, message.conversation_id)
 
 
-def said(found: Iterable[Record | Skipped]) -> list[tuple[str, str]]:
+def roles_and_texts(entries: Iterable[Record | Skipped]) -> list[tuple[str, str]]:
     """Return roles and texts."""
-    return [(each.message.role, each.message.content) for each in records(found)]
+    return [(record.message.role, record.message.content) for record in records(entries)]
 
 
-def about(found: Iterable[Record | Skipped]) -> Conversation:
+def last_conversation(entries: Iterable[Record | Skipped]) -> Conversation:
     """Return the conversation of the last message."""
-    conversation = records(found)[-1].conversation
+    conversation = records(entries)[-1].conversation
     assert conversation is not None
     return conversation

@@ -4,10 +4,10 @@ from typing import Any
 
 BREAD, UNTITLED = "conv-bread", "conv-untitled"
 #: The history of aider was written by the code of aider 0.86. Those of Cline, Goose, LM Studio and
-#: Open WebUI are written by hand.
+#: Open WebUI were written by hand.
 STARTER = "1778328000000"
-#: Sessions that Gemini CLI 0.61 and 0.36 and Copilot CLI 1.0.102 wrote, and that were resumed. What
-#: is damaged in them, and those of Copilot Chat, are written by hand.
+#: Resumed sessions, written by Gemini CLI 0.61 and 0.36 and Copilot CLI 1.0.102. Their damaged
+#: parts and the sessions of Copilot Chat were written by hand.
 OLDER = "8f425d7e-ee6b-4e1a-8623-2438afdadc59"
 GEMINI = "a5bf75b4-0cba-4462-bee5-a7c0a44ab4be"
 COPILOT = "cac23ba7-0e8d-449c-a6d4-d2fc755b1837"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from databases import made_database
-from reading import about, found_in, records, said, skipped, told
+from databases import create_database
+from reading import entries_by_file, last_conversation, records, roles_and_texts, row_of, skipped
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.reservoir import Reservoir
@@ -47,14 +47,14 @@ def opencode_rows() -> list[tuple[Any, ...]]:
 
 
 def test_the_database_of_opencode_is_imported(tmp_path: Path) -> None:
-    [found] = found_in(made_database(tmp_path, "opencode")).values()
-    assert [told(each) for each in records(found)] == opencode_rows()
-    assert skipped(found) == []
-    [call] = [call for each in records(found) for call in each.message.tool_calls]
+    [entries] = entries_by_file(create_database(tmp_path, "opencode")).values()
+    assert [row_of(record) for record in records(entries)] == opencode_rows()
+    assert skipped(entries) == []
+    [call] = [call for record in records(entries) for call in record.message.tool_calls]
     assert (call.name, call.arguments) == ("read", '{"filePath": "notes.txt"}')
-    [result] = [each.message for each in records(found) if each.message.role == "tool"]
+    [result] = [record.message for record in records(entries) if record.message.role == "tool"]
     assert result.tool_call_id == call.id
-    session = about(found)
+    session = last_conversation(entries)
     assert (session.title, session.model) == ("Pelicans and their size", "m1")
     assert (session.source, session.project) == ("opencode", "pelicans")
 
@@ -62,15 +62,15 @@ def test_the_database_of_opencode_is_imported(tmp_path: Path) -> None:
 def opencode_tree(folder: Path) -> Path:
     """Write the session as versions before 1.2 did: a file for each session, message and part."""
     storage = folder / "storage"
-    database = made_database(folder, "opencode")
+    database = create_database(folder, "opencode")
     with closing(sqlite3.connect(database)) as connection:
         for row in connection.execute("SELECT id, directory, title FROM session"):
             value = dict(zip(("id", "directory", "title"), row, strict=True))
             write_json(storage / "session/p1" / row[0], value | {"projectID": "p1"})
-        for own, session, data in connection.execute("SELECT id, session_id, data FROM message"):
-            write_json(storage / "message" / session / own, json.loads(data) | {"id": own})
-        for own, message, data in connection.execute("SELECT id, message_id, data FROM part"):
-            write_json(storage / "part" / message / own, json.loads(data) | {"id": own})
+        for row_id, session, data in connection.execute("SELECT id, session_id, data FROM message"):
+            write_json(storage / "message" / session / row_id, json.loads(data) | {"id": row_id})
+        for row_id, message, data in connection.execute("SELECT id, message_id, data FROM part"):
+            write_json(storage / "part" / message / row_id, json.loads(data) | {"id": row_id})
     database.unlink()
     return storage
 
@@ -82,12 +82,12 @@ def write_json(path: Path, value: Any) -> None:
 
 def test_files_of_older_versions_of_opencode_give_the_same_messages(tmp_path: Path) -> None:
     storage = opencode_tree(tmp_path)
-    for place in (storage, storage / "session"):
-        [found] = found_in(place).values()
-        assert [told(each) for each in records(found)] == opencode_rows()
-        assert skipped(found) == []
-    database = found_in(made_database(tmp_path, "opencode"))[""]
-    assert records(found) == records(database)
+    for path in (storage, storage / "session"):
+        [entries] = entries_by_file(path).values()
+        assert [row_of(record) for record in records(entries)] == opencode_rows()
+        assert skipped(entries) == []
+    database = entries_by_file(create_database(tmp_path, "opencode"))[""]
+    assert records(entries) == records(database)
 
 
 def test_only_damaged_parts_and_messages_are_skipped(tmp_path: Path) -> None:
@@ -96,9 +96,9 @@ def test_only_damaged_parts_and_messages_are_skipped(tmp_path: Path) -> None:
     message.write_text("{")
     part, *_ = sorted((storage / "part").glob("*/*.json"), reverse=True)
     part.write_bytes(b"\xff")
-    [found] = found_in(storage / "session").values()
-    assert [reason for _, reason in skipped(found)] == ["not a message", "not a part"]
-    assert len(records(found)) == len(opencode_rows()) - 1
+    [entries] = entries_by_file(storage / "session").values()
+    assert [reason for _, reason in skipped(entries)] == ["not a message", "not a part"]
+    assert len(records(entries)) == len(opencode_rows()) - 1
 
 
 def test_a_session_of_opencode_reads_no_other_files(tmp_path: Path) -> None:
@@ -107,38 +107,44 @@ def test_a_session_of_opencode_reads_no_other_files(tmp_path: Path) -> None:
     shutil.move(storage / "message" / SESSION, tmp_path / "elsewhere")
     for identity in ("../../elsewhere", str(tmp_path / "elsewhere")):
         session.write_text(json.dumps({"id": identity, "projectID": "p", "directory": "ses_"}))
-        [found] = found_in(session, "opencode").values()
-        assert skipped(found) == [("the document", "no id")]
+        [entries] = entries_by_file(session, "opencode").values()
+        assert skipped(entries) == [("the document", "no id")]
     (storage / "message" / SESSION).symlink_to(tmp_path / "elsewhere")
     session.write_text(json.dumps({"id": SESSION, "projectID": "p", "directory": "/"}))
-    assert found_in(session)[""] == []
+    assert entries_by_file(session)[""] == []
 
 
 def test_text_that_opencode_adds_to_a_session_is_left_out(tmp_path: Path) -> None:
-    path = made_database(tmp_path, "opencode")
+    path = create_database(tmp_path, "opencode")
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("DELETE FROM part")
         database.execute("UPDATE session SET title = 'New session - 2026-05-10T04:25:34.550Z'")
-        [asked, replied, *_] = [row[0] for row in database.execute("SELECT id FROM message")]
+        [question_id, reply_id, *_] = [row[0] for row in database.execute("SELECT id FROM message")]
         database.execute(
             "UPDATE message SET data = json_set(data, '$.summary', json('true')) WHERE id = ?",
-            [replied],
+            [reply_id],
         )
         parts = [
-            (asked, {"type": "text", "text": "Called the Read tool", "synthetic": True}),
-            (asked, {"type": "text", "text": "How long?"}),
-            (asked, {"type": "file", "mime": "image/png", "filename": "a.png", "url": "data:"}),
-            (asked, {"type": "file", "mime": "text/plain", "filename": "notes.txt"}),
-            (replied, {"type": "text", "text": "A summary of what came before."}),
+            (question_id, {"type": "text", "text": "Called the Read tool", "synthetic": True}),
+            (question_id, {"type": "text", "text": "How long?"}),
+            (
+                question_id,
+                {"type": "file", "mime": "image/png", "filename": "a.png", "url": "data:"},
+            ),
+            (question_id, {"type": "file", "mime": "text/plain", "filename": "notes.txt"}),
+            (reply_id, {"type": "text", "text": "A summary of what came before."}),
         ]
         database.executemany(
             "INSERT INTO part (id, message_id, time_created, time_updated, data)"
             " VALUES (?, ?, 1, 1, ?)",
-            [(f"p{at}", own, json.dumps(part)) for at, (own, part) in enumerate(parts)],
+            [
+                (f"p{index}", message_id, json.dumps(part))
+                for index, (message_id, part) in enumerate(parts)
+            ],
         )
-    [found] = found_in(path).values()
-    assert said(found) == [("user", "How long?\n[image]\n[file notes.txt]")]
-    assert about(found).title is None
+    [entries] = entries_by_file(path).values()
+    assert roles_and_texts(entries) == [("user", "How long?\n[image]\n[file notes.txt]")]
+    assert last_conversation(entries).title is None
 
 
 # Cursor
@@ -156,20 +162,23 @@ CURSOR = [
 
 
 def test_the_database_of_cursor_is_imported(tmp_path: Path) -> None:
-    [found] = found_in(made_database(tmp_path, "cursor")).values()
-    assert [told(each) for each in records(found)] == CURSOR
-    assert skipped(found) == [
+    [entries] = entries_by_file(create_database(tmp_path, "cursor")).values()
+    assert [row_of(record) for record in records(entries)] == CURSOR
+    assert skipped(entries) == [
         ("conversation c1, message 6", "not a message"),
         ("conversation c1, message 7", "unknown type"),
         ("conversation c4", "not a JSON object"),
     ]
-    last = [each.conversation for each in records(found) if each.conversation]
-    known = {each.id: each for each in last}
-    assert {key: (c.title, c.model, c.project, c.branch) for key, c in known.items()} == {
+    last = [record.conversation for record in records(entries) if record.conversation]
+    conversations = {conversation.id: conversation for conversation in last}
+    assert {
+        key: (conversation.title, conversation.model, conversation.project, conversation.branch)
+        for key, conversation in conversations.items()
+    } == {
         "c1": ("Pelicans and their size", "claude-opus-4-7", "pelicans", "pelicans"),
         "c2": (None, None, "birds", None),
     }
-    [call] = [call for each in records(found) for call in each.message.tool_calls]
+    [call] = [call for record in records(entries) for call in record.message.tool_calls]
     assert (call.id, call.name, call.arguments) == (
         "tool_1",
         "read_file_v2",
@@ -178,14 +187,14 @@ def test_the_database_of_cursor_is_imported(tmp_path: Path) -> None:
 
 
 def test_a_conversation_that_cursor_did_not_name_has_no_title(tmp_path: Path) -> None:
-    path = made_database(tmp_path, "cursor")
+    path = create_database(tmp_path, "cursor")
     with closing(sqlite3.connect(path)) as database, database:
         database.execute(
             "UPDATE cursorDiskKV SET value = json_set(value, '$.name', 'New Agent') "
             "WHERE key = 'composerData:c1'"
         )
-    [found] = found_in(path).values()
-    titles = {each.conversation.title for each in records(found) if each.conversation}
+    [entries] = entries_by_file(path).values()
+    titles = {record.conversation.title for record in records(entries) if record.conversation}
     assert titles == {None}
 
 
@@ -196,15 +205,15 @@ def test_a_conversation_that_cursor_did_not_name_has_no_title(tmp_path: Path) ->
 def test_a_database_is_recognised_by_its_tables_and_imported_once(
     tool: str, tmp_path: Path
 ) -> None:
-    path = made_database(tmp_path, tool).rename(tmp_path / "anything.db")
+    path = create_database(tmp_path, tool).rename(tmp_path / "anything.db")
     before = path.read_bytes()
     (tmp_path / "note.md").write_text("# Birds")
     with Reservoir.open(tmp_path / "own" / "store.db") as reservoir:
         first = reservoir.import_files(path)
         assert first.imported == len(CURSOR if tool == "cursor" else opencode_rows())
-        again = reservoir.import_files(tmp_path / "anything.db")
-        assert (again.imported, again.already) == (0, first.imported)
-    assert list(found_in(tmp_path)) == ["anything.db"]
+        second = reservoir.import_files(tmp_path / "anything.db")
+        assert (second.imported, second.already) == (0, first.imported)
+    assert list(entries_by_file(tmp_path)) == ["anything.db"]
     assert path.read_bytes() == before
     assert not list(tmp_path.glob("anything.db-*"))
 
@@ -213,9 +222,9 @@ def test_a_database_is_recognised_by_its_tables_and_imported_once(
     ("tool", "other"), [("opencode", "cursor"), ("cursor", "opencode"), ("opencode", "llm")]
 )
 def test_a_database_of_another_tool_is_refused(tool: str, other: str, tmp_path: Path) -> None:
-    path = made_database(tmp_path, tool)
+    path = create_database(tmp_path, tool)
     with pytest.raises(ReservoirError, match="is a database, but not"):
-        found_in(path, other)
+        entries_by_file(path, other)
 
 
 @pytest.mark.parametrize(
@@ -228,11 +237,11 @@ def test_a_database_of_another_tool_is_refused(tool: str, other: str, tmp_path: 
 def test_a_database_with_computed_content_is_refused(
     tool: str, statement: str, tmp_path: Path
 ) -> None:
-    path = made_database(tmp_path, tool)
+    path = create_database(tmp_path, tool)
     with closing(sqlite3.connect(path)) as database, database:
         database.execute(statement)
     with pytest.raises(ReservoirError, match="is computed"):
-        found_in(path)
+        entries_by_file(path)
 
 
 ENDLESS = {
@@ -253,13 +262,13 @@ ENDLESS = {
 def test_reading_ends_if_it_takes_too_long_for_the_size(
     tool: str, statement: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = made_database(tmp_path, tool)
+    path = create_database(tmp_path, tool)
     with closing(sqlite3.connect(path)) as database, database:
         database.executescript(statement)
     monkeypatch.setattr("reservoir_cli.transfer.importers.foreign_databases.STEPS", 500_000)
     monkeypatch.setattr("reservoir_cli.transfer.importers.foreign_databases.STEPS_A_BYTE", 1)
-    [found] = found_in(path).values()
-    assert skipped(found)[-1] == (
+    [entries] = entries_by_file(path).values()
+    assert skipped(entries)[-1] == (
         "what follows",
         "reading it takes too long for a file of its size",
     )

@@ -9,8 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from databases import made_database
-from reading import SAMPLES, about, file_of, found_in, lines, read, records, said, skipped
+from databases import create_database
+from reading import (
+    SAMPLES,
+    entries_by_file,
+    file_of,
+    last_conversation,
+    lines,
+    read,
+    records,
+    roles_and_texts,
+    skipped,
+)
 
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.transfer.importers import Record, choose
@@ -26,12 +36,12 @@ def sample_until(name: str, mark: str, count: int) -> Callable[[Path, int], Path
     """
 
     def write(folder: Path, resumed: int) -> Path:
-        every = (SAMPLES / name).read_text(encoding="utf-8").splitlines(keepends=True)
-        begins = [number for number, line in enumerate(every) if mark in line]
-        assert len(begins) == count
-        until = begins[resumed + 1] if resumed + 1 < count else len(every)
+        sample_lines = (SAMPLES / name).read_text(encoding="utf-8").splitlines(keepends=True)
+        starts = [index for index, line in enumerate(sample_lines) if mark in line]
+        assert len(starts) == count
+        end = starts[resumed + 1] if resumed + 1 < count else len(sample_lines)
         path = folder / name
-        path.write_text("".join(every[:until]), encoding="utf-8")
+        path.write_text("".join(sample_lines[:end]), encoding="utf-8")
         return path
 
     return write
@@ -41,10 +51,10 @@ def opencode_until(folder: Path, resumed: int) -> Path:
     """Write opencode's database as it was before some of its resumptions."""
     path = folder / "opencode.db"
     path.unlink(missing_ok=True)
-    made_database(folder, "opencode")
+    create_database(folder, "opencode")
     with closing(sqlite3.connect(path)) as database, database:
-        asked = 'SELECT id FROM message WHERE data LIKE \'%"role":"user"%\' ORDER BY id'
-        questions = [row[0] for row in database.execute(asked)]
+        query = 'SELECT id FROM message WHERE data LIKE \'%"role":"user"%\' ORDER BY id'
+        questions = [row[0] for row in database.execute(query)]
         assert len(questions) == 3
         if resumed < 2:
             database.execute("DELETE FROM message WHERE id >= ?", [questions[resumed + 1]])
@@ -58,16 +68,16 @@ RESUMED: dict[str, tuple[Callable[[Path, int], Path], list[int]]] = {
 }
 
 
-@pytest.mark.parametrize(("write", "news"), RESUMED.values(), ids=RESUMED)
+@pytest.mark.parametrize(("write", "new_counts"), RESUMED.values(), ids=RESUMED)
 def test_a_resumed_session_adds_only_what_is_new(
-    write: Callable[[Path, int], Path], news: list[int], tmp_path: Path
+    write: Callable[[Path, int], Path], new_counts: list[int], tmp_path: Path
 ) -> None:
     with Reservoir.open(tmp_path / "store.db") as reservoir:
-        for resumed, count in enumerate(news):
+        for resumed, count in enumerate(new_counts):
             first = reservoir.import_files(write(tmp_path, resumed))
-            again = reservoir.import_files(write(tmp_path, resumed))
-            assert (first.imported, first.already) == (count, sum(news[:resumed]))
-            assert (again.imported, again.already) == (0, sum(news[: resumed + 1]))
+            second = reservoir.import_files(write(tmp_path, resumed))
+            assert (first.imported, first.already) == (count, sum(new_counts[:resumed]))
+            assert (second.imported, second.already) == (0, sum(new_counts[: resumed + 1]))
 
 
 # Gemini CLI
@@ -76,12 +86,12 @@ HEADER = {"sessionId": "s1", "projectHash": "0" * 64, "startTime": "2026-05-10T0
 
 
 def turn(identity: str, kind: str, content: Any, **more: Any) -> dict[str, Any]:
-    at = "2026-05-10T08:00:00Z"
-    return {"id": identity, "timestamp": at, "type": kind, "content": content, **more}
+    timestamp = "2026-05-10T08:00:00Z"
+    return {"id": identity, "timestamp": timestamp, "type": kind, "content": content, **more}
 
 
 def test_a_rewound_turn_is_left_out() -> None:
-    found = read(
+    entries = read(
         lines(
             HEADER,
             turn("1", "user", "How long?"),
@@ -92,22 +102,26 @@ def test_a_rewound_turn_is_left_out() -> None:
             turn("5", "user", "How heavy?"),
         )
     )
-    assert [content for _, content in said(found)] == ["How long?", "1.2 m.", "How heavy?"]
+    assert [content for _, content in roles_and_texts(entries)] == [
+        "How long?",
+        "1.2 m.",
+        "How heavy?",
+    ]
 
 
 def test_a_rewind_to_an_unknown_message_removes_nothing() -> None:
-    found = read(lines(HEADER, turn("1", "user", "How long?"), {"$rewindTo": "9"}))
-    assert said(found) == [("user", "How long?")]
+    entries = read(lines(HEADER, turn("1", "user", "How long?"), {"$rewindTo": "9"}))
+    assert roles_and_texts(entries) == [("user", "How long?")]
 
 
 def test_message_ids_get_the_session_as_a_prefix_unless_unique() -> None:
     unique = "4b31fad5-5045-47c0-85e0-9eecd8c0e6c2"
-    found = read(lines(HEADER, turn("1", "user", "How long?"), turn(unique, "user", "Why?")))
-    assert [each.message.source_id for each in records(found)] == ["s1:1", unique]
+    entries = read(lines(HEADER, turn("1", "user", "How long?"), turn(unique, "user", "Why?")))
+    assert [record.message.source_id for record in records(entries)] == ["s1:1", unique]
 
 
 def test_text_of_the_program_in_a_chat_is_left_out() -> None:
-    found = read(
+    entries = read(
         lines(
             HEADER,
             turn("1", "user", [{"text": "<session_context>\nToday is Sunday.</session_context>"}]),
@@ -119,42 +133,46 @@ def test_text_of_the_program_in_a_chat_is_left_out() -> None:
             turn("6", "gemini", "Got it. Thanks for the additional context!"),
         )
     )
-    assert said(found) == [
+    assert roles_and_texts(entries) == [
         ("assistant", "/usr holds programs."),
         ("user", "How long?\n[image]"),
     ]
-    assert skipped(found) == []
+    assert skipped(entries) == []
 
 
 def test_messages_missing_from_a_compressed_list_are_kept() -> None:
     first, second = turn("1", "user", "How long?"), turn("2", "user", "How heavy?")
-    found = read(lines(HEADER, first, second, {"$set": {"messages": [second]}}))
-    assert [content for _, content in said(found)] == ["How long?", "How heavy?"]
+    entries = read(lines(HEADER, first, second, {"$set": {"messages": [second]}}))
+    assert [content for _, content in roles_and_texts(entries)] == ["How long?", "How heavy?"]
 
 
 def test_calls_and_results_of_a_list_equal_those_of_the_lines() -> None:
     call = {"id": "c1", "name": "look", "args": {"at": "sea"}}
     answer = {"functionResponse": {"id": "c1", "name": "look", "response": {"output": "fish"}}}
-    asked = turn("1", "user", "What is in the sea?")
-    once = [
-        asked,
+    question = turn("1", "user", "What is in the sea?")
+    by_lines = [
+        question,
         turn("2", "gemini", "Let me see.", toolCalls=[{**call, "result": [answer]}]),
         turn("3", "user", [answer]),
     ]
-    listed = [
-        asked,
+    as_list = [
+        question,
         turn("2", "gemini", [{"text": "Let me see."}, {"functionCall": call}]),
         turn("2_response", "user", [answer]),
     ]
-    found = records(read(lines(HEADER, *once)))
-    assert [each.message.content for each in found] == [asked["content"], "Let me see.", "fish"]
-    assert records(read(lines(HEADER, {"$set": {"messages": listed}}))) == found
+    imported = records(read(lines(HEADER, *by_lines)))
+    assert [record.message.content for record in imported] == [
+        question["content"],
+        "Let me see.",
+        "fish",
+    ]
+    assert records(read(lines(HEADER, {"$set": {"messages": as_list}}))) == imported
 
 
 @pytest.mark.parametrize(("folder", "project"), [("birds", "birds"), ("0" * 64, None)])
 def test_the_folder_of_a_session_is_its_project(folder: str, project: str | None) -> None:
     file = file_of(lines(HEADER, turn("1", "user", "How long?")), f"tmp/{folder}/chats/a.jsonl")
-    assert about(list(choose(file).read(file))).project == project
+    assert last_conversation(list(choose(file).read(file))).project == project
 
 
 def test_the_list_of_typed_questions_next_to_sessions_is_skipped() -> None:
@@ -178,12 +196,12 @@ def test_the_project_is_the_folder_open_in_vs_code(tmp_path: Path) -> None:
         ("[", None),
     ):
         workspace.write_text(content)
-        [found] = found_in(tmp_path, "copilot-chat").values()
-        assert about(found).project == project
+        [entries] = entries_by_file(tmp_path, "copilot-chat").values()
+        assert last_conversation(entries).project == project
     workspace.rename(tmp_path / "elsewhere.json").write_text('{"folder": "file:///birds"}')
     workspace.symlink_to(tmp_path / "elsewhere.json")
-    [found] = found_in(sessions).values()
-    assert about(found).project is None
+    [entries] = entries_by_file(sessions).values()
+    assert last_conversation(entries).project is None
 
 
 def test_a_log_and_its_resulting_document_give_the_same_messages() -> None:
@@ -200,14 +218,17 @@ def test_a_log_and_its_resulting_document_give_the_same_messages() -> None:
     second = second | {"response": [{"value": "Three kilos."}]}
     document = json.dumps(session | {"requests": [first, second]})
     assert records(read(log)) == records(read(document))
-    assert [content for _, content in said(read(log))][1::2] == ["1.2 m long.", "Three kilos."]
+    assert [content for _, content in roles_and_texts(read(log))][1::2] == [
+        "1.2 m long.",
+        "Three kilos.",
+    ]
 
 
 def test_a_response_of_many_parts_is_one_text() -> None:
     parts = [{"value": "x"}, {"kind": "undoStop"}] * 100_000
     request = {"requestId": "r1", "message": {"text": "Why?"}, "response": parts}
-    found = read(json.dumps({"sessionId": "c", "creationDate": 1, "requests": [request]}))
-    assert said(found)[1:] == [("assistant", "x" * 100_000)]
+    entries = read(json.dumps({"sessionId": "c", "creationDate": 1, "requests": [request]}))
+    assert roles_and_texts(entries)[1:] == [("assistant", "x" * 100_000)]
 
 
 def test_a_log_without_its_beginning_is_skipped() -> None:
@@ -218,22 +239,29 @@ def test_a_log_without_its_beginning_is_skipped() -> None:
 def test_a_log_that_is_too_large_is_read_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reservoir_cli.transfer.importers.copilot_chat._MOST", 1 << 20)
     session = {"sessionId": "c1", "requests": [{"requestId": "r1", "message": {"text": "Why?"}}]}
-    more = [{"kind": 1, "k": ["inputState"], "v": "x" * 400_000}] * 10
-    found = read(lines({"kind": 0, "v": session}, *more), CopilotChat())
-    assert skipped(found) == [("what follows", "a log of more than 1 MB")]
-    assert said(found) == [("user", "Why?")]
+    updates = [{"kind": 1, "k": ["inputState"], "v": "x" * 400_000}] * 10
+    entries = read(lines({"kind": 0, "v": session}, *updates), CopilotChat())
+    assert skipped(entries) == [("what follows", "a log of more than 1 MB")]
+    assert roles_and_texts(entries) == [("user", "Why?")]
 
 
 def event(identity: str, kind: str, data: dict[str, Any], **more: Any) -> dict[str, Any]:
-    at = "2026-05-10T08:00:00Z"
-    return {"type": kind, "data": data, "id": identity, "timestamp": at, "parentId": None, **more}
+    timestamp = "2026-05-10T08:00:00Z"
+    return {
+        "type": kind,
+        "data": data,
+        "id": identity,
+        "timestamp": timestamp,
+        "parentId": None,
+        **more,
+    }
 
 
 START = event("e0", "session.start", {"sessionId": "s1", "context": {"cwd": "C:\\src\\birds"}})
 
 
 def test_rewound_events_and_questions_of_copilot_itself_are_left_out() -> None:
-    found = read(
+    entries = read(
         lines(
             START,
             event("e1", "user.message", {"content": "How long?"}),
@@ -248,14 +276,14 @@ def test_rewound_events_and_questions_of_copilot_itself_are_left_out() -> None:
             ),
         )
     )
-    assert said(found) == [("user", "[file b.txt]\nHow heavy?")]
-    assert (about(found).id, about(found).project) == ("s1", "birds")
+    assert roles_and_texts(entries) == [("user", "[file b.txt]\nHow heavy?")]
+    assert (last_conversation(entries).id, last_conversation(entries).project) == ("s1", "birds")
 
 
 def test_a_subagent_of_copilot_has_its_own_conversation() -> None:
     task, failed = {"content": "Look it up", "source": "agent-s1"}, {"message": "no"}
     reply = {"content": "A map.", "parentToolCallId": "c1"}
-    found = read(
+    entries = read(
         lines(
             START,
             event("e1", "user.message", {"content": "How long?"}),
@@ -267,7 +295,7 @@ def test_a_subagent_of_copilot_has_its_own_conversation() -> None:
             event("e7", "user.message", task),
         )
     )
-    rows = [(each.message.conversation_id, each.message.content) for each in records(found)]
+    rows = [(record.message.conversation_id, record.message.content) for record in records(entries)]
     assert rows == [
         ("s1", "How long?"),
         ("s1/a1", "Look it up"),
@@ -282,15 +310,15 @@ def test_a_session_without_its_beginning_is_named_by_its_folder(tmp_path: Path) 
     path = tmp_path / "s9" / "events.jsonl"
     path.parent.mkdir()
     path.write_text(lines(event("e1", "user.message", {"content": "How long?"})))
-    assert about(found_in(path)[""]).id == "s9"
+    assert last_conversation(entries_by_file(path)[""]).id == "s9"
 
 
 def test_the_id_of_a_growing_message_does_not_change() -> None:
     def ids(*response: dict[str, Any]) -> dict[str, str]:
         request = {"requestId": "r1", "message": {"text": "Why?"}, "response": list(response)}
         document = {"sessionId": "c", "creationDate": 1, "requests": [request]}
-        found: list[Record] = records(read(json.dumps(document)))
-        return {each.message.content: str(each.message.source_id) for each in found}
+        imported: list[Record] = records(read(json.dumps(document)))
+        return {record.message.content: str(record.message.source_id) for record in imported}
 
     thinking, reply = {"kind": "thinking", "value": "Hm."}, {"value": "Because."}
     early, late = ids(thinking), ids(thinking, reply)

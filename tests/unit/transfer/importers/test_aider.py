@@ -4,7 +4,16 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from reading import SAMPLES, about, file_of, found_in, read, records, said, skipped
+from reading import (
+    SAMPLES,
+    entries_by_file,
+    file_of,
+    last_conversation,
+    read,
+    records,
+    roles_and_texts,
+    skipped,
+)
 
 from reservoir_cli.transfer.importers import aider, choose
 from reservoir_cli.transfer.importers.aider import Aider
@@ -18,9 +27,9 @@ def test_the_project_of_a_history_is_its_folder(tmp_path: Path) -> None:
     path = tmp_path / "taskboard" / ".aider.chat.history.md"
     path.write_text(HISTORY, encoding="utf-8")
     (tmp_path / "taskboard" / "README.md").write_text("# Notes", encoding="utf-8")
-    found = found_in(tmp_path)
-    assert list(found) == ["taskboard/.aider.chat.history.md"]
-    [first, *_, last] = records(found["taskboard/.aider.chat.history.md"])
+    by_name = entries_by_file(tmp_path)
+    assert list(by_name) == ["taskboard/.aider.chat.history.md"]
+    [first, *_, last] = records(by_name["taskboard/.aider.chat.history.md"])
     assert first.conversation is not None
     assert last.conversation is not None
     assert (first.conversation.project, first.conversation.model) == ("taskboard", "gpt-4o")
@@ -48,12 +57,12 @@ def test_a_history_is_distinguished_from_a_document(name: str, text: str, is_his
 
 
 def test_a_session_has_its_local_start_time() -> None:
-    [message] = [each.message for each in records(read(STARTED + "#### Why?  \n"))]
+    [message] = [record.message for record in records(read(STARTED + "#### Why?  \n"))]
     assert message.created_at == datetime(2026, 5, 9, 12).astimezone()
 
 
 @pytest.mark.parametrize(
-    ("typed", "asked"),
+    ("prompt", "expected"),
     [
         ("/ask Why?", "Why?"),
         ("/architect Plan it", "Plan it"),
@@ -65,26 +74,30 @@ def test_a_session_has_its_local_start_time() -> None:
         ("Why /add?", "Why /add?"),
     ],
 )
-def test_commands_and_their_output_are_left_out(typed: str, asked: str | None) -> None:
-    found = read(f"{STARTED}#### {typed}  \n\nSome words.\n\n")
-    assert said(found) == ([("user", asked), ("assistant", "Some words.")] if asked else [])
+def test_commands_and_their_output_are_left_out(prompt: str, expected: str | None) -> None:
+    entries = read(f"{STARTED}#### {prompt}  \n\nSome words.\n\n")
+    assert roles_and_texts(entries) == (
+        [("user", expected), ("assistant", "Some words.")] if expected else []
+    )
 
 
 def test_message_ids_of_a_growing_history_do_not_change() -> None:
-    whole = records(read(HISTORY))
-    ids = [each.message.source_id for each in whole]
+    imported = records(read(HISTORY))
+    ids = [record.message.source_id for record in imported]
     lines = HISTORY.splitlines(keepends=True)
     for count in range(1, len(lines)):
-        begun = records(read("".join(lines[:count]), Aider()))
-        complete = [each.message.source_id for each in begun[:-1]]
-        assert complete == ids[: len(complete)]
+        partial = records(read("".join(lines[:count]), Aider()))
+        complete_ids = [record.message.source_id for record in partial[:-1]]
+        assert complete_ids == ids[: len(complete_ids)]
 
 
 @pytest.mark.parametrize("note", ["", "> Model: gpt-4o with diff edit format\n\n"])
 def test_a_session_without_trailing_blanks_is_read(note: str) -> None:
-    asked = "#### Why?\n####\n#### It fails.\n\nA race.\n\n> Tokens: 3k sent\n\n#### /run ls\n> a\n"
-    later = STARTED + "#### And?  \n\n#### A heading\n> a quote\n"
-    assert said(read(STARTED + note + asked + later)) == [
+    question = (
+        "#### Why?\n####\n#### It fails.\n\nA race.\n\n> Tokens: 3k sent\n\n#### /run ls\n> a\n"
+    )
+    next_session = STARTED + "#### And?  \n\n#### A heading\n> a quote\n"
+    assert roles_and_texts(read(STARTED + note + question + next_session)) == [
         ("user", "Why?\n\nIt fails."),
         ("assistant", "A race."),
         ("user", "And?"),
@@ -93,25 +106,28 @@ def test_a_session_without_trailing_blanks_is_read(note: str) -> None:
 
 
 def test_the_same_question_in_two_sessions_is_stored_twice() -> None:
-    later = STARTED.replace("12:00", "13:00")
-    found = read(f"{STARTED}#### Why?  \n{later}#### Why?  \n{STARTED}#### Why?  \n")
-    ids = [each.message.source_id for each in records(found)]
+    later_header = STARTED.replace("12:00", "13:00")
+    entries = read(f"{STARTED}#### Why?  \n{later_header}#### Why?  \n{STARTED}#### Why?  \n")
+    ids = [record.message.source_id for record in records(entries)]
     assert len(set(ids)) == 3
-    assert len({each.message.conversation_id for each in records(found)}) == 3
+    assert len({record.message.conversation_id for record in records(entries)}) == 3
 
 
 def test_the_model_in_the_format_of_older_versions_is_read() -> None:
     models = "> Models: claude-3-5-sonnet-20240620 with diff edit format, weak model x  \n"
-    assert about(read(f"{STARTED}{models}#### Why?  \n")).model == "claude-3-5-sonnet-20240620"
+    assert (
+        last_conversation(read(f"{STARTED}{models}#### Why?  \n")).model
+        == "claude-3-5-sonnet-20240620"
+    )
 
 
 def test_a_message_too_large_for_memory_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aider, "LARGEST", 100)
-    found = read(
+    entries = read(
         f"{STARTED}#### Why?  \n\n{'word ' * 15}\n{'word ' * 15}\n\n#### And?  \n{'x' * 300}\nyes\n"
     )
-    assert said(found) == [("user", "Why?"), ("user", "And?"), ("assistant", "yes")]
-    assert skipped(found) == [
+    assert roles_and_texts(entries) == [("user", "Why?"), ("user", "And?"), ("assistant", "yes")]
+    assert skipped(entries) == [
         ("line 4", "larger than 64 MB".replace("64", "0")),
         ("line 9", "larger than 64 MB".replace("64", "0")),
     ]

@@ -9,26 +9,26 @@ from reservoir_cli.transfer.importers.chatgpt import ChatGPT
 
 
 def node(
-    name: str, parent: str | None, role: str = "user", said: Any = None, **more: Any
+    name: str, parent: str | None, role: str = "user", text: Any = None, **more: Any
 ) -> dict[str, Any]:
-    content = {"content_type": "text", "parts": [said or name]}
+    content = {"content_type": "text", "parts": [text or name]}
     message = {"id": name, "author": {"role": role}, "content": content, **more}
     return {"id": name, "parent": parent, "children": [], "message": message}
 
 
-def talk(*nodes: dict[str, Any], **more: Any) -> dict[str, Any]:
-    mapping = {each["id"]: each for each in nodes}
+def conversation(*nodes: dict[str, Any], **more: Any) -> dict[str, Any]:
+    mapping = {item["id"]: item for item in nodes}
     return {"conversation_id": "c", "mapping": mapping, "current_node": nodes[-1]["id"], **more}
 
 
-def messages(*talks: dict[str, Any]) -> list[Message]:
-    found = read(lines(*talks), ChatGPT())
-    assert skipped(found) == []
-    return [each.message for each in records(found)]
+def messages(*conversations: dict[str, Any]) -> list[Message]:
+    entries = read(lines(*conversations), ChatGPT())
+    assert skipped(entries) == []
+    return [record.message for record in records(entries)]
 
 
-def said(*talks: dict[str, Any]) -> list[str]:
-    return [each.content for each in messages(*talks)]
+def contents_of(*conversations: dict[str, Any]) -> list[str]:
+    return [message.content for message in messages(*conversations)]
 
 
 FORK = (
@@ -40,22 +40,22 @@ FORK = (
 
 
 def test_only_the_branch_seen_last_is_read() -> None:
-    assert said(talk(*FORK)) == ["q", "new", "end"]
-    assert said(talk(*FORK, current_node="old")) == ["q", "old"]
+    assert contents_of(conversation(*FORK)) == ["q", "new", "end"]
+    assert contents_of(conversation(*FORK, current_node="old")) == ["q", "old"]
 
 
 @pytest.mark.parametrize("current", [None, "gone", 7, ["end"]])
 def test_without_a_current_node_the_leaf_with_the_latest_time_is_the_end(current: Any) -> None:
-    assert said(talk(*FORK, current_node=current)) == ["q", "old"]
+    assert contents_of(conversation(*FORK, current_node=current)) == ["q", "old"]
 
 
 def test_messages_in_a_circle_are_read_once() -> None:
-    assert said(talk(node("a", "b"), node("b", "a"))) == ["a", "b"]
-    assert said(talk(node("a", "a"))) == ["a"]
+    assert contents_of(conversation(node("a", "b"), node("b", "a"))) == ["a", "b"]
+    assert contents_of(conversation(node("a", "a"))) == ["a"]
 
 
 def test_a_branch_without_its_beginning_is_read_from_its_first_message() -> None:
-    assert said(talk(node("a", "gone"), node("b", "a"))) == ["a", "b"]
+    assert contents_of(conversation(node("a", "gone"), node("b", "a"))) == ["a", "b"]
 
 
 TIMES = [
@@ -71,9 +71,9 @@ TIMES = [
 def test_a_message_without_a_time_gets_that_of_its_neighbour(
     times: list[Any], start: float | None, expected: list[float | None]
 ) -> None:
-    nodes = [node(str(at), str(at - 1), create_time=each) for at, each in enumerate(times)]
-    found = [each.created_at for each in messages(talk(*nodes, create_time=start))]
-    assert [each and each.timestamp() for each in found] == expected
+    nodes = [node(str(index), str(index - 1), create_time=time) for index, time in enumerate(times)]
+    created = [message.created_at for message in messages(conversation(*nodes, create_time=start))]
+    assert [time and time.timestamp() for time in created] == expected
 
 
 HIDDEN = [
@@ -92,7 +92,10 @@ HIDDEN = [
 
 @pytest.mark.parametrize("more", HIDDEN)
 def test_hidden_messages_are_skipped(more: dict[str, Any]) -> None:
-    assert said(talk(node("a", None), node("b", "a", **more), node("c", "b"))) == ["a", "c"]
+    assert contents_of(conversation(node("a", None), node("b", "a", **more), node("c", "b"))) == [
+        "a",
+        "c",
+    ]
 
 
 CONTENTS = [
@@ -127,13 +130,13 @@ CONTENTS = [
 
 @pytest.mark.parametrize(("content", "text"), CONTENTS)
 def test_content_of_each_kind_becomes_text(content: Any, text: str) -> None:
-    assert said(talk(node("a", None, content=content))) == [text]
+    assert contents_of(conversation(node("a", None, content=content))) == [text]
 
 
 def test_a_call_is_linked_to_exactly_one_result_of_its_tool() -> None:
     call = {"recipient": "web.search"}
-    found = messages(
-        talk(
+    imported = messages(
+        conversation(
             node("q", None),
             node("c1", "q", "assistant", "query", **call),
             node("c2", "c1", "assistant", "print()", recipient="python"),
@@ -143,23 +146,28 @@ def test_a_call_is_linked_to_exactly_one_result_of_its_tool() -> None:
             node("r4", "r3", "tool", "?", author={"role": "tool"}),
         )
     )
-    calls = [call for each in found for call in each.tool_calls]
-    assert [(each.id, each.name, each.arguments) for each in calls] == [
+    calls = [call for message in imported for call in message.tool_calls]
+    assert [(call.id, call.name, call.arguments) for call in calls] == [
         ("c1", "web.search", "query"),
         ("c2", "python", "print()"),
     ]
-    assert [each.tool_call_id for each in found if each.role == "tool"] == ["c1", None, "c2", None]
+    assert [message.tool_call_id for message in imported if message.role == "tool"] == [
+        "c1",
+        None,
+        "c2",
+        None,
+    ]
 
 
 def test_what_is_written_into_a_canvas_is_text() -> None:
     created = {"name": "Essay", "type": "document", "content": "# Title\n\nIts first line."}
-    changed = {"updates": [{"pattern": ".*", "multiple": True, "replacement": "New\nlines."}]}
+    updated = {"updates": [{"pattern": ".*", "multiple": True, "replacement": "New\nlines."}]}
     commented = {"comments": [{"pattern": "New", "comment": "Why new?"}, {"pattern": "x"}, 3]}
-    written = messages(
-        talk(
+    imported = messages(
+        conversation(
             node("q", None),
             node("c1", "q", "assistant", json.dumps(created), recipient="canmore.create_textdoc"),
-            node("c2", "c1", "assistant", json.dumps(changed), recipient="canmore.update_textdoc"),
+            node("c2", "c1", "assistant", json.dumps(updated), recipient="canmore.update_textdoc"),
             node(
                 "c3", "c2", "assistant", json.dumps(commented), recipient="canmore.comment_textdoc"
             ),
@@ -167,14 +175,14 @@ def test_what_is_written_into_a_canvas_is_text() -> None:
             node("c5", "c4", "assistant", '{"content": "x"}', recipient="web.open"),
         )
     )[1:]
-    assert [each.content for each in written] == [
+    assert [message.content for message in imported] == [
         created["content"],
         "New\nlines.",
         "Why new?",
         "",
         "",
     ]
-    assert [call.arguments for each in written for call in each.tool_calls] == [
+    assert [call.arguments for message in imported for call in message.tool_calls] == [
         '{"name": "Essay", "type": "document"}',
         '{"updates": [{"pattern": ".*", "multiple": true}]}',
         '{"comments": [{"pattern": "New"}, {"pattern": "x"}, 3]}',
@@ -185,26 +193,26 @@ def test_what_is_written_into_a_canvas_is_text() -> None:
 
 def test_messages_without_ids_get_unique_ones_for_each_conversation() -> None:
     def nameless(identity: str | None) -> dict[str, Any]:
-        return talk(
-            node("a", None, id=None, said="hi"), node("b", "a", id=None), conversation_id=identity
+        return conversation(
+            node("a", None, id=None, text="hi"), node("b", "a", id=None), conversation_id=identity
         )
 
-    found = messages(nameless("one"), nameless("two"), nameless(None))
-    assert len({each.source_id for each in found}) == 6
-    assert len({each.conversation_id for each in found}) == 3
-    assert found[4].conversation_id == found[4].source_id
-    assert messages(nameless("one"))[1].source_id == found[1].source_id
+    imported = messages(nameless("one"), nameless("two"), nameless(None))
+    assert len({message.source_id for message in imported}) == 6
+    assert len({message.conversation_id for message in imported}) == 3
+    assert imported[4].conversation_id == imported[4].source_id
+    assert messages(nameless("one"))[1].source_id == imported[1].source_id
 
 
 def test_skipped_records_are_reported_in_the_order_of_the_file() -> None:
-    broken = talk(
+    broken = conversation(
         node("a", None, author={"role": "robot"}),
         {"id": "b", "parent": "a", "message": 5},
         node("c", "b", author={"role": "robot"}),
         {"id": "d", "parent": "c", "message": "x"},
     )
-    found = read(lines(broken), ChatGPT())
-    assert skipped(found) == [
+    entries = read(lines(broken), ChatGPT())
+    assert skipped(entries) == [
         ("the document, message 1", "unknown role"),
         ("the document, message 2", "not a message"),
         ("the document, message 3", "unknown role"),
@@ -213,10 +221,10 @@ def test_skipped_records_are_reported_in_the_order_of_the_file() -> None:
 
 
 def test_a_newer_export_has_the_same_message_ids() -> None:
-    older = messages(talk(*FORK[:1], FORK[2]))
-    newer = messages(talk(*FORK))
-    assert [(each.source_id, each.trace_id) for each in newer][:2] == [
-        (each.source_id, each.trace_id) for each in older
+    older = messages(conversation(*FORK[:1], FORK[2]))
+    newer = messages(conversation(*FORK))
+    assert [(message.source_id, message.trace_id) for message in newer][:2] == [
+        (message.source_id, message.trace_id) for message in older
     ]
 
 
@@ -246,14 +254,20 @@ MARKS = [
 ]
 
 
-@pytest.mark.parametrize(("written", "shown"), MARKS)
-def test_citations_of_an_answer_are_removed_and_its_text_stays(written: str, shown: str) -> None:
-    thoughts = {"content_type": "thoughts", "thoughts": [{"content": written}]}
+@pytest.mark.parametrize(("text", "expected"), MARKS)
+def test_citations_of_an_answer_are_removed_and_its_text_stays(text: str, expected: str) -> None:
+    thoughts = {"content_type": "thoughts", "thoughts": [{"content": text}]}
     thinking = node("thinking", "q", "assistant")
     thinking["message"]["content"] = thoughts
-    answer = node("a", "thinking", "assistant", written)
-    assert said(talk(node("q", None, said=written), thinking, answer)) == [written, shown, shown]
+    answer = node("a", "thinking", "assistant", text)
+    assert contents_of(conversation(node("q", None, text=text), thinking, answer)) == [
+        text,
+        expected,
+        expected,
+    ]
 
 
 def test_an_answer_of_citations_only_is_empty() -> None:
-    assert said(talk(node("q", None), node("a", "q", "assistant", marked("cite", "x")))) == ["q"]
+    assert contents_of(
+        conversation(node("q", None), node("a", "q", "assistant", marked("cite", "x")))
+    ) == ["q"]

@@ -15,14 +15,14 @@ ABOUT = {"sessionId": "s", "cwd": "/home/mara/taskboard", "gitBranch": "fix-sync
 REMINDER = "<system-reminder>\nThe file was changed.\n</system-reminder>"
 
 
-def said(content: Any, number: int = 1, **more: Any) -> dict[str, Any]:
+def user_line(content: Any, number: int = 1, **more: Any) -> dict[str, Any]:
     """Return a user's line of a session."""
     message = {"role": "user", "content": content}
     return {"type": "user", "uuid": f"u{number}", "message": message, **ABOUT, **more}
 
 
 def contents(*session: dict[str, Any]) -> list[str]:
-    return [each.message.content for each in records(read(lines(*session), ClaudeCode()))]
+    return [record.message.content for record in records(read(lines(*session), ClaudeCode()))]
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def contents(*session: dict[str, Any]) -> list[str]:
     ],
 )
 def test_generated_text_is_not_a_message(text: str) -> None:
-    question = said("Why is sync slow?", 2)
-    assert contents(said(text), question) == ["Why is sync slow?"]
-    assert contents(said([{"type": "text", "text": text}]), question) == ["Why is sync slow?"]
+    question = user_line("Why is sync slow?", 2)
+    assert contents(user_line(text), question) == ["Why is sync slow?"]
+    assert contents(user_line([{"type": "text", "text": text}]), question) == ["Why is sync slow?"]
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    ("text", "expected"),
     [
         (f"Why is sync slow?\n{REMINDER}\n", "Why is sync slow?"),
         (f"{REMINDER}\nWhy?\n\n{REMINDER}", "Why?"),
@@ -64,8 +64,8 @@ def test_generated_text_is_not_a_message(text: str) -> None:
         ),
     ],
 )
-def test_text_around_generated_text_is_kept(text: str, kept: str) -> None:
-    assert contents(said(text)) == [kept]
+def test_text_around_generated_text_is_kept(text: str, expected: str) -> None:
+    assert contents(user_line(text)) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -94,11 +94,11 @@ def test_only_reminders_after_a_result_are_removed() -> None:
     assert remove_reminders(quoted) == quoted
     result = {"type": "tool_result", "tool_use_id": "t"}
     inner = [{"type": "text", "text": f"two{REMINDER}"}]
-    found = contents(
-        said([{**result, "content": f"one\n{REMINDER}"}, {"type": "text", "text": REMINDER}]),
-        said([{**result, "content": inner}], 2),
+    texts = contents(
+        user_line([{**result, "content": f"one\n{REMINDER}"}, {"type": "text", "text": REMINDER}]),
+        user_line([{**result, "content": inner}], 2),
     )
-    assert found == ["one", "two"]
+    assert texts == ["one", "two"]
 
 
 def test_replies_by_the_program_itself_are_left_out() -> None:
@@ -107,7 +107,7 @@ def test_replies_by_the_program_itself_are_left_out() -> None:
         return {"type": "assistant", "uuid": f"a{number}", "message": message, **ABOUT, **more}
 
     session = [
-        said("Why?"),
+        user_line("Why?"),
         reply("Because.", 1, "claude-sonnet-4-5"),
         reply("No response requested.", 2, "<synthetic>"),
         reply("API Error: 529", 3, "claude-sonnet-4-5", isApiErrorMessage=True),
@@ -118,7 +118,7 @@ def test_replies_by_the_program_itself_are_left_out() -> None:
     assert last.conversation.model == "claude-sonnet-4-5"
 
 
-def about(*session: dict[str, Any]) -> Conversation | None:
+def conversation_of(*session: dict[str, Any]) -> Conversation | None:
     return records(read(lines(*session), ClaudeCode()))[-1].conversation
 
 
@@ -126,9 +126,9 @@ SUMMARY = {"type": "summary", "summary": "Sync repaired", "leafUuid": "u1"}
 
 
 def test_a_session_has_its_summary_folder_and_branch() -> None:
-    known = Conversation("s", "Sync repaired", "claude-code", None, "taskboard", "fix-sync")
-    assert about(SUMMARY, said("Why?")) == known
-    assert about(said("Why?"), SUMMARY) == known
+    expected = Conversation("s", "Sync repaired", "claude-code", None, "taskboard", "fix-sync")
+    assert conversation_of(SUMMARY, user_line("Why?")) == expected
+    assert conversation_of(user_line("Why?"), SUMMARY) == expected
 
 
 @pytest.mark.parametrize(
@@ -150,9 +150,9 @@ def test_a_session_has_its_summary_folder_and_branch() -> None:
     ],
 )
 def test_a_title_is_that_of_its_own_session(titles: list[Any], title: str | None) -> None:
-    found = about(*titles, said("Why?"))
-    assert found is not None
-    assert found.title == title
+    conversation = conversation_of(*titles, user_line("Why?"))
+    assert conversation is not None
+    assert conversation.title == title
 
 
 @pytest.mark.parametrize(
@@ -167,15 +167,17 @@ def test_a_title_is_that_of_its_own_session(titles: list[Any], title: str | None
     ],
 )
 def test_a_project_is_the_name_of_its_folder(folder: Any, project: str | None) -> None:
-    found = about(said("Why?", cwd=folder, gitBranch="HEAD"))
-    assert found is not None
-    assert (found.project, found.branch) == (project, None)
+    conversation = conversation_of(user_line("Why?", cwd=folder, gitBranch="HEAD"))
+    assert conversation is not None
+    assert (conversation.project, conversation.branch) == (project, None)
 
 
 def test_a_session_that_changes_its_folder_keeps_its_project() -> None:
-    found = about(said("Why?"), said("And?", 2, cwd="/tmp", gitBranch="main"))
-    assert found is not None
-    assert (found.project, found.branch) == ("taskboard", "main")
+    conversation = conversation_of(
+        user_line("Why?"), user_line("And?", 2, cwd="/tmp", gitBranch="main")
+    )
+    assert conversation is not None
+    assert (conversation.project, conversation.branch) == ("taskboard", "main")
 
 
 def item(content: str, role: str = "user") -> dict[str, Any]:
@@ -195,8 +197,8 @@ META = {
 
 def test_sessions_of_codex_have_folder_and_branch_too() -> None:
     turn = {"type": "turn_context", "payload": {"cwd": "/tmp", "model": "gpt-5-codex"}}
-    [found] = records(read(lines(META, turn, item("Why?")), Codex()))
-    assert found.conversation == Conversation(
+    [record] = records(read(lines(META, turn, item("Why?")), Codex()))
+    assert record.conversation == Conversation(
         "c1", None, "codex", "gpt-5-codex", "taskboard", "fix-sync"
     )
 
@@ -204,22 +206,22 @@ def test_sessions_of_codex_have_folder_and_branch_too() -> None:
 def test_notices_of_codex_are_left_out_without_changing_ids() -> None:
     setup = "# Context from my IDE setup:\n\n## Active file: a.py\n\n## My request for Codex:\nWhy?"
     notice = "<turn_aborted>\ninterrupted\n</turn_aborted>"
-    found = records(read(lines(META, item(notice), item(setup), item("And?")), Codex()))
-    assert [each.message.content for each in found] == ["Why?", "And?"]
+    imported = records(read(lines(META, item(notice), item(setup), item("And?")), Codex()))
+    assert [record.message.content for record in imported] == ["Why?", "And?"]
     before = _identities(notice, setup, "And?")
-    assert [each.message.source_id for each in found] == before[1:]
+    assert [record.message.source_id for record in imported] == before[1:]
 
 
 def test_citation_marks_of_codex_are_removed_without_changing_ids() -> None:
-    mark = "\ue200cite\ue202turn0search3\ue201"
-    texts = (f"It is fast {mark}.", mark, "Yes.")
+    citation = "\ue200cite\ue202turn0search3\ue201"
+    texts = (f"It is fast {citation}.", citation, "Yes.")
     answers = [item(text, "assistant") for text in texts]
-    found = records(read(lines(META, item(f"What is {mark}?"), *answers), Codex()))
-    said = [each.message.content for each in found]
-    assert said == [f"What is {mark}?", "It is fast.", "Yes."]
-    found = records(read(lines(META, *answers), Codex()))
+    imported = records(read(lines(META, item(f"What is {citation}?"), *answers), Codex()))
+    imported_texts = [record.message.content for record in imported]
+    assert imported_texts == [f"What is {citation}?", "It is fast.", "Yes."]
+    imported = records(read(lines(META, *answers), Codex()))
     before = _identities(*texts, role="assistant")
-    assert [each.message.source_id for each in found] == [before[0], before[2]]
+    assert [record.message.source_id for record in imported] == [before[0], before[2]]
 
 
 def _identities(*texts: str, role: str = "user") -> list[str]:
@@ -232,6 +234,6 @@ def _identities(*texts: str, role: str = "user") -> list[str]:
 
 
 def test_a_damaged_end_does_not_affect_earlier_lines() -> None:
-    text = lines(SUMMARY, said("Why?")) + '{"type": "user", "uuid'
-    found = records(ClaudeCode().read(File.of_bytes("s.jsonl", text.encode())))
-    assert [each.message.content for each in found] == ["Why?"]
+    text = lines(SUMMARY, user_line("Why?")) + '{"type": "user", "uuid'
+    imported = records(ClaudeCode().read(File.of_bytes("s.jsonl", text.encode())))
+    assert [record.message.content for record in imported] == ["Why?"]

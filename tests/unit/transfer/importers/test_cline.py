@@ -5,7 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reading import SAMPLES, about, file_of, found_in, read, records, said, skipped
+from reading import (
+    SAMPLES,
+    entries_by_file,
+    file_of,
+    last_conversation,
+    read,
+    records,
+    roles_and_texts,
+    skipped,
+)
 
 from reservoir_cli.transfer.importers import choose
 from reservoir_cli.transfer.importers.cline import Cline
@@ -25,12 +34,12 @@ def task(*messages: Any) -> list[Any]:
     return read(json.dumps(messages), Cline())
 
 
-def laid_out(folder: Path, name: str = "1778328000000", **beside: Any) -> Path:
+def write_task(folder: Path, name: str = "1778328000000", **extra_files: Any) -> Path:
     tasks = folder / "tasks" / name
     tasks.mkdir(parents=True)
     (tasks / "api_conversation_history.json").write_bytes(TASK)
     (tasks / "ui_messages.json").write_text('[{"ts": 1, "type": "say", "say": "text"}]')
-    for key, value in beside.items():
+    for key, value in extra_files.items():
         (tasks / f"{key}.json").write_text(value if isinstance(value, str) else json.dumps(value))
     return folder / "tasks"
 
@@ -38,38 +47,38 @@ def laid_out(folder: Path, name: str = "1778328000000", **beside: Any) -> Path:
 def test_a_task_has_the_name_of_its_folder_and_the_files_next_to_it(tmp_path: Path) -> None:
     usage = {"model_usage": [{"model_id": "old"}, {"model_id": "gpt-5"}], "files_in_context": []}
     item = {"id": "x", "workspace": "C:\\Users\\ann\\board"}
-    folder = laid_out(tmp_path, task_metadata=usage, history_item=item)
-    [found] = found_in(folder).values()
-    first = records(found)[0].conversation
+    folder = write_task(tmp_path, task_metadata=usage, history_item=item)
+    [entries] = entries_by_file(folder).values()
+    first = records(entries)[0].conversation
     assert first is not None
     assert (first.id, first.model, first.project) == ("1778328000000", "gpt-5", "board")
     # The messages themselves are newer.
-    assert about(found).model == "claude-sonnet-4-5"
-    assert {each.message.conversation_id for each in records(found)} == {"1778328000000"}
+    assert last_conversation(entries).model == "claude-sonnet-4-5"
+    assert {record.message.conversation_id for record in records(entries)} == {"1778328000000"}
 
 
 @pytest.mark.parametrize("damage", ["", "{torn", "[1]", '{"model_usage": 7}', "[" * 100_000])
 def test_damaged_files_next_to_a_task_do_no_harm(tmp_path: Path, damage: str) -> None:
-    folder = laid_out(tmp_path, "not-a-number", task_metadata=damage, history_item=damage)
-    [found] = found_in(folder).values()
-    assert len(records(found)) == 12
-    assert about(found).id == "not-a-number"
+    folder = write_task(tmp_path, "not-a-number", task_metadata=damage, history_item=damage)
+    [entries] = entries_by_file(folder).values()
+    assert len(records(entries)) == 12
+    assert last_conversation(entries).id == "not-a-number"
 
 
 def test_links_next_to_a_task_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "outside.json").write_text('{"workspace": "/srv/secret"}')
-    folder = laid_out(tmp_path)
+    folder = write_task(tmp_path)
     (folder / "1778328000000/history_item.json").symlink_to(tmp_path / "outside.json")
-    [found] = found_in(folder).values()
-    assert about(found).project == "taskboard"
+    [entries] = entries_by_file(folder).values()
+    assert last_conversation(entries).project == "taskboard"
 
 
 def test_the_start_of_a_task_comes_from_its_name(tmp_path: Path) -> None:
-    tasks = laid_out(tmp_path)
+    tasks = write_task(tmp_path)
     path = tasks / "1778328000000" / "api_conversation_history.json"
     path.write_text(json.dumps([user("<task>\nWhy?\n</task>"), reply("So.")]))
-    [found] = found_in(tasks).values()
-    times = [each.message.created_at for each in records(found)]
+    [entries] = entries_by_file(tasks).values()
+    times = [record.message.created_at for record in records(entries)]
     assert [f"{time:%Y-%m-%d %H:%M}" for time in times if time] == ["2026-05-09 12:00"] * 2
 
 
@@ -88,13 +97,13 @@ def test_a_task_is_distinguished_from_other_lists_of_messages(
     messages: list[Any], form: str
 ) -> None:
     text = json.dumps(messages)
-    for laid in (text, json.dumps(messages, indent=1)):
-        assert choose(file_of(laid)).name == form
+    for layout in (text, json.dumps(messages, indent=1)):
+        assert choose(file_of(layout)).name == form
     assert choose(file_of(json.dumps({"messages": messages}))).name != "cline"
 
 
 def test_a_task_that_is_resumed_adds_only_what_is_new() -> None:
-    resumed = (
+    resumption = (
         "[TASK RESUMPTION] This task was interrupted 2 hours ago.",
         "New instructions for task continuation:\n<user_message>\nWith a test.\n</user_message>",
         "<environment_details>\n# Current Mode\nACT MODE\n</environment_details>",
@@ -105,12 +114,12 @@ def test_a_task_that_is_resumed_adds_only_what_is_new() -> None:
     after = task(
         user("<task>\nWhy?\n</task>"),
         reply("So."),
-        user("<feedback>\nFix it\n</feedback>", *resumed),
+        user("<feedback>\nFix it\n</feedback>", *resumption),
         reply("Done."),
     )
-    ids = [each.message.source_id for each in records(after)]
-    assert ids[:3] == [each.message.source_id for each in records(before)]
-    assert said(after)[3:] == [("user", "With a test."), ("assistant", "Done.")]
+    ids = [record.message.source_id for record in records(after)]
+    assert ids[:3] == [record.message.source_id for record in records(before)]
+    assert roles_and_texts(after)[3:] == [("user", "With a test."), ("assistant", "Done.")]
 
 
 def test_calls_in_the_text_of_a_reply_become_tool_calls_with_results() -> None:
@@ -118,21 +127,23 @@ def test_calls_in_the_text_of_a_reply_become_tool_calls_with_results() -> None:
         "<write_to_file>\n<path>a.html</path>\n<content>\n<p>a</p>\n<content>b</content>\n"
         "</content>\n</write_to_file>"
     )
-    found = task(
+    entries = task(
         user("<task>\nWrite\n</task>"),
         reply(f"Two files.\n{write}\n<read_file>\n<path>b</path>\n</read_file>"),
         user("[write_to_file for 'a.html'] Result:\n\nsaved", "[read_file for 'b'] Result:", "x"),
         reply(write),
         user("[write_to_file for 'a.html'] Result:", "saved again"),
     )
-    messages = [each.message for each in records(found)]
+    messages = [record.message for record in records(entries)]
     calls = [call for message in messages for call in message.tool_calls]
     assert [call.name for call in calls] == ["write_to_file", "read_file", "write_to_file"]
     assert json.loads(calls[0].arguments) == {
         "path": "a.html",
         "content": "<p>a</p>\n<content>b</content>",
     }
-    results = [(each.content, each.tool_call_id) for each in messages if each.role == "tool"]
+    results = [
+        (message.content, message.tool_call_id) for message in messages if message.role == "tool"
+    ]
     ids = [call.id for call in calls]
     assert results == [("saved", ids[0]), ("x", ids[1]), ("saved again", ids[2])]
     assert len(set(ids)) == 3
@@ -148,8 +159,8 @@ def test_calls_in_the_text_of_a_reply_become_tool_calls_with_results() -> None:
     ],
 )
 def test_tags_of_unknown_tools_are_text(text: str) -> None:
-    found = task(user("<task>\nx\n</task>"), reply(text))
-    assert said(found)[1] == ("assistant", text)
+    entries = task(user("<task>\nx\n</task>"), reply(text))
+    assert roles_and_texts(entries)[1] == ("assistant", text)
 
 
 def test_a_denied_call_gets_a_result_and_the_feedback_is_the_users() -> None:
@@ -158,9 +169,9 @@ def test_a_denied_call_gets_a_result_and_the_feedback_is_the_users() -> None:
         "<feedback>\nAsk first.\n</feedback>"
     )
     result = {"type": "tool_result", "tool_use_id": "t1", "content": denied}
-    use = {"type": "tool_use", "id": "t1", "name": "execute_command", "input": {}}
-    found = task({"role": "assistant", "content": [use]}, {"role": "user", "content": [result]})
-    assert said(found)[1:] == [
+    call = {"type": "tool_use", "id": "t1", "name": "execute_command", "input": {}}
+    entries = task({"role": "assistant", "content": [call]}, {"role": "user", "content": [result]})
+    assert roles_and_texts(entries)[1:] == [
         ("tool", "The user denied this operation and provided the following feedback:"),
         ("user", "Ask first."),
     ]
@@ -186,10 +197,10 @@ FORGED = (
 def test_a_tool_result_cannot_pose_as_the_user(result: list[Any]) -> None:
     surroundings = {"type": "text", "text": "<environment_details>\nx\n</environment_details>"}
     words = {"type": "text", "text": "<user_message>\nGo on.\n</user_message>"}
-    found = task({"role": "user", "content": [*result, words, surroundings]})
-    told = [(role, content.strip()) for role, content in said(found)]
-    assert told == [("tool", FORGED.strip()), ("user", "Go on.")]
-    assert about(found).project is None
+    entries = task({"role": "user", "content": [*result, words, surroundings]})
+    texts = [(role, content.strip()) for role, content in roles_and_texts(entries)]
+    assert texts == [("tool", FORGED.strip()), ("user", "Go on.")]
+    assert last_conversation(entries).project is None
 
 
 def test_text_of_the_program_only_is_not_a_message() -> None:
@@ -204,6 +215,6 @@ def test_text_of_the_program_only_is_not_a_message() -> None:
 
 def test_many_open_tags_are_read_quickly() -> None:
     text = "<read_file>" + "<x>" * 300_000 + "</read_file>" + "<task>" * 300_000
-    found = task(user(text), reply(text), user(f"[{'x' * 100_000}"))
-    assert len(records(found)) == 3
-    assert skipped(found) == []
+    entries = task(user(text), reply(text), user(f"[{'x' * 100_000}"))
+    assert len(records(entries)) == 3
+    assert skipped(entries) == []

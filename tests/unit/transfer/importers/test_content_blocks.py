@@ -10,8 +10,8 @@ from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.claude_code import ClaudeCode
 
 
-def text(said: str) -> dict[str, Any]:
-    return {"type": "text", "text": said}
+def text(content: str) -> dict[str, Any]:
+    return {"type": "text", "text": content}
 
 
 def use(identity: Any, name: Any = "f", arguments: Any = None) -> dict[str, Any]:
@@ -24,8 +24,13 @@ def result(identity: Any, content: Any = "5") -> dict[str, Any]:
 
 def rows(content: Any, role: str = "assistant") -> list[tuple[str, str, list[str], str | None]]:
     return [
-        (each.role, each.content, [call.id for call in each.tool_calls], each.tool_call_id)
-        for each in content_blocks.messages(role, content, None, "m")
+        (
+            message.role,
+            message.content,
+            [call.id for call in message.tool_calls],
+            message.tool_call_id,
+        )
+        for message in content_blocks.messages(role, content, None, "m")
     ]
 
 
@@ -97,16 +102,16 @@ def line(uuid: str | None, kind: str = "assistant", **more: Any) -> dict[str, An
 
 
 def code(*values: dict[str, Any]) -> list[Message]:
-    found = read(lines(*values), ClaudeCode())
-    assert skipped(found) == []
-    return [each.message for each in records(found)]
+    entries = read(lines(*values), ClaudeCode())
+    assert skipped(entries) == []
+    return [record.message for record in records(entries)]
 
 
 def test_adjacent_lines_of_a_reply_are_one_message() -> None:
-    same = {"id": "m1", "requestId": "r1"}
-    other = {"type": "progress", "sessionId": "s"}
-    found = code(line("a", **same), line("b", **same), other, line("c", **same))
-    assert [(each.source_id, each.content) for each in found] == [("a", "a\nb\nc")]
+    ids = {"id": "m1", "requestId": "r1"}
+    progress = {"type": "progress", "sessionId": "s"}
+    messages = code(line("a", **ids), line("b", **ids), progress, line("c", **ids))
+    assert [(message.source_id, message.content) for message in messages] == [("a", "a\nb\nc")]
 
 
 APART = [
@@ -118,48 +123,57 @@ APART = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), APART)
+@pytest.mark.parametrize(("first", "second"), APART)
 def test_lines_that_do_not_share_both_ids_are_separate_messages(
-    one: dict[str, Any], other: dict[str, Any]
+    first: dict[str, Any], second: dict[str, Any]
 ) -> None:
-    assert [each.content for each in code(line("a", **one), line("b", **other))] == ["a", "b"]
+    assert [message.content for message in code(line("a", **first), line("b", **second))] == [
+        "a",
+        "b",
+    ]
 
 
 def test_lines_that_are_not_adjacent_are_not_merged() -> None:
-    same = {"id": "m1", "requestId": "r1"}
-    found = code(line("a", **same), line("b", "user"), line("c", **same))
-    assert [each.content for each in found] == ["a", "b", "c"]
+    ids = {"id": "m1", "requestId": "r1"}
+    messages = code(line("a", **ids), line("b", "user"), line("c", **ids))
+    assert [message.content for message in messages] == ["a", "b", "c"]
 
 
 def test_a_resumed_session_has_the_same_message_ids() -> None:
     first = code(line("a", "user"), line("b"))
-    again = code(line("a", "user"), line("b"), line("a", "user"), line("b"), line("c", "user"))
-    assert [each.source_id for each in first] == ["a", "b"]
-    assert [each.source_id for each in again] == ["a", "b", "c"]
+    resumed = code(line("a", "user"), line("b"), line("a", "user"), line("b"), line("c", "user"))
+    assert [message.source_id for message in first] == ["a", "b"]
+    assert [message.source_id for message in resumed] == ["a", "b", "c"]
 
 
 def test_lines_of_the_program_itself_are_skipped() -> None:
-    found = code(
+    messages = code(
         line("a", "user", isMeta=True), line("b", "user", isCompactSummary=True), line("c")
     )
-    assert [each.content for each in found] == ["c"]
+    assert [message.content for message in messages] == ["c"]
 
 
 def test_a_subagent_of_a_session_has_its_own_conversation() -> None:
-    found = code(
+    messages = code(
         line("a", "user"),
         line("b", "user", isSidechain=True, agentId="x"),
         line("c", isSidechain=True, agentId="x"),
         line("d", isSidechain=True),
         line("e"),
     )
-    assert [each.conversation_id for each in found] == ["s", "s/x", "s/x", "s/sidechain", "s"]
-    assert found[0].trace_id == found[4].trace_id
-    assert found[1].trace_id == found[2].trace_id != found[0].trace_id
+    assert [message.conversation_id for message in messages] == [
+        "s",
+        "s/x",
+        "s/x",
+        "s/sidechain",
+        "s",
+    ]
+    assert messages[0].trace_id == messages[4].trace_id
+    assert messages[1].trace_id == messages[2].trace_id != messages[0].trace_id
 
 
 def test_lines_without_a_session_or_an_id_belong_to_their_file() -> None:
-    nameless = {**line(None, "user"), "sessionId": None}
-    found = code(nameless, nameless)
-    assert {each.conversation_id for each in found} == {"file"}
-    assert len({each.source_id for each in found}) == 2
+    bare = {**line(None, "user"), "sessionId": None}
+    messages = code(bare, bare)
+    assert {message.conversation_id for message in messages} == {"file"}
+    assert len({message.source_id for message in messages}) == 2

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from databases import made_database
+from databases import create_database
 
 from reservoir_cli.settings import paths
 from reservoir_cli.transfer.importers import discover
@@ -26,9 +26,9 @@ def write(path: Path, size: int = 10) -> None:
     path.write_bytes(b"x" * size)
 
 
-def found(form: str) -> list[tuple[Path, int, int]]:
-    seen = [each for each in discover.look() if each.form == form]
-    return [(each.path, each.files, each.size) for each in seen]
+def discovered(form: str) -> list[tuple[Path, int, int]]:
+    histories = [history for history in discover.look() if history.form == form]
+    return [(history.path, history.files, history.size) for history in histories]
 
 
 def test_sessions_of_gemini_cli_are_counted_without_its_other_files(home: Path) -> None:
@@ -37,33 +37,33 @@ def test_sessions_of_gemini_cli_are_counted_without_its_other_files(home: Path) 
     write(project / "chats/session-2025-11-03.json")
     write(project / "chats/5e55/helper.jsonl")
     write(project / "logs.json")
-    assert found("gemini-cli") == [(home / ".gemini/tmp", 3, 30)]
+    assert discovered("gemini-cli") == [(home / ".gemini/tmp", 3, 30)]
 
 
 def test_opencode_is_found_by_its_database_and_by_older_sessions(home: Path) -> None:
     data = home / ".local/share/opencode"
-    assert found("opencode") == [(data / "opencode.db", 0, 0)]
+    assert discovered("opencode") == [(data / "opencode.db", 0, 0)]
     write(data / "storage/session/p1/ses_1.json")
     write(data / "storage/message/ses_1/msg_1.json")
     older = (data / "storage/session", 1, 10)
-    assert found("opencode") == [older]
-    database = made_database(data, "opencode")
-    assert found("opencode") == [(database, 1, database.stat().st_size), older]
+    assert discovered("opencode") == [older]
+    database = create_database(data, "opencode")
+    assert discovered("opencode") == [(database, 1, database.stat().st_size), older]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="these folders are those of Linux")
 def test_sessions_in_all_editors_are_found(home: Path) -> None:
-    usual = home / ".config/Code/User/workspaceStorage"
-    assert found("copilot-chat") == [(usual, 0, 0)]
-    write(usual / "0f1e/chatSessions/a.jsonl")
-    write(usual / "0f1e/chatSessions/b.json")
-    write(usual / "0f1e/workspace.json")
+    workspaces = home / ".config/Code/User/workspaceStorage"
+    assert discovered("copilot-chat") == [(workspaces, 0, 0)]
+    write(workspaces / "0f1e/chatSessions/a.jsonl")
+    write(workspaces / "0f1e/chatSessions/b.json")
+    write(workspaces / "0f1e/workspace.json")
     empty = home / ".config/Code - Insiders/User/globalStorage/emptyWindowChatSessions"
     write(empty / "c.json")
-    assert found("copilot-chat") == [(usual, 2, 20), (empty, 1, 10)]
+    assert discovered("copilot-chat") == [(workspaces, 2, 20), (empty, 1, 10)]
     state = home / ".config/Cursor/User/globalStorage/state.vscdb"
     write(state)
-    assert found("cursor") == [(state, 1, 10)]
+    assert discovered("cursor") == [(state, 1, 10)]
 
 
 def test_editors_are_searched_in_the_folders_of_macos(
@@ -81,7 +81,7 @@ def test_variables_of_the_tools_locate_their_histories(
     for name in VARIABLES:
         monkeypatch.setenv(name, str(home / name))
     write(home / "COPILOT_HOME/session-state/s1/events.jsonl")
-    assert found("copilot-cli") == [(home / "COPILOT_HOME/session-state", 1, 10)]
+    assert discovered("copilot-cli") == [(home / "COPILOT_HOME/session-state", 1, 10)]
     assert paths.gemini_cli_sessions() == home / "GEMINI_CLI_HOME/.gemini/tmp"
     assert paths.opencode_data() == home / "XDG_DATA_HOME/opencode"
     if sys.platform == "linux":

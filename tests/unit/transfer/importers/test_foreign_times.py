@@ -19,9 +19,9 @@ SHARED = {"from": "human", "value": "Which queue?"}
 
 def records(text: str) -> list[Record]:
     importer = choose(file_of(text))
-    found = read_as(text, importer)
-    assert all(isinstance(each, Record) for each in found), found
-    return [each for each in found if isinstance(each, Record)]
+    entries = read_as(text, importer)
+    assert all(isinstance(entry, Record) for entry in entries), entries
+    return [entry for entry in entries if isinstance(entry, Record)]
 
 
 TIMES: list[tuple[str, Any]] = [
@@ -54,7 +54,7 @@ def test_a_time_is_kept_whatever_its_name_and_unit(form: str, name: str, value: 
     if form == "reservoir" and value == str(SECONDS):
         pytest.skip("our own times are numbers or ISO 8601")
     assert choose(file_of(texts[form])).name == form
-    assert [each.message.created_at for each in records(texts[form])] == [WHEN]
+    assert [record.message.created_at for record in records(texts[form])] == [WHEN]
 
 
 NO_TIMES = ["soon", -5, 0, True, None, {"of": 1}, 1e300, "9" * 40, ""]
@@ -69,7 +69,7 @@ def test_an_invalid_time_does_not_lose_the_message(value: Any) -> None:
 def test_a_message_without_a_time_gets_the_previous_one_or_that_of_the_body() -> None:
     reply = {"role": "assistant", "content": "Redis."}
     body = {"created": SECONDS, "messages": [ASKED, {**reply, "timestamp": SECONDS + 9}, ASKED]}
-    times = [each.message.created_at for each in records(json.dumps(body))]
+    times = [record.message.created_at for record in records(json.dumps(body))]
     assert [time and int(time.timestamp()) - SECONDS for time in times] == [0, 9, 9]
 
 
@@ -81,18 +81,25 @@ def test_rows_with_our_names_are_ours_without_a_partition() -> None:
     ]
     for text in (lines(*rows), json.dumps(rows), json.dumps(rows, indent=1)):
         assert choose(file_of(text)).name == "reservoir"
-        first, reply, other = (each.message for each in records(text))
-        assert [each.conversation_id for each in (first, reply, other)] == ["one", "one", "two"]
+        first, reply, second_question = (record.message for record in records(text))
+        assert [message.conversation_id for message in (first, reply, second_question)] == [
+            "one",
+            "one",
+            "two",
+        ]
         assert (first.created_at, reply.created_at) == (WHEN, None)
         assert first.source == "reservoir"
-        assert first.trace_id == reply.trace_id != other.trace_id
+        assert first.trace_id == reply.trace_id != second_question.trace_id
 
 
 def test_conversations_of_a_foreign_list_stay_apart() -> None:
     parts = [{"type": "text", "text": "Which queue?"}]
-    rows = [{"role": "user", "content": parts, "conversation_id": each} for each in "aba"]
+    rows = [
+        {"role": "user", "content": parts, "conversation_id": conversation_id}
+        for conversation_id in "aba"
+    ]
     assert choose(file_of(lines(*rows))).name == "openai"
-    assert [each.message.conversation_id for each in records(lines(*rows))] == ["a", "b", "a"]
+    assert [record.message.conversation_id for record in records(lines(*rows))] == ["a", "b", "a"]
 
 
 FOREIGN = {

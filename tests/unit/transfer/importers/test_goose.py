@@ -1,35 +1,49 @@
 """Sessions of Goose: its database, and older files that are moved into it."""
 
 import json
+import os
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from databases import made_database
-from reading import SAMPLES, about, file_of, found_in, lines, read, records, said, skipped, told
+from databases import create_database
+from reading import (
+    SAMPLES,
+    entries_by_file,
+    file_of,
+    last_conversation,
+    lines,
+    read,
+    records,
+    roles_and_texts,
+    row_of,
+    skipped,
+)
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.transfer.importers import Skipped, choose
+from reservoir_cli.transfer.importers.foreign_databases import tables_of
 from reservoir_cli.transfer.importers.goose import Goose
 
 
 def database(folder: Path) -> list[Any]:
-    [found] = found_in(made_database(folder, "goose")).values()
-    return found
+    [entries] = entries_by_file(create_database(folder, "goose")).values()
+    return entries
 
 
 def test_the_database_is_imported(tmp_path: Path) -> None:
-    found = database(tmp_path)
-    assert [told(each) for each in records(found)][9:] == [
+    entries = database(tmp_path)
+    assert [row_of(record) for record in records(entries)][9:] == [
         ("user", "Write a test.", "13:00:01", "20260509_2"),
         ("assistant", 'developer__shell({"command": "pytest"})', "13:00:02", "20260509_2"),
         ("tool", "1 passed", "13:00:03", "20260509_2"),
         ("assistant", "It passes.", "13:00:05", "20260509_2"),
     ]
-    assert skipped(found) == [("message 14", "unknown role")]
-    last = about(found)
+    assert skipped(entries) == [("message 14", "unknown role")]
+    last = last_conversation(entries)
     assert (last.title, last.model, last.project) == (
         "A test for it",
         "claude-sonnet-4-5",
@@ -37,20 +51,39 @@ def test_the_database_is_imported(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_in_place_of_the_journal_is_not_opened(tmp_path: Path) -> None:
+    path = made_database(tmp_path, "goose")
+    path.with_name(f"{path.name}-wal").touch()
+    pipe = path.with_name(f"{path.name}-journal")
+    os.mkfifo(pipe)
+    opened = threading.Event()
+
+    def write() -> None:
+        with pipe.open("wb"):  # waits for a reader
+            opened.set()
+
+    threading.Thread(target=write, daemon=True).start()
+    assert tables_of(path) == frozenset()
+    assert not opened.is_set()
+    with pytest.raises(ReservoirError, match="not a regular file"):
+        found_in(path)
+
+
 def test_a_file_that_was_moved_into_the_database_adds_nothing(tmp_path: Path) -> None:
-    older = [each.message for each in records(read((SAMPLES / "goose.jsonl").read_bytes()))]
+    older = [record.message for record in records(read((SAMPLES / "goose.jsonl").read_bytes()))]
     # The file is named after its session.
     file = file_of((SAMPLES / "goose.jsonl").read_bytes(), "goose.jsonl")
-    older = [each.message for each in records(Goose().read(file))]
-    assert [each.message for each in records(database(tmp_path))][:9] == older
+    older = [record.message for record in records(Goose().read(file))]
+    assert [record.message for record in records(database(tmp_path))][:9] == older
 
 
 def test_message_ids_of_a_growing_session_do_not_change() -> None:
-    whole = (SAMPLES / "goose.jsonl").read_text(encoding="utf-8").splitlines()[:9]
-    ids = [each.message.source_id for each in records(read("\n".join(whole)))]
+    all_lines = (SAMPLES / "goose.jsonl").read_text(encoding="utf-8").splitlines()[:9]
+    ids = [record.message.source_id for record in records(read("\n".join(all_lines)))]
     for count in range(3, 9):
-        begun = records(read("\n".join(whole[:count])))
-        assert [each.message.source_id for each in begun] == ids[: len(begun)]
+        partial = records(read("\n".join(all_lines[:count])))
+        assert [record.message.source_id for record in partial] == ids[: len(partial)]
 
 
 @pytest.mark.parametrize(
@@ -68,20 +101,24 @@ def test_a_session_is_recognised_by_its_first_line(first: dict[str, Any], form: 
 def test_an_exported_session_is_read_too() -> None:
     message = {"role": "user", "created": 1, "content": [{"type": "text", "text": "Why?"}]}
     session = {"id": "s1", "working_dir": "/a/b", "name": "T", "schedule_id": None}
-    found = read(json.dumps({**session, "conversation": [message, 7]}))
-    assert said(found) == [("user", "Why?")]
-    assert skipped(found) == [("the document, message 2", "not a message")]
-    assert (about(found).id, about(found).title, about(found).project) == ("s1", "T", "b")
+    entries = read(json.dumps({**session, "conversation": [message, 7]}))
+    assert roles_and_texts(entries) == [("user", "Why?")]
+    assert skipped(entries) == [("the document, message 2", "not a message")]
+    assert (
+        last_conversation(entries).id,
+        last_conversation(entries).title,
+        last_conversation(entries).project,
+    ) == ("s1", "T", "b")
 
 
 def test_tables_without_some_columns_are_read(tmp_path: Path) -> None:
-    path = made_database(tmp_path, "goose")
+    path = create_database(tmp_path, "goose")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("ALTER TABLE messages DROP COLUMN metadata_json")
         connection.execute("ALTER TABLE sessions DROP COLUMN model_config_json")
         connection.execute("ALTER TABLE sessions DROP COLUMN name")
-    [found] = found_in(path).values()
-    assert len(records(found)) == 14
+    [entries] = entries_by_file(path).values()
+    assert len(records(entries)) == 14
 
 
 @pytest.mark.parametrize(
@@ -92,14 +129,14 @@ def test_tables_without_some_columns_are_read(tmp_path: Path) -> None:
     ],
 )
 def test_a_database_with_computed_content_is_refused(tmp_path: Path, statement: str) -> None:
-    path = made_database(tmp_path, "goose")
+    path = create_database(tmp_path, "goose")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.executescript(statement)
     with pytest.raises(ReservoirError, match="not a database as Goose writes it"):
-        found_in(path)
+        entries_by_file(path)
 
 
 def test_a_database_of_another_program_is_not_a_session(tmp_path: Path) -> None:
-    path = made_database(tmp_path, "zed")
-    [found] = found_in(path, "goose").values()
-    assert found == [Skipped("what follows", "the database cannot be read: SQLITE_ERROR")]
+    path = create_database(tmp_path, "zed")
+    [entries] = entries_by_file(path, "goose").values()
+    assert entries == [Skipped("what follows", "the database cannot be read: SQLITE_ERROR")]

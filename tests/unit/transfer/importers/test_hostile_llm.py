@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from llm_logs import NEWER, OLDER
-from reading import found_in, skipped
+from reading import entries_by_file, skipped
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.transfer.importers import Record, Skipped, foreign_databases
@@ -20,20 +20,20 @@ from reservoir_cli.util.read_files import LARGEST
 MOST = 1 << 30
 
 
-def made(path: Path, *statements: str) -> Path:
+def create_database(path: Path, *statements: str) -> Path:
     with closing(sqlite3.connect(path)) as log, log:
         for statement in statements:
             log.executescript(statement)
     return path
 
 
-def counted(count: int) -> str:
+def count_to(count: int) -> str:
     return f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})"
 
 
 def read_log(path: Path) -> list[Record | Skipped]:
-    [found] = found_in(path).values()
-    return found
+    [entries] = entries_by_file(path).values()
+    return entries
 
 
 COMPUTED = {
@@ -53,7 +53,7 @@ COMPUTED = {
 
 @pytest.mark.parametrize("statement", COMPUTED.values(), ids=COMPUTED)
 def test_a_database_with_computed_content_is_refused(tmp_path: Path, statement: str) -> None:
-    path = made(tmp_path / "logs.db", OLDER, statement)
+    path = create_database(tmp_path / "logs.db", OLDER, statement)
     with pytest.raises(ReservoirError, match="is not a log as llm writes it: the table") as refused:
         read_log(path)
     assert refused.value.hint == "llm logs path prints the path of llm's own log"
@@ -64,16 +64,16 @@ def fragments(count: int, size: int) -> str:
     return f"""
         INSERT INTO responses (id, prompt) VALUES ('r', 'why?'), ('s', 'how?');
         UPDATE fragments SET content = '{"x" * size}';
-        {counted(count)} INSERT INTO prompt_fragments SELECT 'r', 1, i FROM n;
+        {count_to(count)} INSERT INTO prompt_fragments SELECT 'r', 1, i FROM n;
     """
 
 
 def chains(threads: int, messages: int) -> str:
     """Write many threads that share the same messages without a question."""
     return f"""
-        {counted(messages)} INSERT INTO messages SELECT i, i - 1, 'assistant', NULL FROM n;
-        {counted(messages)} INSERT INTO parts SELECT i, i, 0, 'text', NULL, 'x', NULL FROM n;
-        {counted(threads)} INSERT INTO turns SELECT i, i, NULL, '{messages}', NULL, NULL FROM n;
+        {count_to(messages)} INSERT INTO messages SELECT i, i - 1, 'assistant', NULL FROM n;
+        {count_to(messages)} INSERT INTO parts SELECT i, i, 0, 'text', NULL, 'x', NULL FROM n;
+        {count_to(threads)} INSERT INTO turns SELECT i, i, NULL, '{messages}', NULL, NULL FROM n;
     """
 
 
@@ -81,8 +81,8 @@ ENDLESS = {
     "threads that share a chain": (NEWER, chains(400, 400)),
     "tables without an index": (
         OLDER,
-        f"{counted(4000)} INSERT INTO responses (id, prompt) SELECT i, 'x' FROM n;"
-        f"{counted(4000)} INSERT INTO prompt_fragments SELECT 'x', 1, i FROM n;",
+        f"{count_to(4000)} INSERT INTO responses (id, prompt) SELECT i, 'x' FROM n;"
+        f"{count_to(4000)} INSERT INTO prompt_fragments SELECT 'x', 1, i FROM n;",
     ),
 }
 
@@ -91,7 +91,7 @@ ENDLESS = {
 def test_reading_a_log_stops_if_it_takes_too_long_for_its_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statements: tuple[str, str]
 ) -> None:
-    path = made(tmp_path / "logs.db", *statements)
+    path = create_database(tmp_path / "logs.db", *statements)
     monkeypatch.setattr(foreign_databases, "STEPS", 5_000_000)
     monkeypatch.setattr(foreign_databases, "STEPS_A_BYTE", 10)
     reasons = [reason for _, reason in skipped(read_log(path))]
@@ -100,7 +100,7 @@ def test_reading_a_log_stops_if_it_takes_too_long_for_its_size(
 
 def test_a_message_that_grows_too_large_is_left_out(tmp_path: Path) -> None:
     size = 400_000
-    path = made(tmp_path / "logs.db", OLDER, fragments(LARGEST // size + 2, size))
+    path = create_database(tmp_path / "logs.db", OLDER, fragments(LARGEST // size + 2, size))
     assert skipped(read_log(path)) == [("response 1", "larger than 64 MB")]
 
 
@@ -112,7 +112,7 @@ LIMITED: dict[str, Callable[[], str]] = {
 
 @pytest.mark.parametrize("statements", LIMITED.values(), ids=LIMITED)
 def test_a_small_log_needs_little_memory(tmp_path: Path, statements: Callable[[], str]) -> None:
-    path = made(tmp_path / "logs.db", OLDER, NEWER, statements())
+    path = create_database(tmp_path / "logs.db", OLDER, NEWER, statements())
     assert path.stat().st_size < 200_000
     read = f"""
 import sys
@@ -124,9 +124,9 @@ main()
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MOST, MOST))
 
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", read], capture_output=True, preexec_fn=limit, check=False
     )
-    assert done.returncode in (0, 1)
-    assert b"MemoryError" not in done.stderr
-    assert b"skipped" in done.stderr
+    assert result.returncode in (0, 1)
+    assert b"MemoryError" not in result.stderr
+    assert b"skipped" in result.stderr

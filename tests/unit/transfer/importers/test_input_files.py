@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from llm_logs import newer_log, older_log
-from reading import SAMPLES, file_of, found_in, lines, records, skipped
+from reading import SAMPLES, entries_by_file, file_of, lines, records, skipped
 
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.storage.factory import open_store
@@ -20,28 +20,26 @@ CHAT = (SAMPLES / "chatgpt.json").read_bytes()
 CODE = (SAMPLES / "claude-code.jsonl").read_bytes()
 
 
-def looked_at(
-    source: Path | File, form: str | None = None
-) -> tuple[list[DetectedFile], list[File]]:
+def detect(source: Path | File, form: str | None = None) -> tuple[list[DetectedFile], int]:
     with ExitStack() as open_files:
         return find(source, form, open_files)
 
 
-def refused(source: Path | File, form: str | None = None) -> str:
+def error_message(source: Path | File, form: str | None = None) -> str:
     with pytest.raises(ReservoirError) as caught:
-        looked_at(source, form)
+        detect(source, form)
     assert caught.value.exit_code == 1
     return caught.value.message
 
 
-def zipped(path: Path, members: dict[str, bytes]) -> Path:
+def write_zip(path: Path, members: dict[str, bytes]) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in members.items():
             archive.writestr(name, data)
     return path
 
 
-def laid_out(folder: Path, members: dict[str, bytes]) -> Path:
+def write_files(folder: Path, members: dict[str, bytes]) -> Path:
     for name, data in members.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -82,125 +80,151 @@ LAYOUTS = [
 ]
 
 
-def untimed(path: Path) -> dict[str, list[Any]]:
+def records_without_times(path: Path) -> dict[str, list[Any]]:
     """Return the records of a path without times, since a zip rounds those of files."""
     return {
         name: [
-            replace(each, message=replace(each.message, created_at=None))
-            if isinstance(each, Record)
-            else each
-            for each in found
+            replace(entry, message=replace(entry.message, created_at=None))
+            if isinstance(entry, Record)
+            else entry
+            for entry in entries
         ]
-        for name, found in found_in(path).items()
+        for name, entries in entries_by_file(path).items()
     }
 
 
 @pytest.mark.parametrize(
-    ("members", "taken", "passed_over"),
+    ("members", "expected", "passed_over"),
     [row[1:] for row in LAYOUTS],
     ids=[row[0] for row in LAYOUTS],
 )
 def test_a_folder_and_a_zip_of_it_are_read_alike(
-    tmp_path: Path, members: dict[str, bytes], taken: list[str], passed_over: int
+    tmp_path: Path, members: dict[str, bytes], expected: list[str], passed_over: int
 ) -> None:
-    folder = laid_out(tmp_path / "folder", members)
-    archive = zipped(tmp_path / "export.zip", members)
+    folder = write_files(tmp_path / "folder", members)
+    archive = write_zip(tmp_path / "export.zip", members)
     for source in (folder, archive):
-        found, others = looked_at(source)
-        names = [each.file.name.removeprefix(f"{source}/") for each in found]
-        assert sorted(names) == sorted(taken)
-        assert len(others) == passed_over
-    in_folder, in_zip = untimed(folder), untimed(archive)
+        detected, skipped_count = detect(source)
+        names = [file.file.name.removeprefix(f"{source}/") for file in detected]
+        assert sorted(names) == sorted(expected)
+        assert skipped_count == passed_over
+    in_folder, in_zip = records_without_times(folder), records_without_times(archive)
     assert in_folder == in_zip
-    assert any(records(each) for each in in_zip.values())
+    assert any(records(entries) for entries in in_zip.values())
 
 
 def test_a_named_format_selects_its_files_in_a_folder(tmp_path: Path) -> None:
-    folder = laid_out(tmp_path, {**EXPORT, "old/5e55.jsonl": CODE})
-    assert list(found_in(folder, "claude-code")) == ["old/5e55.jsonl"]
-    assert list(found_in(folder, "text")) == ["readme.txt"]
-    assert "has the format codex" in refused(folder, "codex")
+    folder = write_files(tmp_path, {**EXPORT, "old/5e55.jsonl": CODE})
+    assert list(entries_by_file(folder, "claude-code")) == ["old/5e55.jsonl"]
+    assert list(entries_by_file(folder, "text")) == ["readme.txt"]
+    assert "has the format codex" in error_message(folder, "codex")
 
 
 def test_an_unknown_format_is_wrong_usage_for_any_file(tmp_path: Path) -> None:
     for source in (tmp_path, tmp_path / "absent", file_of("x")):
         with pytest.raises(UsageError) as caught:
-            looked_at(source, "morse")
+            detect(source, "morse")
         assert all(name in str(caught.value.hint) for name in importers())
 
 
 def test_a_zip_is_recognised_by_its_content_and_can_be_read_from_memory(tmp_path: Path) -> None:
-    data = zipped(tmp_path / "a.zip", EXPORT).read_bytes()
-    found, _ = looked_at(File.of_bytes("stdin", data))
-    assert [each.file.name for each in found] == ["stdin/conversations.json"]
+    data = write_zip(tmp_path / "a.zip", EXPORT).read_bytes()
+    detected, _ = detect(File.of_bytes("stdin", data))
+    assert [file.file.name for file in detected] == ["stdin/conversations.json"]
 
 
 # What must not happen
 
 
 def test_links_in_a_folder_are_not_followed(tmp_path: Path) -> None:
-    outside = laid_out(tmp_path / "outside", {"secret.md": b"secret", "more/secret.md": b"secret"})
-    folder = laid_out(tmp_path / "folder", {"own.md": b"own"})
+    outside = write_files(
+        tmp_path / "outside", {"secret.md": b"secret", "more/secret.md": b"secret"}
+    )
+    folder = write_files(tmp_path / "folder", {"own.md": b"own"})
     (folder / "file.md").symlink_to(outside / "secret.md")
     (folder / "sub").symlink_to(outside / "more", target_is_directory=True)
     (folder / "round").symlink_to(folder, target_is_directory=True)
-    assert list(found_in(folder)) == ["own.md"]
+    assert list(entries_by_file(folder)) == ["own.md"]
 
 
 def test_an_explicitly_named_link_is_followed(tmp_path: Path) -> None:
-    laid_out(tmp_path, {"own.md": b"own"})
+    write_files(tmp_path, {"own.md": b"own"})
     (tmp_path / "link.md").symlink_to(tmp_path / "own.md")
-    assert len(records(found_in(tmp_path / "link.md")[""])) == 1
+    assert len(records(entries_by_file(tmp_path / "link.md")[""])) == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
 def test_a_pipe_in_a_folder_is_skipped(tmp_path: Path) -> None:
-    laid_out(tmp_path, {"own.md": b"own"})
+    write_files(tmp_path, {"own.md": b"own"})
     os.mkfifo(tmp_path / "pipe.md")
-    assert list(found_in(tmp_path)) == ["own.md"]
+    assert list(entries_by_file(tmp_path)) == ["own.md"]
 
 
 def test_paths_that_lead_out_of_a_zip_are_only_names(tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     inner.mkdir()
     members = {"../../evil.md": b"up", "/etc/evil.md": b"root", "C:\\evil.md": b"drive"}
-    archive = zipped(inner / "a.zip", members)
+    archive = write_zip(inner / "a.zip", members)
     before = sorted(tmp_path.rglob("*"))
-    assert len(found_in(archive)) == 3
+    assert len(entries_by_file(archive)) == 3
     assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_zip_bomb_is_refused(tmp_path: Path) -> None:
     line = lines({"role": "user", "content": "a"})
-    archive = zipped(tmp_path / "bomb.zip", {"a.jsonl": (line * 3 + " " * 200_000_000).encode()})
+    archive = write_zip(tmp_path / "bomb.zip", {"a.jsonl": (line * 3 + " " * 200_000_000).encode()})
     assert archive.stat().st_size < 1_000_000
-    [found] = found_in(archive).values()
-    assert len(records(found)) == 3
-    assert ("what follows", "it unpacks to far more than its size") in skipped(found)
+    [entries] = entries_by_file(archive).values()
+    assert len(records(entries)) == 3
+    assert ("what follows", "it unpacks to far more than its size") in skipped(entries)
 
 
 def test_a_zip_in_a_zip_is_not_opened(tmp_path: Path) -> None:
-    inner = zipped(tmp_path / "inner.zip", EXPORT).read_bytes()
-    assert "has a known format" in refused(zipped(tmp_path / "outer.zip", {"inner.zip": inner}))
+    inner = write_zip(tmp_path / "inner.zip", EXPORT).read_bytes()
+    assert "has a known format" in error_message(
+        write_zip(tmp_path / "outer.zip", {"inner.zip": inner})
+    )
+
+
+def test_a_zip_in_a_folder_is_read_for_conversations(tmp_path: Path) -> None:
+    inner = write_zip(tmp_path / "inner.zip", EXPORT).read_bytes()
+    folder = write_files(tmp_path / "Downloads", {"notes.md": b"# Notes", "cut.zip": inner[:200]})
+    archive = write_zip(folder / "chatgpt.ZIP", {**EXPORT, "inner.zip": inner})
+    write_zip(folder / "program.zip", {"README.md": b"# Read me", "package.json": b'{"a": 1}'})
+    with ExitStack() as open_files:
+        [detected], ignored = find(folder, None, open_files)
+        assert detected.file.name == f"{archive}/conversations.json"
+        assert ignored == len(EXPORT) + 3
+        assert [record for record in detected.records() if isinstance(record, Record)]
+
+
+def test_a_zip_bomb_in_a_folder_is_not_read(tmp_path: Path) -> None:
+    folder = write_files(tmp_path, {"notes.md": b"# Notes"})
+    bomb = bytearray(write_zip(folder / "bomb.zip", {"a.jsonl": CODE}).read_bytes())
+    size = bomb.index(b"PK\x01\x02") + 24
+    bomb[size : size + 4] = (2 << 30).to_bytes(4, "little")
+    (folder / "bomb.zip").write_bytes(bomb)
+    assert list(entries_by_file(folder)) == ["notes.md"]
 
 
 def test_zips_that_are_not_read_are_named(tmp_path: Path) -> None:
     folder = tmp_path / "my export"
     folder.mkdir()
-    inner = zipped(folder / "data.ZIP", EXPORT)
+    inner = write_zip(folder / "data.ZIP", {"notes.md": b"# Notes"})
     with pytest.raises(ReservoirError) as caught:
-        looked_at(folder)
-    assert caught.value.hint == f"a zip in a folder is not read: reservoir ingest '{inner}'"
+        detect(folder)
+    command = f"reservoir ingest '{inner}'"
+    assert caught.value.hint == f"a zip in a folder is read only for conversations: {command}"
     with pytest.raises(ReservoirError) as caught:
-        looked_at(zipped(tmp_path / "outer.zip", {"inner.zip": inner.read_bytes()}))
+        detect(write_zip(tmp_path / "outer.zip", {"inner.zip": inner.read_bytes()}))
     assert caught.value.hint == "a zip in a zip is not read: unpack it and name the file"
 
 
 def test_a_database_in_a_zip_is_named_and_not_unpacked(tmp_path: Path) -> None:
     data = older_log(tmp_path / "logs.db").read_bytes()
-    [found] = found_in(zipped(tmp_path / "a.zip", {"logs.db": data})).values()
-    [(place, reason)] = skipped(found)
-    assert place == "the file"
+    [entries] = entries_by_file(write_zip(tmp_path / "a.zip", {"logs.db": data})).values()
+    [(position, reason)] = skipped(entries)
+    assert position == "the file"
     assert "in a zip" in reason
 
 
@@ -208,92 +232,91 @@ def test_a_database_in_a_zip_is_named_and_not_unpacked(tmp_path: Path) -> None:
 
 
 def test_a_damaged_zip_is_an_error_or_says_where_it_is_damaged(tmp_path: Path) -> None:
-    archive = zipped(
+    archive = write_zip(
         tmp_path / "a.zip", {"a.jsonl": lines({"role": "user", "content": "a"}).encode()}
     )
-    whole = archive.read_bytes()
-    archive.write_bytes(whole[: len(whole) // 2])
-    assert "damaged zip" in refused(archive)
-    for at in range(30, len(whole)):
-        archive.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+    data = archive.read_bytes()
+    archive.write_bytes(data[: len(data) // 2])
+    assert "damaged zip" in error_message(archive)
+    for index in range(30, len(data)):
+        archive.write_bytes(data[:index] + bytes([data[index] ^ 0xFF]) + data[index + 1 :])
         try:
-            found = found_in(archive)
+            by_name = entries_by_file(archive)
         except ReservoirError:
             continue
-        for each in found.values():
-            assert len(records(each)) + len(skipped(each)) >= 1
+        for entries in by_name.values():
+            assert len(records(entries)) + len(skipped(entries)) >= 1
 
 
 def test_a_zip_with_a_password_says_so(tmp_path: Path) -> None:
-    archive = zipped(tmp_path / "a.zip", {"a.md": b"x"})
+    archive = write_zip(tmp_path / "a.zip", {"a.md": b"x"})
     data = bytearray(archive.read_bytes())
     data[6] |= 1
     data[data.index(b"PK\x01\x02") + 8] |= 1
     archive.write_bytes(data)
-    assert "password" in refused(archive)
+    assert "password" in error_message(archive)
 
 
 def test_a_missing_or_empty_input_is_an_error(tmp_path: Path) -> None:
-    assert "absent" in refused(tmp_path / "absent")
-    assert "not a path" in refused(Path("a\0b"))
-    assert "has a known format" in refused(tmp_path)
-    assert "has a known format" in refused(zipped(tmp_path / "a.zip", {}))
-    laid_out(tmp_path, {"user.json": b"{}", "picture.md": b"\x89PNG" + bytes(999)})
-    assert "has a known format" in refused(tmp_path)
+    assert "absent" in error_message(tmp_path / "absent")
+    assert "not a path" in error_message(Path("a\0b"))
+    assert "has a known format" in error_message(tmp_path)
+    assert "has a known format" in error_message(write_zip(tmp_path / "a.zip", {}))
+    write_files(tmp_path, {"user.json": b"{}", "picture.md": b"\x89PNG" + bytes(999)})
+    assert "has a known format" in error_message(tmp_path)
 
 
 def test_another_database_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
-    with closing(sqlite3.connect(path)) as other, other:
-        other.execute("CREATE TABLE messages (id)")
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE messages (id)")
     with pytest.raises(ReservoirError, match="not a log of llm"):
-        found_in(path)
+        entries_by_file(path)
     path.write_bytes(b"SQLite format 3\0" + bytes(5_000))
     with pytest.raises(ReservoirError, match="damaged database"):
-        found_in(path)
+        entries_by_file(path)
 
 
 def test_another_database_next_to_notes_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "note.md").write_text("# Redis\n")
-    with closing(sqlite3.connect(tmp_path / "other.db")) as other, other:
-        other.execute("CREATE TABLE messages (id)")
+    with closing(sqlite3.connect(tmp_path / "other.db")) as database, database:
+        database.execute("CREATE TABLE messages (id)")
     with ExitStack() as open_files:
-        found, others = find(tmp_path, None, open_files)
-        assert [Path(each.file.name).name for each in found] == ["note.md"]
-        assert [Path(each.name).name for each in others] == ["other.db"]
+        detected, passed_over = find(tmp_path, None, open_files)
+        assert ([Path(file.file.name).name for file in detected], passed_over) == (["note.md"], 1)
 
 
 def test_a_reservoir_store_is_an_error_with_the_right_command(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     open_store(str(path)).close()
     with pytest.raises(ReservoirError, match="is a store of Reservoir") as caught:
-        found_in(path)
+        entries_by_file(path)
     assert "export --all-partitions" in str(caught.value.hint)
 
 
 def test_a_turn_without_its_messages_is_skipped(tmp_path: Path) -> None:
     path = newer_log(tmp_path / "logs.db")
-    whole = len(records(found_in(path)[""]))
+    count = len(records(entries_by_file(path)[""]))
     with closing(sqlite3.connect(path)) as log, log:
         log.execute("UPDATE turns SET tip_message_hash = 'lost' WHERE rowid = 1")
-    assert 0 < len(records(found_in(path)[""])) <= whole
+    assert 0 < len(records(entries_by_file(path)[""])) <= count
 
 
 def test_reading_a_log_creates_no_files_next_to_it(tmp_path: Path) -> None:
     path = older_log(tmp_path / "logs.db")
     with closing(sqlite3.connect(path)) as log:
         log.execute("PRAGMA journal_mode = WAL")
-    assert records(found_in(path)[""])
-    assert [each.name for each in tmp_path.iterdir()] == ["logs.db"]
+    assert records(entries_by_file(path)[""])
+    assert [path.name for path in tmp_path.iterdir()] == ["logs.db"]
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads everything")
 def test_a_file_that_may_not_be_read_is_an_error(tmp_path: Path) -> None:
-    file = laid_out(tmp_path, {"a.md": b"x"}) / "a.md"
+    file = write_files(tmp_path, {"a.md": b"x"}) / "a.md"
     file.chmod(0)
-    assert "Permission denied" in refused(file)
+    assert "Permission denied" in error_message(file)
     file.chmod(stat.S_IRUSR)
-    assert found_in(file)
+    assert entries_by_file(file)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
@@ -303,14 +326,14 @@ def test_an_explicitly_named_pipe_is_read_to_its_end(tmp_path: Path) -> None:
     data = lines(*({"role": "user", "content": f"m{number}"} for number in range(5_000)))
     writer = threading.Thread(target=pipe.write_text, args=(data,))
     writer.start()
-    [found] = found_in(pipe).values()
+    [entries] = entries_by_file(pipe).values()
     writer.join()
-    assert len(records(found)) == 5_000
+    assert len(records(entries)) == 5_000
 
 
 def test_the_number_of_read_bytes_is_known(tmp_path: Path) -> None:
-    archive = zipped(tmp_path / "a.zip", EXPORT)
+    archive = write_zip(tmp_path / "a.zip", EXPORT)
     with ExitStack() as open_files:
-        [found] = find(archive, None, open_files)[0]
-        list(found.records())
-        assert found.file.done == found.file.size == len(CHAT)
+        [detected] = find(archive, None, open_files)[0]
+        list(detected.records())
+        assert detected.file.done == detected.file.size == len(CHAT)

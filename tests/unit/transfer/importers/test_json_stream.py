@@ -31,15 +31,19 @@ def test_an_array_gives_its_objects_in_any_layout_and_chunk_size(
     text = json.dumps(values, indent=indent, ensure_ascii=ascii_only)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(json_stream, "_AT_ONCE", at_once)
-        found = entries(text)
+        parsed = entries(text)
     # NaN does not equal itself, so compare the written values.
-    assert repr(found) == repr([(f"entry {at}", value) for at, value in enumerate(values, 1)])
+    assert repr(parsed) == repr(
+        [(f"entry {number}", value) for number, value in enumerate(values, 1)]
+    )
 
 
 @given(st.lists(OBJECTS, min_size=2))
 def test_lines_give_their_objects(values: list[dict[str, Any]]) -> None:
-    found = entries("\n".join(json.dumps(value) for value in values))
-    assert repr(found) == repr([(f"line {at}", value) for at, value in enumerate(values, 1)])
+    parsed = entries("\n".join(json.dumps(value) for value in values))
+    assert repr(parsed) == repr(
+        [(f"line {number}", value) for number, value in enumerate(values, 1)]
+    )
 
 
 @pytest.mark.parametrize("text", ['{"a": 1}', '\n{"a":\n1}\n\n', '\ufeff{"a": 1}\n'])
@@ -69,8 +73,8 @@ BAD = [
 
 @pytest.mark.parametrize(("bad", "reason"), BAD)
 def test_a_bad_line_is_skipped_and_the_next_is_read(bad: str, reason: str) -> None:
-    found = entries(f'{{"a": 1}}\n{bad}\n{{"b": 2}}\n')
-    assert found == [("line 1", {"a": 1}), Skipped("line 2", reason), ("line 3", {"b": 2})]
+    parsed = entries(f'{{"a": 1}}\n{bad}\n{{"b": 2}}\n')
+    assert parsed == [("line 1", {"a": 1}), Skipped("line 2", reason), ("line 3", {"b": 2})]
 
 
 @pytest.mark.parametrize(("bad", "reason"), BAD[1:])
@@ -79,8 +83,8 @@ def test_a_bad_entry_of_an_array_is_skipped_and_the_next_is_read(
     bad: str, reason: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(json_stream, "_AT_ONCE", at_once)
-    found = entries(f'[{{"a": 1}}, {bad}, {{"b": 2}}]')
-    assert found == [("entry 1", {"a": 1}), Skipped("entry 2", reason), ("entry 3", {"b": 2})]
+    parsed = entries(f'[{{"a": 1}}, {bad}, {{"b": 2}}]')
+    assert parsed == [("entry 1", {"a": 1}), Skipped("entry 2", reason), ("entry 3", {"b": 2})]
 
 
 TORN = [
@@ -94,19 +98,21 @@ TORN = [
 ]
 
 
-@pytest.mark.parametrize(("text", "places"), TORN)
+@pytest.mark.parametrize(("text", "positions"), TORN)
 def test_a_truncated_end_is_skipped_once_and_earlier_entries_are_read(
-    text: str, places: list[str]
+    text: str, positions: list[str]
 ) -> None:
-    found = entries(text)
-    assert [each.place if isinstance(each, Skipped) else each[0] for each in found] == places
-    assert isinstance(found[-1], Skipped)
-    assert not any(isinstance(each, Skipped) for each in found[:-1])
+    parsed = entries(text)
+    assert [
+        entry.place if isinstance(entry, Skipped) else entry[0] for entry in parsed
+    ] == positions
+    assert isinstance(parsed[-1], Skipped)
+    assert not any(isinstance(entry, Skipped) for entry in parsed[:-1])
 
 
 def test_text_after_an_array_is_reported() -> None:
-    found = entries('[{"a": 1}]\n[{"b": 2}]')
-    assert found == [
+    parsed = entries('[{"a": 1}]\n[{"b": 2}]')
+    assert parsed == [
         ("entry 1", {"a": 1}),
         Skipped("the end", "data after the array is ignored"),
     ]
@@ -114,13 +120,13 @@ def test_text_after_an_array_is_reported() -> None:
 
 @pytest.mark.parametrize("text", ["[}", "[{}}{]]}", "[:{}", "[]]", '["', '[{"a": "\\', "[,,,,"])
 def test_reading_unmatched_brackets_terminates(text: str) -> None:
-    assert all(isinstance(each, Skipped) or each[1] == {} for each in entries(text))
+    assert all(isinstance(entry, Skipped) or entry[1] == {} for entry in entries(text))
 
 
 def test_a_line_that_is_too_long_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_stream, "LARGEST", 100)
-    long = json.dumps({"a": "x" * 1_000})
-    first, second, third = entries(f'{{"a": 1}}\n{long}\n{{"b": 2}}')
+    long_line = json.dumps({"a": "x" * 1_000})
+    first, second, third = entries(f'{{"a": 1}}\n{long_line}\n{{"b": 2}}')
     assert (first, third) == (("line 1", {"a": 1}), ("line 3", {"b": 2}))
     assert isinstance(second, Skipped)
     assert second.place == "line 2"
@@ -150,10 +156,10 @@ def test_an_entry_that_is_too_large_is_skipped_and_the_next_is_read(
 def test_an_endless_string_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_stream, "LARGEST", 100)
     monkeypatch.setattr(json_stream, "_AT_ONCE", 50)
-    first, second, *more = entries('[{"a": 1}, {"a": "' + "x" * 10_000)
+    first, second, *rest = entries('[{"a": 1}, {"a": "' + "x" * 10_000)
     assert first == ("entry 1", {"a": 1})
     assert isinstance(second, Skipped)
-    assert all(isinstance(each, Skipped) for each in more)
+    assert all(isinstance(entry, Skipped) for entry in rest)
 
 
 def test_invalid_utf8_does_not_stop_reading() -> None:
@@ -167,5 +173,5 @@ def test_invalid_utf8_does_not_stop_reading() -> None:
 @given(st.binary(max_size=80))
 def test_no_bytes_stop_reading(data: bytes) -> None:
     for given_bytes in (data, b"[" + data, b'{"a": 1}\n' + data, b'[{"a": 1},' + data):
-        for each in entries(given_bytes):
-            assert isinstance(each, Skipped) or isinstance(each[1], dict)
+        for entry in entries(given_bytes):
+            assert isinstance(entry, Skipped) or isinstance(entry[1], dict)

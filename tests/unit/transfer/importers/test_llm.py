@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reading import found_in, records, skipped
+from reading import entries_by_file, records, skipped
 
 from reservoir_cli import Reservoir
 from reservoir_cli.messages import Message
@@ -24,7 +24,7 @@ OLDER, NEWEST = "0.31.1", "0.36"
 #: Packages that a version needs but its dependencies no longer install.
 BESIDES = {OLDER: ["httpx==0.28.1"], NEWEST: []}
 
-Talk = Callable[..., Path]
+RunLlm = Callable[..., Path]
 
 
 @pytest.fixture(scope="session")
@@ -33,78 +33,80 @@ def llm(pytestconfig: pytest.Config) -> Callable[[str], Path]:
 
     llm has its own environment, so that its dependencies never affect those of Reservoir.
     """
-    made: dict[str, Path] = {}
+    environments: dict[str, Path] = {}
 
     def python(version: str) -> Path:
-        if version not in made:
+        if version not in environments:
             assert pytestconfig.cache is not None
             folder = pytestconfig.cache.mkdir(f"llm-{version}")
             with (folder / "lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)  # other workers wait here until one has created it
-                made[version] = _environment(version, folder / "venv")
-        return made[version]
+                environments[version] = _environment(version, folder / "venv")
+        return environments[version]
 
     return python
 
 
 def _environment(version: str, folder: Path) -> Path:
-    python, complete = folder / "bin" / "python", folder / "complete"
-    if complete.exists():
+    python, marker = folder / "bin" / "python", folder / "complete"
+    if marker.exists():
         return python
     shutil.rmtree(folder, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check"]
     install = [*pip, "install", "-q", "-c", str(ROOT / "constraints.txt"), f"llm=={version}"]
-    done = subprocess.run([*install, *BESIDES[version]], capture_output=True, check=False)
-    if done.returncode:
-        reason = f"llm {version} cannot be installed: {done.stderr.decode().strip()[-200:]}"
+    result = subprocess.run([*install, *BESIDES[version]], capture_output=True, check=False)
+    if result.returncode:
+        reason = f"llm {version} cannot be installed: {result.stderr.decode().strip()[-200:]}"
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)
-    complete.touch()
+    marker.touch()
     return python
 
 
 @pytest.fixture
-def talk(llm: Callable[[str], Path], tmp_path: Path) -> Talk:
+def run_llm(llm: Callable[[str], Path], tmp_path: Path) -> RunLlm:
     """Run commands of a version of llm; return its log."""
     (tmp_path / "bird.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     (tmp_path / "notes.txt").write_text("Pelicans fish.\n")
     (tmp_path / "rules.txt").write_text("Answer in English.\n")
 
-    def talking(version: str, *commands: list[str]) -> Path:
-        done = subprocess.run(
+    def run_commands(version: str, *commands: list[str]) -> Path:
+        result = subprocess.run(
             [llm(version), Path(__file__).with_name("llm_talking.py")],
-            input="".join(json.dumps(["prompt", *each]) + "\n" for each in commands).encode(),
+            input="".join(
+                json.dumps(["prompt", *arguments]) + "\n" for arguments in commands
+            ).encode(),
             capture_output=True,
             env={"HOME": str(tmp_path), "LLM_USER_PATH": str(tmp_path / "llm"), "LANG": "C.UTF-8"},
             cwd=tmp_path,
             check=False,
         )
-        assert done.returncode == 0, done.stderr.decode()
+        assert result.returncode == 0, result.stderr.decode()
         return tmp_path / "llm" / "logs.db"
 
-    return talking
+    return run_commands
 
 
 PLACES = [{}, {"XDG_CONFIG_HOME": "elsewhere"}, {"LLM_USER_PATH": "own"}]
 
 
-@pytest.mark.parametrize("places", PLACES, ids=["usual", "XDG", "its own"])
+@pytest.mark.parametrize("variables", PLACES, ids=["usual", "XDG", "its own"])
 def test_the_log_is_searched_in_the_folder_of_llm(
     llm: Callable[[str], Path],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    places: dict[str, str],
+    variables: dict[str, str],
 ) -> None:
     for name in ("XDG_CONFIG_HOME", "LLM_USER_PATH"):
         monkeypatch.delenv(name, raising=False)
-    for name, folder in {"HOME": "", **places}.items():
+    for name, folder in {"HOME": "", **variables}.items():
         monkeypatch.setenv(name, str(tmp_path / folder))
-    said = subprocess.run(
+    result = subprocess.run(
         [llm(NEWEST), "-m", "llm", "logs", "path"], capture_output=True, check=True
     )
-    assert str(llm_log()) == said.stdout.decode().strip()
+    assert str(llm_log()) == result.stdout.decode().strip()
 
 
 NEW = ["-m", "scripted"]
@@ -145,7 +147,7 @@ MEASURED = [
 ]
 
 
-def told(version: str) -> list[list[tuple[str, str]]]:
+def expected_conversations(version: str) -> list[list[tuple[str, str]]]:
     """Return messages by conversation."""
     return [
         [
@@ -166,48 +168,50 @@ def told(version: str) -> list[list[tuple[str, str]]]:
 
 
 def read(log: Path) -> list[Record]:
-    [found] = found_in(log).values()
-    assert skipped(found) == []
-    return records(found)
+    [entries] = entries_by_file(log).values()
+    assert skipped(entries) == []
+    return records(entries)
 
 
-def conversations(found: list[Record]) -> list[list[tuple[str, str]]]:
+def conversations(imported: list[Record]) -> list[list[tuple[str, str]]]:
     by_id: dict[str | None, list[tuple[str, str]]] = {}
-    for each in found:
-        message = each.message
-        said = [f"{call.id} {call.name} {call.arguments}" for call in message.tool_calls]
+    for record in imported:
+        message = record.message
+        parts = [f"{call.id} {call.name} {call.arguments}" for call in message.tool_calls]
         if message.role == "tool":
-            said = [str(message.tool_call_id), str(message.name)]
-        words = " ".join([*said, *filter(None, [message.content])])
+            parts = [str(message.tool_call_id), str(message.name)]
+        words = " ".join([*parts, *filter(None, [message.content])])
         by_id.setdefault(message.conversation_id, []).append((str(message.role), words))
     return list(by_id.values())
 
 
 @pytest.mark.parametrize("version", [OLDER, NEWEST])
-def test_conversations_with_llm_are_imported(talk: Talk, version: str) -> None:
+def test_conversations_with_llm_are_imported(run_llm: RunLlm, version: str) -> None:
     start = datetime.now(UTC)
-    found = read(talk(version, *BIRD, *REST))
+    imported = read(run_llm(version, *BIRD, *REST))
     end = datetime.now(UTC)
-    assert conversations(found) == told(version)
-    times = [each.message.created_at for each in found]
+    assert conversations(imported) == expected_conversations(version)
+    times = [record.message.created_at for record in imported]
     assert times == sorted(filter(None, times))
     assert start <= times[0] <= times[-1] <= end
-    known = {each.conversation.id: each.conversation for each in found if each.conversation}
-    assert {each.model for each in known.values()} == {"scripted"}
-    titles = [each.title for each in known.values()]
+    by_id = {
+        record.conversation.id: record.conversation for record in imported if record.conversation
+    }
+    assert {conversation.model for conversation in by_id.values()} == {"scripted"}
+    titles = [conversation.title for conversation in by_id.values()]
     assert titles[1:] == ["Show me", "Größe?", "Größe?", "Please think"]
-    assert len({each.message.source_id for each in found}) == len(found)
-    assert_answers_share_the_trace_of_their_question([each.message for each in found])
+    assert len({record.message.source_id for record in imported}) == len(imported)
+    assert_answers_share_the_trace_of_their_question([record.message for record in imported])
 
 
-def assert_answers_share_the_trace_of_their_question(found: list[Message]) -> None:
-    questions = [each for each in found if each.role == "user"]
+def assert_answers_share_the_trace_of_their_question(messages: list[Message]) -> None:
+    questions = [message for message in messages if message.role == "user"]
     assert len(questions) == 6
-    for each in questions:
-        answers = [other for other in found if other.trace_id == each.trace_id]
-        assert {other.conversation_id for other in answers} == {each.conversation_id}
-        assert [other.role for other in answers].count("user") == 1
-        assert "assistant" in [other.role for other in answers]
+    for question in questions:
+        answers = [message for message in messages if message.trace_id == question.trace_id]
+        assert {answer.conversation_id for answer in answers} == {question.conversation_id}
+        assert [answer.role for answer in answers].count("user") == 1
+        assert "assistant" in [answer.role for answer in answers]
 
 
 @pytest.mark.parametrize(
@@ -216,7 +220,7 @@ def assert_answers_share_the_trace_of_their_question(found: list[Message]) -> No
     ids=["older", "newest", "older log continued by the newest"],
 )
 def test_a_second_import_adds_only_new_entries_of_the_log(
-    talk: Talk, tmp_path: Path, before: str, after: str
+    run_llm: RunLlm, tmp_path: Path, before: str, after: str
 ) -> None:
     with Reservoir.open(tmp_path / "store.db") as reservoir:
 
@@ -224,13 +228,17 @@ def test_a_second_import_adds_only_new_entries_of_the_log(
             totals = reservoir.import_files(log)
             return totals.imported, totals.already, totals.skipped
 
-        assert imported(talk(before, BIRD[0], *REST[:2])) == (10, 0, 0)
-        log = talk(after, ["And its wings?", "-c"], ["What is it?", *NEW, "-T", "measure"])
+        assert imported(run_llm(before, BIRD[0], *REST[:2])) == (10, 0, 0)
+        log = run_llm(after, ["And its wings?", "-c"], ["What is it?", *NEW, "-T", "measure"])
         assert imported(log) == (6, 10, 0)
         assert imported(log) == (0, 16, 0)
     assert conversations(read(log)) == [
-        told(before)[0][:3],
-        told(before)[1],
-        [*told(before)[2], ("user", "And its wings?"), ("assistant", "Answer to: And its wings?")],
+        expected_conversations(before)[0][:3],
+        expected_conversations(before)[1],
+        [
+            *expected_conversations(before)[2],
+            ("user", "And its wings?"),
+            ("assistant", "Answer to: And its wings?"),
+        ],
         [("user", "What is it?"), *MEASURED[1:]],
     ]

@@ -5,12 +5,12 @@ from contextlib import closing
 from typing import Any
 
 from llm_logs import newer_log, older_log
-from reading import found_in, records, skipped, told
+from reading import entries_by_file, records, row_of, skipped
 
 
-def log_rows(found: list[Any]) -> list[tuple[Any, ...]]:
-    assert skipped(found) == []
-    return [told(each) for each in records(found)]
+def log_rows(entries: list[Any]) -> list[tuple[Any, ...]]:
+    assert skipped(entries) == []
+    return [row_of(record) for record in records(entries)]
 
 
 LOG = [
@@ -27,16 +27,16 @@ LOG = [
 
 
 def test_the_older_log_of_llm_is_imported(tmp_path: Any) -> None:
-    [found] = found_in(older_log(tmp_path / "logs.db")).values()
-    assert log_rows(found) == LOG
-    first = records(found)[0]
+    [entries] = entries_by_file(older_log(tmp_path / "logs.db")).values()
+    assert log_rows(entries) == LOG
+    first = records(entries)[0]
     assert first.conversation is not None
     assert (first.conversation.title, first.conversation.model) == ("Birds", "gpt-4o-mini")
 
 
 def test_the_newer_log_of_llm_is_imported(tmp_path: Any) -> None:
-    [found] = found_in(newer_log(tmp_path / "logs.db")).values()
-    assert log_rows(found) == [
+    [entries] = entries_by_file(newer_log(tmp_path / "logs.db")).values()
+    assert log_rows(entries) == [
         ("system", "Be brief.", "10:00:00", "t1"),
         ("user", "The fragment. What is it?\n[image]", "10:00:00", "t1"),
         ("assistant", "A pelican.", "10:00:00", "t1"),
@@ -53,8 +53,8 @@ def test_the_newer_log_of_llm_is_imported(tmp_path: Any) -> None:
 
 def test_a_log_in_both_formats_gives_each_message_once(tmp_path: Any) -> None:
     path = newer_log(older_log(tmp_path / "logs.db"), also_older="turn-1")
-    [found] = found_in(path).values()
-    assert len(log_rows(found)) == len(LOG) + 10
+    [entries] = entries_by_file(path).values()
+    assert len(log_rows(entries)) == len(LOG) + 10
 
 
 def test_rows_without_ids_do_not_hide_the_others(tmp_path: Any) -> None:
@@ -62,24 +62,24 @@ def test_rows_without_ids_do_not_hide_the_others(tmp_path: Any) -> None:
     with closing(sqlite3.connect(path)) as log, log:
         log.execute("INSERT INTO turns (id, thread_id) VALUES (NULL, NULL)")
         log.execute("INSERT INTO responses (id, prompt) VALUES (NULL, 'x')")
-    [found] = found_in(path).values()
-    assert len(records(found)) == len(LOG) + 10
-    assert skipped(found) == [("response 6", "no id"), ("turn 1", "no id")]
+    [entries] = entries_by_file(path).values()
+    assert len(records(entries)) == len(LOG) + 10
+    assert skipped(entries) == [("response 6", "no id"), ("turn 1", "no id")]
 
 
 def test_a_log_without_a_column_is_read_as_far_as_possible(tmp_path: Any) -> None:
     path = newer_log(older_log(tmp_path / "logs.db"))
     with closing(sqlite3.connect(path)) as log, log:
         log.execute("ALTER TABLE messages RENAME COLUMN hash TO digest")
-    [found] = found_in(path).values()
-    assert [told(each) for each in records(found)] == LOG
-    assert [place for place, _ in skipped(found)] == ["what follows"]
+    [entries] = entries_by_file(path).values()
+    assert [row_of(record) for record in records(entries)] == LOG
+    assert [position for position, _ in skipped(entries)] == ["what follows"]
 
 
 def test_a_read_only_log_is_read_without_creating_files(tmp_path: Any) -> None:
     path = older_log(tmp_path / "logs.db")
     before = path.read_bytes()
     path.chmod(0o400)
-    assert len(found_in(path)[""]) == len(LOG)
+    assert len(entries_by_file(path)[""]) == len(LOG)
     assert path.read_bytes() == before
-    assert [each.name for each in tmp_path.iterdir()] == ["logs.db"]
+    assert [path.name for path in tmp_path.iterdir()] == ["logs.db"]

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from reading import SAMPLES, about, file_of, read, records, said
+from reading import SAMPLES, file_of, last_conversation, read, records, roles_and_texts
 
 from reservoir_cli.transfer.importers import choose
 from reservoir_cli.transfer.importers.lm_studio import LmStudio
@@ -13,8 +13,8 @@ CHAT: dict[str, Any] = json.loads((SAMPLES / "lm-studio.json").read_text(encodin
 
 
 def step(text: str, identity: str | None = "1778328003000-0.25") -> dict[str, Any]:
-    made = {"type": "contentBlock", "content": [{"type": "text", "text": text}]}
-    return made | ({"stepIdentifier": identity} if identity else {})
+    block = {"type": "contentBlock", "content": [{"type": "text", "text": text}]}
+    return block | ({"stepIdentifier": identity} if identity else {})
 
 
 def reply(*steps: dict[str, Any]) -> dict[str, Any]:
@@ -34,22 +34,22 @@ def chat(*messages: Any, **more: Any) -> list[Any]:
     return read(json.dumps({"createdAt": 1778328000000, "messages": messages, **more}), LmStudio())
 
 
-def ids(found: list[Any]) -> list[str | None]:
-    return [each.message.source_id for each in records(found)]
+def ids(entries: list[Any]) -> list[str | None]:
+    return [record.message.source_id for record in records(entries)]
 
 
 def test_the_id_of_a_growing_reply_does_not_change() -> None:
-    begun = chat(question("Why?"), reply(step("Be")))
-    done = chat(question("Why?"), reply(step("Because."), step("So.", "2-1")), question("And?"))
-    assert ids(done)[:2] == ids(begun)
-    assert said(done)[1] == ("assistant", "Because.\nSo.")
+    partial = chat(question("Why?"), reply(step("Be")))
+    complete = chat(question("Why?"), reply(step("Because."), step("So.", "2-1")), question("And?"))
+    assert ids(complete)[:2] == ids(partial)
+    assert roles_and_texts(complete)[1] == ("assistant", "Because.\nSo.")
 
 
 @pytest.mark.parametrize(
     ("selected", "text"), [(0, "a"), (1, "b"), (7, "b"), (-1, "b"), (None, "b"), ("0", "b")]
 )
 def test_the_selected_version_is_read(selected: Any, text: str) -> None:
-    assert said(chat(question("a", "b", selected=selected))) == [("user", text)]
+    assert roles_and_texts(chat(question("a", "b", selected=selected))) == [("user", text)]
 
 
 def test_a_rewritten_question_is_another_message() -> None:
@@ -57,15 +57,15 @@ def test_a_rewritten_question_is_another_message() -> None:
 
 
 def test_a_conversation_is_named_by_its_start_time_or_else_by_its_file() -> None:
-    assert about(chat(question("a"))).id == "1778328000000"
+    assert last_conversation(chat(question("a"))).id == "1778328000000"
     text = json.dumps({"messages": [question("a")]})
     file = file_of(text, "chats/1778328000123.conversation.json")
-    assert about(list(LmStudio().read(file))).id == "1778328000123"
+    assert last_conversation(list(LmStudio().read(file))).id == "1778328000123"
 
 
 def test_steps_without_ids_are_identified_by_their_predecessors() -> None:
-    found = chat(question("a"), reply(step("b", None)), question("a"), reply(step("b", None)))
-    assert len(set(ids(found))) == 4
+    entries = chat(question("a"), reply(step("b", None)), question("a"), reply(step("b", None)))
+    assert len(set(ids(entries))) == 4
 
 
 def test_a_call_without_an_id_is_named_by_its_number() -> None:

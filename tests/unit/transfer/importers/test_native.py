@@ -36,9 +36,9 @@ def read(*values: object) -> list[Record | Skipped]:
 
 
 def record(row: dict[str, Any]) -> Record:
-    [found, _] = read(row, ROW)
-    assert isinstance(found, Record), found
-    return found
+    [entry, _] = read(row, ROW)
+    assert isinstance(entry, Record), entry
+    return entry
 
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
@@ -69,10 +69,10 @@ STORED = st.builds(
 
 @given(STORED)
 def test_a_row_is_imported_with_every_field(stored: StoredMessage) -> None:
-    found = record(stored.to_row())
-    for each in dataclasses.fields(Message):
-        assert getattr(found.message, each.name) == getattr(stored, each.name), each.name
-    assert (found.partition, found.instance) == (stored.partition, stored.instance)
+    imported = record(stored.to_row())
+    for field in dataclasses.fields(Message):
+        assert getattr(imported.message, field.name) == getattr(stored, field.name), field.name
+    assert (imported.partition, imported.instance) == (stored.partition, stored.instance)
 
 
 FORMS = {
@@ -85,16 +85,16 @@ FORMS = {
 @pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
 def test_each_form_is_recognised_and_read(text: str) -> None:
     assert choose(file_of(text)).name == "reservoir"
-    found = read_as(text, Native())
-    assert len(found) == 2
-    assert found == [record(ROW)] * 2
+    entries = read_as(text, Native())
+    assert len(entries) == 2
+    assert entries == [record(ROW)] * 2
 
 
 def test_the_conversation_of_a_row_is_read() -> None:
-    about = {"title": "Redis", "source": "chatgpt", "model": "gpt-4"}
-    found = record({**ROW, "conversation": about}).conversation
-    assert found is not None
-    assert (found.id, found.title, found.source, found.model) == (
+    details = {"title": "Redis", "source": "chatgpt", "model": "gpt-4"}
+    conversation = record({**ROW, "conversation": details}).conversation
+    assert conversation is not None
+    assert (conversation.id, conversation.title, conversation.source, conversation.model) == (
         "conversation",
         "Redis",
         "chatgpt",
@@ -104,12 +104,12 @@ def test_the_conversation_of_a_row_is_read() -> None:
 
 
 def test_missing_fields_of_a_row_stay_unset() -> None:
-    found = record({"role": "user", "content": "hello"})
-    assert (found.partition, found.instance, found.conversation) == (None, None, None)
-    assert found.message.created_at is None
-    assert found.message.trace_id is None
-    assert found.message.source == "reservoir"
-    assert found.message.source_id
+    imported = record({"role": "user", "content": "hello"})
+    assert (imported.partition, imported.instance, imported.conversation) == (None, None, None)
+    assert imported.message.created_at is None
+    assert imported.message.trace_id is None
+    assert imported.message.source == "reservoir"
+    assert imported.message.source_id
 
 
 ORIGINAL = {
@@ -126,24 +126,24 @@ ORIGINAL = {
 
 def test_an_export_of_the_original_reservoir_is_read() -> None:
     assert choose(file_of(json.dumps(ORIGINAL))).name == "reservoir"
-    found = record(ORIGINAL)
-    assert found.message.created_at == datetime(2026, 5, 9, 14, 23, 1, 234_000, tzinfo=UTC)
-    assert found.message.trace_id == "t"
-    assert (found.partition, found.instance) == ("p", "i")
+    imported = record(ORIGINAL)
+    assert imported.message.created_at == datetime(2026, 5, 9, 14, 23, 1, 234_000, tzinfo=UTC)
+    assert imported.message.trace_id == "t"
+    assert (imported.partition, imported.instance) == ("p", "i")
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\t\u3000"])
 def test_a_blank_partition_or_instance_is_ignored(blank: str) -> None:
-    found = record(ORIGINAL | {"partition": blank, "instance": blank})
-    assert (found.partition, found.instance) == (None, None)
+    imported = record(ORIGINAL | {"partition": blank, "instance": blank})
+    assert (imported.partition, imported.instance) == (None, None)
 
 
 def test_equal_rows_without_ids_stay_separate() -> None:
-    later = {**ORIGINAL, "trace_id": "u", "timestamp": ORIGINAL["timestamp"] + 60_000}
-    found = [each for each in read(ORIGINAL, later) if isinstance(each, Record)]
-    assert len({each.message.source_id for each in found}) == 2
-    again = [each for each in read(ORIGINAL, later) if isinstance(each, Record)]
-    assert again == found
+    later_row = {**ORIGINAL, "trace_id": "u", "timestamp": ORIGINAL["timestamp"] + 60_000}
+    first = [entry for entry in read(ORIGINAL, later_row) if isinstance(entry, Record)]
+    assert len({record.message.source_id for record in first}) == 2
+    second = [entry for entry in read(ORIGINAL, later_row) if isinstance(entry, Record)]
+    assert second == first
 
 
 TIMES = [
@@ -156,16 +156,16 @@ TIMES = [
 ]
 
 
-@pytest.mark.parametrize(("written", "moment"), TIMES)
-def test_a_time_is_read(written: Any, moment: datetime | None) -> None:
-    assert record({**ROW, "created_at": written}).message.created_at == moment
+@pytest.mark.parametrize(("written", "expected"), TIMES)
+def test_a_time_is_read(written: Any, expected: datetime | None) -> None:
+    assert record({**ROW, "created_at": written}).message.created_at == expected
 
 
 def test_names_that_cannot_be_stored_are_cleaned() -> None:
     dirty = {**ROW, "name": "\ud800", "partition": "p\0"}
-    found = record(dirty)
-    assert found.message.name == "\ufffd"
-    assert found.partition == "p\ufffd"
+    imported = record(dirty)
+    assert imported.message.name == "\ufffd"
+    assert imported.partition == "p\ufffd"
 
 
 SKIPPED = [
@@ -176,23 +176,23 @@ SKIPPED = [
     ("no content", {**ROW, "content": None}),
     ("a content that is a list", {**ROW, "content": ["x"]}),
     (
-        "neither words nor calls",
+        "neither text nor calls",
         {**ROW, "content": " ", "tool_calls": None, "tool_call_id": None, "source_id": None},
     ),
     ("a name that is a number", {**ROW, "name": 5}),
     ("a partition that is a list", {**ROW, "partition": []}),
-    ("a time that is none", {**ROW, "created_at": "yesterday"}),
+    ("a text that is not a time", {**ROW, "created_at": "yesterday"}),
     ("a time before 1970", {**ROW, "created_at": -1}),
     ("a date before 1970", {**ROW, "created_at": "1969-12-31T23:59:59Z"}),
     ("a time that is true", {**ROW, "created_at": True}),
     ("a time that is a list", {**ROW, "created_at": []}),
-    ("a time beyond the years", {**ROW, "created_at": 10**18}),
+    ("a time in too late a year", {**ROW, "created_at": 10**18}),
     (
-        "a time whose zone carries it beyond the years",
+        "a time in too late a year because of its zone",
         {**ROW, "created_at": "9999-12-31T23:00-12:00"},
     ),
-    ("a time beyond all numbers", {**ROW, "created_at": 10**40}),
-    ("an endless time", {**ROW, "created_at": float("inf")}),
+    ("a time that is too large a number", {**ROW, "created_at": 10**40}),
+    ("an infinite time", {**ROW, "created_at": float("inf")}),
     ("calls that are a number", {**ROW, "tool_calls": 5}),
     ("calls that are an object", {**ROW, "tool_calls": {"id": "c", "name": "f"}}),
     ("a call that is a text", {**ROW, "tool_calls": ["f"]}),
@@ -220,7 +220,7 @@ def test_a_bad_row_of_a_document_is_reported_by_its_position() -> None:
 
 def test_no_reason_holds_the_text_of_a_message() -> None:
     bad = {**ROW, "content": "secret", "name": {"secret": 1}, "created_at": "secret"}
-    assert all("secret" not in str(each) for each in read(bad))
+    assert all("secret" not in str(entry) for entry in read(bad))
 
 
 JSON = st.recursive(

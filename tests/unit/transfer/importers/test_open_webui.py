@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from databases import made_database
-from reading import SAMPLES, file_of, found_in, read, records, said, skipped
+from databases import create_database
+from reading import SAMPLES, entries_by_file, file_of, read, records, roles_and_texts, skipped
 
 from reservoir_cli.transfer.importers import choose
 from reservoir_cli.transfer.importers.open_webui import OpenWebUI
@@ -24,7 +24,7 @@ def message(identity: str, parent: str | None, content: Any, **more: Any) -> dic
 
 
 def chat(*messages: dict[str, Any], current: Any = None, **more: Any) -> list[Any]:
-    nodes = {each["id"]: each for each in messages}
+    nodes = {node["id"]: node for node in messages}
     history = {"messages": nodes, "currentId": current}
     document = [{"id": "c1", "title": "T", "chat": {"history": history}, **more}]
     return read(json.dumps(document), OpenWebUI())
@@ -32,21 +32,21 @@ def chat(*messages: dict[str, Any], current: Any = None, **more: Any) -> list[An
 
 def answer(content: str) -> list[tuple[str, str]]:
     """Return the messages of a reply's text, with its calls as text."""
-    found = records(chat(message("a", None, content)))
+    imported = records(chat(message("a", None, content)))
     return [
         (
-            each.message.name or each.message.role,
-            each.message.content or str([call.arguments for call in each.message.tool_calls]),
+            record.message.name or record.message.role,
+            record.message.content or str([call.arguments for call in record.message.tool_calls]),
         )
-        for each in found
+        for record in imported
     ]
 
 
 def test_the_database_and_its_export_give_the_same_messages(tmp_path: Path) -> None:
-    [exported] = found_in(SAMPLES / "open-webui.json").values()
-    [found] = found_in(made_database(tmp_path, "open-webui")).values()
-    assert records(found) == records(exported)
-    assert skipped(found) == [
+    [exported] = entries_by_file(SAMPLES / "open-webui.json").values()
+    [entries] = entries_by_file(create_database(tmp_path, "open-webui")).values()
+    assert records(entries) == records(exported)
+    assert skipped(entries) == [
         ("chat 3", "no history of messages"),
         ("chat 1, message 7", "unknown role"),
         ("chat 1, message 8", "content is neither a text nor a list of parts"),
@@ -61,19 +61,22 @@ def test_the_branch_seen_last_is_read() -> None:
         message("a2", "u1", "Two", timestamp=1778328009),
         message("u2", "a1", "And?"),
     )
-    assert said(chat(*tree, current="u2"))[1:] == [("assistant", "One"), ("user", "And?")]
-    assert said(chat(*tree, current="a2"))[1:] == [("assistant", "Two")]
-    for lost in (None, "gone", 7):
-        assert said(chat(*tree, current=lost))[1:] == [("assistant", "Two")]
+    assert roles_and_texts(chat(*tree, current="u2"))[1:] == [
+        ("assistant", "One"),
+        ("user", "And?"),
+    ]
+    assert roles_and_texts(chat(*tree, current="a2"))[1:] == [("assistant", "Two")]
+    for unknown in (None, "gone", 7):
+        assert roles_and_texts(chat(*tree, current=unknown))[1:] == [("assistant", "Two")]
     ring = (message("u1", "a1", "Why?"), message("a1", "u1", "One"))
     assert len(records(chat(*ring, current="a1"))) == 2
 
 
 def test_a_copied_chat_shares_its_messages() -> None:
     tree = (message("u1", None, "Why?"), message("a1", "u1", "So."))
-    ids = [each.message.source_id for each in records(chat(*tree, current="a1"))]
+    ids = [record.message.source_id for record in records(chat(*tree, current="a1"))]
     copy = records(chat(*tree, current="a1", id="c2"))
-    assert [each.message.source_id for each in copy] == ids == ["u1", "a1"]
+    assert [record.message.source_id for record in copy] == ids == ["u1", "a1"]
 
 
 @pytest.mark.parametrize(
@@ -104,10 +107,10 @@ def test_details_in_the_text_of_a_reply_are_parsed(
 
 
 def test_a_call_without_a_name_skips_only_its_message() -> None:
-    nameless = '<details type="tool_calls" id="c"></details>'
-    found = chat(message("u1", None, "Why?"), message("a1", "u1", nameless), current="a1")
-    assert said(found) == [("user", "Why?")]
-    assert skipped(found) == [("entry 1, message 2", "a tool call without a name")]
+    call = '<details type="tool_calls" id="c"></details>'
+    entries = chat(message("u1", None, "Why?"), message("a1", "u1", call), current="a1")
+    assert roles_and_texts(entries) == [("user", "Why?")]
+    assert skipped(entries) == [("entry 1, message 2", "a tool call without a name")]
 
 
 def test_many_open_details_are_read_quickly() -> None:
@@ -117,9 +120,9 @@ def test_many_open_details_are_read_quickly() -> None:
 
 @pytest.mark.parametrize("title", ["New Chat", "", None, 7])
 def test_a_chat_may_lack_a_title(title: Any) -> None:
-    [found] = records(chat(message("u1", None, "Why?"), title=title))
-    assert found.conversation is not None
-    assert found.conversation.title is None
+    [record] = records(chat(message("u1", None, "Why?"), title=title))
+    assert record.conversation is not None
+    assert record.conversation.title is None
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ def read(text: str) -> list[Record | Skipped]:
 
 def messages(text: str) -> list[Message]:
     """Return the messages of a text of which nothing is skipped."""
-    found = read(text)
-    assert [each for each in found if isinstance(each, Skipped)] == []
-    return [each.message for each in found if isinstance(each, Record)]
+    entries = read(text)
+    assert [entry for entry in entries if isinstance(entry, Skipped)] == []
+    return [entry.message for entry in entries if isinstance(entry, Record)]
 
 
 def user(content: Any) -> dict[str, Any]:
@@ -46,14 +46,14 @@ FORMS = {
 @pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
 def test_each_form_is_recognised_and_gives_the_same_messages(text: str) -> None:
     assert choose(file_of(text)).name == "openai"
-    assert [(each.role, each.content) for each in messages(text)] == [
+    assert [(message.role, message.content) for message in messages(text)] == [
         ("user", "q1"),
         ("assistant", "r1"),
         ("user", "q2"),
         ("assistant", "r2"),
     ]
-    assert [each.source_id for each in messages(text)] == [
-        each.source_id for each in messages(FORMS["an array"])
+    assert [message.source_id for message in messages(text)] == [
+        message.source_id for message in messages(FORMS["an array"])
     ]
 
 
@@ -102,17 +102,17 @@ def test_a_role_becomes_one_of_the_four(written: str, role: str) -> None:
 
 def test_a_call_and_its_result_keep_all_fields() -> None:
     call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
-    asked, result = messages(
+    request, result = messages(
         lines(
             assistant(None, tool_calls=[call]),
             {"role": "tool", "tool_call_id": "call_1", "name": "f", "content": None},
         )
     )
-    assert asked.content == ""
-    assert asked.tool_calls == (ToolCall("call_1", "f", '{"a": 1}'),)
+    assert request.content == ""
+    assert request.tool_calls == (ToolCall("call_1", "f", '{"a": 1}'),)
     assert (result.role, result.content) == ("tool", "")
     assert (result.tool_call_id, result.name) == ("call_1", "f")
-    assert result.trace_id == asked.trace_id
+    assert result.trace_id == request.trace_id
 
 
 SKIPPED = [
@@ -153,23 +153,23 @@ def test_a_bad_record_is_skipped_with_its_position_and_the_others_are_read(
 
 
 def test_a_bad_message_of_a_list_is_reported_by_both_positions() -> None:
-    found = read(lines({"messages": TALK}, {"messages": [user("x"), 7]}))
-    assert [each for each in found if isinstance(each, Skipped)] == [
+    entries = read(lines({"messages": TALK}, {"messages": [user("x"), 7]}))
+    assert [entry for entry in entries if isinstance(entry, Skipped)] == [
         Skipped("line 2, message 2", "not a message")
     ]
 
 
 def test_an_incomplete_last_line_is_skipped_and_read_when_it_is_complete() -> None:
     text = lines(*TALK)
-    torn = read(text[:-9])
-    assert isinstance(torn[-1], Skipped)
-    assert torn[-1].place == "line 4"
-    assert torn[:3] == read(text)[:3]
+    entries = read(text[:-9])
+    assert isinstance(entries[-1], Skipped)
+    assert entries[-1].place == "line 4"
+    assert entries[:3] == read(text)[:3]
 
 
 def test_a_file_of_one_incomplete_line_is_skipped() -> None:
-    [only] = read('{"role": "user", "content": "he')
-    assert isinstance(only, Skipped)
+    [entry] = read('{"role": "user", "content": "he')
+    assert isinstance(entry, Skipped)
 
 
 def test_deeply_nested_records_are_skipped() -> None:
@@ -183,40 +183,40 @@ def test_deeply_nested_records_are_skipped() -> None:
 
 
 def ids(text: str) -> list[str | None]:
-    return [each.source_id for each in messages(text)]
+    return [message.source_id for message in messages(text)]
 
 
 def test_reading_a_file_again_gives_the_same_ids() -> None:
     assert read(lines(*TALK)) == read(lines(*TALK))
-    assert {each.source for each in messages(lines(*TALK))} == {"openai"}
+    assert {message.source for message in messages(lines(*TALK))} == {"openai"}
 
 
 def test_a_longer_file_begins_with_the_ids_of_the_shorter() -> None:
-    again = [*TALK, user("q1"), assistant("r1"), user("q1")]
-    whole = ids(lines(*again))
-    for count in range(1, len(again)):
-        assert ids(lines(*again[:count])) == whole[:count]
+    longer = [*TALK, user("q1"), assistant("r1"), user("q1")]
+    all_ids = ids(lines(*longer))
+    for count in range(1, len(longer)):
+        assert ids(lines(*longer[:count])) == all_ids[:count]
 
 
 @given(st.lists(st.sampled_from(["yes", "no"]), min_size=1, max_size=12), st.booleans())
-def test_equal_messages_have_different_ids(said: list[str], bare: bool) -> None:
-    listed = [user(each) for each in said]
-    text = lines(*listed) if bare else lines(*({"messages": [each]} for each in listed))
-    assert len(set(ids(text))) == len(said)
+def test_equal_messages_have_different_ids(texts: list[str], bare: bool) -> None:
+    turns = [user(content) for content in texts]
+    text = lines(*turns) if bare else lines(*({"messages": [turn]} for turn in turns))
+    assert len(set(ids(text))) == len(texts)
 
 
 def test_the_same_conversation_twice_in_a_file_is_imported_twice() -> None:
-    found = read(lines({"messages": TALK}, {"messages": TALK}))
-    records = [each for each in found if isinstance(each, Record)]
-    assert len({each.message.source_id for each in records}) == 8
-    assert len({each.message.conversation_id for each in records}) == 2
-    assert len({each.message.trace_id for each in records}) == 4
+    entries = read(lines({"messages": TALK}, {"messages": TALK}))
+    records = [entry for entry in entries if isinstance(entry, Record)]
+    assert len({record.message.source_id for record in records}) == 8
+    assert len({record.message.conversation_id for record in records}) == 2
+    assert len({record.message.trace_id for record in records}) == 4
 
 
 def test_the_ids_of_a_conversation_do_not_depend_on_others() -> None:
-    bodies = [{"messages": [user(f"q{each}"), assistant(f"r{each}")]} for each in range(20)]
-    alone = [each for body in bodies for each in ids(lines(body))]
-    assert ids(lines(*bodies)) == alone
+    bodies = [{"messages": [user(f"q{number}"), assistant(f"r{number}")]} for number in range(20)]
+    separate = [message_id for body in bodies for message_id in ids(lines(body))]
+    assert ids(lines(*bodies)) == separate
 
 
 @pytest.mark.parametrize(
@@ -225,13 +225,13 @@ def test_the_ids_of_a_conversation_do_not_depend_on_others() -> None:
     ids=["content", "role", "name"],
 )
 def test_a_changed_message_changes_its_id_and_all_later_ones(other: dict) -> None:
-    one, two = ids(lines(*TALK)), ids(lines(other, *TALK[1:]))
-    assert not set(one) & set(two)
+    first, second = ids(lines(*TALK)), ids(lines(other, *TALK[1:]))
+    assert not set(first) & set(second)
 
 
 def test_ids_do_not_depend_on_the_order_of_keys_or_the_time_of_reading() -> None:
-    turned = [dict(reversed(each.items())) for each in TALK]
-    assert ids(lines(*turned)) == ids(lines(*TALK))
+    reordered = [dict(reversed(message.items())) for message in TALK]
+    assert ids(lines(*reordered)) == ids(lines(*TALK))
 
 
 # Threads
@@ -239,7 +239,7 @@ def test_ids_do_not_depend_on_the_order_of_keys_or_the_time_of_reading() -> None
 
 def test_a_question_its_tool_calls_and_its_reply_share_a_trace() -> None:
     call = {"id": "c", "function": {"name": "f", "arguments": ""}}
-    talk = [
+    turns = [
         {"role": "system", "content": "be brief"},
         user("q1"),
         assistant(None, tool_calls=[call]),
@@ -248,7 +248,7 @@ def test_a_question_its_tool_calls_and_its_reply_share_a_trace() -> None:
         user("q2"),
         assistant("r2"),
     ]
-    traces = [each.trace_id for each in messages(lines(*talk))]
+    traces = [message.trace_id for message in messages(lines(*turns))]
     assert len(set(traces[1:5])) == 1
     assert traces[5] == traces[6]
     assert len(set(traces)) == 3
@@ -256,20 +256,20 @@ def test_a_question_its_tool_calls_and_its_reply_share_a_trace() -> None:
 
 def test_each_list_is_a_conversation_and_bare_lines_are_one_together() -> None:
     text = lines(user("bare"), {"messages": TALK}, {"messages": [user("x")]}, assistant("bare"))
-    found = [each for each in read(text) if isinstance(each, Record)]
-    conversations = [each.message.conversation_id for each in found]
-    assert conversations[0] == conversations[6] == found[0].message.source_id
-    assert set(conversations[1:5]) == {found[1].message.source_id}
-    assert conversations[5] == found[5].message.source_id
+    imported = [entry for entry in read(text) if isinstance(entry, Record)]
+    conversations = [record.message.conversation_id for record in imported]
+    assert conversations[0] == conversations[6] == imported[0].message.source_id
+    assert set(conversations[1:5]) == {imported[1].message.source_id}
+    assert conversations[5] == imported[5].message.source_id
     assert len(set(conversations)) == 3
-    for each in found:
-        assert each.conversation is not None
-        assert each.conversation.id == each.message.conversation_id
-        assert each.conversation.source == "openai"
+    for record in imported:
+        assert record.conversation is not None
+        assert record.conversation.id == record.message.conversation_id
+        assert record.conversation.source == "openai"
 
 
 def test_a_message_has_no_scope_and_time() -> None:
-    [record] = [each for each in read(lines(user("x"))) if isinstance(each, Record)]
+    [record] = [entry for entry in read(lines(user("x"))) if isinstance(entry, Record)]
     assert (record.partition, record.instance) == (None, None)
     assert record.message.created_at is None
 
@@ -291,11 +291,11 @@ NEARLY = st.recursive(
 
 @given(st.lists(NEARLY, max_size=4))
 def test_no_json_stops_reading(values: list[Any]) -> None:
-    for each in read(lines(*values)):
-        assert isinstance(each, Record | Skipped)
+    for entry in read(lines(*values)):
+        assert isinstance(entry, Record | Skipped)
 
 
 @given(st.text(max_size=60))
 def test_no_text_stops_reading(text: str) -> None:
-    for each in read(text):
-        assert isinstance(each, Record | Skipped)
+    for entry in read(text):
+        assert isinstance(entry, Record | Skipped)

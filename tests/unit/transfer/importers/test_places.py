@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from databases import made_database
+from databases import create_database
 
 from reservoir_cli.settings import paths
 from reservoir_cli.transfer.importers import discover
@@ -40,23 +40,23 @@ def write(path: Path, size: int = 10) -> Path:
     return path
 
 
-def found(form: str) -> list[tuple[str, Path, int, int]]:
-    seen = [each for each in discover.look() if each.form == form]
-    return [(each.tool, each.path, each.files, each.size) for each in seen]
+def discovered(form: str) -> list[tuple[str, Path, int, int]]:
+    histories = [history for history in discover.look() if history.form == form]
+    return [(history.tool, history.path, history.files, history.size) for history in histories]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="these folders are those of Linux")
 def test_tasks_are_found_in_all_editors_and_extensions(home: Path) -> None:
-    own = home / ".cline/data/tasks"
-    assert found("cline") == [("Cline", own, 0, 0)]
+    cline = home / ".cline/data/tasks"
+    assert discovered("cline") == [("Cline", cline, 0, 0)]
     roo = home / ".config/Code/User/globalStorage/rooveterinaryinc.roo-cline/tasks"
     kilo = home / ".config/Cursor/User/globalStorage/kilocode.kilo-code/tasks"
     write(roo / "a" / TASK)
     write(roo / "a" / "ui_messages.json")
     write(kilo / "b" / TASK)
-    assert found("cline") == [("Roo Code", roo, 1, 10), ("Kilo Code", kilo, 1, 10)]
-    write(own / "c" / TASK)
-    assert found("cline")[0] == ("Cline", own, 1, 10)
+    assert discovered("cline") == [("Roo Code", roo, 1, 10), ("Kilo Code", kilo, 1, 10)]
+    write(cline / "c" / TASK)
+    assert discovered("cline")[0] == ("Cline", cline, 1, 10)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has another folder")
@@ -64,11 +64,11 @@ def test_goose_is_found_by_its_database_or_else_by_its_files(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sessions = home / ".local/share/goose/sessions"
-    assert found("goose") == [("Goose", sessions / "sessions.db", 0, 0)]
+    assert discovered("goose") == [("Goose", sessions / "sessions.db", 0, 0)]
     write(sessions / "20250509_1.jsonl")
-    assert found("goose") == [("Goose", sessions, 1, 10)]
-    database = made_database(sessions, "goose")
-    assert found("goose") == [("Goose", database, 1, database.stat().st_size)]
+    assert discovered("goose") == [("Goose", sessions, 1, 10)]
+    database = create_database(sessions, "goose")
+    assert discovered("goose") == [("Goose", database, 1, database.stat().st_size)]
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
     assert paths.goose_sessions() == home / "data/goose/sessions"
     monkeypatch.setenv("GOOSE_PATH_ROOT", "relative")
@@ -80,10 +80,10 @@ def test_goose_is_found_by_its_database_or_else_by_its_files(
 def test_lm_studio_may_be_in_another_folder(home: Path) -> None:
     write(home / ".lmstudio/conversations/work/1.conversation.json")
     write(home / ".lmstudio/conversations/work/settings.json")
-    assert found("lm-studio") == [("LM Studio", home / ".lmstudio/conversations", 1, 10)]
+    assert discovered("lm-studio") == [("LM Studio", home / ".lmstudio/conversations", 1, 10)]
     pointer = home / ".lmstudio-home-pointer"
-    for bad in (b"", b"relative", b"\xff"):
-        pointer.write_bytes(bad)
+    for content in (b"", b"relative", b"\xff"):
+        pointer.write_bytes(content)
         assert paths.lm_studio_chats() == home / ".lmstudio/conversations"
     pointer.write_text(f"{home / 'elsewhere'}\n", encoding="utf-8")
     assert paths.lm_studio_chats() == home / "elsewhere/conversations"
@@ -91,14 +91,14 @@ def test_lm_studio_may_be_in_another_folder(home: Path) -> None:
 
 def test_aider_is_found_in_the_project(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = ".aider.chat.history.md"
-    assert found("aider") == [("aider", home / name, 0, 0)]
+    assert discovered("aider") == [("aider", home / name, 0, 0)]
     history = write(home / "board" / name)
     (home / "board/src/deep").mkdir(parents=True)
     monkeypatch.chdir(home / "board/src/deep")
-    assert found("aider") == [("aider", history, 1, 10)]
-    named = write(home / "elsewhere.md", 3)
-    monkeypatch.setenv("AIDER_CHAT_HISTORY_FILE", str(named))
-    assert found("aider") == [("aider", named, 1, 3)]
+    assert discovered("aider") == [("aider", history, 1, 10)]
+    configured = write(home / "elsewhere.md", 3)
+    monkeypatch.setenv("AIDER_CHAT_HISTORY_FILE", str(configured))
+    assert discovered("aider") == [("aider", configured, 1, 3)]
 
 
 def test_zed_is_searched_in_the_folder_of_each_platform(

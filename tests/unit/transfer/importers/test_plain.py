@@ -4,16 +4,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from reading import file_of, found_in, read
+from reading import entries_by_file, file_of, read
 
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.transfer.importers import Record, Skipped, choose, decode, importers, read_text
 from reservoir_cli.transfer.importers.plain import Plain, find_date
 
 
-def only(text: str) -> Record | Skipped:
-    [found] = read(text, Plain())
-    return found
+def read_one(text: str) -> Record | Skipped:
+    [entry] = read(text, Plain())
+    return entry
 
 
 @pytest.mark.parametrize(
@@ -26,10 +26,10 @@ def only(text: str) -> Record | Skipped:
     ],
 )
 def test_a_file_is_one_message_without_its_outer_blank_lines(text: str, content: str) -> None:
-    found = only(text)
-    assert isinstance(found, Record)
-    assert (found.message.role, found.message.content) == ("user", content)
-    assert found.message.source == "text"
+    entry = read_one(text)
+    assert isinstance(entry, Record)
+    assert (entry.message.role, entry.message.content) == ("user", content)
+    assert entry.message.source == "text"
 
 
 @pytest.mark.parametrize("text", ["", "\n", " \t\n"])
@@ -38,11 +38,11 @@ def test_an_empty_file_is_not_a_message(text: str) -> None:
 
 
 def test_the_id_depends_on_the_text() -> None:
-    one, same, other = only("hello"), only("hello\n"), only("hullo")
-    assert isinstance(one, Record)
-    assert isinstance(other, Record)
-    assert one == same
-    assert one.message.source_id != other.message.source_id
+    first, equal, different = read_one("hello"), read_one("hello\n"), read_one("hullo")
+    assert isinstance(first, Record)
+    assert isinstance(different, Record)
+    assert first == equal
+    assert first.message.source_id != different.message.source_id
 
 
 CHOSEN = [
@@ -160,9 +160,9 @@ def test_a_document_without_a_date_gets_that_of_its_file(tmp_path: Path) -> None
     with zipfile.ZipFile(tmp_path / "notes.zip", "w") as archive:
         archive.write(tmp_path / "notes" / "a.md", "a.md")
         archive.writestr(zipfile.ZipInfo("untimed.md"), "text")
-    saved = datetime.fromtimestamp(seconds, UTC)
-    day, own = (found[0] for found in found_in(tmp_path / "notes").values())
-    assert (day.message.created_at, own.message.created_at) == (OTHER_DAY, saved)
-    packed, untimed = (found[0] for found in found_in(tmp_path / "notes.zip").values())
-    assert packed.message.created_at == saved
+    modified = datetime.fromtimestamp(seconds, UTC)
+    day, undated = (entries[0] for entries in entries_by_file(tmp_path / "notes").values())
+    assert (day.message.created_at, undated.message.created_at) == (OTHER_DAY, modified)
+    packed, untimed = (entries[0] for entries in entries_by_file(tmp_path / "notes.zip").values())
+    assert packed.message.created_at == modified
     assert untimed.message.created_at is None

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from reading import SAMPLES, found_in, records, skipped, told
+from reading import SAMPLES, entries_by_file, records, row_of, skipped
 from samples_told import ABOUT, SKIPPED, TOLD
 
 from reservoir_cli.messages import DOCUMENT_SOURCES
@@ -17,8 +17,8 @@ LISTS = ("sharegpt.jsonl", "openai.jsonl", "anthropic.json", "cline.json", "aide
 
 
 def read(name: str) -> list[Any]:
-    [found] = found_in(SAMPLES / name).values()
-    return found
+    [entries] = entries_by_file(SAMPLES / name).values()
+    return entries
 
 
 def local(time: Any) -> Any:
@@ -28,13 +28,13 @@ def local(time: Any) -> Any:
 def by_first(name: str) -> list[tuple[Any, ...]]:
     """Return messages as rows; a conversation named by its first message becomes ``first``."""
     rows, firsts = [], set()
-    for each in records(read(name)):
-        message = each.message
+    for record in records(read(name)):
+        message = record.message
         if message.source_id == message.conversation_id:
             firsts.add(message.conversation_id)
         if message.source == "aider":  # this format has local times
-            each = replace(each, message=replace(message, created_at=local(message.created_at)))
-        row = told(each)
+            record = replace(record, message=replace(message, created_at=local(message.created_at)))
+        row = row_of(record)
         if message.source in DOCUMENT_SOURCES:  # these messages have the time of their file
             row = (*row[:2], None, row[3])
         rows.append((*row[:3], "first") if row[3] in firsts else row)
@@ -57,32 +57,38 @@ def test_other_records_are_skipped_with_their_position(name: str) -> None:
 @pytest.mark.parametrize("name", ABOUT)
 def test_titles_and_models_are_imported(name: str) -> None:
     last = {
-        each.conversation.id: each.conversation for each in records(read(name)) if each.conversation
+        record.conversation.id: record.conversation
+        for record in records(read(name))
+        if record.conversation
     }
-    assert {key: (c.title, c.source, c.model) for key, c in last.items()} == ABOUT[name]
+    assert {
+        key: (conversation.title, conversation.source, conversation.model)
+        for key, conversation in last.items()
+    } == ABOUT[name]
 
 
 @pytest.mark.parametrize("name", TOLD)
 def test_every_message_has_a_stable_unique_id(name: str) -> None:
     def ids() -> list[tuple[Any, ...]]:
-        found = records(read(name))
+        imported = records(read(name))
         return [
-            (each.message.source, each.message.source_id, each.message.trace_id) for each in found
+            (record.message.source, record.message.source_id, record.message.trace_id)
+            for record in imported
         ]
 
-    once = ids()
-    assert ids() == once
-    assert len({each[:2] for each in once}) == len(once)
-    assert all(source and source_id for source, source_id, _ in once)
+    identities = ids()
+    assert ids() == identities
+    assert len({row[:2] for row in identities}) == len(identities)
+    assert all(source and source_id for source, source_id, _ in identities)
 
 
 @pytest.mark.parametrize(
-    "name", [each for each in TOLD if each in (*ABOUT, *LISTS) and each != "reservoir.jsonl"]
+    "name", [name for name in TOLD if name in (*ABOUT, *LISTS) and name != "reservoir.jsonl"]
 )
 def test_a_question_and_all_messages_up_to_the_next_share_a_trace(name: str) -> None:
     questions: dict[str | None, str | None] = {}
-    for each in records(read(name)):
-        message = each.message
+    for record in records(read(name)):
+        message = record.message
         if message.role == "user":
             assert message.trace_id not in questions.values()
             questions[message.conversation_id] = message.trace_id
@@ -92,10 +98,10 @@ def test_a_question_and_all_messages_up_to_the_next_share_a_trace(name: str) -> 
 
 @pytest.mark.parametrize("name", TOLD)
 def test_each_result_names_the_call_it_answers(name: str) -> None:
-    found = [each.message for each in records(read(name))]
-    asked = [call.id for each in found for call in each.tool_calls]
-    assert [each.tool_call_id for each in found if each.role == "tool"] == asked[
-        : sum(each.role == "tool" for each in found)
+    messages = [record.message for record in records(read(name))]
+    call_ids = [call.id for message in messages for call in message.tool_calls]
+    assert [message.tool_call_id for message in messages if message.role == "tool"] == call_ids[
+        : sum(message.role == "tool" for message in messages)
     ]
 
 
@@ -104,10 +110,10 @@ def test_thinking_is_not_part_of_a_message(name: str) -> None:
     thoughts = ("Warm kitchens", "They want FOR", "Look at the", "I need the tool")
     thoughts += ("Answering\n", "Reading\n", "They mean", "I should think")
     thoughts += ("Run them", "Look it up", "A search")
-    for each in records(read(name)):
-        thinks = each.message.content.startswith(thoughts)
-        assert thinks == (each.message.name == "thinking")
-        assert not thinks or each.message.role == "system"
+    for record in records(read(name)):
+        thinks = record.message.content.startswith(thoughts)
+        assert thinks == (record.message.name == "thinking")
+        assert not thinks or record.message.role == "system"
 
 
 INSTANCES = {
@@ -140,15 +146,15 @@ def test_a_format_is_detected_by_content_and_has_its_instance(
     renamed = tmp_path / f"anything{(SAMPLES / name).suffix}"
     renamed.write_bytes((SAMPLES / name).read_bytes())
     with ExitStack() as open_files:
-        [found] = find(renamed, None, open_files)[0]
+        [detected] = find(renamed, None, open_files)[0]
     expected = {"note.md": "markdown", "note.txt": "text"}.get(name, name.split(".")[0])
-    assert (found.importer.name, found.importer.instance) == (expected, instance)
+    assert (detected.importer.name, detected.importer.instance) == (expected, instance)
 
 
-@pytest.mark.parametrize("name", [each for each in TOLD if each.endswith(".json")])
+@pytest.mark.parametrize("name", [name for name in TOLD if name.endswith(".json")])
 def test_the_layout_of_a_document_does_not_matter(name: str, tmp_path: Any) -> None:
     document = json.loads((SAMPLES / name).read_text(encoding="utf-8"))
     dense = tmp_path / name
     dense.write_text("\ufeff" + json.dumps(document, separators=(",", ":")), encoding="utf-8")
-    [found] = found_in(dense).values()
-    assert records(found) == records(read(name))
+    [entries] = entries_by_file(dense).values()
+    assert records(entries) == records(read(name))

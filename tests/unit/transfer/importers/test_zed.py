@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from databases import made_database
-from reading import found_in, records, said, skipped, told
+from databases import create_database
+from reading import entries_by_file, records, roles_and_texts, row_of, skipped
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.transfer.importers import Skipped, foreign_databases, zed
@@ -35,8 +35,8 @@ def threads(folder: Path, *rows: tuple[str, str, bytes]) -> Path:
 
 
 def read(path: Path) -> list[Any]:
-    [found] = found_in(path).values()
-    return found
+    [entries] = entries_by_file(path).values()
+    return entries
 
 
 def compress(data: bytes) -> bytes:
@@ -47,11 +47,11 @@ def thread(*messages: Any) -> bytes:
     return json.dumps({"version": "0.3.0", "messages": messages}).encode()
 
 
-def asked(text: str, identity: str = "q1") -> dict[str, Any]:
+def user_message(text: str, identity: str = "q1") -> dict[str, Any]:
     return {"User": {"id": identity, "content": [{"Text": text}]}}
 
 
-def answered(*content: Any, **results: Any) -> dict[str, Any]:
+def agent_message(*content: Any, **results: Any) -> dict[str, Any]:
     return {"Agent": {"content": list(content), "tool_results": results}}
 
 
@@ -60,8 +60,8 @@ OLD, NEW = "z-old", "z-new"
 
 @packed
 def test_the_database_is_imported(tmp_path: Path) -> None:
-    found = read(made_database(tmp_path, "zed"))
-    assert [told(each) for each in records(found)] == [
+    entries = read(create_database(tmp_path, "zed"))
+    assert [row_of(record) for record in records(entries)] == [
         ("user", "What is this?", "12:05:00", OLD),
         ("assistant", "I look.", "12:05:00", OLD),
         ("system", "A look, then.", "12:05:00", OLD),
@@ -76,19 +76,26 @@ def test_the_database_is_imported(tmp_path: Path) -> None:
         ("user", "Fix it. 🍞", "12:05:00", NEW),
         ("assistant", "Done.", "12:05:00", NEW),
     ]
-    assert skipped(found) == [
+    assert skipped(entries) == [
         ("thread 2, message 7", "neither from the user nor from the agent"),
         ("thread 2, message 8", "content is not a list"),
         ("thread 3", "damaged, or not compressed with zstd"),
         ("thread 4", "not valid JSON"),
     ]
-    calls = [call.id for each in records(found) for call in each.message.tool_calls]
-    results = [each.message.tool_call_id for each in records(found) if each.message.role == "tool"]
+    calls = [call.id for record in records(entries) for call in record.message.tool_calls]
+    results = [
+        record.message.tool_call_id for record in records(entries) if record.message.role == "tool"
+    ]
     assert calls == results == ["toolu_1", "toolu_1", "toolu_2"]
-    about = {
-        each.conversation.id: each.conversation for each in records(found) if each.conversation
+    conversations = {
+        record.conversation.id: record.conversation
+        for record in records(entries)
+        if record.conversation
     }
-    assert {key: (c.title, c.model, c.project) for key, c in about.items()} == {
+    assert {
+        key: (conversation.title, conversation.model, conversation.project)
+        for key, conversation in conversations.items()
+    } == {
         OLD: ("Older", None, "old"),
         NEW: ("Sync drops rows", "claude-sonnet-4-5", "taskboard"),
     }
@@ -97,18 +104,26 @@ def test_the_database_is_imported(tmp_path: Path) -> None:
 def test_message_ids_of_a_growing_thread_do_not_change(tmp_path: Path) -> None:
     tool = {"id": "t1", "name": "f", "input": {}}
     result = {"tool_use_id": "t1", "content": "x"}
-    begun = [asked("Why?"), answered({"Text": "I lo"})]
-    later = [asked("Why?"), answered({"Text": "I look."}, {"ToolUse": tool}, t1=result)]
-    more = [*later, answered({"Text": "So."}), asked("And?", "q2"), answered({"Text": "Yes."})]
-    kept: list[str] = []
-    for number, messages in enumerate((begun, later, more)):
+    partial = [user_message("Why?"), agent_message({"Text": "I lo"})]
+    complete = [
+        user_message("Why?"),
+        agent_message({"Text": "I look."}, {"ToolUse": tool}, t1=result),
+    ]
+    longer = [
+        *complete,
+        agent_message({"Text": "So."}),
+        user_message("And?", "q2"),
+        agent_message({"Text": "Yes."}),
+    ]
+    known_ids: list[str] = []
+    for number, messages in enumerate((partial, complete, longer)):
         folder = tmp_path / str(number)
         folder.mkdir()
-        found = records(read(threads(folder, ("z", "json", thread(*messages)))))
-        ids = [str(each.message.source_id) for each in found]
-        assert ids[: len(kept)] == kept
-        assert len(set(ids)) == len(ids) > len(kept)
-        kept = ids
+        imported = records(read(threads(folder, ("z", "json", thread(*messages)))))
+        ids = [str(record.message.source_id) for record in imported]
+        assert ids[: len(known_ids)] == known_ids
+        assert len(set(ids)) == len(ids) > len(known_ids)
+        known_ids = ids
 
 
 def test_without_a_library_the_error_names_the_extra(
@@ -116,8 +131,8 @@ def test_without_a_library_the_error_names_the_extra(
 ) -> None:
     for name in ("compression.zstd", "backports.zstd"):
         monkeypatch.setitem(sys.modules, name, None)
-    plain = threads(tmp_path, ("z", "json", thread(asked("Why?"))))
-    assert said(read(plain)) == [("user", "Why?")]
+    plain = threads(tmp_path, ("z", "json", thread(user_message("Why?"))))
+    assert roles_and_texts(read(plain)) == [("user", "Why?")]
     with closing(sqlite3.connect(plain)) as connection, connection:
         connection.execute("INSERT INTO threads VALUES ('y', '', '', 'zstd', x'28b52ffd')")
     with pytest.raises(ReservoirError, match="compressed with zstd") as refused:
@@ -130,10 +145,10 @@ def test_without_a_library_the_error_names_the_extra(
 def test_a_decompression_bomb_is_skipped(tmp_path: Path) -> None:
     bomb = compress(b" " * (100 << 20))
     assert len(bomb) < 20_000
-    whole = thread(asked("Why?"), answered({"Text": "x" * (4 << 20)}))
-    found = read(threads(tmp_path, ("a", "zstd", bomb), ("b", "zstd", compress(whole))))
-    assert skipped(found) == [("thread 1", "unpacks to far more than its size")]
-    assert [role for role, _ in said(found)] == ["user", "assistant"]
+    data = thread(user_message("Why?"), agent_message({"Text": "x" * (4 << 20)}))
+    entries = read(threads(tmp_path, ("a", "zstd", bomb), ("b", "zstd", compress(data))))
+    assert skipped(entries) == [("thread 1", "unpacks to far more than its size")]
+    assert [role for role, _ in roles_and_texts(entries)] == ["user", "assistant"]
 
 
 @packed
@@ -141,10 +156,10 @@ def test_a_window_that_fills_the_memory_is_refused(tmp_path: Path) -> None:
     # The frame has no content size, so that the size of its window matters.
     library = importlib.import_module(LIBRARY)
     options = {library.CompressionParameter.window_log: 27}
-    made = library.ZstdCompressor(options=options)
-    wide = made.compress(thread(asked("Why?"))) + made.flush()
-    found = read(threads(tmp_path, ("a", "zstd", wide)))
-    assert skipped(found) == [("thread 1", "damaged, or not compressed with zstd")]
+    compressor = library.ZstdCompressor(options=options)
+    data = compressor.compress(thread(user_message("Why?"))) + compressor.flush()
+    entries = read(threads(tmp_path, ("a", "zstd", data)))
+    assert skipped(entries) == [("thread 1", "damaged, or not compressed with zstd")]
 
 
 @packed
@@ -153,24 +168,26 @@ def test_reading_stops_after_many_bombs(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(zed, "_HARMLESS", 1 << 20)
     monkeypatch.setattr(foreign_databases, "STEPS", 5 << 20)
     monkeypatch.setattr(foreign_databases, "STEPS_A_BYTE", 0)
-    full = compress(thread(asked("x" * 1_000_000)))
-    found = read(threads(tmp_path, *((str(number), "zstd", full) for number in range(9))))
-    assert skipped(found) == [("what follows", "reading it takes too long for a file of its size")]
-    assert 1 < len(records(found)) < 9
+    data = compress(thread(user_message("x" * 1_000_000)))
+    entries = read(threads(tmp_path, *((str(number), "zstd", data) for number in range(9))))
+    assert skipped(entries) == [
+        ("what follows", "reading it takes too long for a file of its size")
+    ]
+    assert 1 < len(records(entries)) < 9
 
 
 @packed
 @pytest.mark.parametrize("cut", [0, 1, 4, 5, 20, -1])
 def test_a_truncated_thread_is_skipped(tmp_path: Path, cut: int) -> None:
-    data = compress(thread(asked("Why does it end in the middle?")))[:cut]
-    [(place, _)] = skipped(read(threads(tmp_path, ("a", "zstd", data))))
-    assert place == "thread 1"
+    data = compress(thread(user_message("Why does it end in the middle?")))[:cut]
+    [(position, _)] = skipped(read(threads(tmp_path, ("a", "zstd", data))))
+    assert position == "thread 1"
 
 
 @pytest.mark.parametrize("data", [b"[" * 100_000, b"7", b"{}", b'{"messages": {}}', b"\xff\xfe"])
 def test_json_that_is_not_a_thread_is_skipped(tmp_path: Path, data: bytes) -> None:
-    [(place, _)] = skipped(read(threads(tmp_path, ("a", "json", data))))
-    assert place == "thread 1"
+    [(position, _)] = skipped(read(threads(tmp_path, ("a", "json", data))))
+    assert position == "thread 1"
 
 
 def test_a_table_of_that_name_is_not_enough(tmp_path: Path) -> None:

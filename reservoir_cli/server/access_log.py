@@ -7,7 +7,8 @@ from datetime import datetime
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_TOKEN = re.compile(r"^/k/[^/]*")
+#: The token of a path, wherever it stands: a mistyped base URL has it in another place.
+_TOKEN = re.compile(r"/k/[^/]*")
 _MAX_PATH = 100
 
 

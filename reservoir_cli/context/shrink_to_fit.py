@@ -1,15 +1,16 @@
 """Select messages from the pool until the printed selection fits the budget."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from reservoir_cli.context import window_turns
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.costs import build_costs, count_printed
+from reservoir_cli.context.layout import ids
 from reservoir_cli.context.render.formats import render
-from reservoir_cli.context.selection import NEWEST_SHARE, Rules, select
+from reservoir_cli.context.selection import Rules, select
 from reservoir_cli.context.types import (
     Candidate,
     ContextRequest,
@@ -23,6 +24,9 @@ from reservoir_cli.tokens import AnthropicCounter
 #: Limits for a counter that asks its provider: the number of requests, the share of the budget to
 #: aim at, and the share that is close enough.
 _MOST_REQUESTS, _TARGET_SHARE, _ENOUGH_SHARE = 3, 0.98, 0.95
+#: Limits for the budget that is named for the best match: how often the present one is doubled, and
+#: how much more than needed is near enough.
+_MOST_DOUBLINGS, _NEAR_ENOUGH = 16, 1.08
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +120,7 @@ class Chooser:
         """Return whether another request could not improve the selection."""
         if counted > limit:
             return not (selection.recalled or selection.history)
-        left_out = (*selection.dropped, *selection.passed_over)
-        everything = not self.not_reached and not any(drop.for_room for drop in left_out)
+        everything = not self.not_reached and not any(_left_out_for_room(selection))
         return everything or counted >= _ENOUGH_SHARE * limit
 
     def _request_body(self, selection: Selection) -> dict[str, Any]:
@@ -132,27 +135,41 @@ class Chooser:
         assert isinstance(body, dict)
         return body
 
+    def note_best_left_out(self, selection: Selection) -> tuple[str, ...]:
+        """Return a note on the best match if none of it fits, with a budget that would hold it."""
+        missing = list(_left_out_for_room(selection))
+        best = max(missing, key=_rank, default=None)
+        best_kept = max(map(_rank, (*selection.recalled, *selection.history)), default=(0.0, 0))
+        if best is None or best.scores.similarity <= 0 or _rank(best) < best_kept:
+            return ()
+        if best.message.tool_calls or best.message.role is Role.TOOL:  # its results need room too
+            return ()
+        needed = sum(self.budget.sections.values()) + self._find_room(best)
+        step = 10 ** max(0, len(str(needed)) - 2)
+        size = f"#{best.message.id} ({self.meter.scale(best.message.tokens):,} tokens)"
+        budget_hint = f"--budget {math.ceil(needed / step) * step:,}"
+        return (f"the best match, {size}, does not fit; {budget_hint} holds it",)
 
-def note_best_left_out(
-    selection: Selection, request: ContextRequest, budget: TokenBudget, meter: Meter
-) -> tuple[str, ...]:
-    """Return a note on the best match if none of it fits, with a budget that would hold it."""
-    missing = [
-        drop.candidate for drop in (*selection.dropped, *selection.passed_over) if drop.for_room
-    ]
-    best = max(missing, key=_rank, default=None)
-    best_kept = max(map(_rank, (*selection.recalled, *selection.history)), default=(0.0, 0))
-    if best is None or best.scores.similarity <= 0 or _rank(best) < best_kept:
-        return ()
-    if best.message.tool_calls or best.message.role is Role.TOOL:  # its results need room too
-        return ()
-    costs = build_costs(request, budget, meter)
-    cost = costs.recalled(best) + costs.recalled_title + costs.day
-    cost += costs.left_out(best.message.id)
-    needed = sum(budget.sections.values()) + math.ceil(cost / (1 - NEWEST_SHARE))
-    size = f"#{best.message.id} ({meter.scale(best.message.tokens):,} tokens)"
-    budget_hint = f"--budget {math.ceil(needed / 100) * 100:,}"
-    return (f"the best match, {size}, does not fit; {budget_hint} holds it",)
+    def _find_room(self, best: Candidate) -> int:
+        """Return little more than the least room in which a message is selected."""
+        low = high = max(1, self.budget.history)
+        for _ in range(_MOST_DOUBLINGS):
+            low, high = high, 2 * high
+            if self._fits(best, high):
+                break
+        while high > _NEAR_ENOUGH * low:
+            middle = math.isqrt(low * high)
+            low, high = (low, middle) if self._fits(best, middle) else (middle, high)
+        return high
+
+    def _fits(self, candidate: Candidate, room: int) -> bool:
+        selection, _ = self._select_by_sums(room)
+        return candidate.message.id not in ids(_left_out_for_room(selection))
+
+
+def _left_out_for_room(selection: Selection) -> Iterator[Candidate]:
+    left_out = (*selection.dropped, *selection.passed_over)
+    return (drop.candidate for drop in left_out if drop.for_room)
 
 
 def _rank(candidate: Candidate) -> tuple[float, int]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.storage import properties, session, unfinished_copy
+from reservoir_cli.storage import properties, transactions, unfinished_copy
 from reservoir_cli.storage.sqlite import foreign_code, secure_delete
 from reservoir_cli.storage.sqlite.connection import PRAGMAS, Connection, connect, errors, is_busy
 from reservoir_cli.storage.sqlite.store_file import (
@@ -33,7 +33,7 @@ SCHEMA_VERSION = 10
 APPLICATION_ID = 0x52737672
 
 
-class Session(session.Session, ABC):
+class Transactions(transactions.Transactions, ABC):
     """A connection to the file of a store.
 
     :param patience: seconds to wait while other processes write.
@@ -168,7 +168,7 @@ class Session(session.Session, ABC):
 
     @contextmanager
     def write(self, wait: float | None = None, *, durable: bool = True) -> Iterator[None]:
-        """See :class:`~reservoir_cli.storage.session.Session`."""
+        """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
         with self._lock, errors(self.location):
             if self._connection.in_transaction:
                 yield
@@ -202,7 +202,7 @@ class Session(session.Session, ABC):
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """See :class:`~reservoir_cli.storage.session.Session`."""
+        """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
         with self._lock, errors(self.location):
             if self._connection.in_transaction:
                 yield

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.util.parse_times import format_duration, parse_duration, parse_time
+from reservoir_cli.util.parse_time_options import format_duration, parse_duration, parse_time
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_formatted_duration_is_parsed_back_unchanged(seconds: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "moment"),
+    ("text", "expected"),
     [
         ("2026-05-09T14:23:01+02:00", datetime(2026, 5, 9, 12, 23, 1, tzinfo=UTC)),
         ("2026-05-09T14:23Z", datetime(2026, 5, 9, 14, 23, tzinfo=UTC)),
@@ -74,27 +74,27 @@ def test_a_formatted_duration_is_parsed_back_unchanged(seconds: float) -> None:
         ("0s", NOW),
     ],
 )
-def test_times_are_parsed(text: str, moment: datetime) -> None:
-    assert parse_time(text, NOW) == moment
+def test_times_are_parsed(text: str, expected: datetime) -> None:
+    assert parse_time(text, NOW) == expected
 
 
 @pytest.mark.usefixtures("new_york")
 @pytest.mark.parametrize(
-    ("text", "moment"),
+    ("text", "expected"),
     [
         ("2026-05-09", datetime(2026, 5, 9, 4, tzinfo=UTC)),
         ("2026-01-09T14:23", datetime(2026, 1, 9, 19, 23, tzinfo=UTC)),
     ],
 )
-def test_a_time_without_a_zone_is_local(text: str, moment: datetime) -> None:
-    found = parse_time(text, NOW)
-    assert found == moment
-    assert found.utcoffset() == timedelta(0)
+def test_a_time_without_a_zone_is_local(text: str, expected: datetime) -> None:
+    parsed = parse_time(text, NOW)
+    assert parsed == expected
+    assert parsed.utcoffset() == timedelta(0)
 
 
 @pytest.mark.usefixtures("new_york")
 @pytest.mark.parametrize(
-    ("text", "moment"),
+    ("text", "expected"),
     [
         ("today", datetime(2026, 5, 9, 4, tzinfo=UTC)),
         ("Yesterday", datetime(2026, 5, 8, 4, tzinfo=UTC)),
@@ -115,8 +115,8 @@ def test_a_time_without_a_zone_is_local(text: str, moment: datetime) -> None:
         ("sunday", datetime(2026, 5, 3, 4, tzinfo=UTC)),
     ],
 )
-def test_words_mean_the_local_time_at_which_the_period_began(text: str, moment: datetime) -> None:
-    assert parse_time(text, NOW) == moment
+def test_words_mean_the_local_time_at_which_the_period_began(text: str, expected: datetime) -> None:
+    assert parse_time(text, NOW) == expected
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pytest
 from builders import EVERYWHERE, NOW, embed, ingestor
 
 from reservoir_cli.embedding import Embedder
-from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.retrieval import indexing
 from reservoir_cli.retrieval.lookup import Lookup
@@ -19,10 +18,9 @@ from reservoir_cli.settings import config
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
-from reservoir_cli.transfer import erase
 from reservoir_cli.transfer.file_import import Destination
+from reservoir_cli.transfer.import_reports import ImportReport
 from reservoir_cli.transfer.importers import Record
-from reservoir_cli.transfer.reports import ImportReport
 
 HERE = Scope("p", "i")
 Adding = Callable[..., list[StoredMessage | None]]
@@ -47,8 +45,8 @@ TRACES = [
 
 def files(store: Store) -> dict[str, bytes]:
     path = Path(store.location)
-    beside = (path.with_name(path.name + ending) for ending in ("", "-wal", "-shm", "-journal"))
-    return {each.name: each.read_bytes() for each in beside if each.exists()}
+    paths = (path.with_name(path.name + ending) for ending in ("", "-wal", "-shm", "-journal"))
+    return {file.name: file.read_bytes() for file in paths if file.exists()}
 
 
 def traces(store: Store) -> set[tuple[str, str]]:
@@ -63,14 +61,13 @@ def traces(store: Store) -> set[tuple[str, str]]:
 
 def small_talk(count: int, seed: int = 0) -> list[Message]:
     words = "the queue lost jobs when redis failed over and we moved to postgres then".split()
-    pick = random.Random(seed)
+    rng = random.Random(seed)
     return [
-        Message("user", " ".join(pick.choices(words, k=pick.randrange(2, 60))))
-        for _ in range(count)
+        Message("user", " ".join(rng.choices(words, k=rng.randrange(2, 60)))) for _ in range(count)
     ]
 
 
-@pytest.mark.sqlite("when a server empties its files is its own business")
+@pytest.mark.sqlite("a server decides when it empties its files")
 @pytest.mark.parametrize("before", [0, 3, 400])
 @pytest.mark.parametrize("after", [0, 3, 400])
 def test_no_word_is_left_in_any_file(
@@ -83,65 +80,77 @@ def test_no_word_is_left_in_any_file(
     add(*small_talk(after, seed=1))
     assert traces(store)
     assert secret
-    erase.forget(store, [secret.key])
+    assert store.delete([secret.key])
     assert traces(store) == set()
     assert store.problems() == []
     embed(store, fake_embedder, synapse_threshold=0)
     assert len(store.last(HERE, 0)) == before + after
 
 
-@pytest.mark.sqlite("when a server empties its files is its own business")
+@pytest.mark.sqlite("a server decides when it empties its files")
 @pytest.mark.parametrize("seed", [1, 3])
 def test_no_word_is_left_after_forgetting_step_by_step(
     store: Store, add: Adding, fake_embedder: Embedder, seed: int
 ) -> None:
-    """Rows next to forgotten ones are moved, which leaves remains in their old place."""
-    pick = random.Random(seed)
-    words = [f"zyxw{pick.getrandbits(64):016x}" for _ in range(600)]
+    """Rows next to deleted ones are moved, which leaves remains at their old position."""
+    rng = random.Random(seed)
+    words = [f"zyxw{rng.getrandbits(64):016x}" for _ in range(600)]
     messages = [
         Message(
             "user",
-            " ".join([word] + ["filler"] * pick.choice((2, 20, 80, 300))),
-            conversation_id=f"{pick.getrandbits(128):032x}",
+            " ".join([word] + ["filler"] * rng.choice((2, 20, 80, 300))),
+            conversation_id=f"{rng.getrandbits(128):032x}",
             trace_id=f"trace{word}",
             source="test",
-            source_id=f"{pick.getrandbits(64):016x}{word}",
+            source_id=f"{rng.getrandbits(64):016x}{word}",
         )
         for word in words
     ]
-    stored = [each for start in range(0, 600, 50) for each in add(*messages[start : start + 50])]
-    titled = [Conversation(str(each.conversation_id), each.content[:20]) for each in messages]
-    store.add_conversations(HERE, titled)
+    stored = [
+        message for start in range(0, 600, 50) for message in add(*messages[start : start + 50])
+    ]
+    conversations = [
+        Conversation(str(message.conversation_id), message.content[:20]) for message in messages
+    ]
+    store.add_conversations(HERE, conversations)
     embed(store, fake_embedder, synapse_threshold=0)
-    left = [(each.key, word) for each, word in zip(stored, words, strict=True) if each]
-    pick.shuffle(left)
-    gone: list[str] = []
-    while len(left) > 100:
-        count = pick.choice((3, 20, 60))
-        some, left = left[:count], left[count:]
-        erase.forget(store, [key for key, _ in some])
-        gone += [word for _, word in some]
-    held = b"".join(files(store).values())
-    assert [word for word in gone if word.encode() in held] == []
-    assert all(word.encode() in held for _, word in left)
+    remaining = [
+        (message.key, word) for message, word in zip(stored, words, strict=True) if message
+    ]
+    rng.shuffle(remaining)
+    forgotten: list[str] = []
+    while len(remaining) > 100:
+        count = rng.choice((3, 20, 60))
+        batch, remaining = remaining[:count], remaining[count:]
+        assert store.delete([key for key, _ in batch])
+        forgotten += [word for _, word in batch]
+    content = b"".join(files(store).values())
+    assert [word for word in forgotten if word.encode() in content] == []
+    assert all(word.encode() in content for _, word in remaining)
 
 
-@pytest.mark.sqlite("when a server empties its files is its own business")
+@pytest.mark.sqlite("a server decides when it empties its files")
 def test_no_word_is_left_after_forgetting_many_at_once(
     store: Store, add: Adding, fake_embedder: Embedder
 ) -> None:
-    pick = random.Random(5)
+    rng = random.Random(5)
     for round_ in range(6):
         texts = [
-            Message("user", " ".join(f"zyxwvut{pick.randrange(10**6)}" for _ in range(length)))
+            Message("user", " ".join(f"zyxwvut{rng.randrange(10**6)}" for _ in range(length)))
             for length in (1, 20, 400, 3000)
             for _ in range(20)
         ]
-        add(*(each for pair in zip(texts, small_talk(80, round_), strict=True) for each in pair))
+        add(
+            *(
+                message
+                for pair in zip(texts, small_talk(80, round_), strict=True)
+                for message in pair
+            )
+        )
         embed(store, fake_embedder, synapse_threshold=0)
-    found = store.find(EVERYWHERE, Filter(text="ZYXWVUT"))
-    assert len(found) == 480
-    erase.forget(store, found)
+    keys = store.find(EVERYWHERE, Filter(text="ZYXWVUT"))
+    assert len(keys) == 480
+    assert store.delete(keys)
     assert traces(store) == set()
     assert store.problems() == []
     assert store.holdings()["messages"] == 480
@@ -151,14 +160,16 @@ def test_everything_derived_from_a_message_is_deleted_with_it(
     store: Store, add: Adding, fake_embedder: Embedder
 ) -> None:
     pending, secret, kept = (
-        each for each in add(Message("user", "pending"), SECRET, Message("user", "kept")) if each
+        message
+        for message in add(Message("user", "pending"), SECRET, Message("user", "kept"))
+        if message
     )
     with store.write():
         store.activate_model(fake_embedder.model_id, fake_embedder.name)
     indexing.embed_pending(
         store, fake_embedder, HERE, synapse_threshold=0, progress=lambda *_: None, limit=2
     )
-    erase.forget(store, [secret.key, pending.key])
+    assert store.delete([secret.key, pending.key])
     counts = store.holdings()
     assert {name: counts[name] for name in ("messages", "embedded", "pending", "synapses")} == {
         "messages": 1,
@@ -167,26 +178,28 @@ def test_everything_derived_from_a_message_is_deleted_with_it(
         "synapses": 0,
     }
     assert store.keyword("quokkas", HERE, 10)[0] == []
-    found = store.candidates(HERE, None, "quokkas", fake_embedder.encode_query("quokkas"))
-    assert found.ids.tolist() == [kept.id]
+    candidates = store.candidates(HERE, None, "quokkas", fake_embedder.encode_query("quokkas"))
+    assert candidates.ids.tolist() == [kept.id]
     assert add(Message("user", "next"))[0].id > pending.id  # type: ignore[union-attr]
 
 
 def test_the_title_of_a_conversation_stays_while_it_has_messages(store: Store, add: Adding) -> None:
-    one, two = (each for each in add(SECRET, Message("user", "x", conversation_id="c")) if each)
-    [three] = add(Message("user", "y", conversation_id="c"))
-    for number, title in (("conversationquux", "Titlequux"), ("c", "Kept")):
-        store.add_conversations(HERE, [Conversation(number, title)])
-    erase.forget(store, [one.key, two.key])
-    assert [each.conversation.title for each in store.conversations(EVERYWHERE)] == ["Kept"]
-    assert three
-    erase.forget(store, [three.key])
+    first, second = (
+        message for message in add(SECRET, Message("user", "x", conversation_id="c")) if message
+    )
+    [third] = add(Message("user", "y", conversation_id="c"))
+    for conversation_id, title in (("conversationquux", "Titlequux"), ("c", "Kept")):
+        store.add_conversations(HERE, [Conversation(conversation_id, title)])
+    assert store.delete([first.key, second.key])
+    assert [summary.conversation.title for summary in store.conversations(EVERYWHERE)] == ["Kept"]
+    assert third
+    assert store.delete([third.key])
     assert store.known_conversations([("p", "i", "c")]) == {}
 
 
-def imported(store: Store, *messages: Message) -> ImportReport:
+def import_messages(store: Store, *messages: Message) -> ImportReport:
     return ingestor(store).load(
-        [Record(each, conversation=Conversation("c", "Titlequux")) for each in messages],
+        [Record(message, conversation=Conversation("c", "Titlequux")) for message in messages],
         Destination("p", "i", "p"),
         where="file",
         now=NOW,
@@ -196,35 +209,35 @@ def imported(store: Store, *messages: Message) -> ImportReport:
 def test_an_import_does_not_restore_it_but_saying_it_again_does(store: Store, add: Adding) -> None:
     other = Message("user", "other", source="s", source_id="2", conversation_id="d")
     secret = Message("user", "quokkas", source="s", source_id="1", conversation_id="c")
-    imported(store, secret)
-    erase.forget(store, store.find(HERE))
-    done = imported(store, secret, other)
-    assert (done.imported, done.already, done.forgotten) == (1, 0, 1)
-    assert [each.content for each in store.last(HERE, 0)] == ["other"]
+    import_messages(store, secret)
+    assert store.delete(store.find(HERE))
+    report = import_messages(store, secret, other)
+    assert (report.imported, report.already, report.forgotten) == (1, 0, 1)
+    assert [message.content for message in store.last(HERE, 0)] == ["other"]
     add(Message("user", "quokkas"))
-    assert [each.content for each in store.last(HERE, 0)] == ["other", "quokkas"]
+    assert [message.content for message in store.last(HERE, 0)] == ["other", "quokkas"]
 
 
 def test_the_title_of_what_was_forgotten_is_not_imported_again(store: Store) -> None:
     secret = Message("user", "quokkas", source="s", source_id="1", conversation_id="c")
-    imported(store, secret)
-    erase.forget(store, store.find(HERE))
-    imported(store, secret)
+    import_messages(store, secret)
+    assert store.delete(store.find(HERE))
+    import_messages(store, secret)
     assert store.known_conversations([("p", "i", "c")]) == {}
     assert traces(store) == set()
 
 
 def test_a_tombstone_reveals_nothing_without_the_stores_key(store: Store, tmp_path: Path) -> None:
-    marks = set()
+    tombstones = set()
     for name in ("one", "two"):
         with closing(open_store(str(tmp_path / name))) as opened:
-            imported(opened, Message("user", "x", source="s", source_id="1"))
-            erase.forget(opened, opened.find(EVERYWHERE))
+            import_messages(opened, Message("user", "x", source="s", source_id="1"))
+            assert opened.delete(opened.find(EVERYWHERE))
         with closing(sqlite3.connect(tmp_path / name)) as connection:
             [row] = connection.execute("SELECT mark FROM forgotten").fetchall()
             assert len(row[0]) == 32
-            marks.add(row[0])
-    assert len(marks) == 2
+            tombstones.add(row[0])
+    assert len(tombstones) == 2
 
 
 @pytest.mark.sqlite("the log of a server is not emptied by us")
@@ -238,8 +251,7 @@ def test_a_long_reader_is_reported_and_the_next_command_finishes(
     reader = sqlite3.connect(store.location, isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT COUNT(*) FROM messages").fetchone()
-    with pytest.raises(ReservoirError, match="another program is reading"):
-        erase.forget(store, [secret.key])
+    assert not store.delete([secret.key])
     assert store.by_id([secret.id], EVERYWHERE) == []
     assert traces(store)
     with closing(open_store(store.location)):
@@ -279,27 +291,29 @@ def test_each_partition_has_its_own_expiry(
             Message("user", f"new in {partition}", NOW - timedelta(days=20)),
             partition=partition,
         )
-    known = config.load(tmp_path / "reservoir.toml")
-    found = store.by_key(Lookup(store).expired(known, EVERYWHERE, NOW) or [])
-    assert [each.content for each in found] == expected
-    only = Lookup(store).expired(known, Scope("p"), NOW) or []
-    inside = {each.partition for each in store.by_key(only)}
-    assert inside == {"p"} & {each.removeprefix("old in ") for each in expected}
+    loaded = config.load(tmp_path / "reservoir.toml")
+    expired = store.by_key(Lookup(store).expired(loaded, EVERYWHERE, NOW) or [])
+    assert [message.content for message in expired] == expected
+    in_p = Lookup(store).expired(loaded, Scope("p"), NOW) or []
+    inside = {message.partition for message in store.by_key(in_p)}
+    assert inside == {"p"} & {text.removeprefix("old in ") for text in expected}
 
 
 def test_expired_messages_are_found_by_the_time_of_storing(
     store: Store, add: Adding, tmp_path: Path
 ) -> None:
     (tmp_path / "reservoir.toml").write_text("retention_days = 30")
-    known, day = config.load(tmp_path / "reservoir.toml"), timedelta(days=1)
-    far = datetime.fromisoformat("2099-01-01T00:00Z")
+    loaded, day = config.load(tmp_path / "reservoir.toml"), timedelta(days=1)
+    far_future = datetime.fromisoformat("2099-01-01T00:00Z")
     for past, name in ((40, "old"), (20, "new")):
         add(Message("user", name, NOW - past * day), now=NOW - past * day)
-        add(Message("user", f"{name}, far ahead", far), now=NOW - past * day)
+        add(Message("user", f"{name}, far ahead", far_future), now=NOW - past * day)
         add(Message("user", f"{name}, without a time"), now=NOW - past * day)
-    add(Message("user", "alone", far), instance="j")
-    for moment, expected in ((NOW, ["old"]), (NOW + 30 * day, ["new", "old"])):
-        found = store.by_key(Lookup(store).expired(known, EVERYWHERE, moment))
-        assert sorted(each.content for each in found) == sorted(
-            f"{name}{more}" for name in expected for more in ("", ", far ahead", ", without a time")
+    add(Message("user", "alone", far_future), instance="j")
+    for now, expected in ((NOW, ["old"]), (NOW + 30 * day, ["new", "old"])):
+        expired = store.by_key(Lookup(store).expired(loaded, EVERYWHERE, now))
+        assert sorted(message.content for message in expired) == sorted(
+            f"{name}{suffix}"
+            for name in expected
+            for suffix in ("", ", far ahead", ", without a time")
         )

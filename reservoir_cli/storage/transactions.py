@@ -11,7 +11,7 @@ from reservoir_cli.storage.portable_sql import Connection
 Result = TypeVar("Result")
 
 
-class Session(ABC):
+class Transactions(ABC):
     """A connection to a database and its transactions.
 
     :param location: a path, or a URL without its password.

@@ -64,8 +64,8 @@ def read_threads(
             yield Thread(name, about, messages)
 
 
-def build_request_turns(thread: Thread) -> list[Turn]:
-    """Return the turns of a request; messages before the first question are quoted."""
+def build_turns(thread: Thread) -> list[Turn]:
+    """Return the turns of a conversation; messages before the first question are quoted."""
     messages = thread.messages
     questions = (index for index, message in enumerate(messages) if _is_question(message))
     first = next(questions, len(messages))
@@ -76,18 +76,18 @@ def build_request_turns(thread: Thread) -> list[Turn]:
         else _quote(message)
         for message in leading
     ]
-    return quoted + build_turns(replace(thread, messages=messages[first:]))
+    return quoted + _answered_turns(messages[first:])
 
 
-def build_turns(thread: Thread) -> list[Turn]:
-    """Return the turns of a conversation, with the result of each call right after it.
+def _answered_turns(messages: Sequence[StoredMessage]) -> list[Turn]:
+    """Return the turns of messages, with the result of each call right after it.
 
     Repeated results are omitted.
     """
-    callers, results = _pair_results(thread.messages)
+    callers, results = _pair_results(messages)
     answers = {(message.tool_call_id, message.content) for message in results.values()}
     turns: list[Turn] = []
-    for message in thread.messages:
+    for message in messages:
         if message.id in callers:
             continue  # added after its call
         if message.role is Role.TOOL:

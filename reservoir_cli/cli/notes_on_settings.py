@@ -13,7 +13,7 @@ from reservoir_cli.errors import ModelUnavailableError, ReservoirError
 from reservoir_cli.maintenance.availability import check_changes
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Filter
-from reservoir_cli.settings import config, edit_file
+from reservoir_cli.settings import config, edit_settings_file
 from reservoir_cli.settings.keys import split_assignment, split_key, split_written_key
 from reservoir_cli.settings.schema import from_alias, setting_of
 from reservoir_cli.settings.setting_values import parse_value
@@ -30,7 +30,9 @@ def change(ctx: typer.Context, file: Path, edits: Mapping[str, str | None]) -> N
     """
     if model := edits.get(_MODEL):  # a relative path would lead elsewhere from another folder
         edits = {**edits, _MODEL: absolute(model)}
-    absent = [key for key in edits if edits[key] is None and edit_file.is_absent(file, key)]
+    absent = [
+        key for key in edits if edits[key] is None and edit_settings_file.is_absent(file, key)
+    ]
     _edit(globals_of(ctx).config, file, edits)
     if absent:
         console.note(f"not set in {file}: {', '.join(absent)}")
@@ -45,7 +47,7 @@ def _edit(config_file: Path | None, file: Path, edits: Mapping[str, str | None])
     """Change the settings file, and print a note for each deprecated name."""
     if any(text is not None for text in edits.values()):
         check_changes(config.load(config_file), edits)
-    edit_file.edit(file, edits)
+    edit_settings_file.edit(file, edits)
     for key, text in edits.items():
         if text is not None and (note := _describe_alias(key, text)):
             console.note(note)

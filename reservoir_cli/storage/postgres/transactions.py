@@ -12,7 +12,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.storage import properties, session, unfinished_copy
+from reservoir_cli.storage import properties, transactions, unfinished_copy
 from reservoir_cli.storage.postgres import schema
 from reservoir_cli.storage.postgres.connection import (
     ConflictError,
@@ -34,7 +34,7 @@ _PAUSES_IF_LOST = (0, 1)
 Result = TypeVar("Result")
 
 
-class Session(session.Session, ABC):
+class Transactions(transactions.Transactions, ABC):
     """A connection to a server, with or without a store.
 
     :param url: of the store; libpq gets its parameters, such as those for TLS, unchanged.
@@ -90,7 +90,7 @@ class Session(session.Session, ABC):
 
     @contextmanager
     def write(self, wait: float | None = None, *, durable: bool = True) -> Iterator[None]:
-        """See :class:`~reservoir_cli.storage.session.Session`."""
+        """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
         patience = max(1, round(1000 * (self._patience if wait is None else wait)))
         begin = f"BEGIN; SET LOCAL lock_timeout = {patience}"
         if not durable:
@@ -120,7 +120,7 @@ class Session(session.Session, ABC):
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """See :class:`~reservoir_cli.storage.session.Session`."""
+        """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
         with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", writes=False):
             yield
 

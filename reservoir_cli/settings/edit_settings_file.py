@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,8 @@ def is_absent(path: Path, key: str) -> bool:
     try:
         contents = read(path, required=False)
         change = _as_in_file(contents, _parse_change(key, None))
-        return _apply(contents, [change]) == contents
+        changed = _apply(deepcopy(contents), [change])
+        return _without_empty(changed) == _without_empty(contents)
     except UsageError:
         return False
 

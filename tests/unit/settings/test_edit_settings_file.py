@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from example_settings import EVERY_TABLE, written
+from example_settings import EVERY_TABLE, write_settings
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings import config, edit_file
+from reservoir_cli.settings import config, edit_settings_file
 from reservoir_cli.settings.keys import dotted_key, split_key
 from reservoir_cli.settings.schema import MODEL_ONLY, SETTINGS, Value
 from reservoir_cli.settings.setting_values import check_value, format_value, parse_value
 
 
 def test_comments_and_order_are_kept(file: Path) -> None:
-    written(file, EVERY_TABLE)
-    edit_file.edit(
+    write_settings(file, EVERY_TABLE)
+    edit_settings_file.edit(
         file,
         {
             "token_multiplier": "1.5",
@@ -30,17 +30,17 @@ def test_comments_and_order_are_kept(file: Path) -> None:
             "models.gpt-3.5-turbo.reserve_tokens": "600",
         },
     )
-    changed = EVERY_TABLE.replace("= 1.1", "= 1.5").replace("= 1.2 #", "= 1.6 #")
-    assert file.read_text() == changed.replace("= 512", "= 600")
+    expected = EVERY_TABLE.replace("= 1.1", "= 1.5").replace("= 1.2 #", "= 1.6 #")
+    assert file.read_text() == expected.replace("= 512", "= 600")
 
 
 def test_new_settings_of_the_file_come_before_its_tables(file: Path) -> None:
-    written(file, "[models.gpt-4]\nreserve_tokens = 1\n")
-    edit_file.edit(file, {"model": "gpt-4", "partitions.p.fill": "on"})
-    known = config.load(file)
-    assert known.values == {"model": "gpt-4"}
-    assert known.models == {"gpt-4": {"reserve_tokens": 1}}
-    assert known.partitions == {"p": {"fill": True}}
+    write_settings(file, "[models.gpt-4]\nreserve_tokens = 1\n")
+    edit_settings_file.edit(file, {"model": "gpt-4", "partitions.p.fill": "on"})
+    loaded = config.load(file)
+    assert loaded.values == {"model": "gpt-4"}
+    assert loaded.models == {"gpt-4": {"reserve_tokens": 1}}
+    assert loaded.partitions == {"p": {"fill": True}}
 
 
 UNQUOTED = """\
@@ -58,27 +58,27 @@ reserve_tokens = 6
     ["[models.gpt-3.5-turbo]", "[ models . gpt-3.5-turbo ]", "  [models.gpt-3 . 5-turbo]"],
 )
 def test_an_unquoted_header_is_renamed_not_duplicated(file: Path, header: str) -> None:
-    written(file, UNQUOTED.replace("[models.gpt-3.5-turbo]", header))
-    edit_file.edit(file, {"models.gpt-3.5-turbo.context_window": "7"})
+    write_settings(file, UNQUOTED.replace("[models.gpt-3.5-turbo]", header))
+    edit_settings_file.edit(file, {"models.gpt-3.5-turbo.context_window": "7"})
     text = file.read_text()
     assert text.count("5-turbo") == 1
     assert '[models."gpt-3.5-turbo"] # mine\nreserve_tokens = 5 # five\n' in text
     assert "[models.gpt-4.1]\nreserve_tokens = 6" in text
-    known = config.load(file)
-    assert known.models["gpt-3.5-turbo"] == {"reserve_tokens": 5, "context_window": 7}
-    assert known.models["gpt-4.1"] == {"reserve_tokens": 6}
+    loaded = config.load(file)
+    assert loaded.models["gpt-3.5-turbo"] == {"reserve_tokens": 5, "context_window": 7}
+    assert loaded.models["gpt-4.1"] == {"reserve_tokens": 6}
 
 
 def test_a_quoted_header_is_not_changed(file: Path) -> None:
     text = "[models.'gpt-3.5-turbo']\nreserve_tokens = 5\n"
-    written(file, text)
-    edit_file.edit(file, {"models.gpt-3.5-turbo.reserve_tokens": "6"})
+    write_settings(file, text)
+    edit_settings_file.edit(file, {"models.gpt-3.5-turbo.reserve_tokens": "6"})
     assert file.read_text() == text.replace("5\n", "6\n")
 
 
 def test_another_name_of_a_model_changes_its_table(file: Path) -> None:
-    written(file, EVERY_TABLE)
-    edit_file.edit(file, {"models.openai/gpt-3.5-turbo.reserve_tokens": "9"})
+    write_settings(file, EVERY_TABLE)
+    edit_settings_file.edit(file, {"models.openai/gpt-3.5-turbo.reserve_tokens": "9"})
     assert file.read_text() == EVERY_TABLE.replace("512", "9")
 
 
@@ -116,32 +116,35 @@ def test_a_change_works_in_any_notation_and_changes_nothing_else(
     file: Path, text: str, key: str
 ) -> None:
     if text:
-        written(file, text)
-    before = _said(config.load())
-    edit_file.edit(file, {key: CHANGES[key]})
+        write_settings(file, text)
+    before = _values_by_key(config.load())
+    edit_settings_file.edit(file, {key: CHANGES[key]})
     setting = split_key(key)[2]
-    assert _said(config.load(file)) == {**before, key: parse_value(setting, CHANGES[key], key)}
+    assert _values_by_key(config.load(file)) == {
+        **before,
+        key: parse_value(setting, CHANGES[key], key),
+    }
 
 
-def _said(known: config.Config) -> dict[str, Value]:
+def _values_by_key(loaded: config.Config) -> dict[str, Value]:
     """Return the values of a file by dotted key."""
-    tables = {"partitions": known.partitions, "models": known.models}
+    tables = {"partitions": loaded.partitions, "models": loaded.models}
     inside = {
         dotted_key(table, name, key): value
         for table, group in tables.items()
         for name, values in group.items()
         for key, value in values.items()
     }
-    return {**known.values, **inside}
+    return {**loaded.values, **inside}
 
 
 def test_both_spellings_of_a_header_in_one_file_are_an_error(file: Path) -> None:
     text = (
         '[models.gpt-3.5-turbo]\nreserve_tokens = 1\n[models."gpt-3.5-turbo"]\ncontext_window = 2\n'
     )
-    written(file, text)
+    write_settings(file, text)
     try:
-        edit_file.edit(file, {"models.gpt-3.5-turbo.profile": "small"})
+        edit_settings_file.edit(file, {"models.gpt-3.5-turbo.profile": "small"})
     except UsageError:
         assert file.read_text() == text
     else:
@@ -153,23 +156,25 @@ def test_both_spellings_of_a_header_in_one_file_are_an_error(file: Path) -> None
 
 
 def test_a_setting_is_removed(file: Path) -> None:
-    written(file, EVERY_TABLE)
-    edit_file.edit(file, {"recent_context_size": None, "models.gpt-3.5-turbo.reserve_tokens": None})
-    kept = EVERY_TABLE.replace("recent_context_size = 11\n", "")
-    assert file.read_text() == kept.replace("reserve_tokens = 512\n", "")
+    write_settings(file, EVERY_TABLE)
+    edit_settings_file.edit(
+        file, {"recent_context_size": None, "models.gpt-3.5-turbo.reserve_tokens": None}
+    )
+    expected = EVERY_TABLE.replace("recent_context_size = 11\n", "")
+    assert file.read_text() == expected.replace("reserve_tokens = 512\n", "")
 
 
 def test_removing_a_missing_setting_changes_nothing(file: Path) -> None:
-    written(file, EVERY_TABLE)
-    edit_file.edit(file, {"fill": None, "partitions.coding.fill": None})
-    assert config.load(file).values == config.load(written(file, EVERY_TABLE)).values
+    write_settings(file, EVERY_TABLE)
+    edit_settings_file.edit(file, {"fill": None, "partitions.coding.fill": None})
+    assert config.load(file).values == config.load(write_settings(file, EVERY_TABLE)).values
 
 
 def test_the_other_name_of_a_setting_is_changed_in_place(file: Path) -> None:
-    written(file, "output_reserve = 5\n")
-    edit_file.edit(file, {"output_reserve": "6"})
+    write_settings(file, "output_reserve = 5\n")
+    edit_settings_file.edit(file, {"output_reserve": "6"})
     assert config.load(file).values == {"reserve_tokens": 6}
-    edit_file.edit(file, {"token_reserve": None})
+    edit_settings_file.edit(file, {"token_reserve": None})
     assert config.load(file).values == {}
 
 
@@ -181,15 +186,15 @@ ONE_WRONG = [
 ]
 
 
-@pytest.mark.parametrize("changes", ONE_WRONG, ids=[list(each)[1] for each in ONE_WRONG])
+@pytest.mark.parametrize("changes", ONE_WRONG, ids=[list(changes)[1] for changes in ONE_WRONG])
 @pytest.mark.parametrize("text", ["", EVERY_TABLE], ids=["no file", "a file"])
 def test_several_changes_are_made_all_or_none(
     file: Path, text: str, changes: dict[str, str | None]
 ) -> None:
     if text:
-        written(file, text)
+        write_settings(file, text)
     with pytest.raises(UsageError):
-        edit_file.edit(file, changes)
+        edit_settings_file.edit(file, changes)
     assert file.exists() is bool(text)
     assert not text or file.read_text() == text
     assert len(list(file.parent.iterdir())) == bool(text)
@@ -198,26 +203,26 @@ def test_several_changes_are_made_all_or_none(
 READ_ONLY = """
 import sys
 from pathlib import Path
-from reservoir_cli.settings import config, edit_file
+from reservoir_cli.settings import config, edit_settings_file
 from reservoir_cli.errors import UsageError
 try:
-    edit_file.edit(Path(sys.argv[1]), {"fill": "true"})
+    edit_settings_file.edit(Path(sys.argv[1]), {"fill": "true"})
 except UsageError as error:
     sys.exit(f"{error.exit_code} {error.message}")
 """
 
 
 def test_a_folder_that_cannot_be_written_is_a_usage_error(file: Path) -> None:
-    written(file, "# mine\n")
+    write_settings(file, "# mine\n")
     file.parent.chmod(0o500)
     command = [sys.executable, "-c", READ_ONLY, str(file)]
     if os.geteuid() == 0:
         if not shutil.which("setpriv"):
             pytest.skip("root is stopped by no file mode, and setpriv is not here")
         command[:0] = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     file.parent.chmod(0o700)
-    assert done.stderr == f"2 cannot write {file}: Permission denied\n"
+    assert result.stderr == f"2 cannot write {file}: Permission denied\n"
     assert file.read_text() == "# mine\n"
 
 
@@ -225,19 +230,21 @@ def _values(key: str) -> st.SearchStrategy[Any]:
     """Draw any valid value of a setting."""
     if key in MODEL_ONLY:
         return st.integers(*MODEL_ONLY[key])
-    about = SETTINGS[key].metadata
+    metadata = SETTINGS[key].metadata
     kind = type(check_value.__globals__["_kind"](key)())
-    if about["choices"]:
-        return st.sampled_from(about["choices"])
+    if metadata["choices"]:
+        return st.sampled_from(metadata["choices"])
     if kind is bool:
         return st.booleans()
     if kind is int:
-        return st.integers(about["low"], about["high"])
-    if about["duration"]:
-        return st.integers(1, 10**10).map(float) | st.integers(1, 10**7).map(lambda each: each / 10)
+        return st.integers(metadata["low"], metadata["high"])
+    if metadata["duration"]:
+        return st.integers(1, 10**10).map(float) | st.integers(1, 10**7).map(
+            lambda tenths: tenths / 10
+        )
     if kind is float:
-        low = about["low"] if about["above"] is None else about["above"]
-        return st.floats(low, about["high"], exclude_min=about["above"] is not None)
+        minimum = metadata["low"] if metadata["above"] is None else metadata["above"]
+        return st.floats(minimum, metadata["high"], exclude_min=metadata["above"] is not None)
     return st.text(min_size=1).filter(str.strip)
 
 
@@ -246,9 +253,11 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_characters="."), min_size=1
 
 def _keys() -> st.SearchStrategy[tuple[str, str]]:
     """Draw a dotted key with its setting."""
-    tops = st.sampled_from([(key, key) for key in SETTINGS])
-    in_partitions = [key for key, each in SETTINGS.items() if each.metadata["partition"]]
-    in_models = [key for key, each in SETTINGS.items() if each.metadata["model"]] + [*MODEL_ONLY]
+    top_level = st.sampled_from([(key, key) for key in SETTINGS])
+    in_partitions = [key for key, setting in SETTINGS.items() if setting.metadata["partition"]]
+    in_models = [key for key, setting in SETTINGS.items() if setting.metadata["model"]] + [
+        *MODEL_ONLY
+    ]
 
     def dotted(table: str, keys: list[str]) -> st.SearchStrategy[tuple[str, str]]:
         names = st.lists(NAMES, min_size=1, max_size=3).map(".".join)
@@ -256,7 +265,7 @@ def _keys() -> st.SearchStrategy[tuple[str, str]]:
             lambda pair: (dotted_key(table, *pair), pair[1])
         )
 
-    return tops | dotted("partitions", in_partitions) | dotted("models", in_models)
+    return top_level | dotted("partitions", in_partitions) | dotted("models", in_models)
 
 
 CHANGE = _keys().flatmap(
@@ -270,11 +279,11 @@ def test_a_value_that_was_set_is_read_back(change: tuple[str, str, Value], text:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "reservoir.toml"
         if text:
-            written(file, text)
-        edit_file.edit(file, {key: format_value(setting, value)})
-        found = _said(config.load(file))[key]
-        assert found == value
-        assert type(found) is type(value)
+            write_settings(file, text)
+        edit_settings_file.edit(file, {key: format_value(setting, value)})
+        read = _values_by_key(config.load(file))[key]
+        assert read == value
+        assert type(read) is type(value)
         assert all(line in file.read_text() for line in text.splitlines() if line[:1] == "#")
 
 

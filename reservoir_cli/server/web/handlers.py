@@ -11,7 +11,7 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, plain_text
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.server.web import conversations, usage, window
+from reservoir_cli.server.web import read_conversations, usage, window
 from reservoir_cli.server.web import window_form as question_form
 from reservoir_cli.server.web.query_parameters import ROLES, ListQuery, name_of, number_of
 from reservoir_cli.server.web.rendering import link, render
@@ -36,8 +36,8 @@ async def index(request: Request) -> Response:
     """List conversations, or the best matches for a text."""
     query = ListQuery.of(request.query_params)
 
-    def look(reservoir: Reservoir) -> tuple[conversations.Listing, list[tuple[str, str, int]]]:
-        return conversations.list_or_search(reservoir, query), reservoir.lookup.places()
+    def look(reservoir: Reservoir) -> tuple[read_conversations.Listing, list[tuple[str, str, int]]]:
+        return read_conversations.list_or_search(reservoir, query), reservoir.lookup.places()
 
     listing, places = await read(request, look)
     part = "part" in request.query_params
@@ -54,7 +54,7 @@ async def index(request: Request) -> Response:
     )
 
 
-def thread_of(request: Request) -> conversations.Thread:
+def thread_of(request: Request) -> read_conversations.Thread:
     """Return the conversation named by the query parameters.
 
     :raises UsageError: they name none.
@@ -70,7 +70,7 @@ async def conversation(request: Request) -> Response:
     thread, query = thread_of(request), request.query_params
     number, at = number_of(query, "page"), number_of(query, "at")
     shown_page = await read(
-        request, lambda reservoir: conversations.read_thread(reservoir, thread, number, at)
+        request, lambda reservoir: read_conversations.read_thread(reservoir, thread, number, at)
     )
     template = "conversation_messages.html" if "part" in query else "conversation.html"
     return render(request, template, page=shown_page, at=at, gone=number_of(query, "gone"))
@@ -80,12 +80,14 @@ async def message(request: Request) -> Response:
     """Redirect a message's permalink to its conversation, or show the whole message or its text."""
     partition, number = _message_of(request)
     stored = await read(
-        request, lambda reservoir: conversations.find_message(reservoir, partition, number)
+        request, lambda reservoir: read_conversations.find_message(reservoir, partition, number)
     )
     if "text" in request.query_params:
         return PlainTextResponse(stored.content or plain_text(stored))
     if "whole" in request.query_params:
-        return render(request, "whole_message.html", shown=conversations.show(stored, whole=True))
+        return render(
+            request, "whole_message.html", shown=read_conversations.show(stored, whole=True)
+        )
     address = link(
         "/conversation", p=partition, i=stored.instance, c=stored.conversation_id, at=number
     )
@@ -105,23 +107,27 @@ async def delete(request: Request) -> Response:
     if "id" in request.query_params:
         return await _delete_message(request)
     thread = thread_of(request)
-    page = await read(request, lambda reservoir: conversations.read_thread(reservoir, thread, 1))
+    page = await read(
+        request, lambda reservoir: read_conversations.read_thread(reservoir, thread, 1)
+    )
     if request.method != "POST":
         return render(request, "confirm_delete.html", page=page, shown=None)
-    gone = await write(request, lambda reservoir: conversations.forget(reservoir, thread))
+    gone = await write(request, lambda reservoir: read_conversations.forget(reservoir, thread))
     return RedirectResponse(link("/", p=thread[0], gone=gone), 303)
 
 
 async def _delete_message(request: Request) -> Response:
     partition, number = _message_of(request)
     stored = await read(
-        request, lambda reservoir: conversations.find_message(reservoir, partition, number)
+        request, lambda reservoir: read_conversations.find_message(reservoir, partition, number)
     )
     if request.method != "POST":
-        return render(request, "confirm_delete.html", page=None, shown=conversations.show(stored))
+        return render(
+            request, "confirm_delete.html", page=None, shown=read_conversations.show(stored)
+        )
     await write(request, lambda reservoir: reservoir.forget([Key(partition, number)]))
     thread = (partition, stored.instance, stored.conversation_id)
-    remaining = await read(request, lambda reservoir: conversations.ids_of(reservoir, thread))
+    remaining = await read(request, lambda reservoir: read_conversations.ids_of(reservoir, thread))
     if not remaining:
         return RedirectResponse(link("/", p=partition, gone=1), 303)
     address = link("/conversation", **dict(zip("pic", thread, strict=True)), gone=1)

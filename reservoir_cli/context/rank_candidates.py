@@ -1,0 +1,155 @@
+"""Rank the messages of a question's scope, and decide whether any fits the question."""
+
+from collections.abc import Collection
+from datetime import UTC
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reservoir_cli.context.budget import Meter
+from reservoir_cli.context.types import ContextRequest
+from reservoir_cli.embedding import Embedder
+from reservoir_cli.messages import Scope, to_epoch_ms
+from reservoir_cli.redaction import Redactor
+from reservoir_cli.retrieval import filtered_scores, ranking, sessions
+from reservoir_cli.retrieval.dates import date_scores, find_dates
+from reservoir_cli.retrieval.follow_up_questions import read_running_talk
+from reservoir_cli.retrieval.ranking import Scored
+from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
+from reservoir_cli.retrieval.respelling import drop_known_words, respelling_notes
+from reservoir_cli.settings.schema import Settings
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.candidates import Candidates, Talk
+from reservoir_cli.storage.compact_keys import Keys
+from reservoir_cli.storage.records import Filter
+
+
+class Inputs(NamedTuple):
+    """What all steps of building a context use.
+
+    :param embedder: ``None`` to rank by full text and recency only.
+    :param redactor: redacts secrets in messages before they are ranked and printed.
+    """
+
+    request: ContextRequest
+    settings: Settings
+    store: Store
+    embedder: Embedder | None
+    meter: Meter
+    redactor: Redactor
+
+
+class Ranking(NamedTuple):
+    """The messages of a scope, ranked for a question.
+
+    :param thread_positions: shape (n,), the position of each message in its conversation.
+    :param floor: the relevance below which nothing is recalled.
+    :param silent: whether no message fits the question well enough to recall anything.
+    :param notes: for the user, on misspelt words.
+    """
+
+    scope: Scope
+    scored: Scored
+    thread_positions: ranking.Positions
+    floor: float
+    silent: bool
+    notes: tuple[str, ...]
+
+
+def rank_candidates(
+    inputs: Inputs,
+    instance: str | None,
+    vector: NDArray[np.float32] | None,
+    where: Filter,
+    *,
+    explain: bool,
+    without: Collection[int],
+) -> Ranking:
+    """Rank the messages that a question may recall.
+
+    :param instance: of history; ``None`` if there is no history.
+    :param vector: the question's embedding.
+    :param where: consider only stored messages that match.
+    :param explain: report the components of each similarity.
+    :param without: ids of messages to leave out; the other scores do not change.
+    """
+    request, settings, store = inputs.request, inputs.settings, inputs.store
+    scope = _recall_scope(request, settings, instance)
+    talk = _preceding_talk(inputs, instance, vector)
+    candidates = store.candidates(scope, instance, request.query, vector, where, talk)
+    candidates = drop_known_words(candidates, inputs.embedder)
+    if request.exclude_conversation:
+        session = Filter(session=request.exclude_conversation)
+        candidates = candidates.without(store.find(scope, session))
+    if without:
+        candidates = candidates.without(Keys((request.partition, number) for number in without))
+    now, dates = _reference_time(request, candidates), _score_dates(request, candidates)
+    scored = ranking.score(candidates, settings, now, dates, parts=explain)
+    passing = filtered_scores.matching_positions(candidates)
+    thread_positions = sessions.thread_positions(candidates)[passing]
+    scored = filtered_scores.keep(scored, passing)
+    floor = floor_in_force(settings, store, inputs.embedder)
+    return Ranking(
+        scope,
+        scored,
+        thread_positions,
+        floor,
+        _is_silent(scored, request, floor),
+        respelling_notes(candidates, store, scope, inputs.redactor),
+    )
+
+
+def floor_in_force(settings: Settings, store: Store, embedder: Embedder | None) -> float:
+    """Return the relevance below which nothing is recalled."""
+    model_id = embedder.model_id if embedder else None
+    return recall_floor(settings, model_id, store.get_property(floor_property(model_id)))
+
+
+def _preceding_talk(
+    inputs: Inputs, instance: str | None, vector: NDArray[np.float32] | None
+) -> Talk | None:
+    """Return the messages just before the question; in ``recall``, of the reader's session."""
+    request, settings = inputs.request, inputs.settings
+    if not settings.follow or not request.query.strip():
+        return None
+    if request.recall_only and not request.exclude_conversation:
+        return None
+    return read_running_talk(
+        inputs.store,
+        Scope(request.partition, instance),
+        request.query,
+        vector,
+        request.now,
+        settings.session_gap,
+        request.exclude_conversation,
+    )
+
+
+def _recall_scope(request: ContextRequest, settings: Settings, instance: str | None) -> Scope:
+    """Return the scope that messages other than recent ones are recalled from."""
+    narrow = settings.recall_scope == "instance"
+    if settings.recall_scope == "auto":
+        narrow = request.instance is not None
+    return Scope(request.partition, instance if narrow else None)
+
+
+def _reference_time(request: ContextRequest, candidates: Candidates) -> int:
+    """Return the time that ages are relative to: in ``recall`` that of the newest message."""
+    if request.recall_only and len(candidates.created_at):
+        return int(candidates.created_at[-1])
+    return to_epoch_ms(request.now)
+
+
+def _score_dates(request: ContextRequest, candidates: Candidates) -> ranking.Floats:
+    """Score how near each message is to a date in the question, in local time."""
+    local = request.now.astimezone()
+    spans = find_dates(request.query, local)
+    return date_scores(spans, candidates.created_at, local.tzinfo or UTC)
+
+
+def _is_silent(scored: Scored, request: ContextRequest, floor: float) -> bool:
+    """Return whether no message fits the question well enough to recall anything."""
+    if not request.query.strip() or not len(scored.candidates.ids):
+        return False
+    return scored.relevance < floor
