@@ -99,6 +99,7 @@ HINTS = [
     (["view", "--all-partitions", "-p", "x"], 2, "contradicts -p", "leave -p and -i out"),
     (["view", "--id", "1", "--role", "user"], 2, "--id contradicts", "leave them out"),
     (["view", "-p", ""], 2, "cannot be empty", "leave the option out"),
+    (["--db", "", "view"], 2, "--db needs a path", "leave the option out"),
     (["--config", "nosuch.toml", "view"], 2, "no settings file", "omit --config"),
     (["config", "--set", "redact=foo"], 2, "redact cannot be 'foo'", "one of off, mark, mask"),
     (["backup", "nosuch/x"], 1, "cannot write nosuch/x", "no folder nosuch: create it"),
