@@ -16,7 +16,7 @@ from reservoir_cli import __version__
 from reservoir_cli.cli import completion_scripts, console, mistyped_commands, suggested_commands
 from reservoir_cli.cli.command_list import EXAMPLES, CommandGroup
 from reservoir_cli.cli.global_options import Globals
-from reservoir_cli.errors import ReservoirError
+from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.settings.store_location import check_location
 from reservoir_cli.util.interrupts import explain_now
 from reservoir_cli.util.private_files import remove_temporary
@@ -119,6 +119,8 @@ def globals_(
 ) -> None:
     """Handle the options before the command."""
     if db is not None:
+        if not db.strip():
+            raise UsageError("--db needs a path or a URL", hint="leave the option out")
         check_location(db, "--db")
     ctx.obj = Globals(config_file, db, offline)
     if ctx.invoked_subcommand is None:

@@ -68,8 +68,8 @@ def message_filter(
         role=parse_role(role).value if role else None,
         trace_id=trace_id,
         conversation_id=conversation_id,
-        since=parse_time(since, now) if since else None,
-        until=parse_time(until, now) if until else None,
+        since=parse_time(since, now) if since is not None else None,
+        until=parse_time(until, now) if until is not None else None,
         text=clean_text(text) if text else None,
         source=clean_text(source) if source else None,
         project=clean_text(project) if project else None,
@@ -84,10 +84,13 @@ def complete_id(
 ) -> str | None:
     """Return the trace or conversation id with this prefix; the text itself if there is none.
 
-    :raises UsageError: several ids of the scope have this prefix, and none equals it.
+    :raises UsageError: several ids of the scope have this prefix, and none equals it; or the prefix
+        is empty.
     """
     if typed is None:
         return None
+    if not typed.strip():
+        raise UsageError(f"--{OPTION_NAMES[field]} needs an id", hint="type its beginning")
     ids = reservoir.lookup.ids_starting_with(field, clean_text(typed), scope)
     return typed if typed in ids else _only(ids, typed, f"--{OPTION_NAMES[field]}")
 

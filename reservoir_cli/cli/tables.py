@@ -58,11 +58,13 @@ def fit(
         rows = [[*row[:index], _shorten(row[index], left), *row[index + 1 :]] for row in rows]
     table = Table(box=SIMPLE_HEAD, show_header=any(columns), show_edge=False, padding=(0, 1, 0, 0))
     for name in columns:
+        whole = any(columns) and name not in _LONG
         table.add_column(
             name,
             justify="right" if name in numeric else "left",
-            overflow="fold",
-            no_wrap=any(columns) and name not in _LONG,
+            # If there is no room, a cut number must not look like another number.
+            overflow="ellipsis" if whole else "fold",
+            no_wrap=whole,
         )
     for row in rows:
         table.add_row(*(plain(cell) for cell in row))

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -198,6 +199,13 @@ def test_variables_that_the_client_may_lack_are_warned_about(run: Run, tmp_path:
     repeated = warned.partition("too: reservoir ")[2].splitlines()[0]
     assert repeated == f"--db {home}/reservoir.db connect zed"
     assert "warning" not in run(*repeated.split(), RESERVOIR_HOME=home).err
+
+
+def test_the_command_that_writes_the_paths_keeps_the_options(run: Run, user: Path) -> None:
+    options = ("claude", "-p", "my work", "--hooks")
+    (user / ".claude").mkdir()
+    warned = run("connect", *options, RESERVOIR_HOME="/elsewhere").err
+    assert f"reservoir.db connect {shlex.join(options)}\n" in warned
 
 
 def test_the_warning_names_the_settings_file_only_if_it_exists(run: Run, tmp_path: Path) -> None:

@@ -94,13 +94,18 @@ def test_a_pipe_without_yes_is_exit_2(spread, options):
 WRONG = [
     (["--match", ""], 2, "error: --match needs a text\n"),
     (["--before", "someday"], 2, "error: 'someday' is not a time"),
+    (["--before", "", "--yes"], 2, "error: '' is not a time"),
+    (["--trace-id", "", "-p", "home", "--yes"], 2, "error: --trace-id needs an id\n"),
+    (["--conversation", " ", "-p", "home", "--yes"], 2, "error: --conversation needs an id\n"),
     (["--expired"], 0, "note: messages never expire: the setting retention_days is unset\n"),
 ]
 
 
 @pytest.mark.parametrize(("options", "code", "message"), WRONG, ids=lambda value: str(value))
 def test_errors_are_reported_before_confirmation(spread, options, code, message):
+    spread.store({"content": "alone", "partition": "home", "conversation_id": "only"})
     assert spread("forget", *options, code=code).err.startswith(message)
+    assert remaining_texts(spread) == ALL | {"alone"}
 
 
 def test_expired_messages_are_not_forgotten_in_a_pipe_without_yes(spread):

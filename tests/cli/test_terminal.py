@@ -166,6 +166,13 @@ def test_a_table_fits_a_narrow_terminal(filled_cli):
         assert len([row for row in rows if " newest" in row]) == 2
 
 
+def test_a_number_that_is_cut_is_marked(cli):
+    shown = cli.on_terminal("models", env={"COLUMNS": "40", "NO_COLOR": "1"}).out
+    [row] = [line for line in shown.splitlines() if line.startswith("gpt-4o ")]
+    window = row.split()[1]
+    assert window.endswith("…") or window == "128,000"
+
+
 def test_words_of_a_title_are_not_broken_on_a_narrow_terminal(cli):
     conversation = {"title": "Backgrounds of interprocess jobs", "source": "claude", "model": None}
     cli.store(

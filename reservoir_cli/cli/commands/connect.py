@@ -1,5 +1,6 @@
 """``reservoir connect``: let agents and editors use the store."""
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -57,7 +58,8 @@ def connect(
             client_named(client), program, partition=partition, hooks=hooks, dry_run=dry_run
         )
     if outcome.is_changed:
-        warn_of_variables(flags, "the client", f"connect {client}")
+        chosen = [*(["-p", partition] if partition else []), *(["--hooks"] if hooks else [])]
+        warn_of_variables(flags, "the client", shlex.join(["connect", client, *chosen]))
     if find_spec("mcp_types") is None:
         console.warn(f"reservoir mcp needs the extra mcp: {install_hint('mcp')}")
     show(outcome, as_json, dry_run, done="connected", already="is connected already")

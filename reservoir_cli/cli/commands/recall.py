@@ -40,7 +40,7 @@ def recall(
     the text does not ask anything.
     """
     question = _question(words)
-    moment = parse_time(since, datetime.now(UTC)) if since else None
+    moment = parse_time(since, datetime.now(UTC)) if since is not None else None
     with open_store.open_reservoir(ctx) as reservoir:
         session = complete_session(reservoir, exclude_conversation, partition)
         outcome = reservoir.recall(

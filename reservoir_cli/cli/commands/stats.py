@@ -27,7 +27,7 @@ def stats(
     if the question and sections alone exceed it. Every message is embedded, waits for
     `reservoir embed`, or has no text.
     """
-    moment = parse_time(since, datetime.now(UTC)) if since else None
+    moment = parse_time(since, datetime.now(UTC)) if since is not None else None
     with open_store.open_reservoir(ctx) as reservoir:
         summary = reservoir.stats(moment, partition)
         if partition and not summary["store"]["messages"]:
