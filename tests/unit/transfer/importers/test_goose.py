@@ -53,7 +53,7 @@ def test_the_database_is_imported(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
 def test_a_pipe_in_place_of_the_journal_is_not_opened(tmp_path: Path) -> None:
-    path = made_database(tmp_path, "goose")
+    path = create_database(tmp_path, "goose")
     path.with_name(f"{path.name}-wal").touch()
     pipe = path.with_name(f"{path.name}-journal")
     os.mkfifo(pipe)
@@ -67,7 +67,7 @@ def test_a_pipe_in_place_of_the_journal_is_not_opened(tmp_path: Path) -> None:
     assert tables_of(path) == frozenset()
     assert not opened.is_set()
     with pytest.raises(ReservoirError, match="not a regular file"):
-        found_in(path)
+        entries_by_file(path)
 
 
 def test_a_file_that_was_moved_into_the_database_adds_nothing(tmp_path: Path) -> None:
