@@ -152,14 +152,25 @@ class Chooser:
 
     def _find_room(self, best: Candidate) -> int:
         """Return little more than the least room in which a message is selected."""
+        trial = self
+        if self.rules.order == "score":  # only pins and the newest messages come before it
+            newest = 2 * self.rules.min_history_messages
+            first = [
+                candidate
+                for candidate in self.pool
+                if candidate.message.id == best.message.id
+                or candidate.pinned
+                or (candidate.age is not None and candidate.age <= newest)
+            ]
+            trial = replace(self, pool=first)
         low = high = max(1, self.budget.history)
         for _ in range(_MOST_DOUBLINGS):
             low, high = high, 2 * high
-            if self._fits(best, high):
+            if trial._fits(best, high):
                 break
         while high > _NEAR_ENOUGH * low:
             middle = math.isqrt(low * high)
-            low, high = (low, middle) if self._fits(best, middle) else (middle, high)
+            low, high = (low, middle) if trial._fits(best, middle) else (middle, high)
         return high
 
     def _fits(self, candidate: Candidate, room: int) -> bool:

@@ -275,9 +275,10 @@ GUESSES = (
         (" -u", "--user", "sshpass", " -p", " -a", " -w"),
         r" (?:-u {0,3}|--user[ =])[\"']?[^\s:/\"']{1,80}:([^\s/\"']{4,200})"
         rf"|sshpass\s{{1,3}}-p\s{{0,3}}[\"']?({_VALUE}{{4,200}})"
-        rf"|\b(?:mysql\w{{0,10}}|mariadb\w{{0,10}})(?=\s)[^\n]{{0,200}}? -p[\"']?({_VALUE}{{4,200}})"
+        rf"|\b(?:mysql|mariadb)\w{{0,10}}(?=\s)[^\n]{{0,200}}? -p[\"']?({_VALUE}{{4,200}})"
         rf"|\b(?:redis-cli(?=\s)[^\n]{{0,200}}? -a|ldap\w{{1,10}}(?=\s)[^\n]{{0,200}}? -w"
-        rf"|(?:mosquitto_|mongo)\w{{1,10}}(?=\s)[^\n]{{0,200}}? -p|\slogin(?=\s)[^\n]{{0,200}}? -p)"
+        rf"|(?:mosquitto_|mongo)\w{{1,10}}(?=\s)[^\n]{{0,200}}? -p"
+        rf"|\slogin(?=\s)[^\n]{{0,200}}? -p)"
         rf"\s{{1,3}}[\"']?({_VALUE}{{6,200}})",
     ),
     # .netrc, and .pgpass
@@ -296,5 +297,3 @@ GUESSES = (
         rf"({_VALUE}{{6,200}})",
     ),
 )
-
-RULES = (*TOKENS, *BLOCKS, *GUESSES)

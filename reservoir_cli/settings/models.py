@@ -373,18 +373,16 @@ def find_model(name: str, known: Iterable[Model] = MODELS) -> Model | None:
     return None if match is None else by_name[match]
 
 
-def near_names(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
-    """Return known names of the same family as a name, else the most similar ones."""
-    if limit < 1:
-        return []
+def near_names(name: str, known: Iterable[str]) -> list[str]:
+    """Return at most three known names of the same family as a name, else the most similar ones."""
     spelling = {candidate.casefold(): candidate for candidate in known}
     wanted = _without_prefixes(name.strip().casefold())[-1]
     import difflib
 
     close = difflib.get_close_matches(wanted, spelling, n=len(spelling), cutoff=0.5)
     family = [near for near in close if near.startswith(wanted) and _is_family(wanted, near)]
-    near = family or difflib.get_close_matches(wanted, spelling, n=limit)
-    return [spelling[name] for name in near[:limit]]
+    near = family or difflib.get_close_matches(wanted, spelling)
+    return [spelling[name] for name in near[:3]]
 
 
 def _is_family(name: str, known: str) -> bool:

@@ -158,9 +158,9 @@ def content_words(question: str) -> str:
     return " ".join(list(dict.fromkeys(chosen))[:200])
 
 
-def match_query(terms: list[str], scope: Scope, operator: str) -> str:
-    """Return the FTS5 query for terms inside a scope; ``operator`` is AND or OR."""
-    text = f"text : ({f' {operator} '.join(terms)})"
+def match_query(word: str, scope: Scope) -> str:
+    """Return the FTS5 query for a word inside a scope."""
+    text = f'text : ("{word}")'
     if scope.partition is None:
         return text
     key = (

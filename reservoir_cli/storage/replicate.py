@@ -222,6 +222,3 @@ def _digest(store: Store, new_ids: NewIds | None = None) -> dict[str, tuple[int,
         add("metadata", metadata.properties.items())
         add("runs", metadata.runs)
     return {name: (counts[name], sums[name]) for name in names}
-
-
-__all__ = ["UNFINISHED_COPY", "DumpBatch", "DumpMetadata", "Link", "copy"]

@@ -21,9 +21,7 @@ from reservoir_cli.tokens.tiktoken import TiktokenCounter
 __all__ = [
     "AnthropicCounter",
     "ApproximateCounter",
-    "HuggingFaceCounter",
     "RatioCounter",
-    "TiktokenCounter",
     "TokenCounter",
     "counter_id",
     "load_counter",

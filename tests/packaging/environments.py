@@ -66,9 +66,7 @@ def requirements() -> Iterator[Requirement]:
 def lowest(requirement: Requirement) -> str:
     """Return the requirement at its lower bound."""
     [bound] = [
-        bound_specifier.version
-        for bound_specifier in requirement.specifier
-        if bound_specifier.operator == ">="
+        specifier.version for specifier in requirement.specifier if specifier.operator == ">="
     ]
     return f"{requirement.name}=={bound}"
 

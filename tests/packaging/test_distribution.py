@@ -173,11 +173,11 @@ def test_the_sdist_holds_tests_and_benchmarks(archive: Path) -> None:
 
 @pytest.mark.parametrize("name", ["full", "slim"])
 def test_the_metadata_describes_the_package(name: str, request: pytest.FixtureRequest) -> None:
-    described_as = metadata(request.getfixturevalue(name))
-    assert described_as["Version"] == reservoir_cli.__version__
-    assert described_as["License-Expression"] == "Apache-2.0"
-    assert described_as["Description-Content-Type"] == "text/markdown"
-    assert described_as["Requires-Python"] == PROJECT["requires-python"]
+    fields = metadata(request.getfixturevalue(name))
+    assert fields["Version"] == reservoir_cli.__version__
+    assert fields["License-Expression"] == "Apache-2.0"
+    assert fields["Description-Content-Type"] == "text/markdown"
+    assert fields["Requires-Python"] == PROJECT["requires-python"]
 
 
 def main() -> list[str]:
@@ -189,7 +189,7 @@ def test_the_classifiers_name_the_tested_pythons() -> None:
     tried = {PROJECT["requires-python"].removeprefix(">="), *re.findall(r'"(3\.\d+)"', script)}
     python = "Programming Language :: Python :: 3."
     named = {classifier for classifier in PROJECT["classifiers"] if classifier.startswith(python)}
-    assert named == {f"Programming Language :: Python :: {version_text}" for version_text in tried}
+    assert named == {f"Programming Language :: Python :: {version}" for version in tried}
 
 
 def imported(path: Path) -> set[str]:
@@ -218,8 +218,7 @@ def test_every_imported_package_is_a_dependency() -> None:
     missing = {
         name
         for name in names
-        if not required_names
-        & {canonicalize_name(package_name) for package_name in known.get(name, [name])}
+        if not required_names & {canonicalize_name(package) for package in known.get(name, [name])}
     }
     assert not missing
 

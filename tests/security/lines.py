@@ -53,7 +53,7 @@ def lines(command: str) -> st.SearchStrategy[Line]:
     parameters = [
         parameter for parameter in command_object.params if parameter.name not in _ENDLESS
     ]
-    options_given = st.lists(st.one_of(*map(_typed, parameters)), max_size=4)
+    own_options = st.lists(st.one_of(*map(_typed, parameters)), max_size=4)
     before = st.lists(st.one_of(st.just(("--offline",)), _globals()), max_size=1)
     stdin = st.one_of(
         words.map(lambda text: text.encode("utf-8", "surrogateescape")),
@@ -65,7 +65,7 @@ def lines(command: str) -> st.SearchStrategy[Line]:
             (*_flat(first), *command.split(), *_flat(options)), stdin_bytes
         ),
         before,
-        options_given,
+        own_options,
         stdin,
     )
 

@@ -32,7 +32,7 @@ def without_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def store_path(tmp_path: Path) -> Path:
     """Return the path of the store."""
     return tmp_path / "reservoir.db"
 
@@ -44,18 +44,18 @@ def provider() -> Iterator[Upstream]:
 
 
 @pytest.fixture
-def served(place: Path, provider: Upstream) -> "Iterator[Served]":
+def served(store_path: Path, provider: Upstream) -> "Iterator[Served]":
     """Run a server with the provider as each of its upstreams."""
     urls = dict.fromkeys(("openai", "anthropic", "ollama"), provider.url)
-    with proxied.serving(place, urls) as server:
+    with proxied.serving(store_path, urls) as server:
         yield server
 
 
 @pytest.fixture
-def older(place: Path) -> None:
+def older(store_path: Path) -> None:
     """Store an older message."""
     spring = datetime(2026, 3, 5, 12, tzinfo=UTC)
-    with Reservoir.open(place) as reservoir:
+    with Reservoir.open(store_path) as reservoir:
         reservoir.ingest([Message("user", dialogue.OLDER, created_at=spring)], embed=False)
 
 

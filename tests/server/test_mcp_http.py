@@ -15,8 +15,8 @@ QUESTION = "why did we drop Redis for the job queue?"
 
 
 @pytest.fixture(autouse=True)
-def older(place) -> None:
-    with Reservoir.open(place) as reservoir:
+def older(store_path) -> None:
+    with Reservoir.open(store_path) as reservoir:
         reservoir.ingest(
             [Message("user", "We drop Redis: it lost jobs of the queue.")], embed=False
         )

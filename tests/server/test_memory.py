@@ -256,7 +256,7 @@ def test_a_compacted_conversation_continues_under_its_id(
 
 
 def test_a_client_that_is_synced_is_not_stored(
-    place: Path, provider: Upstream, client: httpx2.Client, home: Path
+    store_path: Path, provider: Upstream, client: httpx2.Client, home: Path
 ) -> None:
     import proxied
 
@@ -264,7 +264,7 @@ def test_a_client_that_is_synced_is_not_stored(
     settings = '[sources.codex]\npath = "/nowhere"\n'
     (home / "reservoir.toml").write_text(settings, encoding="utf-8")
     provider.reply = completion()
-    with proxied.serving(place, {"openai": provider.url}) as served:
+    with proxied.serving(store_path, {"openai": provider.url}) as served:
         for agent in ("codex_cli_rs/0.169", "python"):
             client.post(served.root + CHAT, json=chat(HELLO), headers={"User-Agent": agent})
         assert len(texts(served, 2)) == 2

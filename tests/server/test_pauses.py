@@ -208,14 +208,14 @@ def test_entries_of_the_ledger_are_written_one_by_one_if_one_fails(
 
 
 def test_waiting_exchanges_are_stored_when_the_server_ends(
-    place: Path, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
+    store_path: Path, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
     provider.reply = completion()
-    with proxied.serving(place, {"openai": provider.url}) as server:
+    with proxied.serving(store_path, {"openai": provider.url}) as server:
         server.state.traffic.begin(ASKING)
         client.post(server.root + CHAT, json=chat(user("will you keep this?")))
-    with Reservoir.open(place) as reservoir:
+    with Reservoir.open(store_path) as reservoir:
         assert [message.role for message in reservoir.view(Scope("default"), 0)] == [
             "user",
             "assistant",

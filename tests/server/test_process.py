@@ -31,9 +31,9 @@ END = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
 
 
 @contextmanager
-def started(place: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], Any]]:
+def started(store_path: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], Any]]:
     """Start a server; yield the process and the document that it prints when it is ready."""
-    command = [RESERVOIR, "--db", str(place), "serve", "--port", "0", "--json", *words]
+    command = [RESERVOIR, "--db", str(store_path), "serve", "--port", "0", "--json", *words]
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -65,8 +65,8 @@ def user(text: str) -> dict[str, str]:
     return {"role": "user", "content": text}
 
 
-def test_it_prints_its_address_and_ends_on_a_signal(place: Path, home: Path) -> None:
-    with started(place) as (process, ready):
+def test_it_prints_its_address_and_ends_on_a_signal(store_path: Path, home: Path) -> None:
+    with started(store_path) as (process, ready):
         root, _, token = ready["base_url"].removesuffix("/v1").partition("/k/")
         assert ready == {
             "schema_version": 1,
@@ -85,31 +85,33 @@ def test_it_prints_its_address_and_ends_on_a_signal(place: Path, home: Path) -> 
         assert "Traceback" not in log
 
 
-def test_ending_a_server_keeps_the_record_of_another(place: Path) -> None:
-    with started(place) as (_, first), started(place) as (second, _):
+def test_ending_a_server_keeps_the_record_of_another(store_path: Path) -> None:
+    with started(store_path) as (_, first), started(store_path) as (second, _):
         second.terminate()
         second.communicate(timeout=PATIENCE)
         pages = [server.page for server in running_servers.read_servers() if server.request_code()]
     assert pages == [first["page"]]
 
 
-def test_servers_are_ended_by_a_command(place: Path) -> None:
-    with started(place) as (first, _), started(place) as (second, _):
+def test_servers_are_ended_by_a_command(store_path: Path) -> None:
+    with started(store_path) as (first, _), started(store_path) as (second, _):
         second.kill()
         second.communicate(timeout=PATIENCE)
-        code, stderr = failed(place, "--stop")
+        code, stderr = failed(store_path, "--stop")
         ended = first.wait(PATIENCE)
         assert ended == 143 or os.name != "posix"
         assert code == 0
         assert stderr.startswith("note: stopped the server at http://127.0.0.1:")
         assert running_servers.read_servers() == []
-        assert failed(place, "--stop") == (0, "note: no server is running\n")
+        assert failed(store_path, "--stop") == (0, "note: no server is running\n")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no SIGINT for one process")
-def test_an_answer_in_progress_is_finished_before_the_end(place: Path, provider: Upstream) -> None:
+def test_an_answer_in_progress_is_finished_before_the_end(
+    store_path: Path, provider: Upstream
+) -> None:
     provider.reply = Reply([CHUNK, HOLD, END])
-    with started(place, "--upstream", f"openai={provider.url}/v1") as (process, ready):
+    with started(store_path, "--upstream", f"openai={provider.url}/v1") as (process, ready):
         url = f"{ready['base_url']}/chat/completions"
         body = {"messages": [user("why?")]}
         with httpx2.stream("POST", url, json=body, timeout=PATIENCE) as answer:
@@ -119,45 +121,47 @@ def test_an_answer_in_progress_is_finished_before_the_end(place: Path, provider:
             provider.going_on.set()
             assert b"".join(pieces) == END
         assert process.wait(PATIENCE) == 130
-    with Reservoir.open(place) as reservoir:
+    with Reservoir.open(store_path) as reservoir:
         rows = reservoir.view(Scope(None), 0)
     assert [row.content for row in rows] == ["why?", "It lost jobs."]
 
 
 def test_messages_lost_by_a_kill_are_stored_by_the_next_request(
-    place: Path, provider: Upstream
+    store_path: Path, provider: Upstream
 ) -> None:
     provider.reply = Reply([CHUNK, END])
     upstream = ("--upstream", f"openai={provider.url}/v1")
-    with started(place, *upstream) as (process, ready):
-        with Reservoir.open(place) as blocking, blocking.store.write():
+    with started(store_path, *upstream) as (process, ready):
+        with Reservoir.open(store_path) as blocking, blocking.store.write():
             # Nothing is stored while another program writes.
             assert ask(ready, user("why?")) == CHUNK + END
             process.kill()
             process.wait(PATIENCE)
-    with Reservoir.open(place) as reservoir:
+    with Reservoir.open(store_path) as reservoir:
         assert reservoir.view(Scope(None), 0) == []
-    with started(place, *upstream) as (process, ready):
+    with started(store_path, *upstream) as (process, ready):
         reply = {"role": "assistant", "content": "It lost jobs."}
         ask(ready, user("why?"), reply, user("and then?"))
         process.terminate()
         process.wait(PATIENCE)
-    with Reservoir.open(place) as reservoir:
+    with Reservoir.open(store_path) as reservoir:
         rows = reservoir.view(Scope(None), 0)
     texts = ["why?", "It lost jobs.", "and then?", "It lost jobs."]
     assert [row.content for row in rows] == (texts if os.name == "posix" else texts[: len(rows)])
 
 
-def refused(place: Path, *words: str) -> tuple[int, str]:
+def refused(store_path: Path, *words: str) -> tuple[int, str]:
     """Run a server that must fail to start, in a forked process."""
-    result = forked.run("--db", str(place), "serve", *words, env=os.environ, folder=place.parent)
+    result = forked.run(
+        "--db", str(store_path), "serve", *words, env=os.environ, folder=store_path.parent
+    )
     assert result.out == b""
     return result.code, result.err
 
 
-def failed(place: Path, *words: str, **environment: str) -> tuple[int, str]:
+def failed(store_path: Path, *words: str, **environment: str) -> tuple[int, str]:
     result = subprocess.run(
-        [RESERVOIR, "--db", str(place), "serve", *words],
+        [RESERVOIR, "--db", str(store_path), "serve", *words],
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -177,10 +181,10 @@ def test_answers_are_sent_without_delay() -> None:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_a_port_that_is_taken_is_an_error(place: Path) -> None:
+def test_a_port_that_is_taken_is_an_error(store_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        code, stderr = refused(place, "--port", port)
+        code, stderr = refused(store_path, "--port", port)
     assert code == 1
     assert stderr.startswith(f"error: cannot listen at 127.0.0.1:{port}: ")
     assert "hint: " in stderr
@@ -196,15 +200,15 @@ def test_a_host_that_is_not_this_machine_is_an_error_about_the_host(host: str) -
 
 
 @pytest.mark.parametrize("typed", ["openai", "=http://x", "openai=", "openai=ftp://x", "a=x y"])
-def test_an_invalid_upstream_is_wrong_usage(place: Path, typed: str) -> None:
+def test_an_invalid_upstream_is_wrong_usage(store_path: Path, typed: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        code, stderr = refused(place, "--port", port, "--upstream", typed)
+        code, stderr = refused(store_path, "--port", port, "--upstream", typed)
     assert code == 2
     assert stderr.startswith("error: --upstream")
 
 
-def test_without_the_extra_it_says_what_to_install(place: Path, tmp_path: Path) -> None:
+def test_without_the_extra_it_says_what_to_install(store_path: Path, tmp_path: Path) -> None:
     blocker = tmp_path / "blocked"
     blocker.mkdir()
     (blocker / "sitecustomize.py").write_text(
@@ -213,6 +217,6 @@ def test_without_the_extra_it_says_what_to_install(place: Path, tmp_path: Path) 
         "u.find_spec = lambda name, *a: None if name == 'uvicorn' else real(name, *a)\n",
         encoding="utf-8",
     )
-    code, stderr = failed(place, PYTHONPATH=str(blocker))
+    code, stderr = failed(store_path, PYTHONPATH=str(blocker))
     assert code == 2
     assert "hint: pip install 'reservoir-cli[serve]'" in stderr

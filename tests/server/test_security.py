@@ -75,10 +75,10 @@ def test_nothing_is_read_without_the_token(served: Served, provider: Upstream) -
     assert provider.requests == []
 
 
-def test_open_proxy_needs_no_token_for_the_proxy_only(place, provider: Upstream) -> None:
+def test_open_proxy_needs_no_token_for_the_proxy_only(store_path, provider: Upstream) -> None:
     import proxied
 
-    with proxied.serving(place, {"openai": provider.url}, open_proxy=True) as server:
+    with proxied.serving(store_path, {"openai": provider.url}, open_proxy=True) as server:
         origin = server.state.origin
         assert plain_http.get(f"{origin}/v1/models").status_code == 200
         assert plain_http.get(f"{origin}/k/wrong/v1/models").status_code == 401

@@ -25,15 +25,15 @@ ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-s
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> str:
+def store_path(tmp_path: Path) -> str:
     """Return the path of the store."""
     return str(tmp_path / "reservoir.db")
 
 
 @pytest.fixture
-def memory(place: str) -> Iterator[Reservoir]:
+def memory(store_path: str) -> Iterator[Reservoir]:
     """Open a store with a conversation, single messages, and a tool call with its result."""
-    with Reservoir.open(place, embedder=FakeEmbedder()) as reservoir:
+    with Reservoir.open(store_path, embedder=FakeEmbedder()) as reservoir:
         conversations = [Conversation("queue", "Where jobs should live", "chatgpt")]
         reservoir.store.add_conversations(Scope("work", "chat"), conversations)
         reservoir.ingest(
@@ -66,8 +66,8 @@ def memory(place: str) -> Iterator[Reservoir]:
 
 
 @pytest.fixture
-def server(memory: Reservoir, place: str) -> Iterator[PageServer]:
-    with page_server.serving(place, FakeEmbedder()) as running:
+def server(memory: Reservoir, store_path: str) -> Iterator[PageServer]:
+    with page_server.serving(store_path, FakeEmbedder()) as running:
         yield running
 
 

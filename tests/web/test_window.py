@@ -106,7 +106,7 @@ def test_excluding_a_message_lets_others_in(memory) -> None:
     assert all(before[row.message.id] == row.priority for row in without.kept)
 
 
-def test_a_question_is_embedded_once(memory, place) -> None:
+def test_a_question_is_embedded_once(memory, store_path) -> None:
     from builders import FakeEmbedder
 
     from reservoir_cli.embedding.question_cache import RememberedQuestions
@@ -205,17 +205,17 @@ def test_the_links_of_an_empty_question_exclude_a_message_and_put_it_back(client
     assert "Without #" not in whole
 
 
-def test_the_shown_command_prints_the_same_context(memory, place, monkeypatch) -> None:
+def test_the_shown_command_prints_the_same_context(memory, store_path, monkeypatch) -> None:
     question = build_question(
         q='it\'s $HOME; `date` "quoted"?', recency_weight="0.9", recall_floor="0", excerpts="off"
     )
     monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
     memory.store.give_up_model()
-    with Reservoir.open(place) as without_model:
+    with Reservoir.open(store_path) as without_model:
         shown = choose(without_model, replace(question, form="json"), "elsewhere")
     words = shlex.split(shown.command)
     assert words[:1] == ["RESERVOIR_RECENCY_WEIGHT=0.9"]
-    assert words[1:4] == ["reservoir", "--db", place]
+    assert words[1:4] == ["reservoir", "--db", store_path]
     settings = dict(word.split("=", 1) for word in words[:1])
     ran = subprocess.run(
         [sys.executable, "-m", "reservoir_cli", *words[2:]],

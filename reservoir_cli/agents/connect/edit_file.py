@@ -27,9 +27,7 @@ class RefusedFileError(ReservoirError):
     :param snippet: text for the user to paste into it; empty if nothing is missing.
     """
 
-    def __init__(self, message: str, hint: str | None = None, snippet: str = "") -> None:
-        super().__init__(message, hint)
-        self.snippet = snippet
+    snippet = ""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ The words of the question are turned into kinds ("on DAY MONTH"), and rules are 
 """
 
 from reservoir_cli.retrieval.dates.calendar_days import Span
-from reservoir_cli.retrieval.dates.nearness import HALF_LIFE_DAYS, date_scores
+from reservoir_cli.retrieval.dates.nearness import date_scores
 from reservoir_cli.retrieval.dates.parser import find_dates
 
-__all__ = ["HALF_LIFE_DAYS", "Span", "date_scores", "find_dates"]
+__all__ = ["Span", "date_scores", "find_dates"]

@@ -209,7 +209,7 @@ def _match(connection: Connection, candidates: Candidates, scope: Scope, word: s
     docs = _numbers(
         connection,
         "SELECT group_concat(rowid) FROM messages_fts WHERE messages_fts MATCH ?",
-        [fulltext.match_query([f'"{word}"'], scope, "OR")],
+        [fulltext.match_query(word, scope)],
     )
     places, _ = candidates.places(docs)
     return Posting(places, np.ones(len(places), np.int32))

@@ -29,7 +29,7 @@ from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Th
 from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
     DatabaseConversation,
-    read_database,
+    read_conversations,
     resume_database,
     size_in_bytes,
 )
@@ -63,14 +63,8 @@ class Cursor:
 
         :raises ReservoirError: the file is another program's database, or cannot be opened.
         """
-        return read_database(
-            file,
-            _COLUMNS,
-            lambda database: (
-                item
-                for conversation in _list_conversations(database, file.name)
-                for item in conversation.read()
-            ),
+        return read_conversations(
+            file, _COLUMNS, lambda database: _list_conversations(database, file.name)
         )
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:

@@ -177,6 +177,23 @@ def read_database(
             yield Skipped("what follows", f"the database cannot be read: {name}")
 
 
+def read_conversations(
+    file: File,
+    columns: Mapping[str, str],
+    conversations: Callable[[Database], Iterator[DatabaseConversation]],
+) -> Iterator[Record | Skipped]:
+    """Yield the messages of all conversations of a database.
+
+    :raises ReservoirError: the database cannot be opened.
+    """
+
+    def read(database: Database) -> Iterator[Record | Skipped]:
+        for conversation in conversations(database):
+            yield from conversation.read()
+
+    return read_database(file, columns, read)
+
+
 def size_in_bytes(column: str) -> str:
     """Return the SQL expression for a column's size in bytes, without reading it if possible."""
     has_octet_length = sqlite3.sqlite_version_info >= (3, 43)

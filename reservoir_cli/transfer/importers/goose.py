@@ -25,7 +25,7 @@ from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Th
 from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
     DatabaseConversation,
-    read_database,
+    read_conversations,
     resume_database,
 )
 from reservoir_cli.transfer.importers.input_files import File
@@ -56,15 +56,7 @@ class Goose:
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages by session, except those that only the model or only the user sees."""
         if file.head().startswith(SQLITE):
-            return read_database(
-                file,
-                _COLUMNS,
-                lambda database: (
-                    item
-                    for conversation in _list_conversations(database)
-                    for item in conversation.read()
-                ),
-            )
+            return read_conversations(file, _COLUMNS, _list_conversations)
         return _read_file(file)
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:

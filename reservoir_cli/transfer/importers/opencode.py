@@ -21,7 +21,7 @@ from reservoir_cli.transfer.importers.conversation_identity import Thread, assig
 from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
     DatabaseConversation,
-    read_database,
+    read_conversations,
     resume_database,
 )
 from reservoir_cli.transfer.importers.input_files import File
@@ -62,14 +62,8 @@ class OpenCode:
         :raises ReservoirError: the file is another program's database, or cannot be opened.
         """
         if file.head().startswith(SQLITE):
-            return read_database(
-                file,
-                _COLUMNS,
-                lambda database: (
-                    item
-                    for conversation in _list_conversations(database, file.name)
-                    for item in conversation.read()
-                ),
+            return read_conversations(
+                file, _COLUMNS, lambda database: _list_conversations(database, file.name)
             )
         return _read_tree(file)
 

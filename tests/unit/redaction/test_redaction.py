@@ -19,7 +19,7 @@ from reservoir_cli.redaction import (
     scan_message,
     without_secrets,
 )
-from reservoir_cli.redaction.rules import GUESSES, RULES, SHORTEST_TOKEN, TOKENS, Rule
+from reservoir_cli.redaction.rules import BLOCKS, GUESSES, SHORTEST_TOKEN, TOKENS, Rule
 
 #: Secrets that detect-secrets finds by pattern and we do not, with reasons.
 OTHERWISE = {
@@ -43,6 +43,7 @@ DETECTED = [
     if issubclass(plugin, RegexBasedDetector) and plugin.__name__ not in OTHERWISE
     for number, pattern in enumerate(plugin().denylist)
 ]
+RULES = (*TOKENS, *BLOCKS, *GUESSES)
 RULE_IDS = [f"{rule.kind}-{number}" for number, rule in enumerate(RULES)]
 AKIA = r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}"
 

@@ -14,7 +14,6 @@ from reservoir_cli.messages import Key, Message, Scope
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres import admin, schema
 from reservoir_cli.tokens import load_counter
-from reservoir_cli.transfer import erase
 
 
 @pytest.fixture
@@ -94,8 +93,8 @@ def test_functions_of_a_member_are_not_called_by_others(
         "LANGUAGE plpgsql AS 'BEGIN RAISE ''hijacked''; END'",
     )
     with closing(open_store(url)) as owner:
-        (number,) = say(owner, "said of the queue", scope=Scope("all", "all"))
-        erase.forget(owner, [Key("all", number)])
+        (message_id,) = say(owner, "said of the queue", scope=Scope("all", "all"))
+        assert owner.delete([Key("all", message_id)])
         assert not owner.last(EVERYWHERE, 0)
 
 

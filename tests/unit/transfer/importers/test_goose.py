@@ -63,11 +63,15 @@ def test_a_pipe_in_place_of_the_journal_is_not_opened(tmp_path: Path) -> None:
         with pipe.open("wb"):  # waits for a reader
             opened.set()
 
-    threading.Thread(target=write, daemon=True).start()
+    writer = threading.Thread(target=write)
+    writer.start()
     assert tables_of(path) == frozenset()
     assert not opened.is_set()
     with pytest.raises(ReservoirError, match="not a regular file"):
         entries_by_file(path)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # lets the writer finish
+    writer.join()
+    os.close(reader)
 
 
 def test_a_file_that_was_moved_into_the_database_adds_nothing(tmp_path: Path) -> None:

@@ -192,10 +192,10 @@ def test_a_zip_in_a_folder_is_read_for_conversations(tmp_path: Path) -> None:
     archive = write_zip(folder / "chatgpt.ZIP", {**EXPORT, "inner.zip": inner})
     write_zip(folder / "program.zip", {"README.md": b"# Read me", "package.json": b'{"a": 1}'})
     with ExitStack() as open_files:
-        [detected], passed_over = find(folder, None, open_files)
+        [detected], ignored = find(folder, None, open_files)
         assert detected.file.name == f"{archive}/conversations.json"
-        assert passed_over == len(EXPORT) + 3
-        assert [entry for entry in detected.records() if isinstance(entry, Record)]
+        assert ignored == len(EXPORT) + 3
+        assert [record for record in detected.records() if isinstance(record, Record)]
 
 
 def test_a_zip_bomb_in_a_folder_is_not_read(tmp_path: Path) -> None:
