@@ -19,12 +19,12 @@ from reservoir_cli.server.proxy.protocols import (
 class _Call:
     id: str = ""
     name: str = ""
-    arguments: str = ""
+    arguments: list[str] = field(default_factory=list)
 
 
 @dataclass
 class Answer:
-    """The part of an answer that was received so far.
+    """The part of an answer that was received so far, in pieces that are joined at the end.
 
     :param id: the provider's.
     :param complete: whether the model reported that it had finished.
@@ -33,7 +33,7 @@ class Answer:
     """
 
     id: str = ""
-    texts: dict[Any, str] = field(default_factory=dict)
+    texts: dict[Any, list[str]] = field(default_factory=dict)
     calls: dict[Any, _Call] = field(default_factory=dict)
     complete: bool = False
     failed: bool = False
@@ -42,9 +42,10 @@ class Answer:
 
     def message(self) -> Message | None:
         """Return the answer as a message; ``None`` if it is empty."""
-        text = clean_text("\n\n".join(filter(None, self.texts.values()))).strip()
+        texts = ("".join(pieces) for pieces in self.texts.values())
+        text = clean_text("\n\n".join(filter(None, texts))).strip()
         calls = [
-            ToolCall(call.id, call.name, call.arguments)
+            ToolCall(call.id, call.name, "".join(call.arguments))
             for call in self.calls.values()
             if call.name
         ]
@@ -53,7 +54,7 @@ class Answer:
     def add_text(self, key: Any, text: Any) -> None:
         """Append to one of the answer's texts."""
         if isinstance(text, str):
-            self.texts[key] = self.texts.get(key, "") + text
+            self.texts.setdefault(key, []).append(text)
 
     def add_call(self, key: Any, id: Any, name: Any, arguments: Any) -> None:
         """Add to one of the answer's tool calls."""
@@ -62,7 +63,8 @@ class Answer:
         call.name = call.name or (name if isinstance(name, str) else "")
         if isinstance(arguments, dict):
             arguments = json.dumps(arguments, ensure_ascii=False)
-        call.arguments += arguments if isinstance(arguments, str) else ""
+        if isinstance(arguments, str):
+            call.arguments.append(arguments)
 
 
 def collector_for(path: str, answer: Answer) -> Callable[[Any], None] | None:
@@ -170,7 +172,7 @@ def _collect_output(answer: Answer, index: Any, item: Mapping[str, Any]) -> None
     """Collect a whole item, replacing what its deltas contained."""
     if item.get("type") == "message":
         for number, part in enumerate(map(_as_object, _as_list(item.get("content")))):
-            answer.texts[item.get("id"), number] = str(part.get("text") or "")
+            answer.texts[item.get("id"), number] = [str(part.get("text") or "")]
     elif item.get("type") in ("function_call", "custom_tool_call"):
         answer.calls.pop(index, None)
         arguments = item.get("arguments", item.get("input"))
