@@ -49,6 +49,7 @@ class StoreThread:
         #: Records of recalls that another thread has passed to this one to store.
         self._records: deque[Mapping[str, Any]] = deque()
         self._pool = ThreadPoolExecutor(1, name)
+        self._answers_questions = False
         #: The model that :meth:`warm` loaded, which other threads share.
         self.model: Embedder | None = None
 
@@ -114,12 +115,16 @@ class StoreThread:
         reservoir.runs.add_recalls(records)
 
     def _open_store(self, create: bool) -> Reservoir:
-        return self._open_reservoir(
+        reservoir = self._open_reservoir(
             create=create,
             notify=lambda _: None,
             patience=self._patience,
             known=self._settings.current(),
         )
+        if self._answers_questions:
+            reservoir.serve()
+            reservoir.runs.put_off_recalls()
+        return reservoir
 
     def _current_store(self) -> Reservoir:
         """Return the store with the current settings."""
@@ -133,8 +138,6 @@ class StoreThread:
         """Open the store and load the model before the first question."""
 
         def load(reservoir: Reservoir) -> None:
-            reservoir.serve()
-            reservoir.runs.put_off_recalls()
             if reservoir.indexer.load_engine():
                 self.model = reservoir.indexer.embedder()
             reservoir.context("", budget=1_000)  # imports the modules that build a context
@@ -142,6 +145,7 @@ class StoreThread:
             gc.collect()
             gc.freeze()
 
+        self._answers_questions = True
         self.submit(load)
 
     def close(self) -> None:

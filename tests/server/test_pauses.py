@@ -18,6 +18,7 @@ from proxied import Served
 from upstream import Upstream
 
 from reservoir_cli.context.run_log import Runs
+from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server import background_work
@@ -123,13 +124,21 @@ def test_an_exchange_that_cannot_be_stored_does_not_block_others(
     assert lines == ["an exchange could not be stored: ValueError"]
 
 
+@pytest.mark.parametrize("reopened", [False, True])
 def test_waiting_records_of_recalls_are_stored_in_one_transaction(
-    served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
+    served: Served,
+    provider: Upstream,
+    client: httpx2.Client,
+    monkeypatch: pytest.MonkeyPatch,
+    reopened: bool,
 ) -> None:
     monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
     provider.reply = completion()
     with Reservoir.open(served.store) as reservoir:
         reservoir.ingest([Message("user", "the queue was Redis")], embed=False)
+    if reopened:
+        with pytest.raises(StoreError):
+            served.state.reader.submit(lose_connection).result(60)
     added, add_recalls = list[int](), Runs.add_recalls
 
     def counted(runs: Runs, records: Sequence[Mapping[str, Any]]) -> None:
@@ -144,6 +153,10 @@ def test_waiting_records_of_recalls_are_stored_in_one_transaction(
     assert [number for number in added if number] == [3]
     recalls = served.state.reader.submit(lambda store: store.stats()["recalls"]).result(60)
     assert recalls["runs"] == 3
+
+
+def lose_connection(_: Reservoir) -> None:
+    raise StoreError("the connection is lost")
 
 
 def ask_three_times(served: Served, client: httpx2.Client) -> None:
