@@ -7,6 +7,8 @@ time, so doing both at once would slow down the question.
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 
 #: Seconds without a question that count as a pause, and the longest delay of background work.
@@ -22,13 +24,10 @@ class StartReason(Enum):
 
 
 class Traffic:
-    """Count the questions that each thread is answering.
-
-    :ivar turn: held while background work runs, so that at most one thread at a time does any.
-    """
+    """Count the questions that each thread is answering."""
 
     def __init__(self) -> None:
-        self.turn = threading.Lock()
+        self._turn = threading.Lock()
         self._changed = threading.Condition()
         self._open_questions: Counter[object] = Counter()
         self._last = self._too_late = float("-inf")
@@ -69,3 +68,17 @@ class Traffic:
                 if pause <= now:
                     return StartReason.PAUSE
                 self._changed.wait(min(pause, since + MAX_DELAY) - now)
+
+    @contextmanager
+    def take_turn(self) -> Iterator[None]:
+        """Do background work in the block while no other thread does any.
+
+        The block begins after ``MAX_DELAY`` in any case: another thread may be embedding a long
+        message.
+        """
+        has_turn = self._turn.acquire(timeout=MAX_DELAY)
+        try:
+            yield
+        finally:
+            if has_turn:
+                self._turn.release()

@@ -89,7 +89,7 @@ class StoreThread:
     def _call_in_pause(self, function: Callable[[Reservoir], T], since: float) -> T:
         if self._traffic.wait(self, since) is StartReason.URGENT:
             return self._call(function)
-        with self._traffic.turn:
+        with self._traffic.take_turn():
             return self._call(function)
 
     def _call(self, function: Callable[[Reservoir], T]) -> T:

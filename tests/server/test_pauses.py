@@ -101,6 +101,20 @@ def test_waiting_exchanges_are_stored_in_one_transaction(
     assert seen == [0, 0, 0]
 
 
+def test_an_exchange_is_stored_while_a_long_message_is_embedded(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = completion()
+    with served.state.traffic.take_turn():
+        client.post(served.root + CHAT, json=chat(user("question?")))
+        deadline, stored = time.monotonic() + 60, 0
+        while not stored:
+            assert time.monotonic() < deadline
+            with Reservoir.open(served.store) as reservoir:
+                stored = len(reservoir.view(Scope("default"), 0))
+            time.sleep(0.05)
+
+
 def test_an_exchange_that_cannot_be_stored_does_not_block_others(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
