@@ -1,5 +1,6 @@
 """The page in a real browser."""
 
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -9,7 +10,7 @@ from page_server import HOSTILE, PageServer, message
 from reservoir_cli.retrieval.recall_floor import floor_property
 
 pytest.importorskip("selenium")
-from selenium.webdriver import Keys
+from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.remote.webdriver import WebDriver
 from selenium.webdriver.support.wait import WebDriverWait
 
@@ -80,6 +81,16 @@ def test_results_appear_while_typing(page: WebDriver, server: PageServer) -> Non
     press(page, "redis")
     until(page, lambda: "<mark>Redis</mark>" in page.page_source)
     assert page.current_url == f"{server.origin}/ui/?q=redis"
+
+
+def test_letters_that_are_being_composed_are_not_searched(page: Chrome, server: PageServer) -> None:
+    press(page, "/")
+    composed = {"text": "redi", "selectionStart": 4, "selectionEnd": 4}
+    page.execute_cdp_cmd("Input.imeSetComposition", composed)
+    time.sleep(1)
+    assert page.current_url == f"{server.origin}/ui/"
+    page.execute_cdp_cmd("Input.insertText", {"text": "redis"})
+    until(page, lambda: page.current_url == f"{server.origin}/ui/?q=redis")
 
 
 def test_keys_move_between_rows_and_open_one(page: WebDriver) -> None:

@@ -30,11 +30,15 @@ function live(form) {
     }
   }
 
-  form.addEventListener("input", (event) => {
+  function askSoon(event) {
     clearTimeout(timer);
     const typing = event.target.matches("input:not([type=range])");
     timer = setTimeout(ask, typing ? Math.max(delay, 200) : delay);
-  });
+  }
+
+  // Letters that an input method is still composing are not a question yet.
+  form.addEventListener("input", (event) => { if (!event.isComposing) askSoon(event); });
+  form.addEventListener("compositionend", askSoon);
   form.addEventListener("submit", (event) => { event.preventDefault(); clearTimeout(timer); ask(); });
   target.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-without]");
