@@ -88,11 +88,11 @@ def config(
         changes, unset, get, path = _parse_words(words)
     typed = globals_of(ctx).config
     if changes or unset:
-        from reservoir_cli.cli import notes_on_settings  # imports the store's modules
+        from reservoir_cli.cli import change_settings  # imports the store's modules
 
-        edits = notes_on_settings.parse_edits(changes or [], unset or [])
+        edits = change_settings.parse_edits(changes or [], unset or [])
         file = _settings_file(typed)
-        notes_on_settings.change(ctx, file, edits)
+        change_settings.change(ctx, file, edits)
         if as_json:
             console.document({"path": str(file)})
         return

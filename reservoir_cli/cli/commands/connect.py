@@ -64,9 +64,9 @@ def connect(
         console.warn(f"reservoir mcp needs the extra mcp: {install_hint('mcp')}")
     show(outcome, as_json, dry_run, done="connected", already="is connected already")
     if partition is not None:
-        from reservoir_cli.cli import notes_on_settings  # imports the store's modules
+        from reservoir_cli.cli import change_settings  # imports the store's modules
 
-        notes_on_settings.note_empty_partition(ctx, partition)
+        change_settings.note_empty_partition(ctx, partition)
     if not as_json and not dry_run:
         _print_next_step(outcome, hooks)
 

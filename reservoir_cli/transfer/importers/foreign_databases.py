@@ -258,6 +258,8 @@ def may_contain(path: Path, words: bytes) -> bool:
     try:
         with closing(_open_read_only(path)) as connection:
             names = [row["name"] for row in connection.execute(query)]
+            if any("]" in name for name in names):  # it cannot be quoted in brackets
+                return True
             database = Database(connection, path, dict.fromkeys(names, ""))
             database.refuse_computed("not searched")
             connection.text_factory = bytes
