@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
-from reservoir_cli.redaction.placeholders import is_real, is_real_token
+from reservoir_cli.redaction.false_alarms import is_real, is_real_token
 from reservoir_cli.redaction.rules import BLOCKS, GUESSES, SHORTEST_TOKEN, TOKENS, Rule
 
 #: Longer texts are scanned in blocks of this many characters, with an overlap on both sides that
