@@ -7,7 +7,7 @@ from typing import Any, assert_never, cast
 from reservoir_cli.chat.turn import Turn
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.finished_window import FinishedWindow
-from reservoir_cli.context.render import request_bodies, text
+from reservoir_cli.context.render import request_bodies, text_and_markdown
 from reservoir_cli.context.render.frame import wrap
 from reservoir_cli.context.render.json import to_json
 from reservoir_cli.context.types import FORMATS, PROVIDERS, Format
@@ -59,7 +59,7 @@ class ContextWindow(FinishedWindow):
                 hint='give a question: reservoir context "…"',
             )
         if target in ("text", "markdown"):
-            return text.render_framed(turns, markdown=target == "markdown")
+            return text_and_markdown.render_framed(turns, markdown=target == "markdown")
         model = self.request.model
         window = self.budget.window if model else None
         return render(turns, target, model, self.max_tokens, window)
@@ -96,9 +96,9 @@ def render(
     """
     match form:
         case "text" | "json":
-            return text.to_text(turns)
+            return text_and_markdown.to_text(turns)
         case "markdown":
-            return text.to_markdown(turns)
+            return text_and_markdown.to_markdown(turns)
         case "openai" | "azure":
             return request_bodies.to_openai(turns, model)
         case "ollama":
@@ -128,4 +128,6 @@ def count_frame(form: Format, meter: Meter) -> int:
 
 def count_framed(turns: Sequence[Turn], form: Format, meter: Meter) -> int:
     """Count the tokens of a whole text in its frame."""
-    return meter.count(text.render_framed(turns, markdown=form == "markdown"), messages=len(turns))
+    return meter.count(
+        text_and_markdown.render_framed(turns, markdown=form == "markdown"), messages=len(turns)
+    )
