@@ -13,8 +13,8 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope, to_epoch_ms
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval import filtered_scores, ranking, sessions
-from reservoir_cli.retrieval.dates import date_scores, find_dates
 from reservoir_cli.retrieval.follow_up_questions import read_running_talk
+from reservoir_cli.retrieval.question_dates import date_scores, find_dates
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.retrieval.respelling import drop_known_words, respelling_notes

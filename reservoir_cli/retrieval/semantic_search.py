@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import to_epoch_ms
 from reservoir_cli.retrieval import filtered_scores, ranking
-from reservoir_cli.retrieval.dates import date_scores, find_dates
+from reservoir_cli.retrieval.question_dates import date_scores, find_dates
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.respelling import drop_known_words, respelling_notes
 from reservoir_cli.retrieval.search_hits import Hit, Wanted, read_linked, read_rows

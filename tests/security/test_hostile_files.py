@@ -20,7 +20,7 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Role, StoredMessage
 from reservoir_cli.retrieval import indexing
-from reservoir_cli.retrieval.dates import find_dates
+from reservoir_cli.retrieval.question_dates import find_dates
 from reservoir_cli.transfer.importers import (
     File,
     Record,

@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable
 from functools import cache
 
-from reservoir_cli.retrieval.dates import resolve_days
-from reservoir_cli.retrieval.dates.calendar_days import Span
-from reservoir_cli.retrieval.dates.english import COUNTS
-from reservoir_cli.retrieval.dates.phrases import Phrase
+from reservoir_cli.retrieval.question_dates import resolve_days
+from reservoir_cli.retrieval.question_dates.calendar_days import Span
+from reservoir_cli.retrieval.question_dates.english import COUNTS
+from reservoir_cli.retrieval.question_dates.phrases import Phrase
 
 _WHICH = "(?:this )?(?P<which>last|past|previous|this|current|next|coming|upcoming)"
 _NAMED = {

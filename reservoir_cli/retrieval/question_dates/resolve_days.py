@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import date, datetime
 
-from reservoir_cli.retrieval.dates.calendar_days import (
+from reservoir_cli.retrieval.question_dates.calendar_days import (
     ANY_YEAR,
     DAY,
     Span,
@@ -11,7 +11,7 @@ from reservoir_cli.retrieval.dates.calendar_days import (
     later,
     months_later,
 )
-from reservoir_cli.retrieval.dates.english import (
+from reservoir_cli.retrieval.question_dates.english import (
     AFTER_MODAL,
     DAY_LEADS,
     HOLIDAY_LEADS,
@@ -23,7 +23,7 @@ from reservoir_cli.retrieval.dates.english import (
     SEASONS,
     WEEKDAY_LEADS,
 )
-from reservoir_cli.retrieval.dates.phrases import Phrase
+from reservoir_cli.retrieval.question_dates.phrases import Phrase
 
 
 def read_numeric(phrase: Phrase) -> Span | None:
