@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 _MODULES = {
     "ContextOptions": "context.request",
     "ContextWindow": "context.render.formats",
-    "ExportReport": "transfer.import_reports",
+    "ExportReport": "transfer.reports",
     "Filter": "storage.records",
     "Hit": "retrieval.search_hits",
-    "ImportReport": "transfer.import_reports",
+    "ImportReport": "transfer.reports",
     "Message": "messages",
     "ModelUnavailableError": "errors",
     "Recall": "context.recall",

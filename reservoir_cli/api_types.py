@@ -24,9 +24,9 @@ from reservoir_cli.retrieval.indexing import Indexer
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.settings.models import Model
 from reservoir_cli.storage.records import Filter
-from reservoir_cli.transfer.import_reports import ExportReport, ImportReport
 from reservoir_cli.transfer.importers import File
 from reservoir_cli.transfer.ingest import Ingestor
+from reservoir_cli.transfer.reports import ExportReport, ImportReport
 from reservoir_cli.transfer.store_exchange import ExchangeLog
 from reservoir_cli.transfer.summarize import Outcome
 from reservoir_cli.transfer.sync import Source, SyncReport

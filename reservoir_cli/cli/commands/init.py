@@ -19,9 +19,9 @@ from reservoir_cli.messages import Scope, clean_name
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.paths import abbreviate_home
-from reservoir_cli.transfer.import_reports import ImportReport
 from reservoir_cli.transfer.importers import discover
 from reservoir_cli.transfer.importers.discover import History
+from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.sync import Source, choose_name, configured_sources
 
 #: Answers that import nothing.

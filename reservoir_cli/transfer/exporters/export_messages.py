@@ -21,7 +21,7 @@ from reservoir_cli.transfer.exporters import (
     write_file,
 )
 from reservoir_cli.transfer.exporters.build_turns import Thread, read_threads
-from reservoir_cli.transfer.import_reports import ExportReport
+from reservoir_cli.transfer.reports import ExportReport
 from reservoir_cli.util.formats import unknown_format
 from reservoir_cli.util.progress import Progress
 

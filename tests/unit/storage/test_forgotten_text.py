@@ -19,8 +19,8 @@ from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.transfer.file_import import Destination
-from reservoir_cli.transfer.import_reports import ImportReport
 from reservoir_cli.transfer.importers import Record
+from reservoir_cli.transfer.reports import ImportReport
 
 HERE = Scope("p", "i")
 Adding = Callable[..., list[StoredMessage | None]]
