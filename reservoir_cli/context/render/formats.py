@@ -20,7 +20,7 @@ from reservoir_cli.context.window_turns import (
 )
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.models import find_model
-from reservoir_cli.util.formats import unknown_format
+from reservoir_cli.util.unknown_format import unknown_format
 
 
 class ContextWindow(FinishedWindow):

@@ -22,8 +22,8 @@ from reservoir_cli.transfer.exporters import (
 )
 from reservoir_cli.transfer.exporters.build_turns import Thread, read_threads
 from reservoir_cli.transfer.reports import ExportReport
-from reservoir_cli.util.formats import unknown_format
 from reservoir_cli.util.progress import Progress
+from reservoir_cli.util.unknown_format import unknown_format
 
 #: ``document`` is ``json`` in the envelope that every command prints with ``--json``.
 ROWS = ("jsonl", "json", "document")

@@ -16,8 +16,8 @@ from reservoir_cli.transfer.importers.base import (
 )
 from reservoir_cli.transfer.importers.input_files import File, Unreadable, gather
 from reservoir_cli.transfer.importers.json_stream import syntax_error
-from reservoir_cli.util.formats import unknown_format
 from reservoir_cli.util.read_files import decode
+from reservoir_cli.util.unknown_format import unknown_format
 
 #: Formats of lists of messages, which other files may resemble, and of any text. In a folder or
 #: zip they are read only if no file has a more specific format.
