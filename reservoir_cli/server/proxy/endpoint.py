@@ -16,9 +16,9 @@ from reservoir_cli.server.proxy import clients, forward
 from reservoir_cli.server.proxy.enrich import Enricher
 from reservoir_cli.server.proxy.forwarded_headers import to_upstream
 from reservoir_cli.server.proxy.json_spans import OddJSON
+from reservoir_cli.server.proxy.parse_request import LISTS, ParsedRequest, parse
 from reservoir_cli.server.proxy.paths import Target, parse_path
 from reservoir_cli.server.proxy.protocols import error_body, protocol_of
-from reservoir_cli.server.proxy.request import LISTS, ParsedRequest, parse
 from reservoir_cli.server.proxy.store_in_pauses import ExchangeQueue
 from reservoir_cli.server.proxy.tee_answer import Listener
 from reservoir_cli.server.state import ServerState
