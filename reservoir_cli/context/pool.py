@@ -18,7 +18,7 @@ from reservoir_cli.messages import Role, Scope, StoredMessage, plain_text
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.ranking import Scored
-from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import counter_id
 from reservoir_cli.util.languages import is_about_speaker
 

@@ -19,10 +19,10 @@ from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.retrieval.respelling import drop_known_words, respelling_notes
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.candidates import Candidates, Talk
 from reservoir_cli.storage.compact_keys import Keys
 from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.store import Store
 
 
 class Inputs(NamedTuple):

@@ -15,7 +15,7 @@ from reservoir_cli.context.types import ContextRequest
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, to_epoch_ms
 from reservoir_cli.settings import log_file
-from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.store import Store
 
 #: Seconds to wait for other writers before a run is left unrecorded.
 _PATIENCE = 0.1

@@ -14,7 +14,7 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval.extractive_summaries import best_summaries
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.summaries import Summaries, Summary
 
 if TYPE_CHECKING:

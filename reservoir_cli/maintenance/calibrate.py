@@ -21,8 +21,8 @@ from reservoir_cli.retrieval.recall_floor import (
 )
 from reservoir_cli.retrieval.sessions import group_sessions
 from reservoir_cli.settings.config import Config
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.store import Store
 from reservoir_cli.util.progress import Progress
 
 #: The minimum and maximum number of questions to measure.

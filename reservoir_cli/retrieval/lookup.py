@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope, StoredMessage
 from reservoir_cli.settings.config import Config
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.compact_keys import Keys
 from reservoir_cli.storage.records import Filter, IdField, ThreadName
+from reservoir_cli.storage.store import Store
 from reservoir_cli.util.clock import FAR_AHEAD
 
 _EVERYTHING, _ALL = Scope(None), Filter()

@@ -14,7 +14,7 @@ from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.respelling import drop_known_words, respelling_notes
 from reservoir_cli.retrieval.search_hits import Hit, Wanted, read_linked, read_rows
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.store import Store
 
 
 def search(

@@ -1,8 +1,8 @@
 """Open the store at a location."""
 
 from reservoir_cli.settings.store_location import check_location, is_on_a_server
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.sqlite.store import SqliteStore
+from reservoir_cli.storage.store import Store
 
 
 def open_store(location: str, *, create: bool = True, patience: float = 30.0) -> Store:

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 
 from reservoir_cli.messages import to_epoch_ms
 from reservoir_cli.storage import proxy_ledger_rows
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import LedgerEntry
+from reservoir_cli.storage.store import Store
 
 #: How long a row is kept.
 LIFETIME = timedelta(days=30)

@@ -5,8 +5,8 @@ from dataclasses import astuple, dataclass
 
 from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.storage import conversations, reads, writes
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.source_rows import COLUMNS, PUT
+from reservoir_cli.storage.store import Store
 
 #: The key in a state for the conversations that must not be stored.
 MARKED = "do_not_index"

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.portable_sql import decoding
+from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.summary_rows import COLUMNS, DELETE, INSERT
 
 if TYPE_CHECKING:

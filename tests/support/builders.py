@@ -14,8 +14,8 @@ from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval import indexing
 from reservoir_cli.settings import config
 from reservoir_cli.settings.schema import Value
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Passage
+from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer.ingest import Ingestor
 
 NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)

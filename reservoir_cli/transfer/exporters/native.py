@@ -7,8 +7,8 @@ from typing import Any
 
 from reservoir_cli.messages import Key, Role, StoredMessage, plain_text, title_of
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Passage, ThreadName
+from reservoir_cli.storage.store import Store
 
 _BATCH = 1_000
 

@@ -14,8 +14,8 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.retrieval import indexing
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.store import Store
 
 HERE = Scope("p", "i")
 Adding = Callable[..., list[StoredMessage | None]]

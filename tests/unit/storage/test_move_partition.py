@@ -12,7 +12,7 @@ from behind import behind
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
 from reservoir_cli.retrieval import indexing
-from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.store import Store
 
 Adding = Callable[..., list[StoredMessage | None]]
 EVERYWHERE = Scope(None)

@@ -16,8 +16,8 @@ from reservoir_cli.errors import ReservoirError, StoreError, UsageError
 from reservoir_cli.messages import Conversation, Key, Message, Scope, ToolCall
 from reservoir_cli.retrieval import indexing
 from reservoir_cli.storage import dump, replicate
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 
 NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.retrieval import indexing
-from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 
 NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)

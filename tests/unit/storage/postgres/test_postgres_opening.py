@@ -12,10 +12,10 @@ from on_server import EVERYWHERE, contents, say
 from postgres_server import PostgresServer, copied, installed
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres import schema
 from reservoir_cli.storage.postgres.connection import place_of
+from reservoir_cli.storage.store import Store
 
 
 def test_reading_a_database_without_a_store_creates_nothing(empty: str) -> None:

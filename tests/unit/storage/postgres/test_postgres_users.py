@@ -13,10 +13,10 @@ from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Key, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval import indexing
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres import admin
 from reservoir_cli.storage.sources import SourceFile, Sources
+from reservoir_cli.storage.store import Store
 
 
 @pytest.fixture
