@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from reservoir_cli.embedding import compiled_models
-from reservoir_cli.embedding.base import Embedder, Engine
+from reservoir_cli.embedding.embedder import Embedder, Engine
 from reservoir_cli.embedding.onnx import CompiledEmbedder
 from reservoir_cli.embedding.packaged import DISTRIBUTION, open_package, verify_package
 from reservoir_cli.embedding.prompts import prompts_of

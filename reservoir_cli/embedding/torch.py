@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from reservoir_cli.embedding.base import Engine
+from reservoir_cli.embedding.embedder import Engine
 from reservoir_cli.embedding.identity import model_identity
 from reservoir_cli.embedding.prompts import prompts_of
 from reservoir_cli.embedding.resolve import ModelSource
