@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.agents.connect.base import HOOK_EVENTS, SERVER, Client
+from reservoir_cli.agents.connect.client import HOOK_EVENTS, SERVER, Client
 from reservoir_cli.settings import paths
 
 
