@@ -4,7 +4,6 @@ An importer yields records and does not know the store; ``ingest`` stores them. 
 skipped with its position and never ends the run.
 """
 
-from reservoir_cli.transfer.importers.base import Importer, Record, Skipped, Vectors
 from reservoir_cli.transfer.importers.detect_format import (
     FORMATS,
     DetectedFile,
@@ -12,6 +11,7 @@ from reservoir_cli.transfer.importers.detect_format import (
     find,
     importers,
 )
+from reservoir_cli.transfer.importers.importer import Importer, Record, Skipped, Vectors
 from reservoir_cli.transfer.importers.input_files import File, Unreadable, read_text
 
 __all__ = [

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path, PurePath
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.transfer.importers.base import (
+from reservoir_cli.transfer.importers.importer import (
     SQLITE,
     Importer,
     Record,
