@@ -20,7 +20,7 @@ from reservoir_cli.errors import (
 from reservoir_cli.maintenance.database import Database
 from reservoir_cli.maintenance.doctor import Check
 from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
-from reservoir_cli.retrieval.indexing import Indexer
+from reservoir_cli.retrieval.embed_messages import Indexer
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.settings.models import Model
 from reservoir_cli.storage.records import Filter

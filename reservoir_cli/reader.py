@@ -403,7 +403,7 @@ class Reader:
     @cached_property
     def indexer(self) -> "Indexer":
         """The indexer, which embeds messages."""
-        from reservoir_cli.retrieval.indexing import Indexer
+        from reservoir_cli.retrieval.embed_messages import Indexer
 
         return Indexer(
             self.store,

@@ -136,7 +136,7 @@ class Reservoir(Reader):
         *,
         wait: bool = True,
     ) -> int:
-        """Embed pending messages; see :meth:`reservoir_cli.retrieval.indexing.Indexer.embed`."""
+        """Embed pending messages; see :meth:`reservoir_cli.api_types.Indexer.embed`."""
         return self.indexer.embed(scope, newest, most, wait=wait)
 
     def summarize(

@@ -6,7 +6,7 @@ from typing import Any
 
 from reservoir_cli.errors import StoreError, UsageError
 from reservoir_cli.maintenance.calibration import Calibration
-from reservoir_cli.retrieval.indexing import Indexer
+from reservoir_cli.retrieval.embed_messages import Indexer
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage import replicate
 from reservoir_cli.storage.factory import open_store

@@ -15,7 +15,7 @@ from reservoir_cli.messages import (
     clean_text,
 )
 from reservoir_cli.redaction import Mode, redact_conversation, redact_id
-from reservoir_cli.retrieval.indexing import Model
+from reservoir_cli.retrieval.embed_messages import Model
 from reservoir_cli.storage.records import Passage
 from reservoir_cli.storage.sources import Sources
 from reservoir_cli.tokens import TokenCounter

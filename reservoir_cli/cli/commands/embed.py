@@ -7,7 +7,7 @@ import typer
 
 from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.embedding import find_weights
-from reservoir_cli.retrieval.indexing import EmbeddingState
+from reservoir_cli.retrieval.embed_messages import EmbeddingState
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.config import Config
 from reservoir_cli.util.interrupts import explain_interrupt

@@ -225,7 +225,7 @@ def test_a_context_keeps_its_budget_and_scope_and_reports_exactly(
     monkeypatch, messages, budget, form, order, instance
 ):
     monkeypatch.setattr(
-        "reservoir_cli.retrieval.indexing.load_embedder", lambda *_, **__: Compass()
+        "reservoir_cli.retrieval.embed_messages.load_embedder", lambda *_, **__: Compass()
     )
     store = open_store(":memory-of-a-moment", create=False)
     store._migrate()

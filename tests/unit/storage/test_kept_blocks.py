@@ -11,7 +11,7 @@ import pytest
 from builders import NOW, FakeEmbedder, embed
 
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.retrieval import indexing
+from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.retrieval.ranking import Scored, score
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.candidates import Candidates
@@ -108,7 +108,7 @@ class Opposite(FakeEmbedder):
 
 
 def rebuild_vectors(store: Store) -> None:
-    indexing.rebuild(store, Opposite(), synapse_threshold=0.85, progress=lambda *_: None)
+    embed_messages.rebuild(store, Opposite(), synapse_threshold=0.85, progress=lambda *_: None)
 
 
 CHANGES = {

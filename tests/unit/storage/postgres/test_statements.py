@@ -21,7 +21,7 @@ from postgres_server import PostgresServer
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.retrieval import indexing
+from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.storage import filter_conditions, replicate
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres import admin, schema, tables
@@ -363,7 +363,7 @@ def test_all_commands_on_a_server_or_cluster(round_url: str, tmp_path: Path, fak
         assert len(list(store.threads(EVERYWHERE))) == 2
         with closing(open_store(str(tmp_path / "copy.db"))) as file:
             replicate.copy(store, file, lambda *_: None)
-            indexing.rebuild(store, other, synapse_threshold=0.85, progress=lambda *_: None)
+            embed_messages.rebuild(store, other, synapse_threshold=0.85, progress=lambda *_: None)
             assert store.active_model() == (other.model_id, other.name)
             admin.index(store, "e", lambda *_: None)
             assert admin.drop_index(store, "e")
