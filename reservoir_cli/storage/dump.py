@@ -13,7 +13,7 @@ from reservoir_cli.storage import (
     properties,
     reads,
     source_rows,
-    summary_rows,
+    summaries,
 )
 from reservoir_cli.storage.compact_keys import by_partition
 from reservoir_cli.storage.portable_sql import Connection, pack
@@ -95,7 +95,7 @@ class DumpMetadata:
     :param runs: records of built contexts, oldest first, without their ids.
     :param forgotten: tombstones, ascending.
     :param properties: the properties of the store.
-    :param summaries: rows with the columns of :data:`reservoir_cli.storage.summary_rows.COLUMNS`.
+    :param summaries: rows with the columns of :data:`reservoir_cli.storage.summaries.COLUMNS`.
     :param sources: rows with the columns of :data:`reservoir_cli.storage.source_rows.COLUMNS`.
     """
 
@@ -207,7 +207,7 @@ def _read_metadata(connection: Connection) -> DumpMetadata:
         ],
         [row[0] for row in connection.execute("SELECT mark FROM forgotten ORDER BY 1")],
         {key: value for key, value in values.items() if key.partition(":")[0] not in _NOT_COPIED},
-        connection.execute(summary_rows.ALL).fetchall(),
+        connection.execute(summaries.ALL).fetchall(),
         connection.execute(source_rows.ALL).fetchall(),
     )
 
@@ -217,7 +217,7 @@ def _load_metadata(connection: Connection, metadata: DumpMetadata) -> None:
         connection.execute(f"DELETE FROM {table}")
     columns = f"partition, instance, {conversations.COLUMNS}"
     connection.insert("conversations", columns, metadata.conversations)
-    connection.executemany(summary_rows.INSERT, metadata.summaries)
+    connection.executemany(summaries.INSERT, metadata.summaries)
     connection.executemany(source_rows.PUT, metadata.sources)
     for run in metadata.runs:
         conversations.add_run(connection, run)

@@ -8,7 +8,7 @@ from reservoir_cli.storage import (
     proxy_ledger_rows,
     reads,
     source_rows,
-    summary_rows,
+    summaries,
     tombstones,
     writes,
 )
@@ -37,7 +37,7 @@ def remove(
         for start in range(0, len(message_ids), _AT_ONCE):
             batch = message_ids[start : start + _AT_ONCE]
             messages = reads.by_id(connection, batch, Scope(partition))
-            summary_rows.forget(connection, messages)
+            summaries.forget(connection, messages)
             proxy_ledger_rows.forget(connection, partition, batch)
             if mark:
                 tombstones.mark(connection, messages)

@@ -14,7 +14,7 @@ from reservoir_cli.storage import (
     proxy_ledger_rows,
     reads,
     source_rows,
-    summary_rows,
+    summaries,
     writes,
 )
 from reservoir_cli.storage.postgres import delete
@@ -121,7 +121,7 @@ def _move(connection: Connection, old: _Place, new: _Place) -> int:
         _move_marks(connection, old[0], new[0], renamed, batch)
     _copy_links(connection, old[0], new[0], renamed)
     connection.execute("DELETE FROM messages WHERE partition = ? AND instance = ?", old)
-    connection.execute(summary_rows.MOVE, [*new, *old])
+    connection.execute(summaries.MOVE, [*new, *old])
     # Do not replace conversations of the new place.
     connection.execute(
         f"""

@@ -10,7 +10,7 @@ from reservoir_cli.storage import (
     proxy_ledger_rows,
     reads,
     source_rows,
-    summary_rows,
+    summaries,
 )
 from reservoir_cli.storage.portable_sql import batches, placeholders
 from reservoir_cli.storage.sqlite import delete, keyword_search, vector_blocks
@@ -87,7 +87,7 @@ def _move(connection: Connection, old: Place, new: Place) -> int:
         """,
         [*new, *old],
     )
-    connection.execute(summary_rows.MOVE, [*new, *old])
+    connection.execute(summaries.MOVE, [*new, *old])
     _pack(connection, old, ids)
     return len(ids)
 
