@@ -12,7 +12,7 @@ from reservoir_cli.storage import (
     mark_rows,
     properties,
     reads,
-    source_rows,
+    sources,
     summaries,
 )
 from reservoir_cli.storage.compact_keys import by_partition
@@ -96,7 +96,7 @@ class DumpMetadata:
     :param forgotten: tombstones, ascending.
     :param properties: the properties of the store.
     :param summaries: rows with the columns of :data:`reservoir_cli.storage.summaries.COLUMNS`.
-    :param sources: rows with the columns of :data:`reservoir_cli.storage.source_rows.COLUMNS`.
+    :param sources: rows with the columns of :data:`reservoir_cli.storage.sources.COLUMNS`.
     """
 
     conversations: list[tuple[Any, ...]] = field(default_factory=list)
@@ -208,7 +208,7 @@ def _read_metadata(connection: Connection) -> DumpMetadata:
         [row[0] for row in connection.execute("SELECT mark FROM forgotten ORDER BY 1")],
         {key: value for key, value in values.items() if key.partition(":")[0] not in _NOT_COPIED},
         connection.execute(summaries.ALL).fetchall(),
-        connection.execute(source_rows.ALL).fetchall(),
+        connection.execute(sources.ALL).fetchall(),
     )
 
 
@@ -218,7 +218,7 @@ def _load_metadata(connection: Connection, metadata: DumpMetadata) -> None:
     columns = f"partition, instance, {conversations.COLUMNS}"
     connection.insert("conversations", columns, metadata.conversations)
     connection.executemany(summaries.INSERT, metadata.summaries)
-    connection.executemany(source_rows.PUT, metadata.sources)
+    connection.executemany(sources.PUT, metadata.sources)
     for run in metadata.runs:
         conversations.add_run(connection, run)
     connection.insert("forgotten", "mark", [(mark,) for mark in metadata.forgotten])

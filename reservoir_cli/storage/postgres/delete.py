@@ -7,7 +7,7 @@ from reservoir_cli.storage import (
     mark_rows,
     proxy_ledger_rows,
     reads,
-    source_rows,
+    sources,
     summaries,
     tombstones,
     writes,
@@ -41,7 +41,7 @@ def remove(
             proxy_ledger_rows.forget(connection, partition, batch)
             if mark:
                 tombstones.mark(connection, messages)
-                source_rows.forget(connection, messages)
+                sources.forget(connection, messages)
             for table in mark_rows.TABLES:
                 writes.delete_rows(connection, table, partition, batch)
             # This also deletes their words, vectors, links and rows of ``pending``.

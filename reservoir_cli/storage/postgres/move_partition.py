@@ -13,7 +13,7 @@ from reservoir_cli.storage import (
     mark_rows,
     proxy_ledger_rows,
     reads,
-    source_rows,
+    sources,
     summaries,
     writes,
 )
@@ -52,7 +52,7 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
         moved += _move(connection, *places)
     connection.execute("DELETE FROM conversations WHERE partition = ?", [old])
     connection.execute("DELETE FROM summaries WHERE partition = ?", [old])
-    source_rows.move(connection, old, new)
+    sources.move(connection, old, new)
     proxy_ledger_rows.clear(connection, old)
     _move_runs(connection, old, new)
     return moved, dropped

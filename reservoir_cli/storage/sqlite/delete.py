@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import proxy_ledger_rows, reads, source_rows, summaries, tombstones
+from reservoir_cli.storage import proxy_ledger_rows, reads, sources, summaries, tombstones
 from reservoir_cli.storage.compact_keys import by_partition
 from reservoir_cli.storage.portable_sql import batches, placeholders
 from reservoir_cli.storage.sqlite import keyword_search, vector_blocks
@@ -42,7 +42,7 @@ def remove(
             proxy_ledger_rows.forget(connection, partition, message_ids)
         if mark:
             tombstones.mark(connection, messages)
-            source_rows.forget(connection, messages)
+            sources.forget(connection, messages)
         # This also deletes their vectors, links and rows of ``pending``.
         connection.executemany(
             "DELETE FROM messages WHERE id = ?", [(message.id,) for message in messages]

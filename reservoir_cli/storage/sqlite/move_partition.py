@@ -9,7 +9,7 @@ from reservoir_cli.storage import (
     properties,
     proxy_ledger_rows,
     reads,
-    source_rows,
+    sources,
     summaries,
 )
 from reservoir_cli.storage.portable_sql import batches, placeholders
@@ -42,7 +42,7 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
         "DELETE FROM vector_chunks WHERE partition = ?",
     ):
         connection.execute(statement, [old])
-    source_rows.move(connection, old, new)
+    sources.move(connection, old, new)
     proxy_ledger_rows.clear(connection, old)
     connection.execute("UPDATE context_runs SET partition = ? WHERE partition = ?", [new, old])
     return moved, dropped
