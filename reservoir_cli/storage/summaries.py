@@ -18,7 +18,7 @@ ALL = f"SELECT {COLUMNS} FROM summaries ORDER BY partition, instance, conversati
 #: Insert a row.
 INSERT = f"INSERT INTO summaries ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 #: Delete the summary of a conversation.
-DELETE = "DELETE FROM summaries WHERE partition = ? AND instance = ? AND conversation_id = ?"
+_DELETE = "DELETE FROM summaries WHERE partition = ? AND instance = ? AND conversation_id = ?"
 #: Copy summaries to another partition and instance, unless it has one of the same conversation;
 #: the values are the new partition and instance, then the old ones.
 MOVE = f"""
@@ -80,7 +80,7 @@ class Summaries:
         key = [summary.partition, summary.instance, summary.conversation_id]
         values = [summary.digest, summary.text, summary.made_by, summary.first_at, summary.model_id]
         with self._store.write():
-            self._store._connection.execute(DELETE, key)
+            self._store._connection.execute(_DELETE, key)
             self._store._connection.execute(INSERT, [*key, *values, vector])
 
 
@@ -98,4 +98,4 @@ def forget(connection: Connection, messages: Iterable[StoredMessage]) -> None:
         for message in messages
         if message.conversation_id
     }
-    connection.executemany(DELETE, sorted(conversations))
+    connection.executemany(_DELETE, sorted(conversations))

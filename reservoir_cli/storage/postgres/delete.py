@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import (
     mark_rows,
-    proxy_ledger_rows,
+    proxy_ledger,
     reads,
     sources,
     summaries,
@@ -38,7 +38,7 @@ def remove(
             batch = message_ids[start : start + _AT_ONCE]
             messages = reads.by_id(connection, batch, Scope(partition))
             summaries.forget(connection, messages)
-            proxy_ledger_rows.forget(connection, partition, batch)
+            proxy_ledger.forget(connection, partition, batch)
             if mark:
                 tombstones.mark(connection, messages)
                 sources.forget(connection, messages)

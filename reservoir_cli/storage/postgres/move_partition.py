@@ -11,7 +11,7 @@ from reservoir_cli.storage import (
     conversations,
     links,
     mark_rows,
-    proxy_ledger_rows,
+    proxy_ledger,
     reads,
     sources,
     summaries,
@@ -53,7 +53,7 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
     connection.execute("DELETE FROM conversations WHERE partition = ?", [old])
     connection.execute("DELETE FROM summaries WHERE partition = ?", [old])
     sources.move(connection, old, new)
-    proxy_ledger_rows.clear(connection, old)
+    proxy_ledger.clear(connection, old)
     _move_runs(connection, old, new)
     return moved, dropped
 

@@ -7,7 +7,7 @@ from reservoir_cli.storage import (
     conversations,
     mark_rows,
     properties,
-    proxy_ledger_rows,
+    proxy_ledger,
     reads,
     sources,
     summaries,
@@ -43,7 +43,7 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
     ):
         connection.execute(statement, [old])
     sources.move(connection, old, new)
-    proxy_ledger_rows.clear(connection, old)
+    proxy_ledger.clear(connection, old)
     connection.execute("UPDATE context_runs SET partition = ? WHERE partition = ?", [new, old])
     return moved, dropped
 
