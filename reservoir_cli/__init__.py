@@ -37,7 +37,7 @@ _MODULES = {
     "ContextOptions": "context.request",
     "ContextWindow": "context.render.formats",
     "ExportReport": "transfer.reports",
-    "Filter": "storage.records",
+    "Filter": "storage.filter_conditions",
     "Hit": "retrieval.search_hits",
     "ImportReport": "transfer.reports",
     "Message": "messages",

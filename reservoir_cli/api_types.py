@@ -23,7 +23,7 @@ from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.retrieval.embed_messages import Indexer
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.settings.models import Model
-from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.transfer.importers import File
 from reservoir_cli.transfer.ingest import Ingestor
 from reservoir_cli.transfer.reports import ExportReport, ImportReport

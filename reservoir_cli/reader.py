@@ -14,7 +14,8 @@ from reservoir_cli.retrieval.lookup import Lookup
 from reservoir_cli.settings import config
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.schema import Value
-from reservoir_cli.storage.records import ConversationSummary, Filter, PlaceSummary
+from reservoir_cli.storage.conversations import ConversationSummary, PlaceSummary
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.progress import Progress
 

@@ -13,7 +13,7 @@ from reservoir_cli.context.types import Span
 from reservoir_cli.messages import StoredMessage
 from reservoir_cli.redaction import replacements
 from reservoir_cli.storage.fulltext import content_words, searched_text
-from reservoir_cli.storage.records import Passage
+from reservoir_cli.storage.passage import Passage
 
 if TYPE_CHECKING:
     import numpy as np

@@ -21,7 +21,7 @@ from reservoir_cli.retrieval.respelling import drop_known_words, respelling_note
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.candidates import Candidates, Talk
 from reservoir_cli.storage.compact_keys import Keys
-from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 
 

@@ -17,7 +17,7 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import clean_text
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings.config import Config
-from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 
 #: Default budget for recalled messages, in tokens.

@@ -21,7 +21,7 @@ from reservoir_cli.retrieval.recall_floor import (
 )
 from reservoir_cli.retrieval.sessions import group_sessions
 from reservoir_cli.settings.config import Config
-from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.progress import Progress
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Role, StoredMessage
-from reservoir_cli.storage.records import Passage
+from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.summaries import Summary
 from reservoir_cli.tokens import ApproximateCounter
 

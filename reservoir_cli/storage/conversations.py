@@ -1,19 +1,53 @@
 """Read and write conversations, counts of stored rows, and records of built contexts."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from reservoir_cli.messages import Conversation, Scope, clean_name, from_epoch_ms
-from reservoir_cli.storage.filter_conditions import conditions, where_scope
+from reservoir_cli.messages import Conversation, Scope, ThreadName, clean_name, from_epoch_ms
+from reservoir_cli.storage.filter_conditions import Filter, conditions, where_scope
 from reservoir_cli.storage.portable_sql import Connection, decoding, placeholders
-from reservoir_cli.storage.records import ConversationSummary, Filter, PlaceSummary, ThreadName
 
 #: The columns of a conversation, in the order of :class:`~reservoir_cli.messages.Conversation`.
 COLUMNS = "id, title, source, model, project, branch"
 #: How many characters of a conversation's first question are read as a title.
 _QUESTION_LENGTH = 2_000
+
+
+class PlaceSummary(NamedTuple):
+    """The number, size and times of the messages in one instance.
+
+    :param bytes: the size of their texts in UTF-8.
+    """
+
+    partition: str
+    instance: str
+    messages: int
+    bytes: int
+    first: datetime
+    last: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationSummary:
+    """A conversation, the number of its messages, and the times of its first and last one.
+
+    :param question: the beginning of its first question, if it has no title.
+    """
+
+    partition: str
+    instance: str
+    conversation: Conversation
+    messages: int
+    first: datetime
+    last: datetime
+    question: str | None = None
+
+    @property
+    def thread(self) -> ThreadName:
+        """The conversation's partition, instance and id."""
+        return self.partition, self.instance, self.conversation.id
 
 
 def add(connection: Connection, scope: Scope, conversations: Sequence[Conversation]) -> None:

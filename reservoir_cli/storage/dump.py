@@ -16,8 +16,8 @@ from reservoir_cli.storage import (
     summaries,
 )
 from reservoir_cli.storage.compact_keys import by_partition
+from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.portable_sql import Connection, pack
-from reservoir_cli.storage.records import Passage
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY
 from reservoir_cli.storage.writes import COLUMNS, WAITING, find_waiting

@@ -8,10 +8,10 @@ import os
 import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from reservoir_cli.messages import to_epoch_ms
 from reservoir_cli.storage.portable_sql import Connection
-from reservoir_cli.storage.records import LedgerEntry
 from reservoir_cli.storage.transactions import Transactions
 
 #: How long a row is kept.
@@ -32,6 +32,21 @@ _ROW_OF = """
     q.partition = ledger.partition AND q.conversation = ledger.conversation
     AND q.ordinal = ledger.ordinal AND q.question = ledger.question
 """
+
+
+class LedgerEntry(NamedTuple):
+    """The block that the proxy added to a question.
+
+    :param ordinal: the question's number in its conversation.
+    :param question: a hash of the question and of all questions before it.
+    :param masked: whether secrets in the block are redacted.
+    """
+
+    ordinal: int
+    question: str
+    block: str
+    tokens: int
+    masked: bool = True
 
 
 class Ledger:

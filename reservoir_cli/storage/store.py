@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reservoir_cli.messages import (
     Conversation,
@@ -17,6 +17,7 @@ from reservoir_cli.messages import (
     Message,
     Scope,
     StoredMessage,
+    ThreadName,
     clean_text,
     plain_text,
     to_epoch_ms,
@@ -30,16 +31,10 @@ from reservoir_cli.storage import (
     writes,
 )
 from reservoir_cli.storage.compact_keys import Keys, by_partition
+from reservoir_cli.storage.conversations import ConversationSummary, PlaceSummary
 from reservoir_cli.storage.embeddings import Embeddings
+from reservoir_cli.storage.filter_conditions import Filter, IdField
 from reservoir_cli.storage.links import LinkThreshold
-from reservoir_cli.storage.records import (
-    ConversationSummary,
-    Filter,
-    IdField,
-    PlaceSummary,
-    Problem,
-    ThreadName,
-)
 from reservoir_cli.util.progress import Progress, no_progress
 
 if TYPE_CHECKING:
@@ -52,6 +47,17 @@ if TYPE_CHECKING:
     from reservoir_cli.tokens import TokenCounter
 
 EVERYTHING = Filter()
+
+
+class Problem(NamedTuple):
+    """A fault of a store.
+
+    :param detail: a description, without any text of a message.
+    :param repairable: whether ``repair`` fixes it; otherwise a backup is needed.
+    """
+
+    detail: str
+    repairable: bool
 
 
 class Writes(Embeddings):

@@ -16,7 +16,7 @@ from reservoir_cli.messages import (
 )
 from reservoir_cli.redaction import Mode, redact_conversation, redact_id
 from reservoir_cli.retrieval.embed_messages import Model
-from reservoir_cli.storage.records import Passage
+from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.sources import Sources
 from reservoir_cli.tokens import TokenCounter
 from reservoir_cli.transfer.importers import Record, Skipped, Vectors

@@ -12,7 +12,8 @@ from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, StoredMessage, clean_text, plain_text, to_epoch_ms
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval.extractive_summaries import extract
-from reservoir_cli.storage.records import ConversationSummary, Filter
+from reservoir_cli.storage.conversations import ConversationSummary
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.summaries import Summaries, Summary
 

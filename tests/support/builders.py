@@ -14,7 +14,7 @@ from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.settings import config
 from reservoir_cli.settings.schema import Value
-from reservoir_cli.storage.records import Passage
+from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer.ingest import Ingestor
 

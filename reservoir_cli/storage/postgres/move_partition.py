@@ -17,10 +17,10 @@ from reservoir_cli.storage import (
     summaries,
     writes,
 )
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.postgres import delete
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import scope_stems
-from reservoir_cli.storage.records import Filter
 from reservoir_cli.storage.sqlite.vector_blocks import thread_key
 
 _Place = tuple[str, str]

@@ -10,7 +10,9 @@ from reservoir_cli.messages import Key, Scope, check_name
 from reservoir_cli.storage import mark_rows, properties
 from reservoir_cli.storage.candidates import Candidates, Query
 from reservoir_cli.storage.compact_keys import by_partition
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.links import LinkThreshold
+from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.postgres import (
     candidates,
     delete,
@@ -23,9 +25,8 @@ from reservoir_cli.storage.postgres.connection import errors
 from reservoir_cli.storage.postgres.stemmer import Stemmer
 from reservoir_cli.storage.postgres.tables import SCHEMA
 from reservoir_cli.storage.postgres.transactions import Transactions
-from reservoir_cli.storage.records import Filter, Passage, Problem
 from reservoir_cli.storage.sqlite.vector_blocks import thread_key
-from reservoir_cli.storage.store import EVERYTHING, Store
+from reservoir_cli.storage.store import EVERYTHING, Problem, Store
 from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.progress import Progress, no_progress
 

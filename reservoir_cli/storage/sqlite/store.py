@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import Key, Scope, check_name
 from reservoir_cli.settings import paths
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.links import LinkThreshold
-from reservoir_cli.storage.records import Filter, Passage, Problem
+from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.sqlite import secure_delete
 from reservoir_cli.storage.sqlite.connection import errors
 from reservoir_cli.storage.sqlite.store_file import path_of
 from reservoir_cli.storage.sqlite.transactions import SCHEMA_VERSION, Transactions
-from reservoir_cli.storage.store import EVERYTHING, Store
+from reservoir_cli.storage.store import EVERYTHING, Problem, Store
 from reservoir_cli.storage.transactions import Result
 from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.private_files import remove_leftovers, temporary_folder

@@ -14,7 +14,7 @@ from reservoir_cli.context.recall import BY_WORDS, Reason, Recall, Skipped
 from reservoir_cli.context.render.frame import unwrap
 from reservoir_cli.messages import Scope
 from reservoir_cli.settings import config, paths
-from reservoir_cli.storage.records import Passage
+from reservoir_cli.storage.passage import Passage
 from reservoir_cli.tokens import load_counter
 
 #: Embeddings along two axes; questions and messages about their topic are on the first.

@@ -9,7 +9,7 @@ from builders import NOW, Compass
 from reservoir_cli import Reservoir, UsageError
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.settings import config
-from reservoir_cli.storage.records import Passage
+from reservoir_cli.storage.passage import Passage
 from reservoir_cli.tokens import load_counter
 
 

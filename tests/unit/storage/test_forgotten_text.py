@@ -16,7 +16,7 @@ from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.retrieval.lookup import Lookup
 from reservoir_cli.settings import config
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer.file_import import Destination
 from reservoir_cli.transfer.importers import Record

@@ -16,7 +16,7 @@ from reservoir_cli.retrieval.ranking import Scored, score
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.candidates import Candidates
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.sqlite import vector_scan
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
