@@ -27,7 +27,13 @@ from reservoir_cli.util.unknown_format import unknown_format
 
 #: ``document`` is ``json`` in the envelope that every command prints with ``--json``.
 ROWS = ("jsonl", "json", "document")
-CONVERSATIONS = ("openai", "anthropic", "sharegpt", "markdown")
+#: The function that writes a conversation, by format.
+CONVERSATIONS: dict[str, Callable[[Thread], str]] = {
+    "openai": openai.write,
+    "anthropic": anthropic.write,
+    "sharegpt": sharegpt.write,
+    "markdown": markdown.write,
+}
 FORMATS = ("jsonl", "json", *CONVERSATIONS)
 
 
@@ -142,7 +148,7 @@ def _conversations(
     mask: Redactor,
     progress: Progress,
 ) -> Iterator[str]:
-    write = _writer(form)
+    write = CONVERSATIONS[form]
     ids_by_thread = store.threads(scope, where)
     total = sum(map(len, ids_by_thread.values()))
     processed = 0
@@ -158,12 +164,3 @@ def _conversations(
         progress("exporting", processed, total)
         if exported.messages:
             yield write(exported)
-
-
-def _writer(form: str) -> Callable[[Thread], str]:
-    return {
-        "openai": openai.write,
-        "anthropic": anthropic.write,
-        "sharegpt": sharegpt.write,
-        "markdown": markdown.write,
-    }[form]
