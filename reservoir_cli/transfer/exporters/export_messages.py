@@ -36,9 +36,9 @@ CONVERSATIONS: dict[str, Callable[[Thread], str]] = {
     "sharegpt": sharegpt.write,
     "markdown": markdown.write,
 }
+FORMATS = ("jsonl", "json", *CONVERSATIONS)
 #: Characters written at once.
 _BATCH = 1 << 16
-FORMATS = ("jsonl", "json", *CONVERSATIONS)
 
 
 def export_to(
