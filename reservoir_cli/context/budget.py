@@ -11,10 +11,8 @@ from typing import NamedTuple
 from reservoir_cli.chat.turn import Section
 from reservoir_cli.context.types import TokenBudget
 from reservoir_cli.errors import UsageError
-from reservoir_cli.tokens.counter import TokenCounter
+from reservoir_cli.tokens.counter import PER_MESSAGE, TokenCounter
 
-#: What a provider adds to each message of a request.
-PER_MESSAGE = 4
 APPROXIMATE_SAFETY = 1.10
 
 
