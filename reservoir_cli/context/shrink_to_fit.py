@@ -15,7 +15,6 @@ from reservoir_cli.context.types import (
     Candidate,
     ContextRequest,
     Selection,
-    Tier,
     TokenBudget,
 )
 from reservoir_cli.messages import Role
@@ -90,9 +89,9 @@ class Chooser:
         )
         if not self.silent:
             return selection
-        # A recent reply without its question is printed among the recalled messages: keep it.
-        recent = (candidate for candidate in selection.recalled if candidate.tier is Tier.RECENT)
-        return selection._replace(recalled=tuple(recent))
+        # Keep what was wanted all the same, such as a recent reply without its question.
+        wanted = (candidate for candidate in selection.recalled if not candidate.filler)
+        return selection._replace(recalled=tuple(wanted))
 
     def _select_by_requests(
         self, counter: AnthropicCounter

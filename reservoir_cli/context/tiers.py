@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.context.excerpts import FIRST_SHARE
+from reservoir_cli.context.pins import are_pins_kept
 from reservoir_cli.context.rank_candidates import Inputs, Ranking
 from reservoir_cli.context.selection import Rules, is_printable
 from reservoir_cli.context.types import Candidate, Tier
@@ -56,8 +57,9 @@ def find_wanted(inputs: Inputs, ranking: Ranking, rules: Rules, room: int) -> Wa
     positions = {*tiers, *repeated, *find_fillers(scored, room, longest_whole(settings))}
     if settings.enough:
         positions = {position for position in positions if _is_enough(scored, tiers, position)}
-    no_pins = ranking.silent or request.recall_only
-    pins = set() if no_pins else _find_pins(scored.candidates, store, scope)
+    pins = set[int]()
+    if are_pins_kept(request, nothing_fits=ranking.silent):
+        pins = _find_pins(scored.candidates, store, scope)
     return Wanted(positions | pins, tiers, pins)
 
 
