@@ -60,9 +60,7 @@ class ContextWindow(FinishedWindow):
             )
         if target in ("text", "markdown"):
             return text_and_markdown.render_framed(turns, markdown=target == "markdown")
-        model = self.request.model
-        window = self.budget.window if model else None
-        return render(turns, target, model, self.max_tokens, window)
+        return render(turns, target, self.request.model, self.max_tokens, self.budget.window)
 
     @property
     def max_tokens(self) -> int:
@@ -92,7 +90,7 @@ def render(
     """Render turns in a format, without a frame; ``json`` counts and reads as ``text``.
 
     :param max_tokens: the longest answer.
-    :param window: tokens of the model's context window, if known.
+    :param window: tokens of the model's context window.
     """
     match form:
         case "text" | "json":
