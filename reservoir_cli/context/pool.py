@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.context import excerpts, passages, window_turns
+from reservoir_cli.context import excerpts, passages
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.rank_candidates import Inputs, Ranking
 from reservoir_cli.context.tiers import Wanted, compute_ages, longest_whole
@@ -146,7 +146,7 @@ def build_pool(inputs: Inputs, ranking: Ranking, wanted: Wanted, rows: PoolRows)
         pinned = position in wanted.pins
         pool.append(
             Candidate(
-                window_turns.shorten_result(row, limit, meter.counter) if is_cut else row,
+                excerpts.shorten_result(row, limit, meter.counter) if is_cut else row,
                 wanted.tiers.get(position, Tier.OLDER),
                 position not in wanted.tiers and not pinned,
                 _scores_of(scored, position),
