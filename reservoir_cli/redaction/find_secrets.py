@@ -49,21 +49,6 @@ def _find(text: str) -> list[Secret]:
     return secrets
 
 
-def without_secrets(text: str) -> tuple[str, list[str]]:
-    """Return a text with its secrets replaced by their kinds, and the list of kinds."""
-    secrets = find(text)
-    pieces, end = [], 0
-    for secret in secrets:
-        pieces += [text[end : secret.start], f"[redacted:{secret.kind}]"]
-        end = secret.end
-    return "".join([*pieces, text[end:]]), [secret.kind for secret in secrets]
-
-
-def replacements(text: str) -> list[tuple[int, int, int]]:
-    """Return the start and end of each secret, and the length of its replacement."""
-    return [(secret.start, secret.end, len(f"[redacted:{secret.kind}]")) for secret in find(text)]
-
-
 def _find_token_rules(text: str) -> list[Rule]:
     """Return the rules whose tokens occur in a text.
 
