@@ -55,8 +55,8 @@ ADMINISTRATIVE = {
     "repair._LACKING": "doctor checks the whole store",
     "embeddings.dimensions": "the length of any vector of the model",
     "embeddings.read": "the length of any vector of the model",
-    "summary_rows.ALL": "db copy reads the whole store",
-    "source_rows.ALL": "db copy reads the whole store",
+    "summaries.ALL": "db copy reads the whole store",
+    "sources.ALL": "db copy reads the whole store",
     "admin.facts": "db status of the whole store",
     "store._purge": "VACUUM is of tables",
 }
@@ -124,8 +124,8 @@ def test_every_statement_on_a_distributed_table_names_its_partition() -> None:
     inserting = {
         "conversations.add_run",
         "connection.insert",
-        "summary_rows.INSERT",
-        "source_rows.PUT",
+        "summaries.INSERT",
+        "sources.PUT",
     }
     assert unbound - inserting <= ADMINISTRATIVE.keys()
     assert ADMINISTRATIVE.keys() - {function for function, _ in all_statements} == set()
