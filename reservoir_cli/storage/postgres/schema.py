@@ -318,11 +318,6 @@ class Server:
     whole: bool = True
     path: str = SCHEMA
 
-    @property
-    def settings(self) -> str:
-        """The settings of every transaction; with a pool, each one may be in another session."""
-        return f"SET LOCAL search_path = {self.path}; SET LOCAL array_nulls = on"
-
 
 def inspect(connection: Connection) -> Server:
     """Return the state of a server and of the store on it, without changing anything."""
@@ -396,7 +391,7 @@ def refuse_newer(schema: int) -> None:
 def migrate(connection: Connection, settings: str, guarding: Sequence[str]) -> list[str]:
     """Migrate a store in one transaction; do nothing if another process has just migrated it.
 
-    :param settings: the settings of every transaction; see :class:`Server`.
+    :param settings: the settings of every transaction, as a statement.
     :param guarding: the statements that guard a store, run again if the store is guarded.
     :returns: the names of the applied migrations.
     """

@@ -62,6 +62,11 @@ class Transactions(transactions.Transactions, ABC):
         self.read_only = not self.server.writable
         return connection
 
+    @property
+    def _settings(self) -> str:
+        """The settings of every transaction; with a pool, each one may be in another session."""
+        return f"SET LOCAL search_path = {self.server.path}; SET LOCAL array_nulls = on"
+
     def close(self) -> None:
         """Close the connection."""
         with suppress(psycopg.Error):
@@ -83,7 +88,7 @@ class Transactions(transactions.Transactions, ABC):
                 hint="let its owner run reservoir db migrate once",
             )
         with self._lock, errors(self.location):
-            schema.migrate(self._connection, self.server.settings, guard_statements())
+            schema.migrate(self._connection, self._settings, guard_statements())
             self.server = schema.inspect(self._connection)
 
     # Transactions
@@ -146,13 +151,13 @@ class Transactions(transactions.Transactions, ABC):
     def _begin(self, begin: str) -> None:
         """Begin a transaction, on a new connection if the last one was lost."""
         try:
-            self._connection.execute(f"{begin}; {self.server.settings}")
+            self._connection.execute(f"{begin}; {self._settings}")
         except psycopg.OperationalError:
             if not self._connection.server.broken:
                 raise
             self._connection.server.close()
             self._connection = self._connect()
-            self._connection.execute(f"{begin}; {self.server.settings}")
+            self._connection.execute(f"{begin}; {self._settings}")
 
     def _commit(self, *, writes: bool) -> None:
         """Commit the transaction.
