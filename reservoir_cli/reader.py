@@ -17,6 +17,7 @@ from reservoir_cli.settings.schema import Value
 from reservoir_cli.storage.conversations import ConversationSummary, PlaceSummary
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
+from reservoir_cli.storage.transactions import PATIENCE
 from reservoir_cli.util.progress import Progress
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Reader:
         embedder: "Embedder | None" = None,
         offline: bool = False,
         ready_only: bool = False,
-        patience: float = 30.0,
+        patience: float = PATIENCE,
         notify: Callable[[str], None] = _ignore,
         progress: Progress = _ignore,
     ) -> Self:

@@ -14,6 +14,7 @@ from reservoir_cli.storage.conversations import ConversationSummary, PlaceSummar
 from reservoir_cli.storage.filter_conditions import Filter, IdField
 from reservoir_cli.storage.marks import Pins, Tags
 from reservoir_cli.storage.proxy_ledger import LedgerEntry
+from reservoir_cli.storage.transactions import PATIENCE
 from reservoir_cli.util.progress import Progress
 
 if TYPE_CHECKING:
@@ -28,7 +29,15 @@ if TYPE_CHECKING:
         SyncReport,
     )
 
-__all__ = ["ConversationSummary", "Filter", "IdField", "LedgerEntry", "PlaceSummary", "Reservoir"]
+__all__ = [
+    "PATIENCE",
+    "ConversationSummary",
+    "Filter",
+    "IdField",
+    "LedgerEntry",
+    "PlaceSummary",
+    "Reservoir",
+]
 
 _EVERYTHING = Scope(None)
 
