@@ -14,8 +14,9 @@ from reservoir_cli.retrieval.lookup import Lookup
 from reservoir_cli.settings import config
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.schema import Value
-from reservoir_cli.storage.conversations import ConversationSummary, PlaceSummary
+from reservoir_cli.storage.conversations import ConversationSummary
 from reservoir_cli.storage.filter_conditions import Filter
+from reservoir_cli.storage.holdings import PlaceSummary
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.transactions import PATIENCE
 from reservoir_cli.util.progress import Progress

@@ -12,6 +12,7 @@ from reservoir_cli.storage import (
     mark_rows,
     properties,
     reads,
+    runs,
     sources,
     summaries,
 )
@@ -203,7 +204,7 @@ def _read_metadata(connection: Connection) -> DumpMetadata:
         connection.execute(f"SELECT {columns} FROM conversations ORDER BY 1, 2, 3").fetchall(),
         [
             {name: value for name, value in sorted(run.items()) if name != "id"}
-            for run in conversations.runs(connection, 0)
+            for run in runs.read(connection, 0)
         ],
         [row[0] for row in connection.execute("SELECT mark FROM forgotten ORDER BY 1")],
         {key: value for key, value in values.items() if key.partition(":")[0] not in _NOT_COPIED},
@@ -220,7 +221,7 @@ def _load_metadata(connection: Connection, metadata: DumpMetadata) -> None:
     connection.executemany(summaries.INSERT, metadata.summaries)
     connection.executemany(sources.PUT, metadata.sources)
     for run in metadata.runs:
-        conversations.add_run(connection, run)
+        runs.add(connection, run)
     connection.insert("forgotten", "mark", [(mark,) for mark in metadata.forgotten])
     for key, value in metadata.properties.items():
         properties.put(connection, key, value)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 
 from reservoir_cli.messages import Scope, StoredMessage
-from reservoir_cli.storage import conversations, reads, writes
+from reservoir_cli.storage import holdings, reads, writes
 from reservoir_cli.storage.portable_sql import Condition, Connection
 from reservoir_cli.storage.transactions import Transactions
 
@@ -153,7 +153,7 @@ class Sources:
     def places(self, source: str) -> list[Scope]:
         """Return the partitions and instances that have messages of a source."""
         with self._store.snapshot():
-            places = conversations.places(self._connection)
+            places = holdings.places(self._connection)
             return [
                 Scope(partition, instance)
                 for partition, instance, _ in places

@@ -39,9 +39,9 @@ ADMINISTRATIVE = {
     "dump._load_metadata": "db copy replaces what belongs to no message",
     "reads.shared_ids": "db copy to a file, where ids are unique in all partitions",
     "mark_rows._orphans": "doctor checks the whole store",
-    "conversations.places": "the list of partitions itself",
-    "conversations.runs": "stats of the whole store",
-    "conversations.holdings": "stats of the whole store",
+    "holdings.places": "the list of partitions itself",
+    "runs.read": "stats of the whole store",
+    "holdings.count": "stats of the whole store",
     "model_switch.begin": "the owner changes the model of every partition",
     "model_switch.give_up": "the owner changes the model of every partition",
     "model_switch.switch": "the owner changes the model of every partition",
@@ -122,7 +122,7 @@ def test_every_statement_on_a_distributed_table_names_its_partition() -> None:
     }
     # The inserted columns include the partition.
     inserting = {
-        "conversations.add_run",
+        "runs.add",
         "connection.insert",
         "summaries.INSERT",
         "sources.PUT",
