@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 #: The module of each public name, below this package.
 _MODULES = {
-    "ContextOptions": "context.request",
+    "ContextOptions": "context.prepare_request",
     "ContextWindow": "context.render.formats",
     "ExportReport": "transfer.reports",
     "Filter": "storage.filter_conditions",

@@ -300,10 +300,12 @@ class Reader:
             ``threshold``, ``reserve`` and ``output_reserve``.
         :raises UsageError: the model or format is unknown, or the budget is too large.
         """
-        from reservoir_cli.context import builder, request
+        from reservoir_cli.context import builder, prepare_request
 
-        flags = (options or request.ContextOptions()).flags() | request.older_flags(older)
-        prepared = request.prepare(
+        flags = (options or prepare_request.ContextOptions()).flags() | prepare_request.older_flags(
+            older
+        )
+        prepared = prepare_request.prepare(
             self.config.with_flags(flags),
             query,
             partition=partition,
@@ -392,8 +394,11 @@ class Reader:
         return self.runs.summary(since, partition)
 
     def budget(self, **parts: Any) -> "BudgetPlan":
-        """Plan the tokens of a context; see :func:`reservoir_cli.context.request.plan_budget`."""
-        from reservoir_cli.context.request import plan_budget
+        """Plan the tokens of a context.
+
+        See :func:`reservoir_cli.context.prepare_request.plan_budget`.
+        """
+        from reservoir_cli.context.prepare_request import plan_budget
 
         return plan_budget(self.config, **parts)
 
