@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Set
 from dataclasses import replace
 
-from reservoir_cli.context.types import Candidate, ContextRequest, Tier
+from reservoir_cli.context.candidate import Candidate, Tier
+from reservoir_cli.context.request import ContextRequest
 
 #: The reason given for keeping them.
 PINNED = "pinned"

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from reservoir_cli.chat.turn import Section, Turn
-from reservoir_cli.context.budget import Meter, plan
+from reservoir_cli.context.budget import Meter, TokenBudget, plan
 from reservoir_cli.context.render.formats import count_turns, parse_format
-from reservoir_cli.context.types import ContextRequest, Piece, TokenBudget
+from reservoir_cli.context.request import ContextRequest, Piece
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.config import Config, recommended_budget, required_window
 from reservoir_cli.settings.schema import Settings, Value

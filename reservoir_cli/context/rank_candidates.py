@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.context.budget import Meter
-from reservoir_cli.context.types import ContextRequest
+from reservoir_cli.context.request import ContextRequest
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope, to_epoch_ms
 from reservoir_cli.redaction import Redactor

@@ -6,17 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reservoir_cli.context import window_turns
-from reservoir_cli.context.budget import Meter
+from reservoir_cli.context.budget import Meter, TokenBudget
+from reservoir_cli.context.candidate import Candidate, Selection
 from reservoir_cli.context.costs import build_costs, count_printed
 from reservoir_cli.context.layout import ids
 from reservoir_cli.context.render.formats import render
+from reservoir_cli.context.request import ContextRequest
 from reservoir_cli.context.selection import Rules, select
-from reservoir_cli.context.types import (
-    Candidate,
-    ContextRequest,
-    Selection,
-    TokenBudget,
-)
 from reservoir_cli.messages import Role
 from reservoir_cli.tokens import AnthropicCounter
 

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from reservoir_cli.context import window_turns
+from reservoir_cli.context.candidate import Candidate, Selection
 from reservoir_cli.context.render.formats import count_turns
+from reservoir_cli.context.request import ContextRequest, Piece
 from reservoir_cli.context.shrink_to_fit import Chooser
-from reservoir_cli.context.types import Candidate, ContextRequest, Piece, Selection
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Redactor

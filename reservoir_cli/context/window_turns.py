@@ -6,8 +6,9 @@ Control tokens of chat templates are broken up in all stored text.
 from collections.abc import Iterable, Sequence
 
 from reservoir_cli.chat.turn import CONTEXT, Section, Turn
+from reservoir_cli.context.candidate import Candidate
 from reservoir_cli.context.render.recalled import Quote, cache_quotes, defuse, recalled_turn
-from reservoir_cli.context.types import PROVIDERS, Candidate, ContextRequest, Piece
+from reservoir_cli.context.request import PROVIDERS, ContextRequest, Piece
 from reservoir_cli.messages import Role, ToolCall
 
 KNOWLEDGE_TITLE = "[Retrieved Knowledge]"

@@ -10,7 +10,7 @@ from reservoir_cli.context.finished_window import FinishedWindow
 from reservoir_cli.context.render import request_bodies, text_and_markdown
 from reservoir_cli.context.render.frame import wrap
 from reservoir_cli.context.render.json import to_json
-from reservoir_cli.context.types import FORMATS, PROVIDERS, Format
+from reservoir_cli.context.request import FORMATS, PROVIDERS, Format
 from reservoir_cli.context.window_message import WindowMessage, messages_of
 from reservoir_cli.context.window_turns import (
     current_turn,

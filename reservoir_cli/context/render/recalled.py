@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.context import excerpts
-from reservoir_cli.context.types import Candidate, Span
+from reservoir_cli.context.candidate import Candidate, Span
 from reservoir_cli.messages import StoredMessage, cut, plain_text
 from reservoir_cli.util.clock import local_day
 

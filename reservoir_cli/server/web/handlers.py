@@ -6,7 +6,7 @@ from typing import TypeVar
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
-from reservoir_cli.context.types import FORMATS
+from reservoir_cli.context.request import FORMATS
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, plain_text
 from reservoir_cli.reservoir import Reservoir

@@ -14,7 +14,7 @@ from memories import (
     rows_of,
 )
 
-from reservoir_cli.context.types import FORMATS
+from reservoir_cli.context.request import FORMATS
 from reservoir_cli.tokens import load_counter
 
 

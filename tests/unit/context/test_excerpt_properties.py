@@ -19,7 +19,7 @@ from long_replies import (
 
 from reservoir_cli import Message, Reservoir
 from reservoir_cli.context import excerpts, passages
-from reservoir_cli.context.types import FORMATS
+from reservoir_cli.context.request import FORMATS
 from reservoir_cli.tokens import load_counter
 
 PARTS = st.one_of(

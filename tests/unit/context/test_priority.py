@@ -15,7 +15,8 @@ from memories import (
     text,
 )
 
-from reservoir_cli.context.types import FORMATS, Tier
+from reservoir_cli.context.candidate import Tier
+from reservoir_cli.context.request import FORMATS
 from reservoir_cli.storage.factory import open_store
 
 
