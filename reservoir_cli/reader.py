@@ -13,7 +13,7 @@ from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval.lookup import Lookup
 from reservoir_cli.settings import config
 from reservoir_cli.settings.config import Config
-from reservoir_cli.settings.schema import Value
+from reservoir_cli.settings.schema import RECALL_BUDGET, Value
 from reservoir_cli.storage.conversations import ConversationSummary
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.holdings import PlaceSummary
@@ -368,7 +368,7 @@ class Reader:
             self.config,
             question,
             partition=partition,
-            budget=recalling.BUDGET if budget is None else budget,
+            budget=RECALL_BUDGET if budget is None else budget,
             exclude_conversation=exclude_conversation,
             now=now,
         )

@@ -20,8 +20,6 @@ from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 
-#: Default budget for recalled messages, in tokens.
-BUDGET = 1_500
 #: Printed above messages that were found without a model.
 BY_WORDS = "Found by words alone: no embedding model is ready."
 
