@@ -25,6 +25,7 @@ from reservoir_cli.storage.postgres.connection import (
 )
 from reservoir_cli.storage.postgres.ids import IdSource
 from reservoir_cli.storage.postgres.row_security import guard_statements
+from reservoir_cli.storage.postgres.server import inspect
 
 #: The number of attempts for a write that conflicts with others, and seconds before the second.
 _TRIES, _PAUSE = 8, 0.02
@@ -55,7 +56,7 @@ class Transactions(transactions.Transactions, ABC):
         with errors(self.location):
             connection = Connection(connect(self._url, self.location), self._ids)
             try:
-                self.server = schema.inspect(connection)
+                self.server = inspect(connection)
             except BaseException:
                 connection.server.close()
                 raise
@@ -89,7 +90,7 @@ class Transactions(transactions.Transactions, ABC):
             )
         with self._lock, errors(self.location):
             schema.migrate(self._connection, self._settings, guard_statements())
-            self.server = schema.inspect(self._connection)
+            self.server = inspect(self._connection)
 
     # Transactions
 
