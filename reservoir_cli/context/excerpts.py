@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from reservoir_cli.context.candidate import Candidate, Span
-from reservoir_cli.context.passages import CRUMB, Nearness
+from reservoir_cli.context.rank_passages import CRUMB, Nearness
 from reservoir_cli.messages import Role, StoredMessage, plain_text
 from reservoir_cli.tokens.counter import TokenCounter
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.context import excerpts, passages
+from reservoir_cli.context import excerpts, rank_passages
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.candidate import Candidate, Scores, Span, Tier
 from reservoir_cli.context.rank_candidates import Inputs, Ranking
@@ -55,7 +55,7 @@ def as_printed(inputs: Inputs, rows: PoolRows) -> PoolRows:
     """Return the messages as they are printed: counted by the meter, and redacted."""
     recounted = recount(rows.messages, inputs.store, inputs.meter)
     printed = redact(recounted, inputs.redactor, inputs.meter)
-    parts = passages.map_to_printed(rows.parts, rows.messages, printed)
+    parts = rank_passages.map_to_printed(rows.parts, rows.messages, printed)
     return rows._replace(messages=printed, parts=parts)
 
 
@@ -122,10 +122,10 @@ def read_passages(
     cosines: dict[int, tuple[float, ...]] = {}
     if vector is not None:
         for key, stored in store.passages([row.key for row in long_rows]).items():
-            parts[key.id], cosines[key.id] = passages.compute_cosines(stored, vector)
+            parts[key.id], cosines[key.id] = rank_passages.compute_cosines(stored, vector)
     for row in long_rows:
         if row.id not in parts:
-            parts[row.id] = passages.cut(row.content, excerpts.Outline(row.content).breaks)
+            parts[row.id] = rank_passages.cut(row.content, excerpts.Outline(row.content).breaks)
     return parts, cosines
 
 
