@@ -393,6 +393,14 @@ def test_odd_arguments_cause_no_unexpected_error(cli, line):
     assert "Traceback" not in result.err
 
 
+@pytest.mark.parametrize("stdout", [">/dev/full", ">&-"])
+def test_an_error_that_cannot_be_printed_as_json_keeps_its_exit_code(cli, stdout):
+    result = cli.shell(f"reservoir view --role nobody --json {stdout}; echo $?")
+    assert result.out == "2\n"
+    assert result.err.count("error: ") == 1
+    assert result.err.startswith("error: unknown role 'nobody'\n")
+
+
 def test_an_error_on_a_closed_pipe_is_still_one_document(cli):
     result = cli.shell("reservoir view --id 7 --json | head -c 1; echo ${PIPESTATUS[0]}")
     assert result.out.startswith("{")
