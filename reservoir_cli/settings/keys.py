@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import clean_text
+from reservoir_cli.messages import is_text
 from reservoir_cli.settings import mcp, projects, proxy, upstreams
 from reservoir_cli.settings.schema import (
     ALIASES,
@@ -50,7 +50,7 @@ def split_written_key(key: str) -> tuple[str | None, str | None, str]:
     :raises UsageError: there is no such setting, it cannot be set in that table, or the key is not
         valid text.
     """
-    if clean_text(key) != key:
+    if not is_text(key):
         raise UsageError(
             f"{key!r} is not valid text", hint="names of settings, tables and folders are UTF-8"
         )

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import clean_text
+from reservoir_cli.messages import is_text
 
 #: URL schemes of a store on a server.
 SERVERS = ("postgresql", "postgres")
@@ -56,7 +56,7 @@ def check_location(location: str, where: str = "") -> None:
             hint="give the URL of the server, postgresql://USER@HOST:PORT/DATABASE",
         )
     scheme, url, _ = location.partition("://")
-    if url and clean_text(location) != location:
+    if url and not is_text(location):
         raise UsageError(
             f"{where}{': ' if where else ''}the URL is not valid text",
             hint="write other bytes than ASCII as %XX",
