@@ -13,6 +13,7 @@ from reservoir_cli.server.proxy.protocols import (
     OLLAMA_GENERATE,
     RESPONSES,
 )
+from reservoir_cli.server.proxy.provider_histories import context_reference
 
 
 @dataclass
@@ -28,6 +29,7 @@ class Answer:
 
     :param id: the provider's.
     :param complete: whether the model reported that it had finished.
+    :param reference: by which a request can continue the answer, if the provider keeps a history.
     :param tokens: tokens of the request, as the provider reports them.
     :param cached: how many of them came from the provider's cache; ``None`` if not reported.
     """
@@ -37,6 +39,7 @@ class Answer:
     calls: dict[Any, _Call] = field(default_factory=dict)
     complete: bool = False
     failed: bool = False
+    reference: str | None = None
     tokens: int = 0
     cached: int | None = None
 
@@ -162,6 +165,7 @@ def _collect_responses(answer: Answer, value: Mapping[str, Any]) -> None:
 
 def _collect_response(answer: Answer, value: Mapping[str, Any]) -> None:
     answer.id = str(value.get("id") or "")
+    answer.reference = answer.id or None
     answer.complete = value.get("status") in ("completed", "incomplete", None)
     _collect_usage(answer, _as_object(value.get("usage")))
     for number, item in enumerate(map(_as_object, _as_list(value.get("output")))):
@@ -188,6 +192,7 @@ def _collect_ollama(answer: Answer, value: Mapping[str, Any]) -> None:
         key = len(answer.calls)
         answer.add_call(key, call.get("id"), function.get("name"), function.get("arguments"))
     answer.complete |= value.get("done") is True
+    answer.reference = context_reference(value)
     answer.failed |= "error" in value
 
 

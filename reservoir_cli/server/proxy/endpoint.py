@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 import anyio.to_thread
@@ -18,6 +18,7 @@ from reservoir_cli.server.proxy.forwarded_headers import to_upstream
 from reservoir_cli.server.proxy.json_spans import OddJSON
 from reservoir_cli.server.proxy.paths import Target, parse_path
 from reservoir_cli.server.proxy.protocols import error_body, protocol_of
+from reservoir_cli.server.proxy.provider_histories import ProviderHistories
 from reservoir_cli.server.proxy.request import LISTS, ParsedRequest, parse
 from reservoir_cli.server.proxy.store_in_pauses import ExchangeQueue
 from reservoir_cli.server.proxy.tee_answer import Listener
@@ -48,6 +49,7 @@ class Proxy:
     def __init__(self, state: ServerState) -> None:
         self._state = state
         self._queue = ExchangeQueue(state, lambda: self._enricher.rehearse())
+        self._histories = ProviderHistories()
         self._client: httpx2.AsyncClient
         self._enricher: Enricher
 
@@ -103,6 +105,9 @@ class Proxy:
             return _Outgoing(body, "skipped; reason=form")
         if parsed.side and not target.path.endswith("/count_tokens"):
             return _Outgoing(body, "skipped; reason=side request")
+        if parsed.continues and not parsed.named:
+            known = self._histories.find(self._partition(target), parsed.continues)
+            parsed = replace(parsed, conversation=known or parsed.conversation)
         enriched = await self._enricher.enrich(parsed, *self._scope_of(target, headers))
         return _Outgoing(enriched.body, enriched.note, None if parsed.side else parsed)
 
@@ -122,7 +127,9 @@ class Proxy:
         storing = clients.is_stored(clients.client_of(headers), self._state.config)
         scope = self._scope_of(target, headers)
         writer = self._state.writer
-        return Listener(writer, self._queue, target.path, parsed, scope, storing=storing)
+        return Listener(
+            writer, self._queue, self._histories, target.path, parsed, scope, storing=storing
+        )
 
     async def _exchange(
         self,
