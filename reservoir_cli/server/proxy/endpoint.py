@@ -142,6 +142,29 @@ class Proxy:
     ) -> None:
         """Forward a request until its answer has ended or the client disconnects."""
         listener = self._listener(target, Headers(scope=scope), outgoing.parsed)
+        url = url_of(upstream, target.path, scope["query_string"])
+        scope["reservoir_log"] += [outgoing.note] if outgoing.note else []
+        try:
+            failure, began = await self._relay(scope, receive, send, url, outgoing, listener)
+        finally:  # also if the server stops before the answer has ended
+            if listener:
+                scope["reservoir_log"] += listener.finish()
+        if failure and began:
+            raise failure  # closes the connection, so that the client's answer is cut, too
+        if failure:
+            problem = f"the upstream {upstream.name} cannot be reached ({failure})"
+            await _failure(upstream.protocol, 502, problem)(scope, receive, send)
+
+    async def _relay(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        url: str,
+        outgoing: _Outgoing,
+        listener: Listener | None,
+    ) -> tuple[forward.UpstreamError | None, bool]:
+        """Relay an answer; return why the upstream failed, if it did, and whether it had begun."""
         failure: forward.UpstreamError | None = None
         began = False
         async with anyio.create_task_group() as tasks:
@@ -151,7 +174,6 @@ class Proxy:
                 tasks.cancel_scope.cancel()
 
             tasks.start_soon(watch_client)
-            url = url_of(upstream, target.path, scope["query_string"])
             headers = to_upstream(scope["headers"])
             try:
                 async with forward.open_answer(
@@ -162,14 +184,7 @@ class Proxy:
             except forward.UpstreamError as error:
                 failure = error
             tasks.cancel_scope.cancel()
-        scope["reservoir_log"] += [outgoing.note] if outgoing.note else []
-        if listener:
-            scope["reservoir_log"] += listener.finish()
-        if failure and began:
-            raise failure  # closes the connection, so that the client's answer is cut, too
-        if failure:
-            problem = f"the upstream {upstream.name} cannot be reached ({failure})"
-            await _failure(upstream.protocol, 502, problem)(scope, receive, send)
+        return failure, began
 
 
 class _UnknownUpstream(Exception):
