@@ -59,6 +59,7 @@ class Proxy:
         self._enricher = Enricher(self._state)
         async with forward.new_client() as self._client:
             yield
+        self._queue.close()
         self._enricher.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
