@@ -77,7 +77,10 @@ def parse(path: str, body: bytes, headers: Mapping[str, str]) -> ParsedRequest:
     if not chain.questions and not (continues and chain.messages):
         raise OddJSON("no question")
     texts = [question.text for question in chain.questions] or [""]
-    side = is_side_request(values, texts[0], texts[-1])
+    has_answers = continues is not None or any(
+        message.role == "assistant" for message in chain.messages
+    )
+    side = is_side_request(values, texts[0], texts[-1], has_answers=has_answers)
     return ParsedRequest(
         text,
         conversation or f"proxy-{_hash(continues) if continues else chain.questions[0].id[:32]}",

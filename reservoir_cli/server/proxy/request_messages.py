@@ -42,11 +42,17 @@ def _read(element: dict[str, Any]) -> Iterator[Message]:
         yield Message(
             "tool", _text(element.get("content")), tool_call_id=_id(element, "tool_call_id")
         )
-    elif role == "assistant" and (listed := element.get("tool_calls")):
+    elif role == "assistant" and (listed := element.get("tool_calls") or _old_call(element)):
         calls = [call_from_dict(call) for call in (listed if isinstance(listed, list) else ())]
         yield Message("assistant", _text(element.get("content")), tool_calls=tuple(calls))
     elif role in ("user", "assistant"):
         yield from map(_normalise, content_blocks.messages(role, element.get("content"), None))
+
+
+def _old_call(element: dict[str, Any]) -> list[Any]:
+    """Return the call of a message in the form that OpenAI had before tool calls."""
+    call = element.get("function_call")
+    return [call] if isinstance(call, dict) else []
 
 
 def _normalise(message: Message) -> Message:
