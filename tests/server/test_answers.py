@@ -57,6 +57,15 @@ DONE = {
     "output_index": 0,
     "item": output("c", type="output_text", text=ANSWER),
 }
+#: An answer for which the provider searched the web.
+SEARCHED = [
+    {"type": "text", "text": "I'll search."},
+    {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}},
+    {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []},
+    {"type": "text", "text": "It is "},
+    {"type": "text", "text": "Paris", "citations": []},
+    {"type": "text", "text": "."},
+]
 ANSWERS: dict[str, tuple[str, list[Any], str, list[tuple[str, str, str]]]] = {
     "refusal": (CHAT, [chat_delta(refusal="I can"), chat_delta(refusal="not.")], "I cannot.", []),
     "audio": (
@@ -105,6 +114,12 @@ ANSWERS: dict[str, tuple[str, list[Any], str, list[tuple[str, str, str]]]] = {
     "input in pieces": (MESSAGES, [started({}), piece('{"x"'), piece(": 1}")], "", [
         ("t1", "look", FIRST)
     ]),
+    "citations": (
+        MESSAGES,
+        [{"type": "message", "content": SEARCHED}],
+        "I'll search.\n\nIt is Paris.",
+        [],
+    ),
     "changing ids": (
         RESPONSES,
         [text_delta("a", ANSWER[:4]), text_delta("b", ANSWER[4:]), DONE, COMPLETED],
@@ -179,3 +194,27 @@ def test_a_conversation_whose_instructions_mention_a_title_is_stored(
         "user: longer",
         "assistant: Queues, at length.",
     ]
+
+
+def test_a_resent_answer_with_tools_of_the_provider_is_stored_once(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    body = json.dumps({"type": "message", "content": SEARCHED}).encode()
+    provider.reply = Reply([body], "application/json", framing="length")
+    history: list[Any] = [user("the capital?")]
+    client.post(served.root + MESSAGES, json=chat(*history))
+    history += [{"role": "assistant", "content": SEARCHED}, user("sure?")]
+    client.post(served.root + MESSAGES, json=chat(*history))
+    answer = "assistant: I'll search.\n\nIt is Paris."
+    assert texts(served, 2) == ["user: the capital?", answer, "user: sure?", answer]
+
+
+def test_a_picture_does_not_fill_the_window(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = completion()
+    picture = {"url": "data:image/png;base64," + "iVBORw0KGgo" * 100_000}
+    parts = [{"type": "text", "text": "what is it?"}, {"type": "image_url", "image_url": picture}]
+    body = chat({"role": "user", "content": parts}) | {"model": "gpt-4o"}
+    answer = client.post(served.root + CHAT, json=body)
+    assert answer.headers["x-reservoir"] == "skipped; reason=no messages"

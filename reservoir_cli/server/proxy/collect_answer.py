@@ -51,14 +51,25 @@ class Answer:
 
     def message(self) -> Message | None:
         """Return the answer as a message; ``None`` if it is empty."""
-        texts = ("".join(pieces) for pieces in self.texts.values())
-        text = clean_text("\n\n".join(filter(None, texts))).strip()
+        text = clean_text("\n\n".join(filter(None, self._paragraphs()))).strip()
         calls = [
             ToolCall(call.id, call.name, "".join(call.arguments) or call.initial)
             for call in self.calls.values()
             if call.name
         ]
         return Message("assistant", text, tool_calls=tuple(calls)) if text or calls else None
+
+    def _paragraphs(self) -> list[str]:
+        """Return the texts; those of adjacent blocks are one, which citations have split."""
+        paragraphs, last = list[str](), None
+        for key, pieces in self.texts.items():
+            text = "".join(pieces)
+            if isinstance(key, int) and isinstance(last, int) and key == last + 1:
+                paragraphs[-1] += text
+            else:
+                paragraphs.append(text)
+            last = key
+        return paragraphs
 
     def add_text(self, key: Any, text: Any) -> None:
         """Append to one of the answer's texts."""

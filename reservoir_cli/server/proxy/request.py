@@ -1,6 +1,7 @@
 """Parse a request: its conversation, its messages, and the positions of its questions."""
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -28,6 +29,8 @@ LISTS = {
     OLLAMA_CHAT: "messages",
     OLLAMA_GENERATE: "prompt",
 }
+#: A picture or another file in base64: a long string without spaces and escapes.
+_ENCODED = re.compile(r'"[!#-\[\]-~]{2000,}')
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class ParsedRequest:
     :param messages: with their identities in ``source_id``; without instructions.
     :param reply_id: the identity of the answer.
     :param side: whether it is not part of a conversation.
-    :param characters: length of the body.
+    :param characters: length of the body without encoded files.
     :param named: whether the client gave the id of the conversation.
     :param continues: the reference to a history at the provider that the request continues.
     """
@@ -89,7 +92,7 @@ def parse(path: str, body: bytes, headers: Mapping[str, str]) -> ParsedRequest:
         tuple(chain.messages),
         chain.next_id(),
         side or path == COUNT_TOKENS,
-        len(text),
+        len(text) - sum(map(len, _ENCODED.findall(text))),
         conversation is not None,
         continues,
     )
