@@ -18,7 +18,7 @@ from upstream import CUT, HOLD, Reply, Upstream
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.server import process
+from reservoir_cli.server import limits, process
 
 CHAT = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "why Redis?"}]}
 
@@ -262,3 +262,15 @@ def test_an_answer_that_is_cut_by_the_end_of_the_server_is_stored(
         question, reply = reservoir.view(Scope(None), 0)
     assert (question.content, reply.content) == ("why Redis?", "Grüße, 世界 😀")
     assert reply.tags == ("partial",)
+
+
+def test_a_request_that_stops_arriving_is_refused(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "READ_TIMEOUT", 0.05)
+    parts = urlsplit(f"{served.root}/v1/messages")
+    assert parts.hostname
+    with socket.create_connection((parts.hostname, parts.port or 80), timeout=60) as connection:
+        head = f"POST {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Length: 9\r\n\r\n"
+        connection.sendall(head.encode() + b"{")
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 408 ")

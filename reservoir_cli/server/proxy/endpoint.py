@@ -11,7 +11,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from reservoir_cli.server.limits import BodyTooLarge, ClientGone, read_body
+from reservoir_cli.server.limits import BodyTooLarge, BodyTooSlow, ClientGone, read_body
 from reservoir_cli.server.proxy import clients, forward
 from reservoir_cli.server.proxy.enrich import Enricher
 from reservoir_cli.server.proxy.forwarded_headers import to_upstream
@@ -76,8 +76,8 @@ class Proxy:
             body = await read_body(receive)
         except ClientGone:
             return
-        except (BodyTooLarge, _UnknownUpstream) as error:
-            status = 413 if isinstance(error, BodyTooLarge) else 404
+        except (BodyTooLarge, BodyTooSlow, _UnknownUpstream) as error:
+            status = _STATUSES[type(error)]
             await _failure(protocol, status, str(error))(scope, receive, send)
             return
         outgoing = await self._prepare(scope["method"], target, headers, body)
@@ -190,6 +190,10 @@ class Proxy:
 
 class _UnknownUpstream(Exception):
     """A request names an unknown upstream."""
+
+
+#: The answers to refused requests.
+_STATUSES = {BodyTooLarge: 413, BodyTooSlow: 408, _UnknownUpstream: 404}
 
 
 async def _parse(path: str, body: bytes, headers: Headers) -> ParsedRequest:
