@@ -13,6 +13,7 @@ from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.proxy.collect_answer import Answer, collector_for
 from reservoir_cli.server.proxy.protocols import CHAT, MESSAGES, RESPONSES
+from reservoir_cli.server.proxy.request import parse
 
 FIRST, SECOND = '{"x": 1}', '{"y": 2}'
 
@@ -218,3 +219,30 @@ def test_a_picture_does_not_fill_the_window(
     body = chat({"role": "user", "content": parts}) | {"model": "gpt-4o"}
     answer = client.post(served.root + CHAT, json=body)
     assert answer.headers["x-reservoir"] == "skipped; reason=no messages"
+
+
+def picture(data: str, **more: Any) -> dict[str, Any]:
+    """Return a question about a picture."""
+    image = {"type": "image_url", "image_url": {"url": data}, **more}
+    return {"role": "user", "content": [{"type": "text", "text": "read it"}, image]}
+
+
+def test_questions_about_different_pictures_keep_their_answers(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    for number in range(2):
+        provider.reply = completion(f"Page {number}.")
+        question = picture(f"data:image/png;base64,{number}")
+        client.post(served.root + CHAT, json=chat(question))
+        client.post(served.root + CHAT, json=chat(user("look") | {"images": [str(number)]}))
+    answers = [text for text in texts(served, 4) if text.startswith("assistant")]
+    assert answers == [f"assistant: Page {number}." for number in (0, 0, 1, 1)]
+
+
+def test_a_picture_that_is_sent_again_is_the_same() -> None:
+    address = "https://files.example/a.png?signature="
+    mark = {"cache_control": {"type": "ephemeral"}}
+    pictures = picture(f"{address}1", **mark), picture(f"{address}2"), picture("data:,2")
+    bodies = [json.dumps(chat(message)).encode() for message in pictures]
+    first, again, other = (parse(CHAT, body, {}).questions[0].id for body in bodies)
+    assert first == again != other

@@ -117,6 +117,7 @@ class ExchangeQueue:
         """Store exchanges later that are still queued; drop the oldest if there are too many."""
         error = None if stored.cancelled() else stored.exception()
         if error is None or not self._waiting:
+            self._problem = ""
             return
         lost = max(len(self._waiting) - (0 if self._closing else MAX_WAITING), 0)
         for oldest in sorted(self._waiting, key=lambda waiting: waiting.since)[:lost]:
