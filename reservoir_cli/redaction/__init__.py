@@ -2,6 +2,7 @@
 
 from reservoir_cli.redaction.find_secrets import Secret, find
 from reservoir_cli.redaction.redact_messages import (
+    MASKED_ID,
     Mode,
     Redactor,
     describe_secrets,
@@ -14,6 +15,7 @@ from reservoir_cli.redaction.redact_messages import (
 )
 
 __all__ = [
+    "MASKED_ID",
     "Mode",
     "Redactor",
     "Secret",

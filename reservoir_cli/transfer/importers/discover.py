@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reservoir_cli.settings.paths import expand_user
+from reservoir_cli.util.read_files import read_regular
 
 #: Endings of files of tools that changed from JSON documents to JSON Lines.
 _BOTH = (".json", ".jsonl")
@@ -198,7 +199,7 @@ def lm_studio_chats() -> Path:
     """Return the folder of LM Studio's conversations; it need not exist."""
     pointer = Path.home() / ".lmstudio-home-pointer"  # contains the folder if it was moved
     with suppress(OSError, ValueError):
-        folder = Path(pointer.read_text(encoding="utf-8").strip())
+        folder = Path(read_regular(pointer).decode().strip())
         if folder.is_absolute():
             return folder / "conversations"
     return Path.home() / ".lmstudio" / "conversations"
