@@ -4,12 +4,13 @@ import gzip
 import json
 import socket
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx2
 import plain_http
+import proxied
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from upstream import CUT, HOLD, Reply, Upstream
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.server import limits, process
 
 CHAT = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "why Redis?"}]}
 
@@ -312,3 +314,31 @@ def test_any_bytes_are_passed_unchanged(
     body = CHAT | {"input": CHAT["messages"]}
     answer = plain_http.post(served.root + path, json=body, timeout=120)
     assert (answer.status_code, answer.content) == (200, b"".join(pieces))
+
+
+def test_an_answer_that_is_cut_by_the_end_of_the_server_is_stored(
+    store_path: Path, provider: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_SHUTDOWN_TIMEOUT", 0.1)
+    provider.reply = Reply([GREETING + b"\n\n", HOLD])
+    with ExitStack() as answers, proxied.serving(store_path, {"openai": provider.url}) as served:
+        url = f"{served.root}/v1/chat/completions"
+        answer = answers.enter_context(httpx2.stream("POST", url, json=CHAT, timeout=60))
+        pieces = answer.iter_raw()  # closes the connection when it is deleted
+        assert next(pieces) == GREETING + b"\n\n"
+    with Reservoir.open(store_path) as reservoir:
+        question, reply = reservoir.view(Scope(None), 0)
+    assert (question.content, reply.content) == ("why Redis?", "Grüße, 世界 😀")
+    assert reply.tags == ("partial",)
+
+
+def test_a_request_that_stops_arriving_is_refused(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "READ_TIMEOUT", 0.05)
+    parts = urlsplit(f"{served.root}/v1/messages")
+    assert parts.hostname
+    with socket.create_connection((parts.hostname, parts.port or 80), timeout=60) as connection:
+        head = f"POST {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Length: 9\r\n\r\n"
+        connection.sendall(head.encode() + b"{")
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 408 ")
