@@ -21,6 +21,7 @@ from reservoir_cli.context.run_log import Runs
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.retrieval import indexing
 from reservoir_cli.server import background_work
 from reservoir_cli.server.background_work import StartReason, Traffic
 from reservoir_cli.server.proxy import store_in_pauses
@@ -289,6 +290,44 @@ def test_exchanges_are_embedded_by_the_model_loaded_for_questions(
     served.state.embedder.submit(lambda _: None).result(60)
     with Reservoir.open(served.store) as reservoir:
         assert (reservoir.indexer.state().active, reservoir.indexer.pending()) == ("fake", 0)
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[FakeEmbedder]:
+    """Return the models that are loaded from now on."""
+    models: list[FakeEmbedder] = []
+
+    def load(*_: Any, **__: Any) -> FakeEmbedder:
+        models.append(FakeEmbedder())
+        return models[-1]
+
+    monkeypatch.setattr(indexing, "load_embedder", load)
+    return models
+
+
+@pytest.mark.parametrize("reason", ["lost", "replaced"])
+def test_a_reader_that_reopened_its_store_still_shares_its_model(
+    loaded: list[FakeEmbedder],
+    served: Served,
+    provider: Upstream,
+    client: httpx2.Client,
+    reason: str,
+) -> None:
+    served.state.reader.submit(lambda _: None).result(60)
+    if reason == "lost":
+        with pytest.raises(StoreError):
+            served.state.reader.submit(lose_connection).result(60)
+    else:
+        copy = Path(f"{served.store}.copy")
+        Reservoir.open(copy).close()
+        copy.replace(served.store)
+    provider.reply = completion()
+    client.post(served.root + CHAT, json=chat(user("what was it?")))
+    assert len(texts(served, 1)) == 2
+    served.state.embedder.submit(lambda _: None).result(60)
+    with Reservoir.open(served.store) as reservoir:
+        assert reservoir.indexer.pending() == 0
+    assert len(loaded) == 1
 
 
 def test_two_threads_do_not_work_at_the_same_time(
