@@ -75,6 +75,12 @@ ANSWERS: dict[str, tuple[str, list[Any], str, list[tuple[str, str, str]]]] = {
         "Hello.",
         [],
     ),
+    "list of parts": (
+        CHAT,
+        [chat_delta(content=[{"type": "thinking"}, {"type": "text", "text": "Hi"}])],
+        "Hi",
+        [],
+    ),
     "function call": (
         CHAT,
         [chat_delta(function_call=function("look", '{"x"')), chat_delta(
