@@ -25,8 +25,8 @@ from reservoir_cli.tokens import AnthropicCounter
 #: aim at, and the share that is close enough.
 _MOST_REQUESTS, _TARGET_SHARE, _ENOUGH_SHARE = 3, 0.98, 0.95
 #: Limits for the budget that is named for the best match: how often the present one is doubled, and
-#: how much more than needed is near enough.
-_MOST_DOUBLINGS, _NEAR_ENOUGH = 16, 1.08
+#: how much more than needed is near enough, and how many round budgets are tried.
+_MOST_DOUBLINGS, _NEAR_ENOUGH, _MOST_STEPS = 16, 1.08, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +144,22 @@ class Chooser:
             return ()
         if best.message.tool_calls or best.message.role is Role.TOOL:  # its results need room too
             return ()
-        needed = sum(self.budget.sections.values()) + self._find_room(best)
-        step = 10 ** max(0, len(str(needed)) - 2)
         size = f"#{best.message.id} ({self.meter.scale(best.message.tokens):,} tokens)"
-        budget_hint = f"--budget {math.ceil(needed / step) * step:,}"
-        return (f"the best match, {size}, does not fit; {budget_hint} holds it",)
+        sufficient = self._find_round_budget(best)
+        advice = f"; --budget {sufficient:,} holds it" if sufficient else ""
+        return (f"the best match, {size}, does not fit{advice}",)
+
+    def _find_round_budget(self, best: Candidate) -> int | None:
+        """Return a round budget with which a message is selected.
+
+        More room may select other passages, and then again none: try what is named.
+        """
+        fixed = sum(self.budget.sections.values())
+        needed = fixed + self._find_room(best)
+        step = 10 ** max(0, len(str(needed)) - 2)
+        first = math.ceil(needed / step) * step
+        budgets = range(first, first + _MOST_STEPS * step, step)
+        return next((tokens for tokens in budgets if self._fits(best, tokens - fixed)), None)
 
     def _find_room(self, best: Candidate) -> int:
         """Return little more than the least room in which a message is selected."""

@@ -181,6 +181,23 @@ def test_dropping_the_best_match_is_reported_with_little_more_than_the_least_suf
     assert match[1] in held
 
 
+@pytest.mark.parametrize("budget", [60, 70, 80])
+def test_the_budget_named_for_the_best_match_holds_it_among_many_matches(open_reservoir, budget):
+    with open_reservoir() as reservoir:
+        for number in range(6):
+            question = f"delta1 question {number} {'delta2 ' * number * 6}"
+            reply = long_reply(*TOPICS[number % 3 :])
+            add_messages(
+                reservoir,
+                Message("user", question, trace_id=f"t{number}"),
+                Message("assistant", reply, trace_id=f"t{number}"),
+            )
+        add_messages(reservoir, *(Message("user", f"{n} {paragraph('birch')}") for n in range(4)))
+        (note,) = ask(reservoir, budget=budget).hints
+        number, named = re.search(r"#(\d+) .* --budget (\d+) holds it", note).groups()
+        assert number in {str(row["id"]) for row in stored_rows(ask(reservoir, budget=int(named)))}
+
+
 # What a small budget is used for
 
 
