@@ -171,9 +171,15 @@ class Reader:
         """Return the keys of the messages that match, in order of time."""
         return self.store.find(scope, where)
 
-    def conversations(self, scope: Scope = _EVERYTHING) -> list[ConversationSummary]:
-        """Return the conversations of a scope, oldest first."""
-        return [_redact(summary, self.redactor) for summary in self.store.conversations(scope)]
+    def conversations(
+        self, scope: Scope = _EVERYTHING, *, only: str | None = None
+    ) -> list[ConversationSummary]:
+        """Return the conversations of a scope, oldest first.
+
+        :param only: the id of the only conversations to return.
+        """
+        summaries = self.store.conversations(scope, only)
+        return [_redact(summary, self.redactor) for summary in summaries]
 
     def partitions(self) -> list[PlaceSummary]:
         """Return a summary of each instance of each partition, sorted by name."""

@@ -77,9 +77,16 @@ def read_known(
     return known
 
 
-def summaries(connection: Connection, scope: Scope) -> list[ConversationSummary]:
-    """Return the conversations of a scope that have messages, in order of their first ones."""
+def summaries(
+    connection: Connection, scope: Scope, only: str | None = None
+) -> list[ConversationSummary]:
+    """Return the conversations of a scope that have messages, in order of their first ones.
+
+    :param only: the id of the only conversations to return.
+    """
     condition, values = where_scope(scope)
+    if only is not None:
+        condition, values = f"{condition} AND m.conversation_id = ?", [*values, only]
     rows = connection.execute(
         f"""
         SELECT t.partition, t.instance, t.conversation_id, c.title, c.source, c.model,

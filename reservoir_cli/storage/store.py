@@ -385,9 +385,12 @@ class Store(Writes):
         """Return the instances of each partition, in order of their names."""
         return self._run_read(lambda: holdings.place_summaries(self._connection, scope))
 
-    def conversations(self, scope: Scope) -> list[ConversationSummary]:
-        """Return the conversations of a scope, in order of their first messages."""
-        return self._run_read(lambda: conversations.summaries(self._connection, scope))
+    def conversations(self, scope: Scope, only: str | None = None) -> list[ConversationSummary]:
+        """Return the conversations of a scope, in order of their first messages.
+
+        :param only: the id of the only conversations to return.
+        """
+        return self._run_read(lambda: conversations.summaries(self._connection, scope, only))
 
     def known_conversations(self, names: Collection[ThreadName]) -> dict[ThreadName, Conversation]:
         """Return the stored titles and models of conversations."""

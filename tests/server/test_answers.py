@@ -75,6 +75,12 @@ ANSWERS: dict[str, tuple[str, list[Any], str, list[tuple[str, str, str]]]] = {
         "Hello.",
         [],
     ),
+    "list of parts": (
+        CHAT,
+        [chat_delta(content=[{"type": "thinking"}, {"type": "text", "text": "Hi"}])],
+        "Hi",
+        [],
+    ),
     "function call": (
         CHAT,
         [chat_delta(function_call=function("look", '{"x"')), chat_delta(
@@ -246,3 +252,9 @@ def test_a_picture_that_is_sent_again_is_the_same() -> None:
     bodies = [json.dumps(chat(message)).encode() for message in pictures]
     first, again, other = (parse(CHAT, body, {}).questions[0].id for body in bodies)
     assert first == again != other
+
+
+def test_a_picture_beside_a_question_is_no_word_of_it() -> None:
+    request = parse(CHAT, json.dumps(chat(picture("data:,1"))).encode(), {})
+    assert request.messages[0].content == "read it\n[image]"
+    assert request.questions[0].text == "read it"

@@ -27,6 +27,8 @@ from reservoir_cli.settings.upstreams import Upstream
 
 #: Larger bodies (in bytes) are parsed in a thread, so as not to block the event loop.
 _LARGE = 256 << 10
+#: Values of headers that switch something off.
+_NO = ("", "0", "no", "false", "off", "never")
 _NO_SUCH_PATH = "404: no such path; use /v1/… or /api/…, or /PARTITION/INSTANCE/v1/…\n"
 
 
@@ -96,7 +98,7 @@ class Proxy:
         """Return a request enriched with recalled messages, or unchanged."""
         if method != "POST" or target.path not in LISTS:
             return _Outgoing(body)
-        if headers.get("x-reservoir-bypass") == "1":
+        if headers.get("x-reservoir-bypass", "no").strip().lower() not in _NO:
             return _Outgoing(body, "bypassed")
         if headers.get("content-encoding", "identity") != "identity":
             return _Outgoing(body, "skipped; reason=encoding")
@@ -123,7 +125,7 @@ class Proxy:
         self, target: Target, headers: Headers, parsed: ParsedRequest | None
     ) -> Listener | None:
         """Return a listener for the answer; ``None`` if the client wants nothing stored."""
-        if parsed is None or headers.get("x-reservoir-store", "").lower() in ("no", "0", "false"):
+        if parsed is None or headers.get("x-reservoir-store", "yes").strip().lower() in _NO:
             return None
         storing = clients.is_stored(clients.client_of(headers), self._state.config)
         scope = self._scope_of(target, headers)
