@@ -237,6 +237,11 @@ def clean_text(text: str) -> str:
     return text
 
 
+def is_text(value: str) -> bool:
+    """Return whether a text is valid: an argument that is not UTF-8 has lone surrogates."""
+    return not re.search("[\ud800-\udfff]", value)
+
+
 def clean_name(name: str) -> str:
     """Replace characters not allowed in names of partitions, instances, traces and tags."""
     return re.sub(_CONTROL, "\ufffd", clean_text(name))

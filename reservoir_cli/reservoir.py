@@ -177,8 +177,8 @@ class Reservoir(Reader):
         if not text.strip():
             raise UsageError("the new text is empty", hint="reservoir forget deletes a message")
         key = self._key(message, scope)
-        self._ingestor.edit(self.store.by_key([key])[0], clean_text(text))
-        return self.messages([key])[0]
+        self._ingestor.edit(self._stored(key), clean_text(text))
+        return self._read(key)
 
     def tag(self, message: int | Key, *names: str, scope: Scope = _EVERYTHING) -> StoredMessage:
         """Add tags to a message; return the message with all its tags.
@@ -189,25 +189,25 @@ class Reservoir(Reader):
         """
         key = self._key(message, scope)
         Tags(self.store).add(key, names)
-        return self.messages([key])[0]
+        return self._read(key)
 
     def untag(self, message: int | Key, *names: str, scope: Scope = _EVERYTHING) -> StoredMessage:
         """Remove tags from a message; see :meth:`tag`."""
         key = self._key(message, scope)
         Tags(self.store).remove(key, names)
-        return self.messages([key])[0]
+        return self._read(key)
 
     def pin(self, message: int | Key, *, scope: Scope = _EVERYTHING) -> StoredMessage:
         """Pin a message, so that every context includes it; see :meth:`tag`."""
         key = self._key(message, scope)
         Pins(self.store).add(key, datetime.now(UTC))
-        return self.messages([key])[0]
+        return self._read(key)
 
     def unpin(self, message: int | Key, *, scope: Scope = _EVERYTHING) -> StoredMessage:
         """Unpin a message; see :meth:`tag`."""
         key = self._key(message, scope)
         Pins(self.store).remove(key)
-        return self.messages([key])[0]
+        return self._read(key)
 
     def _key(self, message: int | Key, scope: Scope) -> Key:
         if isinstance(message, Key):
@@ -218,6 +218,22 @@ class Reservoir(Reader):
             number = message if isinstance(message, int) else message.id
             raise ReservoirError(f"no message {number} in {scope}")
         return keys[0]
+
+    def _read(self, key: Key) -> StoredMessage:
+        """Return a changed message, redacted."""
+        return self.redactor.messages([self._stored(key)])[0]
+
+    def _stored(self, key: Key) -> StoredMessage:
+        """Return a message that was found a moment ago, as it is stored.
+
+        :raises ReservoirError: another program has moved or deleted it since.
+        """
+        for message in self.store.by_key([key]):
+            return message
+        raise ReservoirError(
+            f"message {key.id} is no longer in {key.partition}",
+            hint="another command moved or forgot it at the same time",
+        )
 
     # Delete and move
 

@@ -10,6 +10,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from reservoir_cli.cli import tables
@@ -167,22 +168,23 @@ def read_answer(question: str) -> str | None:
 
 
 def error(failure: ReservoirError, *, as_json: bool) -> None:
-    """Print an error in one line, and its hint if it has one."""
+    """Print an error in one line, and its hint if it has one.
+
+    Whoever does not read stdout still gets the error on stderr and its exit code.
+    """
     _print_line("error: ", failure.message, "bold red")
     hint = complete(failure.hint) if failure.hint else failure.hint
     if hint:
         _print_line("hint: ", hint, "yellow")
     if as_json:
-        document(
-            {
-                "error": {
-                    "kind": failure.kind,
-                    "message": failure.message,
-                    "hint": hint,
-                    "exit_code": failure.exit_code,
-                }
-            }
-        )
+        fields = {
+            "kind": failure.kind,
+            "message": failure.message,
+            "hint": hint,
+            "exit_code": failure.exit_code,
+        }
+        with suppress(ClosedPipe, ReservoirError):
+            document({"error": fields})
 
 
 def messages(

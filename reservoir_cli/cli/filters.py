@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, clean_text, parse_role
+from reservoir_cli.redaction import redact_id
 from reservoir_cli.reservoir import Filter, IdField, Reservoir
 from reservoir_cli.util.parse_time_options import parse_time
 
@@ -92,7 +93,16 @@ def complete_id(
     if not typed.strip():
         raise UsageError(f"--{OPTION_NAMES[field]} needs an id", hint="type its beginning")
     ids = reservoir.lookup.ids_starting_with(field, clean_text(typed), scope)
-    return typed if typed in ids else _only(ids, typed, f"--{OPTION_NAMES[field]}")
+    if typed in ids:
+        return typed
+    return _only(reservoir, scope, ids, typed, f"--{OPTION_NAMES[field]}")
+
+
+def shown_id(reservoir: Reservoir, identity: str, scope: Scope) -> str:
+    """Return an id of a scope as output shows it."""
+    if scope.partition is None:
+        return redact_id(identity)
+    return reservoir.redactor.id(scope.partition, identity)
 
 
 def complete_session(reservoir: Reservoir, typed: str | None, partition: str | None) -> str | None:
@@ -108,15 +118,16 @@ def complete_session(reservoir: Reservoir, typed: str | None, partition: str | N
     if any(f"{known}/".startswith(f"{beginning}/") for known in ids):
         return beginning
     sessions = [known for known in ids if not any(known.startswith(f"{top}/") for top in ids)]
-    return _only(sessions, beginning, "--exclude-conversation")
+    return _only(reservoir, scope, sessions, beginning, "--exclude-conversation")
 
 
-def _only(ids: Sequence[str], typed: str, option: str) -> str:
+def _only(reservoir: Reservoir, scope: Scope, ids: Sequence[str], typed: str, option: str) -> str:
     """Return the only id; the typed text if there is none.
 
     :raises UsageError: there are several.
     """
     if len(ids) > 1:
-        shown = ", ".join(ids[:3]) + (", …" if len(ids) > 3 else "")
+        shown = ", ".join(shown_id(reservoir, known, scope) for known in ids[:3])
+        shown += ", …" if len(ids) > 3 else ""
         raise UsageError(f"{option} {typed} is not unique: {shown}", hint="type more of the id")
     return ids[0] if ids else typed

@@ -2,6 +2,7 @@
 
 from reservoir_cli.redaction.find_secrets import Secret, find, replacements, without_secrets
 from reservoir_cli.redaction.redact_messages import (
+    MASKED_ID,
     Mode,
     Redactor,
     describe_secrets,
@@ -12,6 +13,7 @@ from reservoir_cli.redaction.redact_messages import (
 )
 
 __all__ = [
+    "MASKED_ID",
     "Mode",
     "Redactor",
     "Secret",

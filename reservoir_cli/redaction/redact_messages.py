@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 from reservoir_cli.messages import Conversation, Message, StoredMessage
 from reservoir_cli.redaction.find_secrets import find, without_secrets
 
+#: The beginning of every masked id.
+MASKED_ID = "redacted-"
 #: How many texts without a secret are remembered by their hashes.
 _MOST_CLEAN = 100_000
 #: Separates texts that are scanned together: no secret contains it.
@@ -133,7 +135,7 @@ def redact_id(text: str) -> str:
         return text
     import hashlib  # loads OpenSSL, which few messages need
 
-    return f"redacted-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:32]}"
+    return f"{MASKED_ID}{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:32]}"
 
 
 def redact_conversation(conversation: Conversation) -> Conversation:

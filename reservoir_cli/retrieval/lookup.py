@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope, StoredMessage
+from reservoir_cli.redaction import MASKED_ID, redact_id
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.compact_keys import Keys
@@ -76,8 +77,26 @@ class Lookup:
                 yield Scope(partition, instance), now - timedelta(days=days)
 
     def ids_starting_with(self, field: IdField, beginning: str, scope: Scope) -> list[str]:
-        """Return the trace or conversation ids of a scope that begin with a text."""
-        return self._store.starting_with(field, beginning, scope)
+        """Return the trace or conversation ids of a scope that begin with a text.
+
+        An id with a secret is also found by its masked form.
+        """
+        ids = self._store.starting_with(field, beginning, scope)
+        if not beginning.startswith(MASKED_ID.rstrip("-")):
+            return ids
+        masked = {stored: redact_id(stored) for stored in self._store.ids(field, scope)}
+        return ids + [
+            stored
+            for stored, shown in masked.items()
+            if shown != stored and shown.startswith(beginning)
+        ]
+
+    def stored_id(self, field: IdField, shown: str, scope: Scope) -> str:
+        """Return the stored id of one that is shown masked; the same id if there is none."""
+        if not shown.startswith(MASKED_ID):
+            return shown
+        ids = self.ids_starting_with(field, shown, scope)
+        return shown if shown in ids or not ids else ids[0]
 
     def thread(self, message: StoredMessage) -> list[int]:
         """Return the ids of a message's conversation, in order of time.
@@ -85,8 +104,11 @@ class Lookup:
         Without a conversation, these are the messages of its instance that are in none.
         """
         scope = Scope(message.partition, message.instance)
-        name = (message.partition, message.instance, message.conversation_id)
-        return list(self.threads(scope, Filter(conversation_id=message.conversation_id))[name])
+        conversation = message.conversation_id
+        if conversation is not None:
+            conversation = self.stored_id("conversation_id", conversation, scope)
+        name = (message.partition, message.instance, conversation)
+        return list(self.threads(scope, Filter(conversation_id=conversation))[name])
 
     def threads(self, scope: Scope, where: Filter = _ALL) -> Mapping[ThreadName, Sequence[int]]:
         """Return the ids of messages by their conversation, in order of time."""

@@ -29,10 +29,13 @@ MODES: tuple[str, ...] = get_args(Mode)
 def check_mode(mode: str, threshold: float | None) -> None:
     """Check a search mode and its threshold.
 
-    :raises UsageError: the mode is unknown, or cannot have a threshold.
+    :raises UsageError: the mode is unknown, or cannot have a threshold; or the threshold is not
+        from 0 to 1.
     """
     if mode not in MODES:
         raise UsageError(f"unknown mode {mode!r}", hint=f"modes are {', '.join(MODES)}")
+    if threshold is not None and not 0 <= threshold <= 1:
+        raise UsageError(f"the threshold cannot be {threshold}", hint="it must be from 0 to 1")
     if mode == "keyword" and threshold is not None:
         raise UsageError(
             "a threshold cannot be used with a keyword search",

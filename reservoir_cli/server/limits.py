@@ -15,6 +15,10 @@ class BodyTooLarge(Exception):
     """The body of a request exceeds the limit."""
 
 
+class BodyTooSlow(Exception):
+    """The rest of a request does not arrive."""
+
+
 class ClientGone(Exception):
     """The client disconnected before sending its whole request."""
 
@@ -23,6 +27,7 @@ async def read_body(receive: Receive, most: int = MAX_BODY) -> bytes:
     """Return the body of a request.
 
     :raises BodyTooLarge: it is larger than ``most`` bytes.
+    :raises BodyTooSlow: the client sent nothing for a minute.
     :raises ClientGone: it did not arrive completely.
     """
     body = bytearray()
@@ -31,7 +36,8 @@ async def read_body(receive: Receive, most: int = MAX_BODY) -> bytes:
             with anyio.fail_after(READ_TIMEOUT):
                 message = await receive()
         except TimeoutError:
-            raise ClientGone from None
+            seconds = round(READ_TIMEOUT)
+            raise BodyTooSlow(f"nothing of the request arrived for {seconds} seconds") from None
         if message["type"] == "http.disconnect":
             raise ClientGone
         body += message.get("body", b"")

@@ -4,6 +4,7 @@ import ctypes
 import errno
 import logging
 import os
+import signal
 import socket
 import sys
 from collections.abc import Callable, Collection, Mapping
@@ -70,6 +71,7 @@ def serve(
     :raises ReservoirError: the port is in use, or the store cannot be opened.
     """
     upstreams.resolve(config.upstreams, typed_upstreams)
+    _stop_on_hangup()
     _share_memory()
     sys.setswitchinterval(_SWITCH_INTERVAL)
     listener = listen(host, port)
@@ -181,6 +183,12 @@ def listen(host: str, port: int) -> socket.socket:
     # headers, because asyncio does not recognise these sockets as TCP.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
+
+
+def _stop_on_hangup() -> None:
+    """Stop as on SIGTERM if the terminal is closed, unless ``nohup`` started the server."""
+    if os.name == "posix" and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
 
 
 def _share_memory() -> None:

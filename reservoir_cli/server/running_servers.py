@@ -10,6 +10,7 @@ from typing import Any
 
 from reservoir_cli.settings import paths
 from reservoir_cli.util.private_files import exclusive_lock, write_private
+from reservoir_cli.util.read_files import read_regular
 
 #: Seconds that a server may take to answer, and to stop.
 _ANSWER_TIMEOUT, _STOP_TIMEOUT = 10.0, 60.0
@@ -68,7 +69,7 @@ def announce(base_url: str, page: str) -> None:
 def read_servers() -> list[RunningServer]:
     """Return the servers in the file; killed servers are still among them."""
     try:
-        entries = json.loads(paths.server_file().read_text(encoding="utf-8"))
+        entries = json.loads(read_regular(paths.server_file()))
     except (OSError, ValueError):
         return []
     servers = map(_parse_entry, entries) if isinstance(entries, list) else ()

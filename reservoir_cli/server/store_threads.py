@@ -50,8 +50,9 @@ class StoreThread:
         self._records: deque[Mapping[str, Any]] = deque()
         self._pool = ThreadPoolExecutor(1, name)
         self._answers_questions = False
-        #: The model that :meth:`warm` loaded, which other threads share.
+        #: The model of the thread that answers questions, which other threads share.
         self.model: Embedder | None = None
+        self._model_setting: str | None = None
 
     async def run(self, function: Callable[[Reservoir], T]) -> T:
         """Run a function with the open store, and return its result.
@@ -96,7 +97,6 @@ class StoreThread:
         try:
             return function(self._current_store())
         except StoreError:
-            self.model = None
             self._store.release()  # the next call reconnects
             raise
         finally:
@@ -124,13 +124,22 @@ class StoreThread:
         if self._answers_questions:
             reservoir.serve()
             reservoir.runs.put_off_recalls()
+            self._load_model(reservoir)
         return reservoir
+
+    def _load_model(self, reservoir: Reservoir) -> None:
+        """Load the model, or use the one of the store that was open before."""
+        setting = reservoir.config.settings().embedding_model
+        if self.model and setting == self._model_setting:
+            reservoir.indexer.share(self.model)
+            return
+        is_available = reservoir.indexer.load_engine() is not None
+        self.model = reservoir.indexer.embedder() if is_available else None
+        self._model_setting = setting
 
     def _current_store(self) -> Reservoir:
         """Return the store with the current settings."""
-        before, reservoir = self._store.reservoir, self._store.open(create=True)
-        if before and before is not reservoir:
-            self.model = None
+        reservoir = self._store.open(create=True)
         reservoir.use(self._settings.current())
         return reservoir
 
@@ -138,8 +147,6 @@ class StoreThread:
         """Open the store and load the model before the first question."""
 
         def load(reservoir: Reservoir) -> None:
-            if reservoir.indexer.load_engine():
-                self.model = reservoir.indexer.embedder()
             reservoir.context("", budget=1_000)  # imports the modules that build a context
             # Exempt long-lived objects from garbage collection, which takes 50 ms otherwise.
             gc.collect()

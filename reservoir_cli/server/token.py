@@ -1,17 +1,19 @@
 """The token that programs need to use the server."""
 
-import os
 import secrets
 from pathlib import Path
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import paths
 from reservoir_cli.util.private_files import restrict_permissions, write_private
+from reservoir_cli.util.read_files import read_regular
 
 #: Random bytes of a token, before encoding.
 _BYTES = 24
 #: The fewest characters that an existing token may have.
 _MIN_LENGTH = 16
+#: The largest file that is read, in bytes.
+_MAX_SIZE = 1 << 20
 
 
 def load_token() -> str:
@@ -28,14 +30,14 @@ def load_token() -> str:
         return _read(file)
     except OSError as error:
         raise ReservoirError(
-            f"cannot store a token in {file}: {os.strerror(error.errno or 0)}"
+            f"cannot store a token in {file}: {error.strerror}", hint="move it away"
         ) from None
 
 
 def _read(file: Path) -> str:
     """Return the token in a file, or ``""`` if it has none that is safe in a URL."""
     try:
-        token = file.read_text(encoding="ascii").strip()
+        token = read_regular(file, _MAX_SIZE).decode("ascii").strip()
     except (FileNotFoundError, UnicodeDecodeError):
         return ""
     safe = all(character.isalnum() or character in "-_" for character in token)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings import mcp, projects
+from reservoir_cli.settings import mcp, projects, remove_lines
 from reservoir_cli.settings.keys import (
     OTHER_TABLES,
     quoted_parts,
@@ -102,26 +102,20 @@ def _remove_keys(path: Path, keys: list[str], error: UsageError) -> None:
     :param error: the error to raise on failure.
     :raises UsageError: the keys are not in the file, or it is not TOML.
     """
-    import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
     try:
-        document = tomlkit.parse(read_text(path, required=False))
+        text = read_text(path, required=False)
         for key in keys:
             parts = quoted_parts(key) if '"' in key or "'" in key else key.split(".")
             joined = [parts[0], ".".join(parts[1:-1]), parts[-1]]
-            table: Any = None
-            for path_in_file in (parts, joined):
-                table = document
-                for part in path_in_file[:-1]:
-                    table = table.get(part) if isinstance(table, dict) else None
-                if isinstance(table, dict) and parts[-1] in table:
-                    break
-            else:
+            without = (remove_lines.remove(text, names) for names in (parts, joined))
+            after = next((after for after in without if after is not None), None)
+            if after is None:
                 raise error
-            del table[parts[-1]]
-        write_private(path, tomlkit.dumps(document))
-    except (TOMLKitError, OSError):
+            text = after
+        _write(path, text)
+    except (TOMLKitError, ValueError, RecursionError, OSError):
         raise error from None
 
 
@@ -191,12 +185,19 @@ def _change(path: Path, changes_of: Callable[[Contents], list[_Change]]) -> None
             changes = changes_of(contents)
             wanted = _apply(contents, changes)
             if changes:
-                write_private(path, _edit_text(path, before, changes, wanted))
+                _write(path, _edit_text(path, before, changes, wanted))
     except OSError as error:
         raise UsageError(
             f"cannot write {path}: {error.strerror}",
             hint="check the disk space and the permissions of the folder",
         ) from None
+
+
+def _write(path: Path, text: str) -> None:
+    """Write the text of the file with the line endings that it has."""
+    if path.is_file() and b"\r\n" in path.read_bytes():
+        text = text.replace("\n", "\r\n")
+    write_private(path, text)
 
 
 def _apply(contents: Contents, changes: list[_Change]) -> Contents:
@@ -222,7 +223,7 @@ def _edit_text(path: Path, text: str, changes: list[_Change], wanted: Contents) 
     # tomlkit keeps comments and order; it is imported only to edit an existing file.
     from tomlkit.exceptions import TOMLKitError
 
-    for edit_text in (_edit_in_place, _append):
+    for edit_text in (_edit_in_place, _append, _remove):
         try:
             after = edit_text(text, changes)
             if _without_empty(contents_of(path, after)) == _without_empty(wanted):
@@ -312,6 +313,17 @@ def _append(text: str, changes: list[_Change]) -> str:
     if len(tables) < len(changes) or any(change[3] is None for change in changes):
         raise ValueError("only new keys of tables can be appended")
     return f"{text.rstrip()}\n\n{_new_file(changes)}"
+
+
+def _remove(text: str, changes: list[_Change]) -> str:
+    """Remove the lines of the changes, for files that use dotted keys."""
+    if any(change[3] is not None for change in changes):
+        raise ValueError("only keys can be removed")
+    for table, name, setting, _ in changes:
+        for written in (setting, *aliases_of(setting)):
+            names = [part for part in (table, name, written) if part is not None]
+            text = remove_lines.remove(text, names) or text
+    return text
 
 
 def _without_empty(contents: Contents) -> Contents:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from reservoir_cli.errors import UsageError
+from reservoir_cli.messages import is_text
 from reservoir_cli.settings import mcp, projects, proxy, upstreams
 from reservoir_cli.settings.schema import (
     ALIASES,
@@ -46,8 +47,13 @@ def split_key(key: str) -> tuple[str | None, str | None, str]:
 def split_written_key(key: str) -> tuple[str | None, str | None, str]:
     """Split a dotted key like :func:`split_key`, but keep aliases.
 
-    :raises UsageError: there is no such setting, or it cannot be set in that table.
+    :raises UsageError: there is no such setting, it cannot be set in that table, or the key is not
+        valid text.
     """
+    if not is_text(key):
+        raise UsageError(
+            f"{key!r} is not valid text", hint="names of settings, tables and folders are UTF-8"
+        )
     if folder := projects.folder_of_key(key):
         return projects.TABLE, None, folder
     if key == mcp.KEY:

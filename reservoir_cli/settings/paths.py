@@ -14,6 +14,7 @@ from pathlib import Path
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.store_location import check_location
 from reservoir_cli.util.private_files import resolve_path
+from reservoir_cli.util.read_files import read_regular
 
 APP = "reservoir"
 
@@ -162,7 +163,7 @@ def lm_studio_chats() -> Path:
     """Return the folder of LM Studio's conversations; it need not exist."""
     pointer = Path.home() / ".lmstudio-home-pointer"  # contains the folder if it was moved
     with suppress(OSError, ValueError):
-        folder = Path(pointer.read_text(encoding="utf-8").strip())
+        folder = Path(read_regular(pointer).decode().strip())
         if folder.is_absolute():
             return folder / "conversations"
     return Path.home() / ".lmstudio" / "conversations"

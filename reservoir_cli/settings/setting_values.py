@@ -3,6 +3,7 @@
 from typing import Any
 
 from reservoir_cli.errors import UsageError
+from reservoir_cli.messages import is_text
 from reservoir_cli.settings import upstreams
 from reservoir_cli.settings.schema import (
     MODEL_ONLY,
@@ -31,7 +32,7 @@ def parse_value(key: str, text: str, where: str) -> Value:
     :raises UsageError: the value has the wrong type or is out of range.
     """
     kind = _kind(key)
-    if not text.isprintable() and any("\ud800" <= character <= "\udfff" for character in text):
+    if not is_text(text):
         raise UsageError(f"{where} is not valid text")
     value: Any = text
     if kind is bool:

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from reservoir_cli.errors import UsageError
+from reservoir_cli.messages import is_text
 
 #: URL schemes of a store on a server.
 SERVERS = ("postgresql", "postgres")
@@ -42,7 +43,7 @@ def mask_password(location: str) -> str:
 
 
 def check_location(location: str, where: str = "") -> None:
-    """Refuse URLs of unsupported servers and libpq connection strings.
+    """Refuse URLs of unsupported servers, URLs that are not text, and libpq connection strings.
 
     :param where: the option or setting to name in the error instead of the location, which may
         contain a password.
@@ -55,6 +56,11 @@ def check_location(location: str, where: str = "") -> None:
             hint="give the URL of the server, postgresql://USER@HOST:PORT/DATABASE",
         )
     scheme, url, _ = location.partition("://")
+    if url and not is_text(location):
+        raise UsageError(
+            f"{where}{': ' if where else ''}the URL is not valid text",
+            hint="write other bytes than ASCII as %XX",
+        )
     if url and scheme not in SERVERS:
         raise UsageError(
             f"{where}{': ' if where else ''}a store at {scheme}:// is not supported",

@@ -322,6 +322,12 @@ class Store(Writes):
         """Return up to ten ids of a scope that start with a prefix."""
         return self._run_read(lambda: reads.starting_with(self._connection, field, prefix, scope))
 
+    def ids(self, field: IdField, scope: Scope) -> list[str]:
+        """Return all trace or conversation ids of a scope."""
+        return self._run_read(
+            lambda: reads.starting_with(self._connection, field, "", scope, reads.ALL_IDS)
+        )
+
     def threads(self, scope: Scope, where: Filter = EVERYTHING) -> "dict[ThreadName, array[int]]":
         """Return the ids of messages by their thread, threads and messages in order of time."""
         return self._run_read(lambda: reads.threads(self._connection, scope, where))

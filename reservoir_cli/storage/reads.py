@@ -39,6 +39,8 @@ COLUMNS = (
 _LAST_CHARACTER = "\U0010ffff"
 #: How many ids to read for a prefix: enough to show that it is ambiguous.
 _IDS_SHOWN = 10
+#: More ids than any store has.
+ALL_IDS = 2**62
 #: The columns that always hold text. In a damaged row of SQLite they may hold any type.
 _texts = itemgetter(1, 3, 4, 6, 11, 12, 14)
 _in_time = attrgetter("created_at", "id")
@@ -116,13 +118,15 @@ def last(connection: Connection, scope: Scope, count: int, where: Filter) -> lis
     return mark_rows.attach(connection, [to_message(row) for row in reversed(rows)])
 
 
-def starting_with(connection: Connection, field: IdField, prefix: str, scope: Scope) -> list[str]:
+def starting_with(
+    connection: Connection, field: IdField, prefix: str, scope: Scope, most: int = _IDS_SHOWN
+) -> list[str]:
     """Return the first ids of a scope that start with a prefix."""
     condition, values = where_scope(scope)
     rows = connection.execute(
         f"""
         SELECT DISTINCT m.{field} FROM messages m
-        WHERE {condition} AND m.{field} >= ? AND m.{field} < ? ORDER BY 1 LIMIT {_IDS_SHOWN}
+        WHERE {condition} AND m.{field} >= ? AND m.{field} < ? ORDER BY 1 LIMIT {most}
         """,
         [*values, prefix, prefix + _LAST_CHARACTER],
     )

@@ -74,6 +74,7 @@ def _copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
     after = _begin(source, target)
     total = source.holdings()["messages"]
     with source.snapshot():
+        source.lift_timeouts()
         new_ids = _assign_new_ids(source) if target.files() else {}
         # Now, because loading vectors needs the names of the models, and again at the end.
         dump.load_metadata(target, dump.read_metadata(source))
@@ -207,6 +208,7 @@ def _digest(store: Store, new_ids: NewIds | None = None) -> dict[str, tuple[int,
             sums[name] = (sums[name] + int.from_bytes(digest)) % _HASHES
 
     with store.snapshot():
+        store.lift_timeouts()
         for dumped in _batches(store):
             batch = _rename(dumped, new_ids)
             partitions = {message_id: partition for partition, message_id in batch.keys}

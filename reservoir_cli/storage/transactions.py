@@ -54,6 +54,9 @@ class Transactions(ABC):
     def snapshot(self) -> AbstractContextManager[None]:
         """Open a read transaction: every read inside sees the same state."""
 
+    def lift_timeouts(self) -> None:  # noqa: B027 - only a server has timeouts
+        """Exempt this transaction from the server's timeouts, for long administrative work."""
+
     def _run_write(self, work: Callable[[], Result], wait: float | None = None) -> Result:
         """Call a function in a write transaction."""
         with self.write(wait):

@@ -38,6 +38,7 @@ class Exchange:
     :param reply: the answer with its identity; ``None`` without an answer.
     :param partial: the reply is incomplete.
     :param named: the client names its conversation.
+    :param is_whole: the messages are the whole history; else the provider has the earlier ones.
     """
 
     scope: Scope
@@ -47,6 +48,7 @@ class Exchange:
     reply: Message | None
     partial: bool = False
     named: bool = True
+    is_whole: bool = True
 
 
 class ExchangeLog:
@@ -67,7 +69,7 @@ class ExchangeLog:
         :returns: how many messages were added.
         """
         now = now or datetime.now(UTC)
-        if not exchange.named:
+        if not exchange.named and exchange.is_whole:
             known = self.find_continued(exchange.scope, exchange.messages)
             exchange = replace(exchange, conversation=known or exchange.conversation)
         records = self._select_new(exchange, list(_records(exchange, now)))
@@ -123,7 +125,7 @@ class ExchangeLog:
             for record, identity in zip(records, ids, strict=True)
             if identity not in known and identity[1] not in forgotten
         ]
-        if ids[0] in known or len(records) < _SHORTENED:
+        if ids[0] in known or len(records) < _SHORTENED or not exchange.is_whole:
             return new
         stored_parts = self._stored_parts(exchange)
         newest = {identity for _, identity in ids[-2:]}

@@ -49,10 +49,16 @@ def parse_time(text: str, now: datetime) -> datetime:
     Words such as ``yesterday`` and ``last week`` mean the start of that period; ``monday`` and
     ``last monday`` are the latest Monday before today.
 
-    :raises UsageError: the text is not a time, or is out of range.
+    :raises UsageError: the text is not a time, is out of range, or is an age in ``M``, which may
+        mean minutes or months.
     """
     hint = "use 2026-05-09, 2026-05-09T14:23, an age such as 12h or 7d, yesterday or '2 weeks ago'"
     text = " ".join(text.split())
+    if match := re.fullmatch(r"(?a)(\d+(?:\.\d+)?) ?M", text):
+        number = match[1]
+        raise UsageError(
+            f"{text!r} may mean minutes or months", hint=f"use {number}m or '{number} months'"
+        )
     if (start := _start_of(text.lower(), now)) is not None:
         return start
     if (age := parse_age(text.lower())) is not None:

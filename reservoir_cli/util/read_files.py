@@ -11,7 +11,7 @@ import os
 import stat
 import time
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from reservoir_cli.errors import ReservoirError
 
@@ -59,10 +59,26 @@ def open_regular(path: Path) -> IO[bytes]:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not stat.S_ISREG(mode):
             raise OSError(errno.EINVAL, "not a regular file")
-        return os.fdopen(descriptor, "rb", buffering=0)
+        return _RegularFile(descriptor, "rb")
     except BaseException:
         os.close(descriptor)
         raise
+
+
+class _RegularFile(io.FileIO):
+    """A regular file; one like ``/proc/kmsg``, which would wait for more data, is refused."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data: bytes | None = super().read(size)
+        if data is None:
+            raise OSError(errno.EINVAL, "not a regular file")
+        return data
+
+    def readinto(self, buffer: Any, /) -> int:
+        count: int | None = super().readinto(buffer)
+        if count is None:
+            raise OSError(errno.EINVAL, "not a regular file")
+        return count
 
 
 def read_bounded(path: Path, most: int = LARGEST) -> bytes:
@@ -77,6 +93,15 @@ def read_bounded(path: Path, most: int = LARGEST) -> bytes:
             return read_stream(pipe, most)
     if stat.S_ISCHR(mode) and path.samefile(os.devnull):
         return b""
+    return read_regular(path, most)
+
+
+def read_regular(path: Path, most: int = LARGEST) -> bytes:
+    """Read all bytes of a regular file.
+
+    :param most: the largest size accepted, in bytes.
+    :raises OSError: the file cannot be read, is of another type, or is larger.
+    """
     with open_regular(path) as file:
         return read_stream(file, most)
 

@@ -169,6 +169,13 @@ def test_secrets_are_masked_unless_redact_is_off(answers, store_path, monkeypatc
     assert all((KEY in text) == (mode == "off") for text in texts)
 
 
+def test_a_conversation_whose_id_is_a_secret_is_read(answers, store_path) -> None:
+    numbers_stored = say(store_path, "why drop Redis?", "It lost jobs.", conversation=KEY)
+    text = call(answers, "read", id=numbers_stored[0])
+    assert numbers(text) == numbers_stored
+    assert KEY not in text
+
+
 def test_no_tool_crosses_partitions(answers, store_path) -> None:
     (own_id,) = say(store_path, "the failover at work")
     (other,) = say(store_path, "the failover at home", partition="home")

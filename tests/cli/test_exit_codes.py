@@ -98,6 +98,7 @@ HINTS = [
     (["view", "--all-instances", "-i", "x"], 2, "contradicts -i", "leave -i out"),
     (["view", "--all-partitions", "-p", "x"], 2, "contradicts -p", "leave -p and -i out"),
     (["view", "--id", "1", "--role", "user"], 2, "--id contradicts", "leave them out"),
+    (["view", "--id", "1", "2"], 2, "COUNT contradicts --id", "repeat --id for each message"),
     (["view", "-p", ""], 2, "cannot be empty", "leave the option out"),
     (["--db", "", "view"], 2, "--db needs a path", "leave the option out"),
     (["--config", "nosuch.toml", "view"], 2, "no settings file", "omit --config"),
@@ -131,6 +132,22 @@ def test_an_error_is_one_line_with_a_hint(cli, arguments, code, message, hint):
 def test_the_hint_for_a_misplaced_global_option_shows_its_place(cli):
     result = cli("view", "3", "--db", "x.db", code=2)
     assert result.err.splitlines()[1] == "hint: reservoir --db PATH view"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["config", "set", "partitions.caf\udce9.redact=mask"],
+        ["config", "get", "models.caf\udce9.context_window"],
+        ["config", "set", "projects./caf\udce9=work"],
+        ["--db", "postgresql://caf\udce9/memory", "view"],
+    ],
+    ids=["set", "get", "folder", "URL"],
+)
+def test_a_name_that_is_not_text_is_wrong_usage(cli, arguments):
+    result = cli(*arguments, code=2)
+    assert "is not valid text" in result.err
+    assert "hint: " in result.err
 
 
 def test_an_error_without_json_prints_nothing_on_stdout(cli):
@@ -391,6 +408,14 @@ def test_odd_arguments_cause_no_unexpected_error(cli, line):
     result = cli.shell(line + "; true")
     assert "unexpected" not in result.err
     assert "Traceback" not in result.err
+
+
+@pytest.mark.parametrize("stdout", [">/dev/full", ">&-"])
+def test_an_error_that_cannot_be_printed_as_json_keeps_its_exit_code(cli, stdout):
+    result = cli.shell(f"reservoir view --role nobody --json {stdout}; echo $?")
+    assert result.out == "2\n"
+    assert result.err.count("error: ") == 1
+    assert result.err.startswith("error: unknown role 'nobody'\n")
 
 
 def test_an_error_on_a_closed_pipe_is_still_one_document(cli):

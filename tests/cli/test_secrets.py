@@ -124,6 +124,24 @@ def test_masked_secrets_are_not_in_printed_names_ids_or_titles(cli):
     assert caller["tool_calls"][0]["id"] == result["tool_call_id"]
 
 
+def test_a_masked_id_of_a_conversation_works_as_its_id(cli):
+    store_secret_names(cli, "mark")
+    cli.env["RESERVOIR_REDACT"] = "mask"
+    [row] = cli("conversations", "--json").document["conversations"]
+    shown = row["id"]
+    assert shown.startswith("redacted-")
+    for typed in (shown, shown[:14], f"c-{KEY[:20]}"):
+        assert len(cli.rows("--conversation", typed)) == 3
+    exported = cli("export", "--conversation", shown)
+    assert len(exported.out.splitlines()) == 3
+    assert len(cli.rows("--trace-id", cli.rows()[0]["trace_id"])) == 3
+    around = cli("view", "--around", "2", "--json").document["messages"]
+    assert [message["id"] for message in around] == [1, 2, 3]
+    deleted = cli("forget", "--conversation", f"c-{KEY[:20]}", "--yes")
+    assert KEY not in deleted.out + deleted.err
+    assert cli.rows() == []
+
+
 def test_removed_secrets_are_not_in_stored_names_or_ids_and_stay_forgotten(cli):
     assert "imported 3" in store_secret_names(cli, "remove").err
     assert "already there 3" in store_secret_names(cli, "remove").err

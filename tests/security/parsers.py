@@ -30,6 +30,8 @@ from reservoir_cli.transfer.importers.input_files import decode
 from reservoir_cli.util import parse_time_options
 
 _NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
+#: The first local day of 1970 begins on this day in UTC.
+_EARLIEST = datetime(1969, 12, 31, tzinfo=UTC)
 Parser = Callable[[bytes], None]
 
 
@@ -44,7 +46,7 @@ def _check(result: Record | Skipped) -> None:
     assert message.source_id
     clean_text(message.content).encode()
     if message.created_at is not None:
-        assert 1970 <= message.created_at.astimezone(UTC).year <= 9999
+        assert _EARLIEST <= message.created_at
 
 
 def _entries(data: bytes) -> None:

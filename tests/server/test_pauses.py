@@ -21,8 +21,10 @@ from reservoir_cli.context.run_log import Runs
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.retrieval import indexing
 from reservoir_cli.server import background_work
 from reservoir_cli.server.background_work import StartReason, Traffic
+from reservoir_cli.server.proxy import store_in_pauses
 from reservoir_cli.server.proxy.protocols import CHAT
 from reservoir_cli.storage.proxy_ledger import Ledger
 from reservoir_cli.transfer.store_exchange import Exchange, ExchangeLog
@@ -290,6 +292,44 @@ def test_exchanges_are_embedded_by_the_model_loaded_for_questions(
         assert (reservoir.indexer.state().active, reservoir.indexer.pending()) == ("fake", 0)
 
 
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[FakeEmbedder]:
+    """Return the models that are loaded from now on."""
+    models: list[FakeEmbedder] = []
+
+    def load(*_: Any, **__: Any) -> FakeEmbedder:
+        models.append(FakeEmbedder())
+        return models[-1]
+
+    monkeypatch.setattr(indexing, "load_embedder", load)
+    return models
+
+
+@pytest.mark.parametrize("reason", ["lost", "replaced"])
+def test_a_reader_that_reopened_its_store_still_shares_its_model(
+    loaded: list[FakeEmbedder],
+    served: Served,
+    provider: Upstream,
+    client: httpx2.Client,
+    reason: str,
+) -> None:
+    served.state.reader.submit(lambda _: None).result(60)
+    if reason == "lost":
+        with pytest.raises(StoreError):
+            served.state.reader.submit(lose_connection).result(60)
+    else:
+        copy = Path(f"{served.store}.copy")
+        Reservoir.open(copy).close()
+        copy.replace(served.store)
+    provider.reply = completion()
+    client.post(served.root + CHAT, json=chat(user("what was it?")))
+    assert len(texts(served, 1)) == 2
+    served.state.embedder.submit(lambda _: None).result(60)
+    with Reservoir.open(served.store) as reservoir:
+        assert reservoir.indexer.pending() == 0
+    assert len(loaded) == 1
+
+
 def test_two_threads_do_not_work_at_the_same_time(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,3 +348,64 @@ def test_two_threads_do_not_work_at_the_same_time(
     for future in waiting:
         future.result(60)
     assert order == ["begin", "end"] * 2
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_exchanges_that_the_store_cannot_take_are_stored_later(
+    served: Served,
+    provider: Upstream,
+    client: httpx2.Client,
+    monkeypatch: pytest.MonkeyPatch,
+    count: int,
+) -> None:
+    monkeypatch.setattr(store_in_pauses, "RETRY_DELAY", 0.05)
+    provider.reply = completion()
+    served.state.writer._patience = 0.01
+    served.state.writer.submit(lambda _: served.state.writer._store.release()).result(60)
+    with Reservoir.open(served.store) as blocking, blocking.store.write():
+        for number in range(count):
+            client.post(served.root + CHAT, json=chat(user(f"question {number}?")))
+        deadline = time.monotonic() + 60
+        while not any("that wait for the store" in line for line in served.lines):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    stored = list[str]()
+    while len(stored) < 2 * count:
+        assert time.monotonic() < deadline
+        stored = texts(served, count)
+    assert [text for text in stored if text.startswith("user")] == [
+        f"user: question {number}?" for number in range(count)
+    ]
+
+
+def test_only_the_newest_exchanges_wait_for_a_store(
+    served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_in_pauses, "MAX_WAITING", 1)
+    monkeypatch.setattr(store_in_pauses, "RETRY_DELAY", 0.05)
+    monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
+    provider.reply = completion()
+    store, failing = ExchangeLog.store, [True]
+
+    def fail(log: ExchangeLog, *arguments: Any) -> int:
+        if failing:
+            raise StoreError("the disk is full")
+        return store(log, *arguments)
+
+    monkeypatch.setattr(ExchangeLog, "store", fail)
+    served.state.traffic.begin(ASKING)
+    for number in range(3):
+        client.post(served.root + CHAT, json=chat(user(f"question {number}?")))
+    served.settle(3)
+    problem = "exchanges that wait for the store: 1, lost: 2; the disk is full"
+    deadline = time.monotonic() + 60
+    while problem not in served.lines:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    served.state.traffic.end(ASKING)
+    failing.clear()
+    stored = list[str]()
+    while not stored:
+        assert time.monotonic() < deadline
+        stored = texts(served, 3)
+    assert stored[0] == "user: question 2?"

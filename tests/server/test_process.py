@@ -106,9 +106,10 @@ def test_servers_are_ended_by_a_command(store_path: Path) -> None:
         assert failed(store_path, "--stop") == (0, "note: no server is running\n")
 
 
-@pytest.mark.skipif(os.name != "posix", reason="Windows has no SIGINT for one process")
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals for one process")
+@pytest.mark.parametrize(("number", "code"), [("SIGINT", 130), ("SIGHUP", 143)])
 def test_an_answer_in_progress_is_finished_before_the_end(
-    store_path: Path, provider: Upstream
+    store_path: Path, provider: Upstream, number: str, code: int
 ) -> None:
     provider.reply = Reply([CHUNK, HOLD, END])
     with started(store_path, "--upstream", f"openai={provider.url}/v1") as (process, ready):
@@ -117,10 +118,11 @@ def test_an_answer_in_progress_is_finished_before_the_end(
         with httpx2.stream("POST", url, json=body, timeout=PATIENCE) as answer:
             pieces = answer.iter_raw()
             assert next(pieces) == CHUNK
-            process.send_signal(signal.SIGINT)
+            process.send_signal(getattr(signal, number))
             provider.going_on.set()
             assert b"".join(pieces) == END
-        assert process.wait(PATIENCE) == 130
+        assert process.wait(PATIENCE) == code
+    assert running_servers.read_servers() == []
     with Reservoir.open(store_path) as reservoir:
         rows = reservoir.view(Scope(None), 0)
     assert [row.content for row in rows] == ["why?", "It lost jobs."]

@@ -8,7 +8,8 @@ import pytest
 from proxied import Served
 from upstream import Upstream
 
-from reservoir_cli.server import security, token
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.server import running_servers, security, token
 from reservoir_cli.settings import paths
 
 ROUTES = ("/v1/models", "/v1/chat/completions", "/api/tags", "/mcp", "/ui/", "/nowhere")
@@ -110,6 +111,29 @@ def test_an_invalid_token_is_replaced(text: str, home) -> None:
     home.mkdir()
     paths.token_file().write_text(text, encoding="utf-8")
     assert token.load_token() != text
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes and devices")
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_a_special_file_in_place_of_the_token_is_refused(kind: str, home) -> None:
+    home.mkdir()
+    if kind == "pipe":
+        os.mkfifo(paths.token_file())
+    elif kind == "device":
+        paths.token_file().symlink_to("/dev/zero")
+    else:
+        paths.token_file().mkdir()
+    with pytest.raises(ReservoirError, match="cannot store a token in") as caught:
+        token.load_token()
+    assert caught.value.exit_code == 1
+    assert caught.value.hint == "move it away"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_a_pipe_in_place_of_the_list_of_servers_is_not_read(home) -> None:
+    home.mkdir()
+    os.mkfifo(paths.server_file())
+    assert running_servers.read_servers() == []
 
 
 def test_the_log_has_one_line_per_request_without_token_text_or_key(served: Served) -> None:

@@ -3,18 +3,23 @@
 import gzip
 import json
 import socket
+import threading
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx2
 import plain_http
+import proxied
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from proxied import Served
+from proxied import Served, serving
 from upstream import CUT, HOLD, Reply, Upstream
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.server import limits, process
 
 CHAT = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "why Redis?"}]}
 
@@ -53,6 +58,9 @@ STREAMS = {
     "no JSON between": ([b"data: oops\n\n" + GREETING + b"\n\n", END + b"\n\n"], "Grüße, 世界 😀"),
     "no UTF-8": ([b"data: \xff\xfe\x00\n\n", GREETING + b"\n\n", END + b"\n\n"], "Grüße, 世界 😀"),
 }
+
+
+EARLY_HINTS = b"HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n"
 
 
 def stored(served: Served, scope: Scope = Scope(None), requests: int = 1) -> list[str]:  # noqa: B008
@@ -202,6 +210,70 @@ def test_an_unreachable_upstream_is_an_error_of_the_protocol(
     assert "cannot be reached" in shape(answer.json())
 
 
+@pytest.mark.parametrize("length", ["3", "9999"])
+def test_chunks_are_passed_whole_whatever_length_the_answer_claims(
+    served: Served, provider: Upstream, length: str
+) -> None:
+    body = b'{"answer": "whole"}'
+    provider.reply = Reply([body], "application/json", headers={"Content-Length": length})
+    answer = plain_http.post(f"{served.root}/v1/chat/completions", json=CHAT)
+    assert (answer.status_code, answer.content) == (200, body)
+
+
+@pytest.mark.parametrize("status", [600, 999, 99, 1000, 101])
+def test_an_impossible_status_is_an_error_of_the_protocol(
+    served: Served, provider: Upstream, status: int
+) -> None:
+    provider.reply = Reply([b"{}"], "application/json", status, "length")
+    answer = plain_http.post(f"{served.root}/v1/messages", json=CHAT)
+    assert answer.status_code == 502
+    assert answer.json()["type"] == "error"
+    served.settle()
+    [line] = served.lines
+    assert "\n" not in line
+
+
+ODD_HEADS = {
+    "control characters": (b"X-Odd: a\x1b[31mb\x7f\r\n", 200),
+    "NUL": (b"X-Odd: a\0b\r\n", 502),
+    "a lone CR": (b"X-Odd: a\rb\r\n", 502),
+    "200 headers": (b"".join(b"X-%d: v\r\n" % number for number in range(200)), 200),
+    "a huge header": (b"X-Odd: " + b"a" * 1_000_000 + b"\r\n", 502),
+    "two lengths": (b"Content-Length: 1\r\n", 502),
+}
+
+
+@pytest.mark.parametrize("before", [b"", b"HTTP/1.1 100 Continue\r\n\r\n", EARLY_HINTS])
+@pytest.mark.parametrize(("headers", "status"), ODD_HEADS.values(), ids=ODD_HEADS)
+def test_an_odd_head_of_an_answer_is_passed_on_or_a_clear_error(
+    store_path: Path, before: bytes, headers: bytes, status: int
+) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        reply = before + head + headers + b"\r\n{}"
+        thread = threading.Thread(target=answer_once, args=(listener, reply), daemon=True)
+        thread.start()
+        with serving(store_path, {"openai": f"http://127.0.0.1:{port}"}) as served:
+            answer = plain_http.post(f"{served.root}/v1/chat/completions", json=CHAT, timeout=60)
+            served.settle()
+            [line] = served.lines
+    assert answer.status_code == status
+    assert answer.json() == {} if status == 200 else "message" in answer.json()["error"]
+    assert "\n" not in line
+
+
+def answer_once(listener: socket.socket, reply: bytes) -> None:
+    """Read a request of one read, and answer it with these bytes."""
+    connection, _ = listener.accept()
+    with connection, suppress(ConnectionError):
+        connection.recv(1 << 20)
+        connection.sendall(reply)
+        connection.shutdown(socket.SHUT_WR)
+        while connection.recv(1 << 16):
+            pass
+
+
 def test_the_raw_answer_differs_in_our_own_header_only(served: Served, provider: Upstream) -> None:
     body = json.dumps(CHAT).encode()
     provider.reply = Reply(STREAMS["comments and events"][0])
@@ -242,3 +314,31 @@ def test_any_bytes_are_passed_unchanged(
     body = CHAT | {"input": CHAT["messages"]}
     answer = plain_http.post(served.root + path, json=body, timeout=120)
     assert (answer.status_code, answer.content) == (200, b"".join(pieces))
+
+
+def test_an_answer_that_is_cut_by_the_end_of_the_server_is_stored(
+    store_path: Path, provider: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_SHUTDOWN_TIMEOUT", 0.1)
+    provider.reply = Reply([GREETING + b"\n\n", HOLD])
+    with ExitStack() as answers, proxied.serving(store_path, {"openai": provider.url}) as served:
+        url = f"{served.root}/v1/chat/completions"
+        answer = answers.enter_context(httpx2.stream("POST", url, json=CHAT, timeout=60))
+        pieces = answer.iter_raw()  # closes the connection when it is deleted
+        assert next(pieces) == GREETING + b"\n\n"
+    with Reservoir.open(store_path) as reservoir:
+        question, reply = reservoir.view(Scope(None), 0)
+    assert (question.content, reply.content) == ("why Redis?", "Grüße, 世界 😀")
+    assert reply.tags == ("partial",)
+
+
+def test_a_request_that_stops_arriving_is_refused(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "READ_TIMEOUT", 0.05)
+    parts = urlsplit(f"{served.root}/v1/messages")
+    assert parts.hostname
+    with socket.create_connection((parts.hostname, parts.port or 80), timeout=60) as connection:
+        head = f"POST {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Length: 9\r\n\r\n"
+        connection.sendall(head.encode() + b"{")
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 408 ")

@@ -55,6 +55,7 @@ class Cli:
             "TZ": "UTC",
             "TERM": "xterm-256color",
             "HF_HUB_OFFLINE": "1",
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),  # of another working tree
         }
         if not model:
             self.env["RESERVOIR_EMBEDDING_MODEL"] = "nobody/absent-model"

@@ -1,7 +1,7 @@
 """The class ``Reservoir``, beyond the modules that it calls."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from reservoir_cli import Message, Reservoir, Scope
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.messages import Key, StoredMessage
 from reservoir_cli.settings import paths
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.util.private_files import exclusive_lock, make_private_dir
@@ -121,3 +123,33 @@ def test_a_recall_is_recorded_immediately_unless_records_are_deferred(
     reservoir.close()
     with Reservoir.open(tmp_path / "r.db") as reservoir:
         assert recalls() == 3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda reservoir, number: reservoir.edit(number, "new text"),
+        lambda reservoir, number: reservoir.tag(number, "travel"),
+        lambda reservoir, number: reservoir.untag(number, "travel"),
+        lambda reservoir, number: reservoir.pin(number),
+        lambda reservoir, number: reservoir.unpin(number),
+    ],
+    ids=["edit", "tag", "untag", "pin", "unpin"],
+)
+def test_a_message_that_moves_while_it_is_changed_is_an_error(
+    reservoir: Reservoir,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Reservoir, int], StoredMessage],
+) -> None:
+    [message] = reservoir.ingest([Message("user", "the text")], partition="work")
+    find_key = reservoir._key
+
+    def find_and_move(number: int, scope: Scope) -> Key:
+        key = find_key(number, scope)
+        reservoir.move_partition("work", "acme")
+        return key
+
+    monkeypatch.setattr(reservoir, "_key", find_and_move)
+    with pytest.raises(ReservoirError, match=f"message {message.id} is no longer in work"):
+        change(reservoir, message.id)
+    assert [stored.content for stored in reservoir.view(Scope("acme"))] == ["the text"]

@@ -1,5 +1,8 @@
 """The list of conversations, its search, and the view of a conversation."""
 
+import html
+import re
+
 import pytest
 from page_server import HOSTILE, csrf_of, message
 
@@ -148,6 +151,33 @@ def test_secrets_are_masked(memory, monkeypatch, request, mode) -> None:
         html = client.get(address).text
         assert "the key is" in html.replace("<mark>", "").replace("</mark>", "")
         assert (key in html) == (mode == "mark"), address
+
+
+def test_a_secret_in_the_id_of_a_conversation_is_masked(memory, monkeypatch, request) -> None:
+    monkeypatch.setenv("RESERVOIR_REDACT", "mask")
+    client = request.getfixturevalue("client")  # the server reads the settings when it starts
+    key = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
+    [first, _] = memory.ingest(
+        [message("user", "what is new?", 200, key), message("assistant", "much", 201, key)],
+        partition="keys",
+        instance="chat",
+        embed=False,
+    )
+    listed = client.get("/ui/?p=keys").text
+    assert "what is new?" in listed  # its title
+    [address] = re.findall(r'href="(/ui/conversation[^"]*)"', listed)
+    conversation = client.get(html.unescape(address))
+    permalink = client.get(f"/ui/message?p=keys&id={first.id}")
+    for answer in (conversation, permalink, client.get(f"/ui/conversation?p=keys&i=chat&c={key}")):
+        assert "much" in answer.text
+        assert key not in answer.text
+    for answer in (conversation, permalink):
+        assert key not in str(answer.url)
+    [delete] = re.findall(r'href="(/ui/delete[^"]*c=[^"]*)"', conversation.text)
+    confirmation = client.get(html.unescape(delete)).text
+    result = client.post(html.unescape(delete), data={"csrf": csrf_of(confirmation)})
+    assert "Deleted 2 messages." in result.text
+    assert key not in listed + confirmation + result.text
 
 
 def test_deleting_a_message_needs_confirmation(client, memory) -> None:

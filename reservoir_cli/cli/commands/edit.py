@@ -34,8 +34,7 @@ def edit(
     """
     check_order(number, [text or ""])
     with open_store.open_reservoir(ctx) as reservoir:
-        key = find(reservoir, number, partition)
-        [message] = reservoir.messages([key])
+        message = find(reservoir, number, partition)
         before = message.content
         after = _edit_interactively(before) if text is None else options.text_or_stdin(text)
         if not after.strip():
@@ -45,7 +44,7 @@ def edit(
         elif after == before:
             console.note("the text is the same: nothing was changed")
         else:
-            console.aside(options.first_words(reservoir.edit(key, after)))
+            console.aside(options.first_words(reservoir.edit(message.key, after)))
             console.note("backups and exports made earlier still have the old text")
 
 

@@ -7,7 +7,7 @@ import typer
 
 from reservoir_cli.cli import console, mistyped_commands, nothing_found, open_store, options
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import Key, Scope, StoredMessage, check_name
+from reservoir_cli.messages import Scope, StoredMessage, check_name
 from reservoir_cli.reservoir import Reservoir
 
 Number = Annotated[str, typer.Argument(metavar="ID", help="Message number: 12 or '#12'.")]
@@ -24,8 +24,8 @@ def tag(
     names = list(map(check_name, names))
     check_order(number, names)
     with open_store.open_reservoir(ctx) as reservoir:
-        key = find(reservoir, number, partition)
-        _print_tags(reservoir.tag(key, *names))
+        message = find(reservoir, number, partition)
+        _print_tags(reservoir.tag(message.key, *names))
 
 
 def untag(
@@ -34,11 +34,10 @@ def untag(
     """Remove tags from a message."""
     check_order(number, names)
     with open_store.open_reservoir(ctx) as reservoir:
-        key = find(reservoir, number, partition)
-        before = set(reservoir.messages([key])[0].tags)
-        _print_tags(reservoir.untag(key, *names))
+        message = find(reservoir, number, partition)
+        _print_tags(reservoir.untag(message.key, *names))
         for name in names:
-            if name not in before:
+            if name not in message.tags:
                 console.note(f"it had no tag {name}")
 
 
@@ -48,19 +47,19 @@ def pin(ctx: typer.Context, number: Number, partition: options.Partition = None)
     Pinned messages use at most a quarter of the budget; the newest pin comes first.
     """
     with open_store.open_reservoir(ctx) as reservoir:
-        key = find(reservoir, number, partition)
-        if reservoir.messages([key])[0].pinned_at:
+        message = find(reservoir, number, partition)
+        if message.pinned_at:
             console.note("it is pinned already")
-        reservoir.pin(key)
+        reservoir.pin(message.key)
 
 
 def unpin(ctx: typer.Context, number: Number, partition: options.Partition = None) -> None:
     """Unpin a message."""
     with open_store.open_reservoir(ctx) as reservoir:
-        key = find(reservoir, number, partition)
-        if not reservoir.messages([key])[0].pinned_at:
+        message = find(reservoir, number, partition)
+        if not message.pinned_at:
             console.note("it is not pinned")
-        reservoir.unpin(key)
+        reservoir.unpin(message.key)
 
 
 def check_order(number: str, others: Sequence[str]) -> None:
@@ -76,19 +75,18 @@ def check_order(number: str, others: Sequence[str]) -> None:
             )
 
 
-def find(reservoir: Reservoir, typed: str, partition: str | None) -> Key:
-    """Return the key of a message of a partition, and print a preview of the message.
+def find(reservoir: Reservoir, typed: str, partition: str | None) -> StoredMessage:
+    """Return a message of a partition, and print its preview.
 
     :raises UsageError: the text is not a number.
     :raises ReservoirError: the partition has no such message.
     """
     number = options.message_number(typed, "ID")
     scope = Scope(reservoir.scope(partition).partition)
-    keys = reservoir.lookup.keys_of([number], scope)
-    if not keys:
-        raise nothing_found.no_message(reservoir, number, scope)
-    console.aside(options.first_words(reservoir.messages(keys)[0]))
-    return keys[0]
+    for message in reservoir.messages([number], scope):
+        console.aside(options.first_words(message))
+        return message
+    raise nothing_found.no_message(reservoir, number, scope)
 
 
 def _print_tags(message: StoredMessage) -> None:

@@ -65,6 +65,9 @@ def view(
         )
     if ids and around:
         raise UsageError("choose one of --id and --around", hint="leave --around out")
+    count_from = ctx.get_parameter_source("count")
+    if ids and count and count_from and count_from.name != "DEFAULT":
+        raise UsageError("COUNT contradicts --id", hint="repeat --id for each message")
     with open_store.open_reservoir(ctx) as reservoir:
         scope = filters.read_scope(reservoir, partition, instance, all_instances, all_partitions)
         if around:

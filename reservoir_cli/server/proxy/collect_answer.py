@@ -13,12 +13,19 @@ from reservoir_cli.server.proxy.protocols import (
     OLLAMA_GENERATE,
     RESPONSES,
 )
+from reservoir_cli.server.proxy.provider_histories import context_reference
 
 
 @dataclass
 class _Call:
+    """A tool call.
+
+    :param initial: the arguments if no pieces of them follow.
+    """
+
     id: str = ""
     name: str = ""
+    initial: str = ""
     arguments: list[str] = field(default_factory=list)
 
 
@@ -28,6 +35,7 @@ class Answer:
 
     :param id: the provider's.
     :param complete: whether the model reported that it had finished.
+    :param reference: by which a request can continue the answer, if the provider keeps a history.
     :param tokens: tokens of the request, as the provider reports them.
     :param cached: how many of them came from the provider's cache; ``None`` if not reported.
     """
@@ -37,19 +45,31 @@ class Answer:
     calls: dict[Any, _Call] = field(default_factory=dict)
     complete: bool = False
     failed: bool = False
+    reference: str | None = None
     tokens: int = 0
     cached: int | None = None
 
     def message(self) -> Message | None:
         """Return the answer as a message; ``None`` if it is empty."""
-        texts = ("".join(pieces) for pieces in self.texts.values())
-        text = clean_text("\n\n".join(filter(None, texts))).strip()
+        text = clean_text("\n\n".join(filter(None, self._paragraphs()))).strip()
         calls = [
-            ToolCall(call.id, call.name, "".join(call.arguments))
+            ToolCall(call.id, call.name, "".join(call.arguments) or call.initial)
             for call in self.calls.values()
             if call.name
         ]
         return Message("assistant", text, tool_calls=tuple(calls)) if text or calls else None
+
+    def _paragraphs(self) -> list[str]:
+        """Return the texts; those of adjacent blocks are one, which citations have split."""
+        paragraphs, last = list[str](), None
+        for key, pieces in self.texts.items():
+            text = "".join(pieces)
+            if isinstance(key, int) and isinstance(last, int) and key == last + 1:
+                paragraphs[-1] += text
+            else:
+                paragraphs.append(text)
+            last = key
+        return paragraphs
 
     def add_text(self, key: Any, text: Any) -> None:
         """Append to one of the answer's texts."""
@@ -59,11 +79,14 @@ class Answer:
     def add_call(self, key: Any, id: Any, name: Any, arguments: Any) -> None:
         """Add to one of the answer's tool calls."""
         call = self.calls.setdefault(key, _Call())
+        if name and id and call.id and id != call.id:  # some providers number all calls 0
+            self.calls[key, call.id] = self.calls.pop(key)
+            call = self.calls[key] = _Call()
         call.id = call.id or (id if isinstance(id, str) else "")
         call.name = call.name or (name if isinstance(name, str) else "")
         if isinstance(arguments, dict):
-            arguments = json.dumps(arguments, ensure_ascii=False)
-        if isinstance(arguments, str):
+            call.initial = json.dumps(arguments, ensure_ascii=False)
+        elif isinstance(arguments, str):
             call.arguments.append(arguments)
 
 
@@ -106,10 +129,15 @@ def _collect_chat(answer: Answer, value: Mapping[str, Any]) -> None:
             continue  # further choices are not part of the conversation
         message = _as_object(choice.get("delta") or choice.get("message"))
         answer.add_text(0, message.get("content"))
+        answer.add_text("refusal", message.get("refusal"))
+        answer.add_text("audio", _as_object(message.get("audio")).get("transcript"))
+        if function := _as_object(message.get("function_call")):  # the form before tool calls
+            answer.add_call("", None, function.get("name"), function.get("arguments"))
         for number, call in enumerate(map(_as_object, _as_list(message.get("tool_calls")))):
-            function = _as_object(call.get("function"))
+            function = _as_object(call.get("function") or call.get("custom"))
+            arguments = function.get("arguments", function.get("input"))
             key = call.get("index", number)
-            answer.add_call(key, call.get("id"), function.get("name"), function.get("arguments"))
+            answer.add_call(key, call.get("id"), function.get("name"), arguments)
         answer.complete |= choice.get("finish_reason") is not None
 
 
@@ -119,13 +147,13 @@ def _collect_messages(answer: Answer, value: Mapping[str, Any]) -> None:
         answer.id, answer.complete = str(value.get("id") or ""), True
         _collect_usage(answer, _as_object(value.get("usage")))
         for number, block in enumerate(map(_as_object, _as_list(value.get("content")))):
-            _collect_block(answer, number, block, whole=True)
+            _collect_block(answer, number, block)
     elif kind == "message_start":
         started = _as_object(value.get("message"))
         answer.id = str(started.get("id") or "")
         _collect_usage(answer, _as_object(started.get("usage")))
     elif kind == "content_block_start":
-        _collect_block(answer, index, _as_object(value.get("content_block")), whole=False)
+        _collect_block(answer, index, _as_object(value.get("content_block")))
     elif kind == "content_block_delta":
         delta = _as_object(value.get("delta"))
         if delta.get("type") == "text_delta":
@@ -137,18 +165,17 @@ def _collect_messages(answer: Answer, value: Mapping[str, Any]) -> None:
     answer.failed |= kind == "error"
 
 
-def _collect_block(answer: Answer, index: Any, block: Mapping[str, Any], *, whole: bool) -> None:
+def _collect_block(answer: Answer, index: Any, block: Mapping[str, Any]) -> None:
     if block.get("type") == "text":
         answer.add_text(index, block.get("text"))
     elif block.get("type") == "tool_use":
-        arguments = block.get("input") if whole else None  # the deltas follow
-        answer.add_call(index, block.get("id"), block.get("name"), arguments)
+        answer.add_call(index, block.get("id"), block.get("name"), block.get("input"))
 
 
 def _collect_responses(answer: Answer, value: Mapping[str, Any]) -> None:
     kind = str(value.get("type") or "")
-    if kind == "response.output_text.delta":
-        key = value.get("item_id"), value.get("content_index")
+    if kind in ("response.output_text.delta", "response.refusal.delta"):
+        key = value.get("output_index"), value.get("content_index")
         answer.add_text(key, value.get("delta"))
     elif kind in ("response.completed", "response.incomplete"):
         _collect_response(answer, _as_object(value.get("response")))
@@ -162,9 +189,14 @@ def _collect_responses(answer: Answer, value: Mapping[str, Any]) -> None:
 
 def _collect_response(answer: Answer, value: Mapping[str, Any]) -> None:
     answer.id = str(value.get("id") or "")
+    answer.reference = answer.id or None
     answer.complete = value.get("status") in ("completed", "incomplete", None)
     _collect_usage(answer, _as_object(value.get("usage")))
-    for number, item in enumerate(map(_as_object, _as_list(value.get("output")))):
+    output = _as_list(value.get("output"))
+    if output:  # replaces all deltas, whose numbers some providers omit
+        answer.texts.clear()
+        answer.calls.clear()
+    for number, item in enumerate(map(_as_object, output)):
         _collect_output(answer, number, item)
 
 
@@ -172,7 +204,8 @@ def _collect_output(answer: Answer, index: Any, item: Mapping[str, Any]) -> None
     """Collect a whole item, replacing what its deltas contained."""
     if item.get("type") == "message":
         for number, part in enumerate(map(_as_object, _as_list(item.get("content")))):
-            answer.texts[item.get("id"), number] = [str(part.get("text") or "")]
+            text = part.get("text") or part.get("refusal") or ""
+            answer.texts[index, number] = [str(text)]
     elif item.get("type") in ("function_call", "custom_tool_call"):
         answer.calls.pop(index, None)
         arguments = item.get("arguments", item.get("input"))
@@ -188,6 +221,7 @@ def _collect_ollama(answer: Answer, value: Mapping[str, Any]) -> None:
         key = len(answer.calls)
         answer.add_call(key, call.get("id"), function.get("name"), function.get("arguments"))
     answer.complete |= value.get("done") is True
+    answer.reference = context_reference(value)
     answer.failed |= "error" in value
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reservoir_cli.messages import clean_name
+from reservoir_cli.server.proxy.provider_histories import named_history
 
 #: Headers that hold the id of a conversation.
 _HEADERS = ("x-claude-code-session-id", "session-id", "session_id", "x-session-id")
@@ -27,6 +28,7 @@ def conversation_of(values: Mapping[str, Any], headers: Mapping[str, str]) -> st
     session = _SESSION.search(user) if isinstance(user, str) else None
     candidates = [
         *(headers.get(name) for name in _HEADERS),
+        named_history(values),
         values.get("prompt_cache_key"),
         session and session[1],
         *(metadata.get(name) for name in _METADATA),

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 import anyio.to_thread
@@ -11,13 +11,14 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from reservoir_cli.server.limits import BodyTooLarge, ClientGone, read_body
+from reservoir_cli.server.limits import BodyTooLarge, BodyTooSlow, ClientGone, read_body
 from reservoir_cli.server.proxy import clients, forward
 from reservoir_cli.server.proxy.enrich import Enricher
 from reservoir_cli.server.proxy.forwarded_headers import to_upstream
 from reservoir_cli.server.proxy.json_spans import OddJSON
 from reservoir_cli.server.proxy.paths import Target, parse_path
 from reservoir_cli.server.proxy.protocols import error_body, protocol_of
+from reservoir_cli.server.proxy.provider_histories import ProviderHistories
 from reservoir_cli.server.proxy.request import LISTS, ParsedRequest, parse
 from reservoir_cli.server.proxy.store_in_pauses import ExchangeQueue
 from reservoir_cli.server.proxy.tee_answer import Listener
@@ -48,6 +49,7 @@ class Proxy:
     def __init__(self, state: ServerState) -> None:
         self._state = state
         self._queue = ExchangeQueue(state, lambda: self._enricher.rehearse())
+        self._histories = ProviderHistories()
         self._client: httpx2.AsyncClient
         self._enricher: Enricher
 
@@ -57,6 +59,7 @@ class Proxy:
         self._enricher = Enricher(self._state)
         async with forward.new_client() as self._client:
             yield
+        self._queue.close()
         self._enricher.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -73,8 +76,8 @@ class Proxy:
             body = await read_body(receive)
         except ClientGone:
             return
-        except (BodyTooLarge, _UnknownUpstream) as error:
-            status = 413 if isinstance(error, BodyTooLarge) else 404
+        except (BodyTooLarge, BodyTooSlow, _UnknownUpstream) as error:
+            status = _STATUSES[type(error)]
             await _failure(protocol, status, str(error))(scope, receive, send)
             return
         outgoing = await self._prepare(scope["method"], target, headers, body)
@@ -103,6 +106,9 @@ class Proxy:
             return _Outgoing(body, "skipped; reason=form")
         if parsed.side and not target.path.endswith("/count_tokens"):
             return _Outgoing(body, "skipped; reason=side request")
+        if parsed.continues and not parsed.named:
+            known = self._histories.find(self._partition(target), parsed.continues)
+            parsed = replace(parsed, conversation=known or parsed.conversation)
         enriched = await self._enricher.enrich(parsed, *self._scope_of(target, headers))
         return _Outgoing(enriched.body, enriched.note, None if parsed.side else parsed)
 
@@ -122,7 +128,9 @@ class Proxy:
         storing = clients.is_stored(clients.client_of(headers), self._state.config)
         scope = self._scope_of(target, headers)
         writer = self._state.writer
-        return Listener(writer, self._queue, target.path, parsed, scope, storing=storing)
+        return Listener(
+            writer, self._queue, self._histories, target.path, parsed, scope, storing=storing
+        )
 
     async def _exchange(
         self,
@@ -135,6 +143,29 @@ class Proxy:
     ) -> None:
         """Forward a request until its answer has ended or the client disconnects."""
         listener = self._listener(target, Headers(scope=scope), outgoing.parsed)
+        url = url_of(upstream, target.path, scope["query_string"])
+        scope["reservoir_log"] += [outgoing.note] if outgoing.note else []
+        try:
+            failure, began = await self._relay(scope, receive, send, url, outgoing, listener)
+        finally:  # also if the server stops before the answer has ended
+            if listener:
+                scope["reservoir_log"] += listener.finish()
+        if failure and began:
+            raise failure  # closes the connection, so that the client's answer is cut, too
+        if failure:
+            problem = f"the upstream {upstream.name} cannot be reached ({failure})"
+            await _failure(upstream.protocol, 502, problem)(scope, receive, send)
+
+    async def _relay(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        url: str,
+        outgoing: _Outgoing,
+        listener: Listener | None,
+    ) -> tuple[forward.UpstreamError | None, bool]:
+        """Relay an answer; return why the upstream failed, if it did, and whether it had begun."""
         failure: forward.UpstreamError | None = None
         began = False
         async with anyio.create_task_group() as tasks:
@@ -144,7 +175,6 @@ class Proxy:
                 tasks.cancel_scope.cancel()
 
             tasks.start_soon(watch_client)
-            url = url_of(upstream, target.path, scope["query_string"])
             headers = to_upstream(scope["headers"])
             try:
                 async with forward.open_answer(
@@ -155,18 +185,15 @@ class Proxy:
             except forward.UpstreamError as error:
                 failure = error
             tasks.cancel_scope.cancel()
-        scope["reservoir_log"] += [outgoing.note] if outgoing.note else []
-        if listener:
-            scope["reservoir_log"] += listener.finish()
-        if failure and began:
-            raise failure  # closes the connection, so that the client's answer is cut, too
-        if failure:
-            problem = f"the upstream {upstream.name} cannot be reached ({failure})"
-            await _failure(upstream.protocol, 502, problem)(scope, receive, send)
+        return failure, began
 
 
 class _UnknownUpstream(Exception):
     """A request names an unknown upstream."""
+
+
+#: The answers to refused requests.
+_STATUSES = {BodyTooLarge: 413, BodyTooSlow: 408, _UnknownUpstream: 404}
 
 
 async def _parse(path: str, body: bytes, headers: Headers) -> ParsedRequest:

@@ -112,7 +112,7 @@ class Enricher:
         def read(reservoir: Reservoir) -> tuple[str, int, dict[tuple[int, str], LedgerEntry]]:
             now, ledger = datetime.now(UTC), reservoir.exchanges.ledger
             known = None
-            if not request.named:
+            if not request.named and not request.continues:
                 known = reservoir.exchanges.find_continued(
                     Scope(partition, instance), request.messages
                 )
@@ -138,17 +138,21 @@ class Enricher:
             if (entry := known.get((question.ordinal, question.id)))
         }
         turn = _Turn(request, partition, masked, version, deadline)
-        note = await self._add_newest(turn, entries)
+        counted = known if request.continues else entries  # the provider keeps all earlier blocks
+        used = sum(entry.tokens for entry in counted.values())
+        note = await self._add_newest(turn, entries, used)
         text = insert(request.text, {at: f"\n\n{entry.block}" for at, entry in entries.items()})
         return Enriched(text.encode(), note)
 
-    async def _add_newest(self, turn: _Turn, entries: dict[int, LedgerEntry]) -> str:
-        """Add an entry for the newest question if it has none; return the note for the header."""
-        replayed, newest = len(entries), turn.request.questions[-1]
+    async def _add_newest(self, turn: _Turn, entries: dict[int, LedgerEntry], used: int) -> str:
+        """Add an entry for the newest question if it has none; return the note for the header.
+
+        :param used: tokens of the blocks that the conversation already has.
+        """
+        replayed, newest = len(entries), next(reversed(turn.request.questions), None)
         suffix = f"; replayed={replayed}" if replayed else ""
-        if not newest.newest or newest.at in entries:
+        if newest is None or not newest.newest or newest.at in entries:
             return f"replayed={replayed}" if replayed else "skipped; reason=no question"
-        used = sum(entry.tokens for entry in entries.values())
         reason = self._why_full(turn.request, used)
         if reason is None:
             budget = min(BUDGET, CONVERSATION_BUDGET - used)

@@ -13,6 +13,8 @@ from reservoir_cli.server.proxy.forwarded_headers import Headers, to_client
 #: Seconds to connect to a model. Reading has no limit: a model may think for long.
 _TIMEOUT = httpx2.Timeout(None, connect=10.0)
 _LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=32, keepalive_expiry=30.0)
+#: Statuses that a server may send as its answer; h11 reads those up to 999.
+_STATUSES = range(200, 600)
 
 
 class Watcher(Protocol):
@@ -46,7 +48,7 @@ async def open_answer(
 ) -> AsyncIterator[httpx2.Response]:
     """Send a request, and yield the answer with its body still unread.
 
-    :raises UpstreamError: the model cannot be reached.
+    :raises UpstreamError: the model cannot be reached, or its answer is not valid HTTP.
     """
     try:
         request = httpx2.Request(method, url, headers=headers, content=body)
@@ -56,6 +58,8 @@ async def open_answer(
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
         raise UpstreamError(type(error).__name__) from None
     try:
+        if response.status_code not in _STATUSES:
+            raise UpstreamError(f"status {response.status_code}")
         yield response
     finally:
         with anyio.CancelScope(shield=True):

@@ -34,8 +34,14 @@ def to_upstream(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
 
 
 def to_client(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """Return the headers of an answer that are sent to the client."""
-    return [(name.lower(), value) for name, value in _end_to_end(headers)]
+    """Return the headers of an answer that are sent to the client.
+
+    An answer in chunks may be of another length than its header says.
+    """
+    headers = [(name.lower(), value) for name, value in headers]
+    is_chunked = any(name == b"transfer-encoding" for name, _ in headers)
+    unwanted = {b"content-length"} if is_chunked else set()
+    return [pair for pair in _end_to_end(headers) if pair[0] not in unwanted]
 
 
 def _end_to_end(headers: Iterable[tuple[bytes, bytes]]) -> Headers:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,6 +10,9 @@ from reservoir_cli.messages import Message
 from reservoir_cli.server.proxy import request_messages
 from reservoir_cli.server.proxy.json_spans import Document, OddJSON, Span, string_end
 from reservoir_cli.transfer.skip_proxied import identity_prefix, normalise
+
+#: An address in JSON with its query.
+_ADDRESS = re.compile(r'(https?://[^"?]*)\?[^"]*')
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +35,9 @@ class Question:
 class IdentityChain:
     """Read the messages of a request in order, and give each an identity.
 
-    The identity of a user message is a hash of its text and the user messages before it; that of
-    any other message is its position after it, so that clients may resend answers in any form.
+    The identity of a user message is a hash of its text, its pictures and other files, and the user
+    messages before it; that of any other message is its position after it, so that clients may
+    resend answers in any form.
     """
 
     def __init__(self, text: str, conversation: str) -> None:
@@ -51,11 +56,13 @@ class IdentityChain:
         last = max(turns, default=-1)
         replies: list[Message] = []
         for number, span in enumerate(elements):
+            files = _files_of(span.value)
             for message in request_messages.read_element(span.value):
                 if message.role == "user":
                     self._add_replies(replies)
                     replies = []
-                    self._add_question(message, _text_end(self._text, span), newest=number == last)
+                    at = _text_end(self._text, span)
+                    self._add_question(message, at, files, newest=number == last)
                 else:
                     replies.append(message)
         self._add_replies(replies)
@@ -67,10 +74,11 @@ class IdentityChain:
             raise OddJSON("no messages")
         content = normalise(span.value)
         if content:
-            self._add_question(Message("user", content), span.end - 1, newest=True)
+            files = _files_of({name: member.value for name, member in document.members.items()})
+            self._add_question(Message("user", content), span.end - 1, files, newest=True)
 
-    def _add_question(self, message: Message, at: int | None, *, newest: bool) -> None:
-        link = json.dumps([self._chain, message.content]).encode()
+    def _add_question(self, message: Message, at: int | None, files: str, *, newest: bool) -> None:
+        link = json.dumps([self._chain, message.content, *filter(None, [files])]).encode()
         self._chain, self._replies = hashlib.sha256(link).hexdigest(), 0
         identity = f"{identity_prefix(message.content)}{self._chain}"
         self.messages.append(replace(message, source_id=identity))
@@ -83,6 +91,30 @@ class IdentityChain:
         for message in request_messages.join_replies(messages):
             self.messages.append(replace(message, source_id=self.next_id()))
             self._replies += 1
+
+
+def _files_of(element: Any) -> str:
+    """Return the pictures and other files of a message, as JSON; ``""`` if it has none.
+
+    What clients change when they resend a message is left out: cache marks, and the signatures of
+    addresses.
+    """
+    if not isinstance(element, dict):
+        return ""
+    content, images = element.get("content"), element.get("images")  # Ollama lists images apart
+    blocks = content if isinstance(content, list) else []
+    files = [
+        {key: value for key, value in block.items() if key != "cache_control"}
+        for block in blocks
+        if isinstance(block, dict) and not _is_read(block)
+    ]
+    files += images if isinstance(images, list) else []
+    return _ADDRESS.sub(r"\1", json.dumps(files)) if files else ""
+
+
+def _is_read(block: dict[str, Any]) -> bool:
+    """Return whether a block's text is a part of the message, or becomes another message."""
+    return isinstance(block.get("text"), str) or str(block.get("type")).endswith("tool_result")
 
 
 def _text_end(text: str, span: Span) -> int | None:

@@ -1,5 +1,7 @@
 """Parse a request: its conversation, its messages, and the positions of its questions."""
 
+import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,6 +16,7 @@ from reservoir_cli.server.proxy.protocols import (
     OLLAMA_GENERATE,
     RESPONSES,
 )
+from reservoir_cli.server.proxy.provider_histories import reference_of
 from reservoir_cli.server.proxy.question_identity import IdentityChain, Question
 from reservoir_cli.server.proxy.side_requests import is_side_request
 
@@ -26,6 +29,8 @@ LISTS = {
     OLLAMA_CHAT: "messages",
     OLLAMA_GENERATE: "prompt",
 }
+#: A picture or another file in base64: a long string without spaces and escapes.
+_ENCODED = re.compile(r'"[!#-\[\]-~]{2000,}')
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +41,9 @@ class ParsedRequest:
     :param messages: with their identities in ``source_id``; without instructions.
     :param reply_id: the identity of the answer.
     :param side: whether it is not part of a conversation.
-    :param characters: length of the body.
+    :param characters: length of the body without encoded files.
     :param named: whether the client gave the id of the conversation.
+    :param continues: the reference to a history at the provider that the request continues.
     """
 
     text: str
@@ -49,6 +55,7 @@ class ParsedRequest:
     side: bool
     characters: int = 0
     named: bool = False
+    continues: str | None = None
 
 
 def parse(path: str, body: bytes, headers: Mapping[str, str]) -> ParsedRequest:
@@ -64,23 +71,32 @@ def parse(path: str, body: bytes, headers: Mapping[str, str]) -> ParsedRequest:
     key = LISTS[path]
     document = read_document(text, key)
     values = {name: span.value for name, span in document.members.items()}
-    conversation = conversation_of(values, headers)
-    chain = IdentityChain(text, conversation or "")
+    conversation, continues = conversation_of(values, headers), reference_of(values)
+    chain = IdentityChain(text, "\n".join(filter(None, (conversation, continues))))
     if key in document.items:
         chain.read_list(document.items[key])
     else:
         chain.read_string(document, key)
-    if not chain.questions:
+    if not chain.questions and not (continues and chain.messages):
         raise OddJSON("no question")
-    side = is_side_request(values, chain.questions[0].text, chain.questions[-1].text)
+    texts = [question.text for question in chain.questions] or [""]
+    has_answers = continues is not None or any(
+        message.role == "assistant" for message in chain.messages
+    )
+    side = is_side_request(values, texts[0], texts[-1], has_answers=has_answers)
     return ParsedRequest(
         text,
-        conversation or f"proxy-{chain.questions[0].id[:32]}",
+        conversation or f"proxy-{_hash(continues) if continues else chain.questions[0].id[:32]}",
         values["model"] if isinstance(values.get("model"), str) else None,
         tuple(chain.questions),
         tuple(chain.messages),
         chain.next_id(),
         side or path == COUNT_TOKENS,
-        len(text),
+        len(text) - sum(map(len, _ENCODED.findall(text))),
         conversation is not None,
+        continues,
     )
+
+
+def _hash(reference: str) -> str:
+    return hashlib.sha256(reference.encode("utf-8", "replace")).hexdigest()[:32]

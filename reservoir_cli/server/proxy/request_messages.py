@@ -42,11 +42,44 @@ def _read(element: dict[str, Any]) -> Iterator[Message]:
         yield Message(
             "tool", _text(element.get("content")), tool_call_id=_id(element, "tool_call_id")
         )
-    elif role == "assistant" and (listed := element.get("tool_calls")):
+    elif role == "assistant" and (listed := element.get("tool_calls") or _old_call(element)):
         calls = [call_from_dict(call) for call in (listed if isinstance(listed, list) else ())]
         yield Message("assistant", _text(element.get("content")), tool_calls=tuple(calls))
     elif role in ("user", "assistant"):
-        yield from map(_normalise, content_blocks.messages(role, element.get("content"), None))
+        content = element.get("content")
+        content = _reply_blocks(content) if role == "assistant" else content
+        yield from map(_normalise, content_blocks.messages(role, content, None))
+
+
+def _reply_blocks(content: Any) -> Any:
+    """Return the blocks of a reply as an answer is read: one message.
+
+    Tools that the provider runs are left out, and texts that its citations split are joined.
+    """
+    if not isinstance(content, list):
+        return content
+    blocks, was_text = list[Any](), False
+    for block in content:
+        kind = block.get("type") if isinstance(block, dict) else None
+        text = block.get("text") if kind == "text" else None
+        if isinstance(text, str) and was_text:
+            blocks[-1] = {"type": "text", "text": blocks[-1]["text"] + text}
+        elif not _is_server_tool(kind):
+            blocks.append(block)
+        was_text = isinstance(text, str)
+    return blocks
+
+
+def _is_server_tool(kind: Any) -> bool:
+    return isinstance(kind, str) and (
+        kind in ("server_tool_use", "mcp_tool_use") or kind.endswith("tool_result")
+    )
+
+
+def _old_call(element: dict[str, Any]) -> list[Any]:
+    """Return the call of a message in the form that OpenAI had before tool calls."""
+    call = element.get("function_call")
+    return [call] if isinstance(call, dict) else []
 
 
 def _normalise(message: Message) -> Message:

@@ -18,17 +18,21 @@ _TITLE = re.compile(r"\s*Generate a title for this conversation:\s*")
 _SEARCHED = 1_000
 
 
-def is_side_request(values: Mapping[str, Any], first: str, newest: str) -> bool:
+def is_side_request(
+    values: Mapping[str, Any], first: str, newest: str, *, has_answers: bool
+) -> bool:
     """Return whether a request only asks for a title, or checks that a model is available.
 
     :param first: its first question.
     :param newest: its last question.
+    :param has_answers: whether it contains answers: then its system prompt only mentions titles.
     """
     for key in ("max_tokens", "max_completion_tokens", "max_output_tokens"):
         if isinstance(values.get(key), int) and values[key] <= 1:
             return True
-    system = _system_prompt(values)[:_SEARCHED]
-    return bool(_SIDE.search(system) or _TASK.match(newest) or _TITLE.fullmatch(first))
+    if _TASK.match(newest) or _TITLE.fullmatch(first):
+        return True
+    return not has_answers and bool(_SIDE.search(_system_prompt(values)[:_SEARCHED]))
 
 
 def _system_prompt(values: Mapping[str, Any]) -> str:

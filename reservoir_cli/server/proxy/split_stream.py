@@ -39,9 +39,10 @@ class Reader:
         self._size += len(chunk)
         if self._size > MAX_BYTES:
             raise Unreadable
+        searched = max(len(self._buffer) - 1, 0)  # but for a CR, which an LF may follow
         self._buffer += chunk
         if self._lines:
-            for line in self._take_lines():
+            for line in self._take_lines(searched):
                 self._read_line(line)
 
     def end(self) -> None:
@@ -55,9 +56,12 @@ class Reader:
         if self._events:
             self._read_line(b"")
 
-    def _take_lines(self) -> Iterator[bytes]:
-        """Remove the complete lines from the buffer; a line ends in CR, LF or both."""
-        end = max(self._buffer.rfind(b"\n"), self._buffer.rfind(b"\r", 0, -1))
+    def _take_lines(self, start: int) -> Iterator[bytes]:
+        """Remove the complete lines from the buffer; a line ends in CR, LF or both.
+
+        :param start: the buffer contains no end of a line before.
+        """
+        end = max(self._buffer.rfind(b"\n", start), self._buffer.rfind(b"\r", start, -1))
         if end < 0:
             return
         lines = bytes(self._buffer[: end + 1])

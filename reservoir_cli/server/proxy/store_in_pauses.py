@@ -1,17 +1,24 @@
 """Store the proxy's exchanges while no question is being answered, and embed them."""
 
+import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from reservoir_cli.errors import ReservoirError, StoreError
+from reservoir_cli.errors import ReservoirError, StoreError, StoreLockedError
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.transfer.store_exchange import Exchange
+
+#: Seconds until exchanges are stored again that the store could not take.
+RETRY_DELAY = 5.0
+#: The most exchanges that wait for a store that takes none; the oldest are dropped.
+MAX_WAITING = 500
 
 
 class _Waiting(NamedTuple):
@@ -25,6 +32,8 @@ class _Waiting(NamedTuple):
 class ExchangeQueue:
     """A queue of exchanges, which are stored and then embedded in batches.
 
+    While the store can take none, for instance because another program writes, they stay queued.
+
     :param on_embedded: called in another thread after a batch was embedded.
     """
 
@@ -32,11 +41,21 @@ class ExchangeQueue:
         self._writer, self._embedder, self._log = state.writer, state.embedder, state.log
         self._reader, self._on_embedded = state.reader, on_embedded
         self._waiting: deque[_Waiting] = deque()
+        self._retry: threading.Timer | None = None
+        self._problem, self._closing = "", False
 
     def add(self, exchange: Exchange) -> None:
         """Queue an exchange that has just ended."""
         self._waiting.append(_Waiting(exchange, datetime.now(UTC), time.monotonic()))
-        self._writer.submit_in_pause(self._store_queued)
+        self._submit()
+
+    def close(self) -> None:
+        """Try for the last time to store what is still queued."""
+        self._closing = True
+        if self._retry:
+            self._retry.cancel()
+        if self._waiting:
+            self._writer.submit(self._store_queued).add_done_callback(self._retry_failed)
 
     def _store_queued(self, reservoir: Reservoir) -> None:
         """Store all queued exchanges; if several calls are queued, the first one stores them."""
@@ -53,33 +72,68 @@ class ExchangeQueue:
         """Store the queued exchanges, and yield each with the number of messages added.
 
         A batch is stored in one transaction, since each transaction invalidates the caches of
-        questions. If that fails, the exchanges are stored one by one.
+        questions. If an exchange in it fails, they are stored one by one.
+
+        :raises StoreError: an exchange could not be stored; it is queued again, as the last one.
         """
         batch, counts = list(self._waiting), list[int]()
         if len(batch) > 1:
-            with suppress(Exception):
+            try:
                 counts = _store_batch(reservoir, batch)
+            except StoreLockedError:
+                raise  # one by one, each would wait for the lock
+            except Exception:
+                counts = []
         for count in counts:
             yield self._waiting.popleft(), count
         while self._waiting:
             waiting = self._waiting.popleft()
-            yield waiting, self._store(reservoir, waiting)
+            try:
+                count = self._store(reservoir, waiting)
+            except StoreError:
+                self._waiting.append(waiting)
+                raise
+            yield waiting, count
 
     def _store(self, reservoir: Reservoir, waiting: _Waiting) -> int:
         """Store an exchange; return how many messages were added.
 
-        Of other libraries' errors only the type is logged: their texts might quote messages.
-
-        :raises StoreError: the connection is no longer usable.
+        :raises StoreError: the store can take none.
         """
         try:
             return reservoir.exchanges.store(waiting.exchange, waiting.now)
+        except StoreError:
+            raise
         except Exception as error:
-            why = error.message if isinstance(error, ReservoirError) else type(error).__name__
-            self._log(f"an exchange could not be stored: {why}")
-            if isinstance(error, StoreError):
-                raise
+            self._log(f"an exchange could not be stored: {_reason(error)}")
             return 0
+
+    def _submit(self) -> None:
+        with suppress(RuntimeError):  # the server is stopping
+            future = self._writer.submit_in_pause(self._store_queued)
+            future.add_done_callback(self._retry_failed)
+
+    def _retry_failed(self, stored: Future[None]) -> None:
+        """Store exchanges later that are still queued; drop the oldest if there are too many."""
+        error = None if stored.cancelled() else stored.exception()
+        if error is None or not self._waiting:
+            self._problem = ""
+            return
+        lost = max(len(self._waiting) - (0 if self._closing else MAX_WAITING), 0)
+        for oldest in sorted(self._waiting, key=lambda waiting: waiting.since)[:lost]:
+            self._waiting.remove(oldest)
+        counts = f"exchanges that wait for the store: {len(self._waiting)}, lost: {lost}"
+        if counts != self._problem:
+            self._log(f"{counts}; {_reason(error)}")
+        self._problem = counts
+        if self._retry is None and not self._closing:
+            self._retry = threading.Timer(RETRY_DELAY, self._try_again)
+            self._retry.daemon = True
+            self._retry.start()
+
+    def _try_again(self) -> None:
+        self._retry = None
+        self._submit()
 
     def _embed(self, scope: Scope, count: int, since: float) -> None:
         def embed(reservoir: Reservoir) -> None:
@@ -90,6 +144,11 @@ class ExchangeQueue:
 
         with suppress(RuntimeError):  # the server is stopping
             self._embedder.submit_in_pause(embed, since)
+
+
+def _reason(error: BaseException) -> str:
+    """Describe an error; of other libraries' only the type, as their texts might quote messages."""
+    return error.message if isinstance(error, ReservoirError) else type(error).__name__
 
 
 def _store_batch(reservoir: Reservoir, batch: Sequence[_Waiting]) -> list[int]:

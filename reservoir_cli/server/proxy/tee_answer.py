@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.server.proxy.collect_answer import Answer, collector_for
+from reservoir_cli.server.proxy.provider_histories import ProviderHistories
 from reservoir_cli.server.proxy.request import ParsedRequest
 from reservoir_cli.server.proxy.split_stream import Reader, Unreadable
 from reservoir_cli.server.proxy.store_in_pauses import ExchangeQueue
@@ -17,6 +18,7 @@ class Listener:
 
     :param writer: records the provider's token counts.
     :param queue: stores the exchange.
+    :param histories: gets the answer's conversation.
     :param scope: the partition and instance to store it in.
     :param storing: whether to store the exchange; otherwise only the counts are recorded.
     """
@@ -25,6 +27,7 @@ class Listener:
         self,
         writer: StoreThread,
         queue: ExchangeQueue,
+        histories: ProviderHistories,
         path: str,
         request: ParsedRequest,
         scope: tuple[str, str],
@@ -32,7 +35,7 @@ class Listener:
         storing: bool,
     ) -> None:
         self._storing = storing
-        self._writer, self._queue, self._path = writer, queue, path
+        self._writer, self._queue, self._histories, self._path = writer, queue, histories, path
         self._request, self._scope = request, Scope(*scope)
         self._answer = Answer()
         self._reader: Reader | None = None
@@ -67,6 +70,9 @@ class Listener:
             exchange = self._exchange()
         except Exception:
             return ["not stored"]
+        if reference := self._answer.reference:
+            partition, conversation = str(self._scope.partition), self._request.conversation
+            self._histories.add(partition, reference, conversation)
         notes = self._record_counts()
         if exchange is None or not self._storing:
             return notes
@@ -96,4 +102,5 @@ class Listener:
             replace(message, source_id=self._request.reply_id),
             partial=not self._answer.complete or self._answer.failed,
             named=self._request.named,
+            is_whole=self._request.continues is None,
         )

@@ -118,10 +118,15 @@ def _split_words(text: str, words: Iterable[tuple[int, int]]) -> Iterable[tuple[
 def _list(reservoir: Reservoir, query: ListQuery) -> Listing:
     threads = reservoir.lookup.threads(query.scope, query.where)
     summaries = {summary.thread: summary for summary in reservoir.conversations(query.scope)}
-    ends = [Key(thread[0], ids[-1]) for thread, ids in threads.items() if thread not in summaries]
+    ends = [
+        Key(thread[0], ids[-1])
+        for thread, ids in threads.items()
+        if _masked(reservoir, thread) not in summaries
+    ]
     last_messages = {message.key: message for message in reservoir.messages(ends)} if ends else {}
     items = []
-    for thread, ids in threads.items():
+    for stored_thread, ids in threads.items():
+        thread = _masked(reservoir, stored_thread)
         if summary := summaries.get(thread):
             conversation, last = summary.conversation, summary.last
             title, source = conversation.title, conversation.source
@@ -159,6 +164,7 @@ def read_thread(
     :raises MissingError: the conversation does not exist.
     """
     partition, ids = thread[0], ids_of(reservoir, thread)
+    thread = _masked(reservoir, thread)
     if not ids:
         raise MissingError("there is no such conversation")
     pages = _count_pages(len(ids), MESSAGES)
@@ -173,9 +179,24 @@ def read_thread(
 
 
 def ids_of(reservoir: Reservoir, thread: Thread) -> Sequence[int]:
-    """Return the ids of a conversation's messages in chronological order."""
-    threads = reservoir.lookup.threads(Scope(*thread[:2]), Filter(conversation_id=thread[2]))
-    return threads.get(thread, ())
+    """Return the ids of a conversation's messages in chronological order.
+
+    :param thread: its id may be masked.
+    """
+    partition, instance, conversation = thread
+    scope = Scope(partition, instance)
+    if conversation is not None:
+        conversation = reservoir.lookup.stored_id("conversation_id", conversation, scope)
+    threads = reservoir.lookup.threads(scope, Filter(conversation_id=conversation))
+    return threads.get((partition, instance, conversation), ())
+
+
+def _masked(reservoir: Reservoir, thread: Thread) -> Thread:
+    """Return the name of a conversation as the page and its links show it."""
+    partition, instance, conversation = thread
+    if conversation is None:
+        return thread
+    return partition, instance, reservoir.redactor.id(partition, conversation)
 
 
 def _find_title(reservoir: Reservoir, thread: Thread) -> str | None:

@@ -14,6 +14,7 @@ def guard(store: PostgresStore) -> None:
     """Guard the rows of a store by partition, for users who are members; its owner sees all."""
 
     def apply() -> None:
+        store.lift_timeouts()
         for statement in guard_statements():
             store._connection.execute(statement)
 
@@ -23,6 +24,7 @@ def guard(store: PostgresStore) -> None:
 def facts(store: PostgresStore) -> dict[str, Any]:
     """Return facts about a store that exist only on a server."""
     with store.snapshot():
+        store.lift_timeouts()
         guarded = store._connection.number(
             "SELECT relrowsecurity::int FROM pg_class WHERE oid = 'messages'::regclass",
         )

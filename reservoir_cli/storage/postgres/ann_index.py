@@ -16,7 +16,7 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.postgres import vectors
-from reservoir_cli.storage.postgres.connection import Connection, errors
+from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.tables import SCHEMA
 from reservoir_cli.storage.postgres.transactions import Transactions
 
@@ -73,8 +73,7 @@ def build(
         ).fetchone()
     assert literals is not None
     # Names are qualified, because no search_path is set outside of transactions.
-    _execute_outside_transaction(
-        store,
+    store.execute_alone(
         f"""
         CREATE INDEX CONCURRENTLY {planned.name} ON {SCHEMA}.embeddings USING hnsw
         ((vector::{literals[2]}.vector({planned.dimensions})) {literals[2]}.vector_ip_ops)
@@ -83,6 +82,7 @@ def build(
     )
     progress("measuring the index", 0, 0)
     with store.snapshot():
+        store.lift_timeouts()
         recall = _measure_recall(store._connection, partition, planned)
     index = replace(planned, recall=recall)
     values = {name: getattr(index, name) for name in Index.__slots__}
@@ -118,14 +118,8 @@ def drop(store: Transactions, partition: str, name: str | None = None) -> bool:
     if name is None and description is not None:
         name = read(description).name
     if name is not None:
-        statement = f"DROP INDEX CONCURRENTLY IF EXISTS {SCHEMA}.{name}"
-        _execute_outside_transaction(store, statement)
+        store.execute_alone(f"DROP INDEX CONCURRENTLY IF EXISTS {SCHEMA}.{name}")
     return description is not None
-
-
-def _execute_outside_transaction(store: Transactions, statement: str) -> None:
-    with store._lock, errors(store.location):
-        store._connection.execute(statement)
 
 
 def cosines(

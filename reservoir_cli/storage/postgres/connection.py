@@ -64,6 +64,8 @@ if TYPE_CHECKING:
 _TRIES, _PAUSE = 5, 0.1
 #: The same if the URL names several servers: about 12 seconds, in which one of them takes over.
 _TRIES_OF_SEVERAL = 8
+#: Seconds between two attempts while all connections of the server are in use.
+_PAUSE_IF_FULL = 0.5
 #: Default parameters of URLs: the timeout of an attempt to connect, and the keepalives by which a
 #: vanished server is noticed.
 _DEFAULTS: dict[str, Any] = {
@@ -85,10 +87,12 @@ _TEMPORARY = (
     "reset by peer",
     "login has been failing",
 )
+#: Parts of messages of a server or a pool that has no connection left.
+_FULL = ("too many", "remaining connection slots", "no more connections allowed")
 #: Conflicts with another writer: the transaction can be run again. A duplicate key comes from a
 #: writer that took no lock; the next attempt uses other ids.
 _CONFLICTS = ("40001", "40P01", "23505")
-_BUSY = ("55P03", "57014")
+_BUSY = "55P03"
 #: The server or a proxy in front of it has closed the connection.
 _LOST = ("57P", "08")
 
@@ -103,7 +107,19 @@ _MEANINGS = {
         "check the time of the message",
     ),
     "53100": ("the disk of the server is full", "make room, then run the command again"),
-    "53300": ("the server {place} has too many connections", "try again, or use a pool"),
+    "53300": ("the server {place} has too many connections", "try again later, or use a pool"),
+    "57014": (
+        "the server {place} ended a statement that took too long",
+        "raise its statement_timeout, or that of the user or the database",
+    ),
+    "25P03": (
+        "the server {place} ended a transaction that was idle for too long",
+        "raise its idle_in_transaction_session_timeout, or that of the user or the database",
+    ),
+    "25P04": (
+        "the server {place} ended a transaction that took too long",
+        "raise its transaction_timeout, or that of the user or the database",
+    ),
     "57P": ("the server {place} was stopped or is starting", "run the command again"),
     "08": ("lost the connection to the server {place}", "run the command again"),
     "XX001": ("the store {place} is corrupt", "restore it from a backup"),
@@ -256,10 +272,13 @@ class Connection:
 
     def lock(self, partitions: Iterable[str] | None, /) -> None:
         """Take the write locks of these partitions until the transaction ends."""
-        if partitions is None:
-            locks.lock_everything(self)
-        else:
-            locks.lock_partitions(self, partitions)
+        try:
+            if partitions is None:
+                locks.lock_everything(self)
+            else:
+                locks.lock_partitions(self, partitions)
+        except psycopg.errors.QueryCanceled:  # by the server's statement_timeout
+            raise _locked() from None
 
     def new_ids(self, partition: str, table: str = "messages") -> Iterator[int]:
         """Yield ids for new rows of a partition; call it inside a write transaction."""
@@ -324,15 +343,22 @@ def _hosts(parts: Mapping[str, Any]) -> str:
     )
 
 
-def connect(url: str, place: str) -> "psycopg.Connection[Any]":
-    """Connect to a server, waiting for one that is just starting.
+def connect(
+    url: str, place: str, *, patience: float = 0, options: str = ""
+) -> "psycopg.Connection[Any]":
+    """Connect to a server, waiting for one that is just starting or has no connection left.
 
+    :param patience: seconds to wait for a connection while all are in use.
+    :param options: command-line options for the server, added to those of the URL.
     :raises StoreError: the server cannot be reached, or refuses the connection.
     """
     # Override the encoding of PGCLIENTENCODING, the URL and the database.
     parts = {**_DEFAULTS, **conninfo.conninfo_to_dict(url), "client_encoding": "UTF8"}
-    tries = _TRIES_OF_SEVERAL if "," in str(parts.get("host")) else _TRIES
-    for left in reversed(range(tries)):
+    if options:
+        parts["options"] = f"{parts.get('options') or ''} {options}".strip()
+    deadline = time.monotonic() + patience
+    pauses = _pauses(_TRIES_OF_SEVERAL if "," in str(parts.get("host")) else _TRIES)
+    while True:
         try:
             return psycopg.connect(
                 conninfo.make_conninfo(**parts),
@@ -341,27 +367,35 @@ def connect(url: str, place: str) -> "psycopg.Connection[Any]":
                 prepare_threshold=None,
             )
         except psycopg.OperationalError as error:
-            if not left or not _is_temporary(error):
+            if _contains(error, _FULL):
+                pause = min(_PAUSE_IF_FULL, deadline - time.monotonic())
+            else:
+                pause = next(pauses, 0) if _contains(error, _TEMPORARY) else 0
+            if pause <= 0:
                 raise _unreachable(error, place) from None
-            time.sleep(_PAUSE * 2 ** (tries - 1 - left))
-    raise AssertionError("the last try returns or raises")
+            time.sleep(pause)
 
 
-def _is_temporary(error: psycopg.OperationalError) -> bool:
+def _pauses(tries: int) -> Iterator[float]:
+    """Yield the seconds to wait between attempts to connect."""
+    return (_PAUSE * 2**attempt for attempt in range(tries - 1))
+
+
+def _contains(error: psycopg.OperationalError, signs: Iterable[str]) -> bool:
     text = str(error)
-    return any(sign in text for sign in _TEMPORARY)
+    return any(sign in text for sign in signs)
 
 
 def _unreachable(error: psycopg.OperationalError, place: str) -> StoreError:
     """Return our error for a failed attempt to connect."""
     text = str(error)
     for sign, state in (
+        *((sign, "53300") for sign in _FULL),
         ("password", "28"),
         ("authentication", "28"),
         ("pg_hba", "28"),
         ("role ", "28"),
         ("does not exist", "3D000"),
-        ("too many", "53300"),
         ("starting up", "57P"),
         ("shutting down", "57P"),
         ("login has been failing", "57P"),
@@ -398,6 +432,12 @@ def errors(place: str) -> Iterator[None]:
         raise _translate_error(error, place) from None
 
 
+def _locked() -> StoreLockedError:
+    return StoreLockedError(
+        "the store is locked by another process", hint="try again when it has finished"
+    )
+
+
 def _translate_error(error: psycopg.Error, place: str) -> ReservoirError:
     lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     state = error.sqlstate or ("08" if lost else "")
@@ -405,10 +445,8 @@ def _translate_error(error: psycopg.Error, place: str) -> ReservoirError:
         return ConflictError(
             "another process changed the same data at the same time", hint="run the command again"
         )
-    if state in _BUSY:
-        return StoreLockedError(
-            "the store is locked by another process", hint="try again when it has finished"
-        )
+    if state == _BUSY:
+        return _locked()
     for beginning, (message, hint) in _MEANINGS.items():
         if state.startswith(beginning):
             kind = ConnectionLostError if beginning in _LOST else StoreError

@@ -20,7 +20,6 @@ from reservoir_cli.storage.postgres import (
     repair,
     vectors,
 )
-from reservoir_cli.storage.postgres.connection import errors
 from reservoir_cli.storage.postgres.stemmer import Stemmer
 from reservoir_cli.storage.postgres.tables import SCHEMA
 from reservoir_cli.storage.postgres.transactions import Transactions
@@ -109,15 +108,19 @@ class PostgresStore(Transactions, Store):
 
         The server decides when it does so, and how long its logs and backups keep the rows.
         """
-        with self._lock, errors(self.location):
-            for table in ("messages", "words", "embeddings"):
-                # A user who does not own the table gets a warning; autovacuum does it later.
-                self._connection.execute(f"VACUUM (SKIP_LOCKED) {SCHEMA}.{table}")
+        for table in ("messages", "words", "embeddings"):
+            # A user who does not own the table gets a warning; autovacuum does it later.
+            self.execute_alone(f"VACUUM (SKIP_LOCKED) {SCHEMA}.{table}")
         return True
 
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
         """See :class:`~reservoir_cli.storage.base.Writes`."""
-        return self._run_write(lambda: move_partition.move(self._connection, old, check_name(new)))
+
+        def move() -> tuple[int, int]:
+            self.lift_timeouts()
+            return move_partition.move(self._connection, old, check_name(new))
+
+        return self._run_write(move)
 
     def copy_to(self, target: Path, progress: Progress = no_progress) -> None:
         """Refuse to copy a store on a server to a file.
@@ -159,6 +162,7 @@ class PostgresStore(Transactions, Store):
     def problems(self) -> list[Problem]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         with self.snapshot():
+            self.lift_timeouts()
             model_id = self._model_id()
             counts = {
                 "the full-text index": repair.count_unindexed(self._connection),
@@ -179,6 +183,7 @@ class PostgresStore(Transactions, Store):
         """See :class:`~reservoir_cli.storage.base.Store`."""
 
         def rebuild() -> None:
+            self.lift_timeouts()
             mark_rows.remove_orphans(self._connection)
             repair.rebuild(self._connection, self._stemmer, self._model_id(), link_threshold)
 
@@ -239,6 +244,7 @@ class PostgresStore(Transactions, Store):
         self._require_whole()
 
         def begin() -> str:
+            self.lift_timeouts()
             kept_as = super(PostgresStore, self).begin_model(model_id, name)
             vectors.add_missing(self._connection, kept_as)
             return kept_as
@@ -258,6 +264,7 @@ class PostgresStore(Transactions, Store):
         """See :class:`~reservoir_cli.storage.embeddings.Embeddings`."""
 
         def switch() -> None:
+            self.lift_timeouts()
             super(PostgresStore, self).switch_model(kept_as)
             vectors.note_dimensions(self._connection)
 

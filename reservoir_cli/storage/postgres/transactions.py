@@ -5,15 +5,15 @@ import threading
 import time
 from abc import ABC
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import TypeVar
+from contextlib import closing, contextmanager, suppress
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg.pq import TransactionStatus
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.storage import properties, transactions, unfinished_copy
-from reservoir_cli.storage.postgres import schema
+from reservoir_cli.storage.postgres import schema, timeouts
 from reservoir_cli.storage.postgres.connection import (
     ConflictError,
     Connection,
@@ -53,7 +53,8 @@ class Transactions(transactions.Transactions, ABC):
 
     def _connect(self) -> Connection:
         with errors(self.location):
-            connection = Connection(connect(self._url, self.location), self._ids)
+            server = connect(self._url, self.location, patience=self._patience)
+            connection = Connection(server, self._ids)
             try:
                 self.server = schema.inspect(connection)
             except BaseException:
@@ -83,7 +84,8 @@ class Transactions(transactions.Transactions, ABC):
                 hint="let its owner run reservoir db migrate once",
             )
         with self._lock, errors(self.location):
-            schema.migrate(self._connection, self.server.settings, guard_statements())
+            settings = f"{self.server.settings}; {timeouts.in_transaction(self.server.version)}"
+            schema.migrate(self._connection, settings, guard_statements())
             self.server = schema.inspect(self._connection)
 
     # Transactions
@@ -123,6 +125,31 @@ class Transactions(transactions.Transactions, ABC):
         """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
         with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", writes=False):
             yield
+
+    def lift_timeouts(self) -> None:
+        """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
+        self._connection.execute(timeouts.in_transaction(self.server.version))
+
+    def execute_alone(self, statement: str) -> None:
+        """Run a long statement that no transaction may contain, without the server's timeouts."""
+        with self._lock, errors(self.location):
+            if not self._connection.number(timeouts.are_set(self.server.version)):
+                self._connection.execute(statement)
+                return
+            with self._connect_without_timeouts() as server:
+                server.execute(statement.encode())
+
+    @contextmanager
+    def _connect_without_timeouts(self) -> Iterator["psycopg.Connection[Any]"]:
+        """Open a connection without timeouts, or use this one if a pool refuses such a setting."""
+        options = timeouts.for_connection(self.server.version)
+        try:
+            server = connect(self._url, self.location, patience=self._patience, options=options)
+        except StoreError:
+            yield self._connection.server
+            return
+        with closing(server):
+            yield server
 
     @contextmanager
     def _transaction(self, begin: str, *, writes: bool) -> Iterator[None]:

@@ -16,6 +16,7 @@ from reservoir_cli.settings import paths
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.sqlite.foreign_code import find_code
+from reservoir_cli.storage.sqlite.store_file import refuse_special_files
 from reservoir_cli.util.private_files import replace_atomically, resolve_path
 
 #: Seconds to wait for another program that uses the old file.
@@ -91,6 +92,7 @@ def _locked(path: Path) -> Iterator[None]:
         _refuse_logs(path)
         yield
         return
+    refuse_special_files(path)
     uri = f"{path.as_uri()}?mode=rw"
     with closing(
         sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None)

@@ -1,7 +1,7 @@
 """Copy the readable messages of a damaged store into a fresh one."""
 
 import sqlite3
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import copyfile
@@ -82,8 +82,9 @@ def _copy_files(path: Path, folder: Path) -> Path:
     """
     target = folder / "copy.db"
     for ending in ("", "-wal"):
-        with suppress(FileNotFoundError):
-            copyfile(path.with_name(path.name + ending), target.with_name(target.name + ending))
+        source = path.with_name(path.name + ending)
+        if source.is_file():  # not a pipe or a device
+            copyfile(source, target.with_name(target.name + ending))
     with target.open("r+b") as file:
         header = file.read(100)
         size = int.from_bytes(header[16:18], "big") * int.from_bytes(header[28:32], "big")

@@ -6,6 +6,8 @@ from pathlib import Path
 from reservoir_cli.errors import StoreError
 from reservoir_cli.util.private_files import make_private_dir
 
+#: The endings of SQLite's files beside a store.
+_COMPANIONS = ("-wal", "-shm", "-journal")
 _WAY_BACK = "move it and the files -wal and -shm beside it away, then copy a backup there"
 
 
@@ -49,6 +51,21 @@ def identity(path: Path) -> tuple[int, int] | None:
     except (OSError, ValueError):
         return None
     return state.st_dev, state.st_ino
+
+
+def refuse_special_files(path: Path) -> None:
+    """Refuse a pipe, a device, a socket or a folder in place of the store or a file beside it.
+
+    SQLite would wait for a writer of a pipe, and write to a device.
+    """
+    if path.is_dir():
+        raise StoreError(f"{path} is a folder", hint="give the path of a file")
+    for file in map(path.with_name, (path.name, *(f"{path.name}{end}" for end in _COMPANIONS))):
+        if exists(file) and not file.is_file():
+            raise StoreError(
+                f"{file} is not a regular file",
+                hint="give the path of a file" if file == path else "move it away",
+            )
 
 
 def refuse_emptied(path: Path) -> None:

@@ -24,6 +24,7 @@ from reservoir_cli.storage.sqlite.store_file import (
     path_of,
     refuse_emptied,
     refuse_hard_link,
+    refuse_special_files,
     uri_of,
 )
 
@@ -63,8 +64,7 @@ class Transactions(transactions.Transactions, ABC):
                 return connect("file::memory:", self._patience)
             refuse_emptied(path)
             create_file(path)
-        if path.is_dir():
-            raise StoreError(f"{path} is a folder", hint="give the path of a file")
+        refuse_special_files(path)
         refuse_emptied(path)
         refuse_hard_link(path)
         # SQLite keeps files beside the store, so the folder must be writable too.

@@ -100,7 +100,9 @@ class File:
             source = self.start()
         except (*_DAMAGED, RuntimeError):
             raise Unreadable("damaged, or compressed with an unsupported method") from None
-        return io.BufferedReader(_CountingReader(self, source), _BUFFER_SIZE)
+        # Read a file that grows meanwhile up to its present end; those of the system have no size.
+        end = os.fstat(source.fileno()).st_size if isinstance(source, io.FileIO) else 0
+        return io.BufferedReader(_CountingReader(self, source, end or None), _BUFFER_SIZE)
 
     def head(self) -> bytes:
         """Return the first 64 KB."""
@@ -109,19 +111,22 @@ class File:
 
 
 class _CountingReader(io.RawIOBase):
-    """A stream that counts the bytes read of a file and enforces its limit."""
+    """A stream that counts the bytes read of a file and enforces its limit.
 
-    def __init__(self, file: File, source: IO[bytes]) -> None:
-        self._file = file
-        self._source = source
+    :param end: the number of bytes after which the stream ends; ``None`` for all of the file.
+    """
+
+    def __init__(self, file: File, source: IO[bytes], end: int | None) -> None:
+        self._file, self._source, self._end = file, source, end
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: object) -> int:
         view = memoryview(buffer)  # type: ignore[arg-type]
+        left = len(view) if self._end is None else max(0, self._end - self._file.done)
         try:
-            data = self._source.read(len(view))
+            data = self._source.read(min(len(view), left))
         except (*_DAMAGED, zlib.error):
             raise Unreadable("the zip is damaged here") from None
         view[: len(data)] = data

@@ -28,6 +28,9 @@ from reservoir_cli.transfer.importers.json_stream import entries
 #: Fields that only our rows have; OpenAI's messages have the others, too.
 _OWN_IDS = frozenset({"conversation_id", "trace_id", "source_id"})
 
+#: The earliest time of a row as text: east of Greenwich, 1970 began when it was still 1969 in UTC.
+_EARLIEST = datetime(1969, 12, 31, tzinfo=UTC)
+
 _Thread = tuple[str | None, str | None, str | None]
 
 
@@ -212,8 +215,9 @@ def _time(value: Any) -> datetime | None:
     """
     if value is None:
         return None
+    earliest = _EARLIEST
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        moment = any_moment(value) or from_epoch_ms(int(value))
+        moment, earliest = any_moment(value) or from_epoch_ms(int(value)), from_epoch_ms(0)
     else:
         try:
             moment = datetime.fromisoformat(value)
@@ -221,6 +225,6 @@ def _time(value: Any) -> datetime | None:
             raise ValueError("created_at is not a time") from None
         # Convert to UTC here: the last day of the year 9999 may overflow in another zone.
         moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-    if moment.year < 1970:
+    if moment < earliest:
         raise ValueError("created_at is before 1970")
     return moment

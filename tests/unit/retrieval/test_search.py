@@ -103,6 +103,12 @@ def test_a_threshold_filters_keyword_hits_or_is_refused(reservoir, say):
     assert ids_of(hits) == [nearest]
 
 
+@pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan"), float("inf")])
+def test_a_threshold_that_no_hit_can_have_is_wrong_usage(reservoir, threshold):
+    with pytest.raises(UsageError, match="the threshold cannot be"):
+        reservoir.search("fjord", threshold=threshold)
+
+
 @pytest.mark.parametrize("mode", ["hybrid", "semantic", "keyword"])
 @pytest.mark.parametrize("limit", [1, 2, 5])
 def test_limit_is_respected(reservoir, say, mode, limit):

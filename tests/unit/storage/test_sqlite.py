@@ -166,6 +166,29 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
         open_store(str(tmp_path))
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes and devices")
+@pytest.mark.parametrize("ending", ["", "-wal", "-shm", "-journal"])
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_a_special_file_in_place_of_a_file_of_the_store_is_refused(
+    tmp_path: Path, ending: str, kind: str
+) -> None:
+    path = tmp_path / "reservoir.db"
+    open_store(str(path)).close()
+    special = Path(f"{path}{ending}")
+    special.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(special)
+    elif kind == "device":
+        special.symlink_to("/dev/zero")
+    else:
+        special.mkdir()
+    for create in (True, False):
+        with pytest.raises(StoreError, match=r"is not a regular file|is a folder") as caught:
+            open_store(str(path), create=create)
+        assert caught.value.exit_code == 3
+        assert caught.value.hint
+
+
 def test_a_path_below_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StoreError, match="cannot create the store"):

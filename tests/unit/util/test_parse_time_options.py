@@ -145,6 +145,13 @@ def test_an_invalid_time_is_a_usage_error_with_examples(text: str) -> None:
     assert "7d" in str(caught.value.hint)
 
 
+@pytest.mark.parametrize("text", ["6M", " 6 M"])
+def test_a_capital_m_is_neither_minutes_nor_months(text: str) -> None:
+    with pytest.raises(UsageError, match="may mean minutes or months") as caught:
+        parse_time(text, NOW)
+    assert caught.value.hint == "use 6m or '6 months'"
+
+
 @given(st.text(max_size=30))
 def test_any_text_is_a_time_or_a_usage_error(text: str) -> None:
     with suppress(UsageError):

@@ -15,6 +15,7 @@ from reading import SAMPLES, entries_by_file, file_of, lines, records, skipped
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.transfer.importers import DetectedFile, File, Record, find, importers
+from reservoir_cli.util.read_files import _RegularFile
 
 CHAT = (SAMPLES / "chatgpt.json").read_bytes()
 CODE = (SAMPLES / "claude-code.jsonl").read_bytes()
@@ -329,6 +330,28 @@ def test_an_explicitly_named_pipe_is_read_to_its_end(tmp_path: Path) -> None:
     [entries] = entries_by_file(pipe).values()
     writer.join()
     assert len(records(entries)) == 5_000
+
+
+def test_a_file_that_grows_is_read_to_its_end_at_the_beginning(tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    path.write_bytes(b"one\ntwo\n")
+    file = File.of_path(path, path.stat())
+    with file.open() as stream, path.open("ab") as writer:
+        writer.write(b"three\n" * 100_000)
+        writer.flush()
+        assert stream.read() == b"one\ntwo\n"
+    with file.open() as stream:
+        assert len(stream.read()) == 600_008
+
+
+def test_a_file_of_the_system_that_has_no_data_yet_is_an_error() -> None:
+    # As /proc/kmsg, which is a regular file by its mode, but only root may read it.
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    with _RegularFile(reading, "rb") as file, closing(os.fdopen(writing, "wb")):
+        for read in (file.read, lambda size: file.readinto(bytearray(size))):
+            with pytest.raises(OSError, match="not a regular file"):
+                read(9)
 
 
 def test_the_number_of_read_bytes_is_known(tmp_path: Path) -> None:

@@ -1,0 +1,248 @@
+"""Answers in forms that not every provider sends are stored as the official clients read them."""
+
+import json
+from typing import Any
+
+import httpx2
+import pytest
+from dialogue import ANSWER, assistant, chat, completion, texts, user
+from proxied import Served
+from upstream import Reply, Upstream
+
+from reservoir_cli.messages import Message, Scope
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.server.proxy.collect_answer import Answer, collector_for
+from reservoir_cli.server.proxy.protocols import CHAT, MESSAGES, RESPONSES
+from reservoir_cli.server.proxy.request import parse
+
+FIRST, SECOND = '{"x": 1}', '{"y": 2}'
+
+
+def chat_delta(**delta: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": delta}]}
+
+
+def tool_delta(index: int, **call: Any) -> dict[str, Any]:
+    return chat_delta(tool_calls=[{"index": index, **call}])
+
+
+def function(name: str, arguments: str) -> dict[str, str]:
+    return {"name": name, "arguments": arguments}
+
+
+def text_delta(item: str, text: str, kind: str = "output_text") -> dict[str, Any]:
+    place = {"item_id": item, "output_index": 0, "content_index": 0}
+    return {"type": f"response.{kind}.delta", **place, "delta": text}
+
+
+def output(item: str, **part: str) -> dict[str, Any]:
+    return {"type": "message", "id": item, "role": "assistant", "content": [part]}
+
+
+def started(input: dict[str, Any]) -> dict[str, Any]:
+    block = {"type": "tool_use", "id": "t1", "name": "look", "input": input}
+    return {"type": "content_block_start", "index": 0, "content_block": block}
+
+
+def piece(text: str) -> dict[str, Any]:
+    delta = {"type": "input_json_delta", "partial_json": text}
+    return {"type": "content_block_delta", "index": 0, "delta": delta}
+
+
+COMPLETED = {
+    "type": "response.completed",
+    "response": {"status": "completed", "output": [output("d", type="output_text", text=ANSWER)]},
+}
+DONE = {
+    "type": "response.output_item.done",
+    "output_index": 0,
+    "item": output("c", type="output_text", text=ANSWER),
+}
+#: An answer for which the provider searched the web.
+SEARCHED = [
+    {"type": "text", "text": "I'll search."},
+    {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}},
+    {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []},
+    {"type": "text", "text": "It is "},
+    {"type": "text", "text": "Paris", "citations": []},
+    {"type": "text", "text": "."},
+]
+ANSWERS: dict[str, tuple[str, list[Any], str, list[tuple[str, str, str]]]] = {
+    "refusal": (CHAT, [chat_delta(refusal="I can"), chat_delta(refusal="not.")], "I cannot.", []),
+    "audio": (
+        CHAT,
+        [chat_delta(audio={"id": "a"}), chat_delta(audio={"transcript": "Hello."})],
+        "Hello.",
+        [],
+    ),
+    "function call": (
+        CHAT,
+        [chat_delta(function_call=function("look", '{"x"')), chat_delta(
+            function_call={"arguments": ": 1}"}
+        )],
+        "",
+        [("", "look", FIRST)],
+    ),
+    "calls in turns": (
+        CHAT,
+        [
+            tool_delta(1, id="b", function=function("read", "")),
+            tool_delta(0, id="a", function=function("look", '{"x"')),
+            tool_delta(1, function={"arguments": SECOND}),
+            tool_delta(0, function={"arguments": ": 1}"}),
+        ],
+        "",
+        [("b", "read", SECOND), ("a", "look", FIRST)],
+    ),
+    "calls with one number": (
+        CHAT,
+        [
+            tool_delta(0, id="a", function=function("look", FIRST)),
+            tool_delta(0, id="b", function=function("read", SECOND)),
+        ],
+        "",
+        [("a", "look", FIRST), ("b", "read", SECOND)],
+    ),
+    "custom tool": (
+        CHAT,
+        [{"choices": [{"message": {"tool_calls": [
+            {"id": "a", "type": "custom", "custom": {"name": "sql", "input": "SELECT 1"}}
+        ]}}]}],
+        "",
+        [("a", "sql", "SELECT 1")],
+    ),
+    "input at the start": (MESSAGES, [started({"x": 1})], "", [("t1", "look", FIRST)]),
+    "input in pieces": (MESSAGES, [started({}), piece('{"x"'), piece(": 1}")], "", [
+        ("t1", "look", FIRST)
+    ]),
+    "citations": (
+        MESSAGES,
+        [{"type": "message", "content": SEARCHED}],
+        "I'll search.\n\nIt is Paris.",
+        [],
+    ),
+    "changing ids": (
+        RESPONSES,
+        [text_delta("a", ANSWER[:4]), text_delta("b", ANSWER[4:]), DONE, COMPLETED],
+        ANSWER,
+        [],
+    ),
+    "changing ids, cut": (
+        RESPONSES, [text_delta("a", ANSWER[:4]), text_delta("b", ANSWER[4:])], ANSWER, []
+    ),
+    "no numbers": (
+        RESPONSES,
+        [{"type": "response.output_text.delta", "delta": ANSWER}, COMPLETED],
+        ANSWER,
+        [],
+    ),
+    "refusal in pieces": (
+        RESPONSES,
+        [text_delta("a", "I can", "refusal"), text_delta("a", "not.", "refusal")],
+        "I cannot.",
+        [],
+    ),
+    "refusal at once": (
+        RESPONSES,
+        [{"object": "response", "output": [output("a", type="refusal", refusal="No.")]}],
+        "No.",
+        [],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_answer_is_read_whole(name: str) -> None:
+    path, values, text, calls = ANSWERS[name]
+    answer = Answer()
+    collect = collector_for(path, answer)
+    assert collect
+    for value in values:
+        collect(value)
+    message = answer.message()
+    assert message == Message("assistant", text, tool_calls=message.tool_calls if message else ())
+    assert [(call.id, call.name, call.arguments) for call in message.tool_calls] == calls
+
+
+def test_a_function_call_and_its_result_are_stored(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    call = {"role": "assistant", "content": None, "function_call": function("look", FIRST)}
+    body = json.dumps({"choices": [{"message": call, "finish_reason": "function_call"}]}).encode()
+    provider.reply = Reply([body], "application/json", framing="length")
+    client.post(served.root + CHAT, json=chat(user("look")))
+    provider.reply = completion()
+    result = {"role": "function", "name": "look", "content": "42"}
+    client.post(served.root + CHAT, json=chat(user("look"), call, result))
+    assert texts(served, 2) == ["user: look", "assistant: ", "tool: 42", f"assistant: {ANSWER}"]
+    with Reservoir.open(served.store) as reservoir:
+        (stored,) = reservoir.view(Scope("default", "proxy"), 0)[1].tool_calls
+    assert (stored.name, stored.arguments) == ("look", FIRST)
+
+
+def test_a_conversation_whose_instructions_mention_a_title_is_stored(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    instruction = {"role": "system", "content": "You write articles that have a short title."}
+    question = [instruction, user("an article on queues")]
+    provider.reply = completion("Queues.")
+    client.post(served.root + CHAT, json=chat(*question))
+    provider.reply = completion("Queues, at length.")
+    client.post(served.root + CHAT, json=chat(*question, assistant("Queues."), user("longer")))
+    assert texts(served, 2) == [
+        "user: an article on queues",
+        "assistant: Queues.",
+        "user: longer",
+        "assistant: Queues, at length.",
+    ]
+
+
+def test_a_resent_answer_with_tools_of_the_provider_is_stored_once(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    body = json.dumps({"type": "message", "content": SEARCHED}).encode()
+    provider.reply = Reply([body], "application/json", framing="length")
+    history: list[Any] = [user("the capital?")]
+    client.post(served.root + MESSAGES, json=chat(*history))
+    history += [{"role": "assistant", "content": SEARCHED}, user("sure?")]
+    client.post(served.root + MESSAGES, json=chat(*history))
+    answer = "assistant: I'll search.\n\nIt is Paris."
+    assert texts(served, 2) == ["user: the capital?", answer, "user: sure?", answer]
+
+
+def test_a_picture_does_not_fill_the_window(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = completion()
+    picture = {"url": "data:image/png;base64," + "iVBORw0KGgo" * 100_000}
+    parts = [{"type": "text", "text": "what is it?"}, {"type": "image_url", "image_url": picture}]
+    body = chat({"role": "user", "content": parts}) | {"model": "gpt-4o"}
+    answer = client.post(served.root + CHAT, json=body)
+    assert answer.headers["x-reservoir"] == "skipped; reason=no messages"
+
+
+def picture(data: str, **more: Any) -> dict[str, Any]:
+    """Return a question about a picture."""
+    image = {"type": "image_url", "image_url": {"url": data}, **more}
+    return {"role": "user", "content": [{"type": "text", "text": "read it"}, image]}
+
+
+def test_questions_about_different_pictures_keep_their_answers(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    for number in range(2):
+        provider.reply = completion(f"Page {number}.")
+        question = picture(f"data:image/png;base64,{number}")
+        client.post(served.root + CHAT, json=chat(question))
+        client.post(served.root + CHAT, json=chat(user("look") | {"images": [str(number)]}))
+    answers = [text for text in texts(served, 4) if text.startswith("assistant")]
+    assert answers == [f"assistant: Page {number}." for number in (0, 0, 1, 1)]
+
+
+def test_a_picture_that_is_sent_again_is_the_same() -> None:
+    address = "https://files.example/a.png?signature="
+    mark = {"cache_control": {"type": "ephemeral"}}
+    pictures = picture(f"{address}1", **mark), picture(f"{address}2"), picture("data:,2")
+    bodies = [json.dumps(chat(message)).encode() for message in pictures]
+    first, again, other = (parse(CHAT, body, {}).questions[0].id for body in bodies)
+    assert first == again != other

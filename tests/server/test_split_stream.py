@@ -1,0 +1,46 @@
+"""A stream is split into JSON values, wherever its chunks end."""
+
+from typing import Any
+
+import pytest
+
+from reservoir_cli.server.proxy.split_stream import Reader
+
+STREAM = b"data: [1]\r\n\r\ndata: [2,\r\rdata: 3\ndata: ]\n\ndata:[4]\n\r\ndata: [5]\r\r"
+
+
+class SearchedBuffer(bytearray):
+    """A buffer that counts the bytes that are searched."""
+
+    searched = 0
+
+    def rfind(self, sub: Any, start: int = 0, end: int | None = None) -> int:  # type: ignore[override]
+        stop = len(self) if end is None else end % len(self)
+        self.searched += max(stop - start, 0)
+        return super().rfind(sub, start, stop)
+
+
+def read(*chunks: bytes) -> list[Any]:
+    values = list[Any]()
+    reader = Reader("text/event-stream", "", values.append)
+    for chunk in chunks:
+        reader.feed(chunk)
+    reader.end()
+    return values
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 1000])
+def test_chunks_may_end_anywhere(size: int) -> None:
+    whole = read(STREAM)
+    assert whole == [[1], [4], [5]]
+    assert read(*(STREAM[at : at + size] for at in range(0, len(STREAM), size))) == whole
+    for cut in range(len(STREAM)):
+        assert read(STREAM[:cut], STREAM[cut:]) == whole, cut
+
+
+def test_a_long_line_is_searched_once() -> None:
+    reader = Reader("text/event-stream", "", lambda _: None)
+    reader._buffer = buffer = SearchedBuffer()
+    for _ in range(1000):
+        reader.feed(b"data")
+    assert buffer.searched < 4 * len(buffer)
