@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 #: The module of each public name, below this package.
 _MODULES = {
-    "ContextOptions": "context.request",
+    "ContextOptions": "context.prepare_request",
     "ContextWindow": "context.render.formats",
-    "ExportReport": "transfer.import_reports",
-    "Filter": "storage.records",
+    "ExportReport": "transfer.reports",
+    "Filter": "storage.filter_conditions",
     "Hit": "retrieval.search_hits",
-    "ImportReport": "transfer.import_reports",
+    "ImportReport": "transfer.reports",
     "Message": "messages",
     "ModelUnavailableError": "errors",
     "Recall": "context.recall",

@@ -4,9 +4,9 @@ Only type checkers import this module; at run time each name is imported from it
 """
 
 from reservoir_cli.chat.trim import trim_history
+from reservoir_cli.context.prepare_request import BudgetPlan, ContextOptions, Pieces
 from reservoir_cli.context.recall import Recall, Skipped
 from reservoir_cli.context.render.formats import ContextWindow
-from reservoir_cli.context.request import BudgetPlan, ContextOptions, Pieces
 from reservoir_cli.context.run_log import Runs
 from reservoir_cli.context.window_message import WindowMessage
 from reservoir_cli.embedding import Embedder
@@ -20,13 +20,13 @@ from reservoir_cli.errors import (
 from reservoir_cli.maintenance.database import Database
 from reservoir_cli.maintenance.doctor import Check
 from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
-from reservoir_cli.retrieval.indexing import Indexer
+from reservoir_cli.retrieval.embed_messages import Indexer
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.settings.models import Model
-from reservoir_cli.storage.records import Filter
-from reservoir_cli.transfer.import_reports import ExportReport, ImportReport
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.transfer.importers import File
 from reservoir_cli.transfer.ingest import Ingestor
+from reservoir_cli.transfer.reports import ExportReport, ImportReport
 from reservoir_cli.transfer.store_exchange import ExchangeLog
 from reservoir_cli.transfer.summarize import Outcome
 from reservoir_cli.transfer.sync import Source, SyncReport

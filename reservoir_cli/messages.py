@@ -98,6 +98,10 @@ class Message:
             )
 
 
+#: Partition, instance and conversation: ``None`` for the messages outside of any conversation.
+ThreadName = tuple[str, str, str | None]
+
+
 class Key(NamedTuple):
     """The key of a stored message: on a server, an id is unique only within its partition."""
 

@@ -13,9 +13,12 @@ from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval.lookup import Lookup
 from reservoir_cli.settings import config
 from reservoir_cli.settings.config import Config
-from reservoir_cli.settings.schema import Value
-from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.records import ConversationSummary, Filter, PlaceSummary
+from reservoir_cli.settings.schema import RECALL_BUDGET, Value
+from reservoir_cli.storage.conversations import ConversationSummary
+from reservoir_cli.storage.filter_conditions import Filter
+from reservoir_cli.storage.holdings import PlaceSummary
+from reservoir_cli.storage.store import Store
+from reservoir_cli.storage.transactions import PATIENCE
 from reservoir_cli.util.progress import Progress
 
 if TYPE_CHECKING:
@@ -81,7 +84,7 @@ class Reader:
         embedder: "Embedder | None" = None,
         offline: bool = False,
         ready_only: bool = False,
-        patience: float = 30.0,
+        patience: float = PATIENCE,
         notify: Callable[[str], None] = _ignore,
         progress: Progress = _ignore,
     ) -> Self:
@@ -168,9 +171,15 @@ class Reader:
         """Return the keys of the messages that match, in order of time."""
         return self.store.find(scope, where)
 
-    def conversations(self, scope: Scope = _EVERYTHING) -> list[ConversationSummary]:
-        """Return the conversations of a scope, oldest first."""
-        return [_redact(summary, self.redactor) for summary in self.store.conversations(scope)]
+    def conversations(
+        self, scope: Scope = _EVERYTHING, *, only: str | None = None
+    ) -> list[ConversationSummary]:
+        """Return the conversations of a scope, oldest first.
+
+        :param only: the id of the only conversations to return.
+        """
+        summaries = self.store.conversations(scope, only)
+        return [_redact(summary, self.redactor) for summary in summaries]
 
     def partitions(self) -> list[PlaceSummary]:
         """Return a summary of each instance of each partition, sorted by name."""
@@ -297,10 +306,12 @@ class Reader:
             ``threshold``, ``reserve`` and ``output_reserve``.
         :raises UsageError: the model or format is unknown, or the budget is too large.
         """
-        from reservoir_cli.context import builder, request
+        from reservoir_cli.context import builder, prepare_request
 
-        flags = (options or request.ContextOptions()).flags() | request.older_flags(older)
-        prepared = request.prepare(
+        flags = (options or prepare_request.ContextOptions()).flags() | prepare_request.older_flags(
+            older
+        )
+        prepared = prepare_request.prepare(
             self.config.with_flags(flags),
             query,
             partition=partition,
@@ -363,7 +374,7 @@ class Reader:
             self.config,
             question,
             partition=partition,
-            budget=recalling.BUDGET if budget is None else budget,
+            budget=RECALL_BUDGET if budget is None else budget,
             exclude_conversation=exclude_conversation,
             now=now,
         )
@@ -389,8 +400,11 @@ class Reader:
         return self.runs.summary(since, partition)
 
     def budget(self, **parts: Any) -> "BudgetPlan":
-        """Plan the tokens of a context; see :func:`reservoir_cli.context.request.plan_budget`."""
-        from reservoir_cli.context.request import plan_budget
+        """Plan the tokens of a context.
+
+        See :func:`reservoir_cli.context.prepare_request.plan_budget`.
+        """
+        from reservoir_cli.context.prepare_request import plan_budget
 
         return plan_budget(self.config, **parts)
 
@@ -403,7 +417,7 @@ class Reader:
     @cached_property
     def indexer(self) -> "Indexer":
         """The indexer, which embeds messages."""
-        from reservoir_cli.retrieval.indexing import Indexer
+        from reservoir_cli.retrieval.embed_messages import Indexer
 
         return Indexer(
             self.store,

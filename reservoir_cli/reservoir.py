@@ -10,14 +10,12 @@ from reservoir_cli.errors import ReservoirError, TextRemainsError, UsageError
 from reservoir_cli.messages import Key, Message, Scope, StoredMessage, clean_text
 from reservoir_cli.reader import Reader
 from reservoir_cli.settings.store_location import is_on_a_server
+from reservoir_cli.storage.conversations import ConversationSummary
+from reservoir_cli.storage.filter_conditions import Filter, IdField
+from reservoir_cli.storage.holdings import PlaceSummary
 from reservoir_cli.storage.marks import Pins, Tags
-from reservoir_cli.storage.records import (
-    ConversationSummary,
-    Filter,
-    IdField,
-    LedgerEntry,
-    PlaceSummary,
-)
+from reservoir_cli.storage.proxy_ledger import LedgerEntry
+from reservoir_cli.storage.transactions import PATIENCE
 from reservoir_cli.util.progress import Progress
 
 if TYPE_CHECKING:
@@ -32,7 +30,15 @@ if TYPE_CHECKING:
         SyncReport,
     )
 
-__all__ = ["ConversationSummary", "Filter", "IdField", "LedgerEntry", "PlaceSummary", "Reservoir"]
+__all__ = [
+    "PATIENCE",
+    "ConversationSummary",
+    "Filter",
+    "IdField",
+    "LedgerEntry",
+    "PlaceSummary",
+    "Reservoir",
+]
 
 _EVERYTHING = Scope(None)
 
@@ -136,7 +142,7 @@ class Reservoir(Reader):
         *,
         wait: bool = True,
     ) -> int:
-        """Embed pending messages; see :meth:`reservoir_cli.retrieval.indexing.Indexer.embed`."""
+        """Embed pending messages; see :meth:`reservoir_cli.api_types.Indexer.embed`."""
         return self.indexer.embed(scope, newest, most, wait=wait)
 
     def summarize(

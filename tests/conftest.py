@@ -21,8 +21,8 @@ from reservoir_cli.embedding import Embedder, load_embedder
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 
 # A slow machine is not a failure. Examples are the same in every run; `make soak` tries more.

@@ -23,7 +23,7 @@ from vectors import CachedEmbedder
 
 from reservoir_cli import Message, Reservoir
 from reservoir_cli.messages import Scope
-from reservoir_cli.retrieval.dates import date_scores, find_dates
+from reservoir_cli.retrieval.question_dates import date_scores, find_dates
 from reservoir_cli.settings.schema import SETTINGS
 from reservoir_cli.storage.fulltext import STOP_WORDS, content_words, count_terms, indexed_text
 from reservoir_cli.storage.sqlite.transactions import SCHEMA_VERSION

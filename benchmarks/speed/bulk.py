@@ -61,7 +61,7 @@ def time_reference(passages: list[str], vectors: Path) -> dict[str, Any]:
     import numpy as np
     from sentence_transformers import SentenceTransformer
 
-    from reservoir_cli.embedding.resolve import locate
+    from reservoir_cli.embedding.find_weights import locate
 
     folder = locate(MODEL, offline=True, progress=lambda *_: None).folder
     model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)

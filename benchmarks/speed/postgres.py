@@ -22,8 +22,8 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope
 from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
 from reservoir_cli.storage import replicate
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 
 #: Messages in each partition.

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from reservoir_cli.embedding import load_embedder
 from reservoir_cli.messages import Conversation, Message, Scope
 from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.storage.records import Passage
+from reservoir_cli.storage.passage import Passage
+from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 
 SAMPLES = Path(__file__).parents[2] / "samples"

@@ -13,6 +13,7 @@ from reservoir_cli.agents import time_limit
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import log_file
+from reservoir_cli.settings.schema import RECALL_BUDGET
 from reservoir_cli.util import this_program
 
 #: The most characters that are printed; clients truncate beyond 10,000.
@@ -53,7 +54,7 @@ def answer(
 def _recall(event: Any, config_file: Path | None, db: str | None, budget: int | None) -> str:
     """Return the text recalled for a prompt; ``""`` if there is none."""
     # Loads numpy, which other events do not need.
-    from reservoir_cli.context.recall import BUDGET, Reason, Recall
+    from reservoir_cli.context.recall import Reason, Recall
 
     prompt, session, folder = (_text(event, name) for name in ("prompt", "session_id", "cwd"))
     if not prompt:
@@ -62,7 +63,7 @@ def _recall(event: Any, config_file: Path | None, db: str | None, budget: int | 
         db, config_file=config_file, create=False, ready_only=True, patience=_PATIENCE
     ) as reservoir:
         partition = reservoir.config.partition_of(folder) if folder else None
-        budget = budget or BUDGET
+        budget = budget or RECALL_BUDGET
         while budget:
             recall = reservoir.recall(
                 prompt, partition=partition, budget=budget, exclude_conversation=session

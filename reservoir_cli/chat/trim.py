@@ -9,11 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from reservoir_cli.tokens.approximate import ApproximateCounter
-from reservoir_cli.tokens.counter import TokenCounter
+from reservoir_cli.tokens.counter import PER_MESSAGE, TokenCounter
 
 ChatMessage = dict[str, Any]
-
-PER_MESSAGE = 4
 
 
 def trim_history(

@@ -5,6 +5,7 @@ line, and only names without shell syntax are offered.
 """
 
 import os
+import re
 import shlex
 import sys
 import unicodedata
@@ -100,12 +101,18 @@ Register-ArgumentCompleter -Native -CommandName reservoir -ScriptBlock {
     }
 }
 """
+#: The names of PowerShell, old and new.
+_POWERSHELLS = ("powershell", "pwsh")
+#: Installs the script by hand: creates the profile, and adds the script once.
+_PASTE = (
+    "if (!(Test-Path $PROFILE)) { New-Item -Force $PROFILE }; "
+    "reservoir --show-completion | Add-Content $PROFILE"
+)
 _SCRIPTS = {
     "bash": _BASH,
     "zsh": _ZSH,
     "fish": _FISH,
-    "powershell": _POWERSHELL,
-    "pwsh": _POWERSHELL,
+    **dict.fromkeys(_POWERSHELLS, _POWERSHELL),
 }
 
 
@@ -271,8 +278,8 @@ def install() -> str:
     shell = _current_shell()
     if shell not in _LOCATIONS:
         raise UsageError(
-            f"cannot install completion for {shell}",
-            hint="reservoir --show-completion >> $PROFILE",
+            f"cannot install completion for {shell} on Windows",
+            hint=f"paste this into {shell}: {_PASTE}",
         )
     path, profile, line = _LOCATIONS[shell]()
     try:
@@ -288,7 +295,7 @@ def install() -> str:
     loaded = f", which {profile} loads" if profile else ""
     return (
         f"{shell} completion installed in {path}{loaded}; open a new terminal to use it, "
-        f"or run: exec {shell}"
+        f"or run: {'. $PROFILE' if shell in _POWERSHELLS else f'exec {shell}'}"
     )
 
 
@@ -317,8 +324,19 @@ def _fish() -> tuple[Path, Path | None, str]:
     return config / "fish" / "completions" / "reservoir.fish", None, ""
 
 
+def _pwsh() -> tuple[Path, Path | None, str]:
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    path = config / "powershell" / "reservoir_completion.ps1"
+    # In single quotes PowerShell evaluates nothing; it also takes curly ones for such quotes.
+    quoted = re.sub("(['\u2018-\u201b])", r"\1\1", str(path))
+    return path, path.with_name("Microsoft.PowerShell_profile.ps1"), f". '{quoted}'"
+
+
 #: For each shell, a function that returns the script's path, the profile, and the line to add.
 _LOCATIONS = {"bash": _bash, "zsh": _zsh, "fish": _fish}
+#: Windows has its profile in a folder that may be redirected, and may forbid scripts.
+if os.name == "posix":
+    _LOCATIONS |= dict.fromkeys(_POWERSHELLS, _pwsh)
 
 
 def _current_shell() -> str:

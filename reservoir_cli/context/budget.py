@@ -9,13 +9,41 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from reservoir_cli.chat.turn import Section
-from reservoir_cli.context.types import TokenBudget
 from reservoir_cli.errors import UsageError
-from reservoir_cli.tokens.counter import TokenCounter
+from reservoir_cli.tokens.counter import PER_MESSAGE, TokenCounter
 
-#: What a provider adds to each message of a request.
-PER_MESSAGE = 4
 APPROXIMATE_SAFETY = 1.10
+
+
+class TokenBudget(NamedTuple):
+    """The tokens of a context window and their distribution.
+
+    :param window: tokens of the model's context window.
+    :param reserve: tokens kept for the answer.
+    :param available: tokens for everything printed.
+    :param sections: tokens of the sections that are never pruned.
+    :param history: tokens left for recalled messages and history.
+    :param borrowed: tokens of the reserve that history may take.
+    :param notes: user-facing notes.
+    """
+
+    window: int
+    reserve: int
+    available: int
+    sections: Mapping[Section, int]
+    history: int
+    borrowed: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def overflow(self) -> int:
+        """By how much the sections and the question alone exceed what is available."""
+        return max(0, sum(self.sections.values()) - self.available)
+
+    @property
+    def overfull(self) -> bool:
+        """Whether the sections and the question alone exceed what is available."""
+        return self.overflow > 0
 
 
 class Meter(NamedTuple):

@@ -11,18 +11,18 @@ from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.pool import as_printed, build_pool, read_rows
 from reservoir_cli.context.rank_candidates import Inputs, rank_candidates
 from reservoir_cli.context.render.formats import ContextWindow
+from reservoir_cli.context.request import ContextRequest
 from reservoir_cli.context.sections import cap_notes, cap_sections, count_sections
 from reservoir_cli.context.selection import Rules
 from reservoir_cli.context.shrink_to_fit import Chooser
 from reservoir_cli.context.summaries import select_with_summaries
 from reservoir_cli.context.tiers import find_too_large, find_wanted
-from reservoir_cli.context.types import ContextRequest
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.filter_conditions import Filter
+from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import AnthropicCounter
 
 

@@ -5,12 +5,14 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from reservoir_cli.context import window_turns
-from reservoir_cli.context.budget import PER_MESSAGE, Meter
+from reservoir_cli.context.budget import Meter, TokenBudget
+from reservoir_cli.context.candidate import Candidate, Span
 from reservoir_cli.context.layout import Costs
 from reservoir_cli.context.render import recalled as quoted
 from reservoir_cli.context.render.formats import count_framed, count_turns
-from reservoir_cli.context.types import PROVIDERS, Candidate, ContextRequest, Span, TokenBudget
+from reservoir_cli.context.request import PROVIDERS, ContextRequest
 from reservoir_cli.messages import StoredMessage, plain_text
+from reservoir_cli.tokens.counter import PER_MESSAGE
 
 
 def build_costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from reservoir_cli.context.budget import Meter
-from reservoir_cli.context.types import Candidate, ContextRequest, Selection, Tier, TokenBudget
+from reservoir_cli.context.budget import Meter, TokenBudget
+from reservoir_cli.context.candidate import Candidate, Selection, Tier
+from reservoir_cli.context.request import ContextRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from reservoir_cli.context.candidate import Candidate
 from reservoir_cli.context.exchanges import Exchanges
-from reservoir_cli.context.types import Candidate
 from reservoir_cli.messages import Role
 from reservoir_cli.util.clock import local_day
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from reservoir_cli.chat.tool_calls import pair_calls
+from reservoir_cli.context.candidate import Candidate, Dropped, Tier
 from reservoir_cli.context.excerpts import discount
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.layout import by_time
 from reservoir_cli.context.standing_instructions import is_standing
-from reservoir_cli.context.types import Candidate, Dropped, Tier
 from reservoir_cli.messages import Role
 
 ORPHAN = "orphan result"

@@ -3,12 +3,18 @@
 from collections.abc import Iterable, Set
 from dataclasses import replace
 
-from reservoir_cli.context.types import Candidate, Tier
+from reservoir_cli.context.candidate import Candidate, Tier
+from reservoir_cli.context.request import ContextRequest
 
 #: The reason given for keeping them.
 PINNED = "pinned"
 #: The share of the budget for pinned and newest messages together.
 PINNED_SHARE = 1 / 4
+
+
+def are_pins_kept(request: ContextRequest, *, nothing_fits: bool) -> bool:
+    """Return whether pins count: not in a recall, nor for a question that no message fits."""
+    return not (request.recall_only or nothing_fits)
 
 
 def pin_sort_key(members: Iterable[Candidate]) -> list[tuple[float, int]]:

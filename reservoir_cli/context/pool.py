@@ -8,17 +8,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.context import excerpts, passages, window_turns
+from reservoir_cli.context import excerpts, rank_passages
 from reservoir_cli.context.budget import Meter
+from reservoir_cli.context.candidate import Candidate, Scores, Span, Tier
 from reservoir_cli.context.rank_candidates import Inputs, Ranking
 from reservoir_cli.context.tiers import Wanted, compute_ages, longest_whole
-from reservoir_cli.context.types import Candidate, Scores, Span, Tier
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Role, Scope, StoredMessage, plain_text
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.ranking import Scored
-from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import counter_id
 from reservoir_cli.util.languages import is_about_speaker
 
@@ -55,7 +55,7 @@ def as_printed(inputs: Inputs, rows: PoolRows) -> PoolRows:
     """Return the messages as they are printed: counted by the meter, and redacted."""
     recounted = recount(rows.messages, inputs.store, inputs.meter)
     printed = redact(recounted, inputs.redactor, inputs.meter)
-    parts = passages.map_to_printed(rows.parts, rows.messages, printed)
+    parts = rank_passages.map_to_printed(rows.parts, rows.messages, printed)
     return rows._replace(messages=printed, parts=parts)
 
 
@@ -122,10 +122,10 @@ def read_passages(
     cosines: dict[int, tuple[float, ...]] = {}
     if vector is not None:
         for key, stored in store.passages([row.key for row in long_rows]).items():
-            parts[key.id], cosines[key.id] = passages.compute_cosines(stored, vector)
+            parts[key.id], cosines[key.id] = rank_passages.compute_cosines(stored, vector)
     for row in long_rows:
         if row.id not in parts:
-            parts[row.id] = passages.cut(row.content, excerpts.Outline(row.content).breaks)
+            parts[row.id] = rank_passages.cut(row.content, excerpts.Outline(row.content).breaks)
     return parts, cosines
 
 
@@ -146,7 +146,7 @@ def build_pool(inputs: Inputs, ranking: Ranking, wanted: Wanted, rows: PoolRows)
         pinned = position in wanted.pins
         pool.append(
             Candidate(
-                window_turns.shorten_result(row, limit, meter.counter) if is_cut else row,
+                excerpts.shorten_result(row, limit, meter.counter) if is_cut else row,
                 wanted.tiers.get(position, Tier.OLDER),
                 position not in wanted.tiers and not pinned,
                 _scores_of(scored, position),

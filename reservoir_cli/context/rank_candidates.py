@@ -8,21 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.context.budget import Meter
-from reservoir_cli.context.types import ContextRequest
+from reservoir_cli.context.request import ContextRequest
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope, to_epoch_ms
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval import filtered_scores, ranking, sessions
-from reservoir_cli.retrieval.dates import date_scores, find_dates
 from reservoir_cli.retrieval.follow_up_questions import read_running_talk
+from reservoir_cli.retrieval.question_dates import date_scores, find_dates
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.retrieval.respelling import drop_known_words, respelling_notes
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.candidates import Candidates, Talk
 from reservoir_cli.storage.compact_keys import Keys
-from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.filter_conditions import Filter
+from reservoir_cli.storage.store import Store
 
 
 class Inputs(NamedTuple):

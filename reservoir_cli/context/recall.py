@@ -9,21 +9,17 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from reservoir_cli.context.prompts_without_question import asks_nothing
+from reservoir_cli.context.agent_prompts import asks_nothing, shorten_prompt
+from reservoir_cli.context.prepare_request import Prepared, prepare, storing_meter
 from reservoir_cli.context.render.formats import ContextWindow
-from reservoir_cli.context.request import Prepared, prepare, storing_meter
 from reservoir_cli.context.window_message import WindowMessage
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import clean_text
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings.config import Config
-from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.filter_conditions import Filter
+from reservoir_cli.storage.store import Store
 
-#: Default budget for recalled messages, in tokens.
-BUDGET = 1_500
-#: A longer question, such as a pasted log, is searched for by its beginning and its end.
-_LONGEST_QUESTION = 8_000
 #: Printed above messages that were found without a model.
 BY_WORDS = "Found by words alone: no embedding model is ready."
 
@@ -115,7 +111,7 @@ def prepare_recall(
     """
     prepared = prepare(
         config.with_flags({"episodes": "off"}),
-        _shorten_question(clean_text(question)),
+        shorten_prompt(clean_text(question)),
         partition=partition,
         instance=None,
         model=None,
@@ -131,13 +127,6 @@ def prepare_recall(
     session = clean_text(exclude_conversation or "") or None
     request = replace(prepared.request, recall_only=True, exclude_conversation=session)
     return prepared._replace(request=request)
-
-
-def _shorten_question(question: str) -> str:
-    if len(question) <= _LONGEST_QUESTION:
-        return question
-    half = _LONGEST_QUESTION // 2
-    return f"{question[:half]}\n{question[-half:]}"
 
 
 def recall(

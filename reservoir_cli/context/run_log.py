@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from reservoir_cli.context.render.formats import ContextWindow
+from reservoir_cli.context.request import ContextRequest
 from reservoir_cli.context.run_statistics import ANSWER, CACHED, RECALL, summarize
-from reservoir_cli.context.types import ContextRequest
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, to_epoch_ms
 from reservoir_cli.settings import log_file
-from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.store import Store
 
 #: Seconds to wait for other writers before a run is left unrecorded.
 _PATIENCE = 0.1

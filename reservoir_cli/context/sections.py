@@ -7,7 +7,7 @@ from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.context import window_turns
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.render.formats import count_frame, count_turns
-from reservoir_cli.context.types import ContextRequest
+from reservoir_cli.context.request import ContextRequest
 from reservoir_cli.settings.schema import Settings
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence, Set
 from itertools import count, takewhile
 from typing import NamedTuple
 
+from reservoir_cli.context.candidate import Candidate, Dropped, Selection, Tier
 from reservoir_cli.context.excerpts import Excerpter, least_tokens, step_size
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.layout import Costs, Packing, ids, is_system
@@ -21,7 +22,6 @@ from reservoir_cli.context.message_groups import (
     remove_foreign_calls,
 )
 from reservoir_cli.context.pins import PINNED, PINNED_SHARE, mark_pin, pin_sort_key
-from reservoir_cli.context.types import Candidate, Dropped, Selection, Tier
 from reservoir_cli.messages import Role, StoredMessage
 
 NO_ROOM = "no room"

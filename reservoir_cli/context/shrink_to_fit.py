@@ -6,18 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reservoir_cli.context import window_turns
-from reservoir_cli.context.budget import Meter
+from reservoir_cli.context.budget import Meter, TokenBudget
+from reservoir_cli.context.candidate import Candidate, Selection
 from reservoir_cli.context.costs import build_costs, count_printed
 from reservoir_cli.context.layout import ids
 from reservoir_cli.context.render.formats import render
+from reservoir_cli.context.request import ContextRequest
 from reservoir_cli.context.selection import Rules, select
-from reservoir_cli.context.types import (
-    Candidate,
-    ContextRequest,
-    Selection,
-    Tier,
-    TokenBudget,
-)
 from reservoir_cli.messages import Role
 from reservoir_cli.tokens import AnthropicCounter
 
@@ -25,8 +20,8 @@ from reservoir_cli.tokens import AnthropicCounter
 #: aim at, and the share that is close enough.
 _MOST_REQUESTS, _TARGET_SHARE, _ENOUGH_SHARE = 3, 0.98, 0.95
 #: Limits for the budget that is named for the best match: how often the present one is doubled, and
-#: how much more than needed is near enough.
-_MOST_DOUBLINGS, _NEAR_ENOUGH = 16, 1.08
+#: how much more than needed is near enough, and how many round budgets are tried.
+_MOST_DOUBLINGS, _NEAR_ENOUGH, _MOST_STEPS = 16, 1.08, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +85,9 @@ class Chooser:
         )
         if not self.silent:
             return selection
-        # A recent reply without its question is printed among the recalled messages: keep it.
-        recent = (candidate for candidate in selection.recalled if candidate.tier is Tier.RECENT)
-        return selection._replace(recalled=tuple(recent))
+        # Keep what was wanted all the same, such as a recent reply without its question.
+        wanted = (candidate for candidate in selection.recalled if not candidate.filler)
+        return selection._replace(recalled=tuple(wanted))
 
     def _select_by_requests(
         self, counter: AnthropicCounter
@@ -144,11 +139,22 @@ class Chooser:
             return ()
         if best.message.tool_calls or best.message.role is Role.TOOL:  # its results need room too
             return ()
-        needed = sum(self.budget.sections.values()) + self._find_room(best)
-        step = 10 ** max(0, len(str(needed)) - 2)
         size = f"#{best.message.id} ({self.meter.scale(best.message.tokens):,} tokens)"
-        budget_hint = f"--budget {math.ceil(needed / step) * step:,}"
-        return (f"the best match, {size}, does not fit; {budget_hint} holds it",)
+        sufficient = self._find_round_budget(best)
+        advice = f"; --budget {sufficient:,} holds it" if sufficient else ""
+        return (f"the best match, {size}, does not fit{advice}",)
+
+    def _find_round_budget(self, best: Candidate) -> int | None:
+        """Return a round budget with which a message is selected.
+
+        More room may select other passages, and then again none: try what is named.
+        """
+        fixed = sum(self.budget.sections.values())
+        needed = fixed + self._find_room(best)
+        step = 10 ** max(0, len(str(needed)) - 2)
+        first = math.ceil(needed / step) * step
+        budgets = range(first, first + _MOST_STEPS * step, step)
+        return next((tokens for tokens in budgets if self._fits(best, tokens - fixed)), None)
 
     def _find_room(self, best: Candidate) -> int:
         """Return little more than the least room in which a message is selected."""

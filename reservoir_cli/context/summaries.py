@@ -1,20 +1,20 @@
 """Add summaries of conversations that are not printed otherwise."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from reservoir_cli.context import window_turns
+from reservoir_cli.context.candidate import Candidate, Selection
 from reservoir_cli.context.render.formats import count_turns
+from reservoir_cli.context.request import ContextRequest, Piece
 from reservoir_cli.context.shrink_to_fit import Chooser
-from reservoir_cli.context.types import Candidate, ContextRequest, Piece, Selection
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.retrieval.extractive_summaries import best_summaries
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.summaries import Summaries, Summary
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _choose(
     request = chooser.request
     printed = _conversations([*selection.recalled, *selection.history])
     chosen = dict[tuple[str, str | None], Piece]()
-    best = best_summaries(Summaries(store).read(scope), embedder.model_id, vector, printed)
+    best = _best_summaries(Summaries(store).read(scope), embedder.model_id, vector, printed)
     for summary in best:
         key = (summary.instance, summary.conversation_id)
         extended = {**chosen, key: Piece(_line(summary, redactor))}
@@ -73,6 +73,27 @@ def _choose(
         if count_turns(summary_turns, request.format, chooser.meter) <= room:
             chosen = extended
     return chosen
+
+
+def _best_summaries(
+    summaries: Sequence[Summary],
+    model_id: str,
+    vector: "NDArray[np.float32]",
+    printed: Collection[tuple[str, str | None]],
+) -> list[Summary]:
+    """Return the summaries of conversations that are not printed, the most similar first.
+
+    :param model_id: the model of the question's vector; summaries of other models are skipped.
+    :param printed: (instance, conversation) of the printed messages.
+    """
+    available = [
+        (float(summary.vector @ vector), summary)
+        for summary in summaries
+        if summary.vector is not None
+        and summary.model_id == model_id
+        and (summary.instance, summary.conversation_id) not in printed
+    ]
+    return [summary for _, summary in sorted(available, key=lambda pair: -pair[0])]
 
 
 def _select_again(chooser: Chooser, summaries: dict[tuple[str, str | None], Piece]) -> Chosen:

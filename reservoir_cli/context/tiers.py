@@ -6,17 +6,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from reservoir_cli.context.candidate import Candidate, Tier
 from reservoir_cli.context.excerpts import FIRST_SHARE
+from reservoir_cli.context.pins import are_pins_kept
 from reservoir_cli.context.rank_candidates import Inputs, Ranking
 from reservoir_cli.context.selection import Rules, is_printable
-from reservoir_cli.context.types import Candidate, Tier
 from reservoir_cli.messages import Role, Scope
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.candidates import Candidates
-from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.filter_conditions import Filter
+from reservoir_cli.storage.store import Store
 
 #: When filling, messages are read until they could fill the budget this many times.
 _READ_AHEAD = 4
@@ -56,8 +57,9 @@ def find_wanted(inputs: Inputs, ranking: Ranking, rules: Rules, room: int) -> Wa
     positions = {*tiers, *repeated, *find_fillers(scored, room, longest_whole(settings))}
     if settings.enough:
         positions = {position for position in positions if _is_enough(scored, tiers, position)}
-    no_pins = ranking.silent or request.recall_only
-    pins = set() if no_pins else _find_pins(scored.candidates, store, scope)
+    pins = set[int]()
+    if are_pins_kept(request, nothing_fits=ranking.silent):
+        pins = _find_pins(scored.candidates, store, scope)
     return Wanted(positions | pins, tiers, pins)
 
 

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from reservoir_cli.chat.turn import Section
+from reservoir_cli.context.candidate import Tier
 from reservoir_cli.context.finished_window import FinishedWindow
 from reservoir_cli.context.render.json import rows
-from reservoir_cli.context.types import Tier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

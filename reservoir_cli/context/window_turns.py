@@ -3,15 +3,13 @@
 Control tokens of chat templates are broken up in all stored text.
 """
 
-import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from reservoir_cli.chat.turn import CONTEXT, Section, Turn
+from reservoir_cli.context.candidate import Candidate
 from reservoir_cli.context.render.recalled import Quote, cache_quotes, defuse, recalled_turn
-from reservoir_cli.context.types import PROVIDERS, Candidate, ContextRequest, Piece
-from reservoir_cli.messages import Role, StoredMessage, ToolCall
-from reservoir_cli.tokens import TokenCounter
+from reservoir_cli.context.request import PROVIDERS, ContextRequest, Piece
+from reservoir_cli.messages import Role, ToolCall
 
 KNOWLEDGE_TITLE = "[Retrieved Knowledge]"
 EPISODES_TITLE = "[Past Conversation Context]"
@@ -130,35 +128,3 @@ def ends_with_a_question(turns: Iterable[Turn]) -> bool:
 
 def _is_user_message(turn: Turn) -> bool:
     return turn.role == Role.USER and turn.section in (Section.HISTORY, Section.CURRENT)
-
-
-def shorten_result(message: StoredMessage, limit: int, counter: TokenCounter) -> StoredMessage:
-    """Cut a tool result at a line end, adding a marker that names the message and what is missing.
-
-    If there is no line end to cut at, the line is cut.
-
-    :param limit: tokens of the cut text with its marker, by the counter.
-    """
-    text = message.content
-    room = limit - counter.count("\n" + _marker(message, message.tokens))
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if counter.count(text[:middle]) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    head = text[:low]
-    if "\n" in head:
-        head = head[: head.rindex("\n")]
-    marker = _marker(message, message.tokens - counter.count(head))
-    shortened = f"{head}\n{marker}" if head else marker
-    return replace(message, content=shortened, tokens=counter.count(shortened))
-
-
-def _marker(message: StoredMessage, missing: int) -> str:
-    partition = shlex.quote(message.partition)
-    return (
-        f"[… {missing:,} of {message.tokens:,} tokens left out: "
-        f"reservoir view -p {partition} --id {message.id}]"
-    )

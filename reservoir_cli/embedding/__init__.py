@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from reservoir_cli.embedding.base import Embedder, Engine
+from reservoir_cli.embedding.embedder import Embedder, Engine
 from reservoir_cli.util.progress import Progress
 
 __all__ = ["Embedder", "Engine", "load_embedder"]

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reservoir_cli.embedding.base import Engine
 from reservoir_cli.embedding.compiled_models import Manifest, tool_versions, write_manifest
+from reservoir_cli.embedding.embedder import Engine
 from reservoir_cli.embedding.onnx import MODEL, TOKENIZER, WEIGHTS, CompiledEmbedder
 from reservoir_cli.embedding.torch import ReferenceEmbedder
 

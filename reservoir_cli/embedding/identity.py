@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 
 from reservoir_cli.embedding import split_passages
+from reservoir_cli.embedding.find_weights import sha256
 from reservoir_cli.embedding.prompts import CONFIG, Prompts
-from reservoir_cli.embedding.resolve import sha256
 
 _PATTERNS = (
     "*.safetensors",

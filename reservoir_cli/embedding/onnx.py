@@ -7,8 +7,8 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from reservoir_cli.embedding.base import Engine
 from reservoir_cli.embedding.compiled_models import Manifest
+from reservoir_cli.embedding.embedder import Engine
 from reservoir_cli.embedding.split_passages import QUESTION, Span, cut
 from reservoir_cli.embedding.tokenizer import pieces
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.embedding import compiled_models
-from reservoir_cli.embedding.base import Engine
+from reservoir_cli.embedding.embedder import Engine
+from reservoir_cli.embedding.find_weights import is_default, sha256
 from reservoir_cli.embedding.onnx import CompiledEmbedder
-from reservoir_cli.embedding.resolve import is_default, sha256
 from reservoir_cli.errors import ModelUnavailableError
 
 PACKAGE, DISTRIBUTION = "reservoir_model_minilm", "reservoir-model-minilm"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from reservoir_cli.embedding.base import Embedder
+from reservoir_cli.embedding.embedder import Embedder
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.context.prompts_without_question import asks_nothing
+from reservoir_cli.context.agent_prompts import asks_nothing
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.maintenance.calibration import Calibration
@@ -21,8 +21,8 @@ from reservoir_cli.retrieval.recall_floor import (
 )
 from reservoir_cli.retrieval.sessions import group_sessions
 from reservoir_cli.settings.config import Config
-from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.filter_conditions import Filter
+from reservoir_cli.storage.store import Store
 from reservoir_cli.util.progress import Progress
 
 #: The minimum and maximum number of questions to measure.

@@ -6,13 +6,13 @@ from typing import Any
 
 from reservoir_cli.errors import StoreError, UsageError
 from reservoir_cli.maintenance.calibration import Calibration
-from reservoir_cli.retrieval.indexing import Indexer
+from reservoir_cli.retrieval.embed_messages import Indexer
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage import replicate
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres import tables
 from reservoir_cli.storage.sqlite.replace_file import check_count
+from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY
 from reservoir_cli.util.progress import Progress
 

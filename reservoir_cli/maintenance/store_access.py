@@ -6,8 +6,8 @@ from contextlib import suppress
 from reservoir_cli.errors import StoreError
 from reservoir_cli.settings import paths
 from reservoir_cli.storage import unfinished_copy
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.store import Store
 from reservoir_cli.util.private_files import restrict_permissions
 
 #: Suffixes of SQLite's files beside a store, which messages leave out.

@@ -1,6 +1,6 @@
 """Detect secrets in messages (keys, tokens, passwords), and mark, mask or remove them."""
 
-from reservoir_cli.redaction.find_secrets import Secret, find, replacements, without_secrets
+from reservoir_cli.redaction.find_secrets import Secret, find
 from reservoir_cli.redaction.redact_messages import (
     MASKED_ID,
     Mode,
@@ -9,7 +9,9 @@ from reservoir_cli.redaction.redact_messages import (
     find_kinds,
     redact_conversation,
     redact_id,
+    replacements,
     scan_message,
+    without_secrets,
 )
 
 __all__ = [

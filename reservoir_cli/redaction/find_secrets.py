@@ -5,13 +5,14 @@ prove that a text contains no secrets.
 """
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
-from reservoir_cli.redaction.placeholders import is_real, is_real_token
+from reservoir_cli.redaction.false_alarms import is_real, is_real_token
 from reservoir_cli.redaction.rules import BLOCKS, GUESSES, SHORTEST_TOKEN, TOKENS, Rule
+from reservoir_cli.util.invisible import INVISIBLE, ZERO_WIDTH_SPACE
 
 #: Longer texts are scanned in blocks of this many characters, with an overlap on both sides that
 #: can hold a private key.
@@ -20,6 +21,8 @@ _BLOCK, _OVERLAP = 1_000_000, 25_000
 _REPEATABLE_LENGTH, _MOST_REPEATED = 8, 100
 
 
+#: Characters that can stand unseen within a secret.
+_HIDING = re.compile(f"[{ZERO_WIDTH_SPACE}{INVISIBLE}]")
 _LONG_WORD = rf"\S{{{SHORTEST_TOKEN},}}"
 
 
@@ -37,6 +40,22 @@ def find(text: str) -> list[Secret]:
 
 
 def _find(text: str) -> list[Secret]:
+    """Return the secrets of a text, also those that contain invisible characters."""
+    hidden = [] if text.isascii() else [match.start() for match in _HIDING.finditer(text)]
+    if not hidden:
+        return _find_visible(text)
+    # The positions of the hidden characters in the text without them.
+    removed = [position - count for count, position in enumerate(hidden)]
+    secrets = [
+        Secret(kind, start + bisect_right(removed, start), end + bisect_right(removed, end - 1))
+        for kind, start, end in _find_visible(_HIDING.sub("", text))
+    ]
+    for secret in _find_visible(text):  # an invisible character may also separate words
+        _add(secret, secrets)
+    return secrets
+
+
+def _find_visible(text: str) -> list[Secret]:
     # Lowercasing İ would give two characters and shift all offsets after it.
     lowered = text.replace("\u0130", "i").lower()
     secrets: list[Secret] = []
@@ -47,21 +66,6 @@ def _find(text: str) -> list[Secret]:
     for rule in _rules_for(_GUESS_WORDS, lowered):
         _apply_rule(rule, lowered, secrets, original=text)
     return secrets
-
-
-def without_secrets(text: str) -> tuple[str, list[str]]:
-    """Return a text with its secrets replaced by their kinds, and the list of kinds."""
-    secrets = find(text)
-    pieces, end = [], 0
-    for secret in secrets:
-        pieces += [text[end : secret.start], f"[redacted:{secret.kind}]"]
-        end = secret.end
-    return "".join([*pieces, text[end:]]), [secret.kind for secret in secrets]
-
-
-def replacements(text: str) -> list[tuple[int, int, int]]:
-    """Return the start and end of each secret, and the length of its replacement."""
-    return [(secret.start, secret.end, len(f"[redacted:{secret.kind}]")) for secret in find(text)]
 
 
 def _find_token_rules(text: str) -> list[Rule]:

@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from typing import Any, TypeVar
 
 from reservoir_cli.messages import Conversation, Message, StoredMessage
-from reservoir_cli.redaction.find_secrets import find, without_secrets
+from reservoir_cli.redaction.find_secrets import Secret, find
 
 #: The beginning of every masked id.
 MASKED_ID = "redacted-"
@@ -118,6 +118,25 @@ class Redactor:
     def id(self, partition: str, identity: str) -> str:
         """Redact an id of a partition for output."""
         return redact_id(identity) if self.hides(partition) else identity
+
+
+def without_secrets(text: str) -> tuple[str, list[str]]:
+    """Return a text with its secrets replaced by their kinds, and the list of kinds."""
+    secrets = find(text)
+    pieces, end = [], 0
+    for secret in secrets:
+        pieces += [text[end : secret.start], _replacement(secret)]
+        end = secret.end
+    return "".join([*pieces, text[end:]]), [secret.kind for secret in secrets]
+
+
+def replacements(text: str) -> list[tuple[int, int, int]]:
+    """Return the start and end of each secret, and the length of its replacement."""
+    return [(secret.start, secret.end, len(_replacement(secret))) for secret in find(text)]
+
+
+def _replacement(secret: Secret) -> str:
+    return f"[redacted:{secret.kind}]"
 
 
 def describe_secrets(counts: Counter[str]) -> str:

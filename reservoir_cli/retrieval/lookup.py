@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import Key, Scope, StoredMessage
+from reservoir_cli.messages import Key, Scope, StoredMessage, ThreadName
 from reservoir_cli.redaction import MASKED_ID, redact_id
 from reservoir_cli.settings.config import Config
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.compact_keys import Keys
-from reservoir_cli.storage.records import Filter, IdField, ThreadName
+from reservoir_cli.storage.filter_conditions import Filter, IdField
+from reservoir_cli.storage.store import Store
 from reservoir_cli.util.clock import FAR_AHEAD
 
 _EVERYTHING, _ALL = Scope(None), Filter()

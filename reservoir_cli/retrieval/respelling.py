@@ -5,9 +5,9 @@ from dataclasses import replace
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope, plain_text
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.candidates import Candidates, Respelt
 from reservoir_cli.storage.highlight import word_with_stem
+from reservoir_cli.storage.store import Store
 
 
 def drop_known_words(candidates: Candidates, embedder: Embedder | None) -> Candidates:

@@ -14,9 +14,10 @@ from reservoir_cli.messages import Scope, StoredMessage, plain_text
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval.search_hits import Hit, Wanted, read_linked, read_rows
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.highlight import find_words
-from reservoir_cli.storage.records import Filter, Passage
+from reservoir_cli.storage.passage import Passage
+from reservoir_cli.storage.store import Store
 
 if TYPE_CHECKING:
     import numpy as np

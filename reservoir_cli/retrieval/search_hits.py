@@ -5,8 +5,8 @@ from typing import Any
 
 from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.filter_conditions import Filter
+from reservoir_cli.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)

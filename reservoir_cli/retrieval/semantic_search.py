@@ -9,12 +9,16 @@ from numpy.typing import NDArray
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import to_epoch_ms
 from reservoir_cli.retrieval import filtered_scores, ranking
-from reservoir_cli.retrieval.dates import date_scores, find_dates
+from reservoir_cli.retrieval.question_dates import date_scores, find_dates
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.respelling import drop_known_words, respelling_notes
 from reservoir_cli.retrieval.search_hits import Hit, Wanted, read_linked, read_rows
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.candidates import Candidates
+from reservoir_cli.storage.store import Store
+
+#: Messages that alone contain a word take at most this part of the hits: one in three.
+_SOLE_SHARE = 3
 
 
 def search(
@@ -37,20 +41,40 @@ def search(
     candidates = drop_known_words(candidates, embedder)
     dates = date_scores(find_dates(term, now), candidates.created_at, now.tzinfo or UTC)
     scored = ranking.score(candidates, settings, to_epoch_ms(now), dates)
-    hits = _read_hits(
-        store,
-        filtered_scores.keep(scored, filtered_scores.matching_positions(candidates)),
-        wanted,
-        by_meaning,
-    )
+    matching = filtered_scores.matching_positions(candidates)
+    sole = np.flatnonzero(np.isin(matching, _sole_positions(candidates)))
+    kept = filtered_scores.keep(scored, matching)
+    hits = _read_hits(store, kept, wanted, by_meaning, sole)
     if by_meaning or wanted.redactor is None:
         return hits
     notes = respelling_notes(candidates, store, wanted.scope, wanted.redactor)
     return [replace(hit, notes=notes) for hit in hits] if notes else hits
 
 
-def _read_hits(store: Store, scored: Scored, wanted: Wanted, by_meaning: bool) -> list[Hit]:
-    """Return hits by similarity, or by cosine only."""
+def _add_sole(ranked: NDArray[np.intp], sole: NDArray[np.intp], limit: int) -> NDArray[np.intp]:
+    """Put messages that alone contain a word in the place of the last hits, if they are missing.
+
+    A very long message scores low for each of its words, however rare they are.
+    """
+    missing = np.setdiff1d(sole, ranked)[: limit // _SOLE_SHARE]
+    if not len(missing):
+        return ranked
+    return np.concatenate([ranked[: limit - len(missing)], missing])
+
+
+def _sole_positions(candidates: Candidates) -> NDArray[np.intp]:
+    """Return the positions of messages that alone contain a word of the term."""
+    places = [posting.places for posting in candidates.postings if len(posting.places) == 1]
+    return np.concatenate(places) if places else np.zeros(0, np.intp)
+
+
+def _read_hits(
+    store: Store, scored: Scored, wanted: Wanted, by_meaning: bool, sole: NDArray[np.intp]
+) -> list[Hit]:
+    """Return hits by similarity, or by cosine only.
+
+    :param sole: the positions of messages that alone contain a word of the term.
+    """
     candidates = scored.candidates
     scores: ranking.Floats = (
         candidates.cosine.astype(np.float64) if by_meaning else scored.similarity
@@ -63,6 +87,8 @@ def _read_hits(store: Store, scored: Scored, wanted: Wanted, by_meaning: bool) -
     # Duplicates may fill the limit: to remove them, rank all matches.
     count = len(positions) if wanted.deduplicate else wanted.limit
     ranked = positions[ranking.best(scores[positions], count)]
+    if not by_meaning:
+        ranked = _add_sole(ranked, sole[matches[sole]], wanted.limit)
     rows = read_rows(store, candidates.ids[ranked].tolist(), wanted)
     row_positions, _ = candidates.places(np.array([row.id for row in rows], np.int64))
     return [

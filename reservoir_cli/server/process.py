@@ -16,6 +16,7 @@ from starlette.applications import Starlette
 
 from reservoir_cli.agents.kept_store import Opener
 from reservoir_cli.errors import ReservoirError
+from reservoir_cli.reservoir import PATIENCE
 from reservoir_cli.server import running_servers, token
 from reservoir_cli.server.app import build_app
 from reservoir_cli.server.background_work import Traffic
@@ -108,7 +109,7 @@ def new_state(
     )
     traffic = Traffic()
 
-    def new_thread(name: str, patience: float = 30.0, **others: StoreThread) -> StoreThread:
+    def new_thread(name: str, patience: float = PATIENCE, **others: StoreThread) -> StoreThread:
         return StoreThread(open_reservoir, settings, name, patience, traffic, **others)
 
     writer = new_thread("writes")

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from reservoir_cli.agents.kept_store import Opener
+from reservoir_cli.reservoir import PATIENCE
 from reservoir_cli.server.background_work import Traffic
 from reservoir_cli.server.store_threads import StoreThread
 from reservoir_cli.settings import upstreams
@@ -44,7 +45,7 @@ class ServerState:
     hosts: frozenset[str] = frozenset()
     log: Callable[[str], None] = lambda _: None
 
-    def new_thread(self, name: str, patience: float = 30.0) -> StoreThread:
+    def new_thread(self, name: str, patience: float = PATIENCE) -> StoreThread:
         """Return another thread with its own connection to the store."""
         return StoreThread(self.open_reservoir, self.settings, name, patience, self.traffic)
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from reservoir_cli.agents.kept_store import KeptStore, Opener
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import StoreError
-from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.reservoir import PATIENCE, Reservoir
 from reservoir_cli.server.background_work import StartReason, Traffic
 from reservoir_cli.settings.reload import LiveConfig
 
@@ -39,7 +39,7 @@ class StoreThread:
         open_reservoir: Opener,
         settings: LiveConfig,
         name: str,
-        patience: float = 30.0,
+        patience: float = PATIENCE,
         traffic: Traffic | None = None,
         recorder: "StoreThread | None" = None,
     ) -> None:

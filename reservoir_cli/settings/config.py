@@ -13,7 +13,7 @@ from typing import Literal
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import mcp, paths, projects, proxy
-from reservoir_cli.settings import read_file as settings_file
+from reservoir_cli.settings import read_settings_file as settings_file
 from reservoir_cli.settings.keys import dotted_key, known_key, split_written_key
 from reservoir_cli.settings.models import MODELS, Model, find_model, match_name, near_names
 from reservoir_cli.settings.schema import (

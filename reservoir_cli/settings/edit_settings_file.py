@@ -16,7 +16,7 @@ from reservoir_cli.settings.keys import (
     split_written_key,
 )
 from reservoir_cli.settings.models import match_name
-from reservoir_cli.settings.read_file import Contents, contents_of, read, read_text
+from reservoir_cli.settings.read_settings_file import Contents, contents_of, read, read_text
 from reservoir_cli.settings.schema import ALIASES, Value, aliases_of, from_alias, setting_of
 from reservoir_cli.settings.setting_values import check_value, is_duration, parse_value
 from reservoir_cli.util.private_files import (

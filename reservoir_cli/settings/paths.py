@@ -1,4 +1,4 @@
-"""Paths of our settings, data, cache and log, and of other tools' histories.
+"""Paths of our settings, data, cache and log.
 
 ``RESERVOIR_HOME`` moves all our files to one folder, except for compiled models, which all homes
 share; ``RESERVOIR_CONFIG`` and ``RESERVOIR_DB`` move one file each. By default the platform's usual
@@ -6,7 +6,6 @@ folders are used.
 """
 
 import os
-import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +13,6 @@ from pathlib import Path
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.store_location import check_location
 from reservoir_cli.util.private_files import resolve_path
-from reservoir_cli.util.read_files import read_regular
 
 APP = "reservoir"
 
@@ -101,104 +99,6 @@ def log_files() -> list[Path]:
     return [log, *(log.with_name(f"{log.name}.{number}") for number in (1, 2))]
 
 
-def claude_code_sessions() -> Path:
-    """Return the folder of Claude Code's sessions; it need not exist."""
-    return _tool_dir("CLAUDE_CONFIG_DIR", ".claude") / "projects"
-
-
-def codex_sessions() -> Path:
-    """Return the folder of Codex's sessions; it need not exist."""
-    return _tool_dir("CODEX_HOME", ".codex") / "sessions"
-
-
-def llm_log() -> Path:
-    """Return the path of llm's log, as ``llm logs path`` prints it; it need not exist."""
-    if folder := os.environ.get("LLM_USER_PATH"):
-        return Path(folder) / "logs.db"
-    return _app_dir("io.datasette.llm") / "logs.db"
-
-
-def gemini_cli_sessions() -> Path:
-    """Return the folder of Gemini CLI's sessions, one folder per project; it need not exist."""
-    home = os.environ.get("GEMINI_CLI_HOME")
-    return (expand_user(home) if home else Path.home()) / ".gemini" / "tmp"
-
-
-def opencode_data() -> Path:
-    """Return opencode's folder, which is the same on all platforms; it need not exist."""
-    return _xdg_data_dir() / "opencode"
-
-
-def copilot_cli_sessions() -> Path:
-    """Return the folder of Copilot CLI's sessions; it need not exist."""
-    return _tool_dir("COPILOT_HOME", ".copilot") / "session-state"
-
-
-def editor_user_dir(app: str) -> Path:
-    """Return the ``User`` folder of VS Code or an editor derived from it; it need not exist.
-
-    :param app: the name of its folder, such as ``Code``.
-    """
-    return _app_dir(app) / "User"
-
-
-def cline_tasks() -> Path:
-    """Return the folder of Cline's tasks outside of editors; it need not exist."""
-    if folder := os.environ.get("CLINE_DATA_DIR"):
-        return expand_user(folder) / "tasks"
-    return _tool_dir("CLINE_DIR", ".cline") / "data" / "tasks"
-
-
-def goose_sessions() -> Path:
-    """Return the folder of Goose's sessions; it need not exist."""
-    root = Path(os.environ.get("GOOSE_PATH_ROOT", ""))
-    if root.is_absolute():
-        return root / "data" / "sessions"
-    if sys.platform == "win32":
-        return _app_dir("Block") / "goose" / "data" / "sessions"
-    return _xdg_data_dir() / "goose" / "sessions"
-
-
-def lm_studio_chats() -> Path:
-    """Return the folder of LM Studio's conversations; it need not exist."""
-    pointer = Path.home() / ".lmstudio-home-pointer"  # contains the folder if it was moved
-    with suppress(OSError, ValueError):
-        folder = Path(read_regular(pointer).decode().strip())
-        if folder.is_absolute():
-            return folder / "conversations"
-    return Path.home() / ".lmstudio" / "conversations"
-
-
-def aider_history() -> Path:
-    """Return aider's history of the current project, else of the home folder; it need not exist."""
-    if path := os.environ.get("AIDER_CHAT_HISTORY_FILE"):
-        return expand_user(path)
-    name = ".aider.chat.history.md"
-    with suppress(OSError):  # the current folder was deleted
-        here = Path.cwd()
-        for folder in (here, *here.parents):
-            if (folder / name).is_file():
-                return folder / name
-    return Path.home() / name
-
-
-def zed_threads() -> Path:
-    """Return the path of Zed's threads; it need not exist."""
-    if sys.platform == "darwin":
-        data = _app_dir("Zed")
-    elif sys.platform == "win32":
-        local = os.environ.get("LOCALAPPDATA")
-        data = (Path(local) if local else Path.home() / "AppData" / "Local") / "Zed"
-    else:
-        data = _xdg_data_dir("FLATPAK_XDG_DATA_HOME") / "zed"
-    return data / "threads" / "threads.db"
-
-
-def open_webui_data() -> Path:
-    """Return the path of Open WebUI's database; it need not exist."""
-    return _tool_dir("DATA_DIR", ".open-webui") / "webui.db"
-
-
 def abbreviate_home(path: Path) -> str:
     """Return a path with ``~`` in place of the home folder."""
     try:
@@ -267,31 +167,6 @@ def expand_user(path: str) -> Path:
         return Path(path).expanduser()
     except RuntimeError:
         raise UsageError(f"there is no home folder for {path}", hint="use a full path") from None
-
-
-def _tool_dir(variable: str, default: str) -> Path:
-    """Return another tool's folder: its environment variable, else one in the home folder."""
-    folder = os.environ.get(variable)
-    return expand_user(folder) if folder else Path.home() / default
-
-
-def _xdg_data_dir(*variables: str) -> Path:
-    """Return the XDG folder for data, which some tools use on all platforms.
-
-    :param variables: variables that take precedence over ``XDG_DATA_HOME``.
-    """
-    values = (os.environ.get(variable) for variable in (*variables, "XDG_DATA_HOME"))
-    folder = next(filter(None, values), None)
-    return Path(folder) if folder else Path.home() / ".local" / "share"
-
-
-def _app_dir(app: str) -> Path:
-    """Return the folder of a program that ignores XDG variables on macOS."""
-    if sys.platform == "darwin":  # platformdirs would use the variables
-        return Path.home() / "Library" / "Application Support" / app
-    import platformdirs
-
-    return platformdirs.user_config_path(app, appauthor=False, roaming=True)
 
 
 def _platform_dir(kind: str) -> Path:

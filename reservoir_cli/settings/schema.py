@@ -17,6 +17,9 @@ PROFILES: dict[str, dict[str, Value]] = {
 }
 SMALL_WINDOW, LARGE_WINDOW = 8_192, 100_000
 
+#: Tokens of a recall if the caller names no budget; ``llm_plugin.py``, which loads nothing of ours,
+#: repeats the number.
+RECALL_BUDGET = 1_500
 _MANY = 100_000_000
 
 #: Keys that only ``[models.NAME]`` tables have.

@@ -12,13 +12,14 @@ from reservoir_cli.storage import (
     mark_rows,
     properties,
     reads,
-    source_rows,
-    summary_rows,
+    runs,
+    sources,
+    summaries,
 )
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.compact_keys import by_partition
+from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.portable_sql import Connection, pack
-from reservoir_cli.storage.records import Passage
+from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY
 from reservoir_cli.storage.writes import COLUMNS, WAITING, find_waiting
 
@@ -95,8 +96,8 @@ class DumpMetadata:
     :param runs: records of built contexts, oldest first, without their ids.
     :param forgotten: tombstones, ascending.
     :param properties: the properties of the store.
-    :param summaries: rows with the columns of :data:`reservoir_cli.storage.summary_rows.COLUMNS`.
-    :param sources: rows with the columns of :data:`reservoir_cli.storage.source_rows.COLUMNS`.
+    :param summaries: rows with the columns of :data:`reservoir_cli.storage.summaries.COLUMNS`.
+    :param sources: rows with the columns of :data:`reservoir_cli.storage.sources.COLUMNS`.
     """
 
     conversations: list[tuple[Any, ...]] = field(default_factory=list)
@@ -203,12 +204,12 @@ def _read_metadata(connection: Connection) -> DumpMetadata:
         connection.execute(f"SELECT {columns} FROM conversations ORDER BY 1, 2, 3").fetchall(),
         [
             {name: value for name, value in sorted(run.items()) if name != "id"}
-            for run in conversations.runs(connection, 0)
+            for run in runs.read(connection, 0)
         ],
         [row[0] for row in connection.execute("SELECT mark FROM forgotten ORDER BY 1")],
         {key: value for key, value in values.items() if key.partition(":")[0] not in _NOT_COPIED},
-        connection.execute(summary_rows.ALL).fetchall(),
-        connection.execute(source_rows.ALL).fetchall(),
+        connection.execute(summaries.ALL).fetchall(),
+        connection.execute(sources.ALL).fetchall(),
     )
 
 
@@ -217,10 +218,10 @@ def _load_metadata(connection: Connection, metadata: DumpMetadata) -> None:
         connection.execute(f"DELETE FROM {table}")
     columns = f"partition, instance, {conversations.COLUMNS}"
     connection.insert("conversations", columns, metadata.conversations)
-    connection.executemany(summary_rows.INSERT, metadata.summaries)
-    connection.executemany(source_rows.PUT, metadata.sources)
+    connection.executemany(summaries.INSERT, metadata.summaries)
+    connection.executemany(sources.PUT, metadata.sources)
     for run in metadata.runs:
-        conversations.add_run(connection, run)
+        runs.add(connection, run)
     connection.insert("forgotten", "mark", [(mark,) for mark in metadata.forgotten])
     for key, value in metadata.properties.items():
         properties.put(connection, key, value)

@@ -8,7 +8,7 @@ from reservoir_cli.messages import Key, Scope, StoredMessage
 from reservoir_cli.storage import links, model_switch, properties, reads, writes
 from reservoir_cli.storage.compact_keys import Keys, by_partition
 from reservoir_cli.storage.links import LinkThreshold
-from reservoir_cli.storage.records import Passage
+from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.transactions import Transactions
 
 _Passages = Mapping[Key, Sequence[Passage]]

@@ -1,11 +1,12 @@
 """Open the store at a location."""
 
 from reservoir_cli.settings.store_location import check_location, is_on_a_server
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.sqlite.store import SqliteStore
+from reservoir_cli.storage.store import Store
+from reservoir_cli.storage.transactions import PATIENCE
 
 
-def open_store(location: str, *, create: bool = True, patience: float = 30.0) -> Store:
+def open_store(location: str, *, create: bool = True, patience: float = PATIENCE) -> Store:
     """Open the store at a path or URL, and create it if it does not exist.
 
     :param create: whether to create a missing store; otherwise an empty one in memory is returned.

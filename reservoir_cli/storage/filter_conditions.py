@@ -1,12 +1,13 @@
-"""Translate a scope and a filter to SQL: conditions on ``messages m`` and their values."""
+"""The filter of messages, and its SQL: conditions on ``messages m`` and their values."""
 
 import json
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope, call_from_dict, call_text, to_epoch_ms
 from reservoir_cli.storage import mark_rows
 from reservoir_cli.storage.portable_sql import Connection, decoding, placeholders
-from reservoir_cli.storage.records import Filter
 from reservoir_cli.util.fold_case import fold
 
 _ABOUT_PROJECT = """EXISTS (
@@ -18,6 +19,40 @@ _IN_SESSION = (
     "(m.conversation_id >= ? AND m.conversation_id < ? "
     "AND (m.conversation_id = ? OR m.conversation_id > ?))"
 )
+
+
+#: The text ids that may be abbreviated to a prefix.
+IdField = Literal["trace_id", "conversation_id"]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Conditions on the messages of a scope; ``None`` matches every message.
+
+    :param text: a literal text in their content or tool calls; case is ignored.
+    :param session: the id of their conversation, or its beginning up to a slash: sub-agents
+        append a slash and an id of their own.
+    :param source: the tool they came from.
+    :param project: the folder that their conversation was about.
+    :param tag: a tag that a person gave them.
+    :param pinned: only pinned messages.
+    :param secrets: only messages in which secrets were found.
+    :param documents: whether to include the documents of an ingested folder.
+    """
+
+    role: str | None = None
+    trace_id: str | None = None
+    conversation_id: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    text: str | None = None
+    source: str | None = None
+    project: str | None = None
+    tag: str | None = None
+    pinned: bool = False
+    secrets: bool = False
+    documents: bool = True
+    session: str | None = None
 
 
 def where_scope(scope: Scope, table: str = "m") -> tuple[str, list[Any]]:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from reservoir_cli.messages import Key, check_name, to_epoch_ms
 from reservoir_cli.storage import mark_rows, writes
-from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.store import Store
 
 
 class Tags:

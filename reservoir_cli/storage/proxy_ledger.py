@@ -4,22 +4,55 @@ A client sends its own history back without the proxy's blocks. They have to be 
 for byte, for the provider's prompt cache to match.
 """
 
+import os
+import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from reservoir_cli.messages import to_epoch_ms
-from reservoir_cli.storage import proxy_ledger_rows
-from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.records import LedgerEntry
+from reservoir_cli.storage.portable_sql import Connection
+from reservoir_cli.storage.transactions import Transactions
 
 #: How long a row is kept.
 LIFETIME = timedelta(days=30)
+#: Insert or replace the block added to a user's message.
+_PUT = """
+    INSERT INTO ledger (partition, conversation, ordinal, question, block, tokens, masked, at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (partition, conversation, ordinal, question) DO UPDATE SET
+    block = excluded.block, tokens = excluded.tokens, masked = excluded.masked, at = excluded.at
+"""
+#: Insert a message that a row quotes.
+_PUT_QUOTED = """
+    INSERT INTO ledger_messages (partition, message_id, conversation, ordinal, question)
+    VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+"""
+_ROW_OF = """
+    q.partition = ledger.partition AND q.conversation = ledger.conversation
+    AND q.ordinal = ledger.ordinal AND q.question = ledger.question
+"""
+
+
+class LedgerEntry(NamedTuple):
+    """The block that the proxy added to a question.
+
+    :param ordinal: the question's number in its conversation.
+    :param question: a hash of the question and of all questions before it.
+    :param masked: whether secrets in the block are redacted.
+    """
+
+    ordinal: int
+    question: str
+    block: str
+    tokens: int
+    masked: bool = True
 
 
 class Ledger:
     """Read and write the ledger of a store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Transactions) -> None:
         self._store = store
         self._connection = store._connection
 
@@ -42,7 +75,7 @@ class Ledger:
     def version(self, partition: str) -> int:
         """Return a number that changes whenever a message's text in a partition changes."""
         with self._store.snapshot():
-            return proxy_ledger_rows.version(self._connection, partition)
+            return read_version(self._connection, partition)
 
     def put(
         self,
@@ -65,12 +98,12 @@ class Ledger:
 
         def write() -> bool:
             self._connection.lock([partition])
-            changed = proxy_ledger_rows.version(self._connection, partition) != version
+            changed = read_version(self._connection, partition) != version
             if changed or not self._exist(partition, quoted):
                 return False
-            self._connection.execute(proxy_ledger_rows.PUT, [partition, *key, *values])
+            self._connection.execute(_PUT, [partition, *key, *values])
             self._connection.executemany(
-                proxy_ledger_rows.PUT_QUOTED,
+                _PUT_QUOTED,
                 [[partition, message_id, *key] for message_id in quoted],
             )
             return True
@@ -96,6 +129,49 @@ class Ledger:
                 "DELETE FROM ledger WHERE partition = ? AND (at < ? OR masked < ?)",
                 [partition, to_epoch_ms(now - LIFETIME), int(masked)],
             )
-            proxy_ledger_rows.drop_quoted(self._connection, partition)
+            drop_quoted(self._connection, partition)
 
         self._store._run_write(write)
+
+
+def read_version(connection: Connection, partition: str) -> int:
+    """Return a number that changes whenever a message's text in a partition changes."""
+    row = connection.execute(
+        "SELECT tokens FROM ledger WHERE partition = ? AND conversation = ''", [partition]
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _change_version(connection: Connection, partition: str) -> None:
+    """Store a new version, in a row with an empty conversation."""
+    version_number, now = int.from_bytes(os.urandom(4)) >> 1, int(time.time() * 1000)
+    connection.execute(_PUT, [partition, "", 0, "", "", version_number, 1, now])
+
+
+def forget(connection: Connection, partition: str, ids: Sequence[int]) -> None:
+    """Delete the rows that quote messages; call it in the transaction that changes these."""
+    listed, bound = connection.in_list("q.message_id", ids)
+    connection.execute(
+        "DELETE FROM ledger WHERE partition = ? AND EXISTS "
+        f"(SELECT 1 FROM ledger_messages q WHERE {_ROW_OF} AND {listed})",
+        [partition, *bound],
+    )
+    drop_quoted(connection, partition)
+    _change_version(connection, partition)  # another process may be about to quote them
+
+
+def drop_quoted(connection: Connection, partition: str) -> None:
+    """Delete the quoted messages of rows that no longer exist."""
+    connection.execute(
+        "DELETE FROM ledger_messages WHERE partition = ? AND NOT EXISTS (SELECT 1 FROM ledger l "
+        "WHERE l.partition = ledger_messages.partition "
+        "AND l.conversation = ledger_messages.conversation "
+        "AND l.ordinal = ledger_messages.ordinal AND l.question = ledger_messages.question)",
+        [partition],
+    )
+
+
+def clear(connection: Connection, partition: str) -> None:
+    """Delete all rows of a partition."""
+    for table in ("ledger_messages", "ledger"):
+        connection.execute(f"DELETE FROM {table} WHERE partition = ?", [partition])

@@ -14,6 +14,7 @@ from reservoir_cli.messages import (
     Role,
     Scope,
     StoredMessage,
+    ThreadName,
     call_from_dict,
     from_epoch_ms,
     to_epoch_ms,
@@ -21,13 +22,15 @@ from reservoir_cli.messages import (
 from reservoir_cli.storage import mark_rows
 from reservoir_cli.storage.compact_keys import Keys, by_partition
 from reservoir_cli.storage.filter_conditions import (
+    Filter,
+    IdField,
     conditions,
     contains_text,
     where_scope,
     where_thread,
 )
+from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.portable_sql import NO_LIMIT, UNDECODABLE, Connection
-from reservoir_cli.storage.records import Filter, IdField, Passage, ThreadName
 from reservoir_cli.util.fold_case import fold
 
 COLUMNS = (

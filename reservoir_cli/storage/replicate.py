@@ -15,8 +15,8 @@ from typing import Any
 from reservoir_cli.errors import ReservoirError, StoreError, UsageError
 from reservoir_cli.messages import Key
 from reservoir_cli.storage import dump
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.dump import DumpBatch, DumpMetadata, Link
+from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, refuse
 from reservoir_cli.util.progress import Progress
 

@@ -1,15 +1,41 @@
 """Records of how far the files of other tools were read, so that imports read only what is new."""
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 
 from reservoir_cli.messages import Scope, StoredMessage
-from reservoir_cli.storage import conversations, reads, writes
-from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.source_rows import COLUMNS, PUT
+from reservoir_cli.storage import holdings, reads, writes
+from reservoir_cli.storage.portable_sql import Condition, Connection
+from reservoir_cli.storage.transactions import Transactions
 
 #: The key in a state for the conversations that must not be stored.
 MARKED = "do_not_index"
+#: The columns of :class:`reservoir_cli.storage.sources.SourceFile`.
+COLUMNS = (
+    "partition, machine, path, tool, version, size, mtime_ns, head, tail, bytes_read, "
+    "state, settled"
+)
+#: Select all rows, in an order that both kinds of store share.
+ALL = f"SELECT {COLUMNS} FROM sources ORDER BY partition, machine, path"
+#: Insert or replace a row.
+PUT = f"""
+    INSERT INTO sources ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (partition, machine, path) DO UPDATE SET
+    tool = excluded.tool, version = excluded.version, size = excluded.size,
+    mtime_ns = excluded.mtime_ns, head = excluded.head, tail = excluded.tail,
+    bytes_read = excluded.bytes_read, state = excluded.state, settled = excluded.settled
+"""
+#: Copy rows to another partition, without replacing its own; the values are the new partition and
+#: the old one.
+_COPY = f"""
+    INSERT INTO sources ({COLUMNS})
+    SELECT ?, machine, path, tool, version, size, mtime_ns, head, tail, bytes_read, state, settled
+    FROM sources s WHERE s.partition = ?
+    ON CONFLICT (partition, machine, path) DO NOTHING
+"""
+#: Up to this number of conversations, only the rows that name one of them are reset.
+_FEW = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +70,7 @@ class SourceFile:
 class Sources:
     """Read and write the sources of a store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Transactions) -> None:
         self._store = store
         self._connection = store._connection
 
@@ -127,7 +153,7 @@ class Sources:
     def places(self, source: str) -> list[Scope]:
         """Return the partitions and instances that have messages of a source."""
         with self._store.snapshot():
-            places = conversations.places(self._connection)
+            places = holdings.places(self._connection)
             return [
                 Scope(partition, instance)
                 for partition, instance, _ in places
@@ -145,3 +171,32 @@ class Sources:
         with self._store.snapshot():
             known = [writes.find_present(self._connection, place, ids) for place in places]
         return set().union(*known)
+
+
+def move(connection: Connection, old: str, new: str) -> None:
+    """Move the sources of a partition to another."""
+    connection.execute(_COPY, [new, old])
+    connection.execute("DELETE FROM sources WHERE partition = ?", [old])
+
+
+def forget(connection: Connection, messages: Iterable[StoredMessage]) -> None:
+    """Delete the import states of files that contained deleted messages.
+
+    If such a file grows, it is read from its beginning; an unchanged one is not read.
+    """
+    ids_by_partition: dict[str, set[str]] = {}
+    for message in messages:
+        if message.conversation_id:
+            ids_by_partition.setdefault(message.partition, set()).add(message.conversation_id)
+    for partition, ids in ids_by_partition.items():
+        # A state contains the ids of its conversations.
+        conditions: list[Condition] = [
+            (f"{connection.instr}(state, ?) > 0", [json.dumps(conversation)])
+            for conversation in sorted(ids)
+        ]
+        for condition, values in conditions if len(ids) <= _FEW else [("state <> ''", [])]:
+            connection.execute(
+                "UPDATE sources SET state = '', head = '', tail = '', bytes_read = 0 "
+                f"WHERE partition = ? AND {condition}",
+                [partition, *values],
+            )

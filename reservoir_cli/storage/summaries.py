@@ -1,16 +1,32 @@
 """Summaries of conversations, which are deleted when their messages are forgotten."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reservoir_cli.messages import Scope
-from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.portable_sql import decoding
-from reservoir_cli.storage.summary_rows import COLUMNS, DELETE, INSERT
+from reservoir_cli.messages import Scope, StoredMessage
+from reservoir_cli.storage.portable_sql import Connection, decoding
+from reservoir_cli.storage.transactions import Transactions
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+COLUMNS = "partition, instance, conversation_id, digest, text, made_by, first_at, model_id, vector"
+#: Select all rows, in an order that both kinds of store share.
+ALL = f"SELECT {COLUMNS} FROM summaries ORDER BY partition, instance, conversation_id"
+#: Insert a row.
+INSERT = f"INSERT INTO summaries ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+#: Delete the summary of a conversation.
+_DELETE = "DELETE FROM summaries WHERE partition = ? AND instance = ? AND conversation_id = ?"
+#: Copy summaries to another partition and instance, unless it has one of the same conversation;
+#: the values are the new partition and instance, then the old ones.
+MOVE = f"""
+    INSERT INTO summaries ({COLUMNS})
+    SELECT ?, ?, conversation_id, digest, text, made_by, first_at, model_id, vector
+    FROM summaries s WHERE s.partition = ? AND s.instance = ?
+    ON CONFLICT (partition, instance, conversation_id) DO NOTHING
+"""
 
 
 class Summary(NamedTuple):
@@ -42,7 +58,7 @@ def _summary(row: Sequence[Any]) -> "Summary":
 class Summaries:
     """Read and write the summaries of a store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Transactions) -> None:
         self._store = store
 
     def read(self, scope: Scope) -> list[Summary]:
@@ -64,7 +80,7 @@ class Summaries:
         key = [summary.partition, summary.instance, summary.conversation_id]
         values = [summary.digest, summary.text, summary.made_by, summary.first_at, summary.model_id]
         with self._store.write():
-            self._store._connection.execute(DELETE, key)
+            self._store._connection.execute(_DELETE, key)
             self._store._connection.execute(INSERT, [*key, *values, vector])
 
 
@@ -73,3 +89,13 @@ def _vector(data: bytes | None) -> "NDArray[np.float32] | None":
 
     with decoding("vectors of summaries"):
         return None if data is None else np.frombuffer(data, "<f4").astype(np.float32)
+
+
+def forget(connection: Connection, messages: Iterable[StoredMessage]) -> None:
+    """Delete the summaries of the messages' conversations."""
+    conversations = {
+        (message.partition, message.instance, message.conversation_id)
+        for message in messages
+        if message.conversation_id
+    }
+    connection.executemany(_DELETE, sorted(conversations))

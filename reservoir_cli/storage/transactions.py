@@ -10,6 +10,9 @@ from reservoir_cli.storage.portable_sql import Connection
 
 Result = TypeVar("Result")
 
+#: Seconds to wait for other writers, unless the caller names another time.
+PATIENCE = 30.0
+
 
 class Transactions(ABC):
     """A connection to a database and its transactions.

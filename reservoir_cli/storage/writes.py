@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 
 from reservoir_cli.messages import Key, Message, Scope, clean_text
-from reservoir_cli.storage import properties, proxy_ledger_rows
+from reservoir_cli.storage import properties, proxy_ledger
 from reservoir_cli.storage.compact_keys import by_partition
 from reservoir_cli.storage.portable_sql import Connection
 
@@ -96,4 +96,4 @@ def mark_secrets(connection: Connection, secrets: Mapping[Key, Sequence[str]]) -
         [(join_kinds(kinds), *key) for key, kinds in secrets.items()],
     )
     for partition, ids in by_partition(secrets).items():
-        proxy_ledger_rows.forget(connection, partition, ids)  # they may quote a secret found now
+        proxy_ledger.forget(connection, partition, ids)  # they may quote a secret found now

@@ -2,6 +2,9 @@
 
 from typing import Protocol
 
+#: Tokens that a provider adds to each message of a request.
+PER_MESSAGE = 4
+
 
 class TokenCounter(Protocol):
     """A counter of tokens.

@@ -10,7 +10,7 @@ from reservoir_cli.transfer.importers import (
     Unreadable,
     foreign_databases,
 )
-from reservoir_cli.transfer.importers.base import SQLITE
+from reservoir_cli.transfer.importers.importer import SQLITE
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.watched_files import contains
 

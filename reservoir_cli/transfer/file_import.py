@@ -15,14 +15,14 @@ from reservoir_cli.messages import (
     clean_text,
 )
 from reservoir_cli.redaction import Mode, redact_conversation, redact_id
-from reservoir_cli.retrieval.indexing import Model
-from reservoir_cli.storage.records import Passage
+from reservoir_cli.retrieval.embed_messages import Model
+from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.sources import Sources
 from reservoir_cli.tokens import TokenCounter
-from reservoir_cli.transfer.import_reports import ImportReport
 from reservoir_cli.transfer.importers import Record, Skipped, Vectors
 from reservoir_cli.transfer.importers.content_blocks import THINKING
 from reservoir_cli.transfer.redact_and_store import Added, Intake
+from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.returned_contexts import is_excerpt, remove_contexts
 from reservoir_cli.transfer.skip_elsewhere import ElsewhereFilter
 from reservoir_cli.transfer.skip_proxied import ProxyFilter

@@ -17,9 +17,9 @@ from reservoir_cli.redaction import Mode
 from reservoir_cli.transfer import importers
 from reservoir_cli.transfer.do_not_index import find_marked, skip_marked
 from reservoir_cli.transfer.file_import import Destination, FileImport
-from reservoir_cli.transfer.import_reports import ImportReport, report_secrets
 from reservoir_cli.transfer.importers import DetectedFile, File, Record, Skipped
 from reservoir_cli.transfer.redact_and_store import Intake
+from reservoir_cli.transfer.reports import ImportReport, report_secrets
 from reservoir_cli.transfer.returned_contexts import remove_contexts
 from reservoir_cli.transfer.skip_elsewhere import ElsewhereFilter
 from reservoir_cli.util.clock import is_far_ahead

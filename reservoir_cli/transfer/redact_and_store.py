@@ -8,9 +8,9 @@ from typing import NamedTuple
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.retrieval.indexing import Indexer
+from reservoir_cli.retrieval.embed_messages import Indexer
 from reservoir_cli.settings.config import Config
-from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import ApproximateCounter, TokenCounter, storing_counter
 from reservoir_cli.util.progress import Progress
 

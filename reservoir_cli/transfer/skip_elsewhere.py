@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.sources import Sources
+from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer.importers import Record
 
 

@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
 from reservoir_cli.storage.content_identity import parts_of
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.marks import Tags
 from reservoir_cli.storage.proxy_ledger import Ledger
-from reservoir_cli.storage.records import Filter
 from reservoir_cli.storage.sources import Sources
 from reservoir_cli.transfer.file_import import Destination
 from reservoir_cli.transfer.importers import Record
@@ -63,7 +63,9 @@ class ExchangeLog:
         self.ledger = Ledger(ingestor.store)
 
     def store(self, exchange: Exchange, now: datetime | None = None) -> int:
-        """Store the new messages of an exchange; a new answer to a question replaces the old one.
+        """Store the new messages of an exchange.
+
+        A new answer to a question replaces the old one of the same day.
 
         :param now: the current time.
         :returns: how many messages were added.
@@ -72,6 +74,7 @@ class ExchangeLog:
         if not exchange.named and exchange.is_whole:
             known = self.find_continued(exchange.scope, exchange.messages)
             exchange = replace(exchange, conversation=known or exchange.conversation)
+        exchange = self._tell_days_apart(exchange, now)
         records = self._select_new(exchange, list(_records(exchange, now)))
         added = 0
         if records:
@@ -80,6 +83,26 @@ class ExchangeLog:
         if exchange.reply:
             self._replace_answer(exchange, exchange.reply, now)
         return added
+
+    def _tell_days_apart(self, exchange: Exchange, now: datetime) -> Exchange:
+        """Return an exchange with identities of its own if the old answer is of an earlier day.
+
+        Programs ask the same every day, and people again after months: that is no retry.
+        """
+        reply = exchange.reply
+        if reply is None or not exchange.messages or exchange.messages[-1].role != "user":
+            return exchange
+        old = next(iter(self._stored_messages(exchange, [reply]).values()), None)
+        if old is None or PARTIAL in old.tags or old.created_at.date() >= now.date():
+            return exchange
+        if parts_of(self._redact(exchange, reply)) == parts_of(old):
+            return exchange
+        *earlier, question = exchange.messages
+        question, reply = (
+            replace(message, source_id=f"{message.source_id}@{now:%Y-%m-%d}")
+            for message in (question, reply)
+        )
+        return replace(exchange, messages=(*earlier, question), reply=reply)
 
     def find_continued(self, scope: Scope, messages: Sequence[Message]) -> str | None:
         """Return the id of the stored conversation that a list of messages continues, if any.

@@ -21,7 +21,6 @@ from reservoir_cli.storage.sources import MARKED, SourceFile, Sources
 from reservoir_cli.transfer import importers
 from reservoir_cli.transfer.do_not_index import is_marked, marked_by, may_contain_mark
 from reservoir_cli.transfer.file_import import Destination
-from reservoir_cli.transfer.import_reports import ImportReport
 from reservoir_cli.transfer.importers import (
     File,
     Importer,
@@ -35,6 +34,7 @@ from reservoir_cli.transfer.importers.coerce import moment
 from reservoir_cli.transfer.importers.resume import Checkpoint, Resumable, StartOver
 from reservoir_cli.transfer.importers.watched_files import FileState
 from reservoir_cli.transfer.ingest import INTERRUPTED, Ingestor
+from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.skip_elsewhere import ElsewhereFilter
 from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.private_files import exclusive_lock, make_private_dir

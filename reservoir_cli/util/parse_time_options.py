@@ -1,4 +1,4 @@
-"""Parse times as people type them: durations, ages and dates.
+"""Parse times in options and settings, as people type them: durations, ages and dates.
 
 A time without a zone is local; results are aware datetimes in UTC.
 """

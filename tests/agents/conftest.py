@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reservoir_cli.agents.connect.base import Client
+from reservoir_cli.agents.connect.client import Client
 
 #: Variables that move the settings of a client.
 MOVED = (

@@ -13,7 +13,7 @@ import pytest
 
 from reservoir_cli.agents.connect import Outcome, connect, disconnect, status
 from reservoir_cli.agents.connect import change_records as recorded
-from reservoir_cli.agents.connect.base import Client
+from reservoir_cli.agents.connect.client import Client
 from reservoir_cli.agents.connect.edit_file import RefusedFileError, SettingsFile
 from reservoir_cli.agents.connect.registry import CLIENTS, client_named
 from reservoir_cli.errors import ReservoirError, UsageError

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 from terminals import has_ended, read_to_end
 
+from reservoir_cli.cli import completion_scripts
 from reservoir_cli.cli.command_list import EXAMPLES
+from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.schema import SETTINGS
 
 PATIENCE = 300
@@ -118,6 +120,31 @@ def test_installing_names_each_file_and_when_it_works(cli, shell, profile):
     ).groups()
     assert "reservoir" in Path(script).read_text(encoding="utf-8")
     assert loaded.endswith(profile)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows redirects the folder of the profile")
+@pytest.mark.parametrize("folder", ["config", "it's $(touch pwned) ’x"])
+def test_the_profile_of_powershell_loads_the_script(monkeypatch, tmp_path, folder):
+    monkeypatch.setattr(completion_scripts, "_current_shell", lambda: "pwsh")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / folder))
+    messages = {completion_scripts.install() for _ in range(2)}
+    script = tmp_path / folder / "powershell" / "reservoir_completion.ps1"
+    profile = script.with_name("Microsoft.PowerShell_profile.ps1")
+    assert messages == {
+        f"pwsh completion installed in {script}, which {profile} loads; "
+        "open a new terminal to use it, or run: . $PROFILE"
+    }
+    quoted = str(script).replace("'", "''").replace("’", "’’")
+    assert profile.read_text(encoding="utf-8") == f". '{quoted}'\n"
+    assert "Register-ArgumentCompleter" in script.read_text(encoding="utf-8")
+
+
+def test_without_a_known_profile_the_refusal_says_what_to_paste(monkeypatch):
+    monkeypatch.setattr(completion_scripts, "_current_shell", lambda: "powershell")
+    monkeypatch.delitem(completion_scripts._LOCATIONS, "powershell")  # as on Windows
+    with pytest.raises(UsageError, match="on Windows") as caught:
+        completion_scripts.install()
+    assert caught.value.hint.endswith("reservoir --show-completion | Add-Content $PROFILE")
 
 
 needs_terminal = pytest.mark.skipif(

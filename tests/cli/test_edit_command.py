@@ -79,3 +79,26 @@ def test_an_editor_runs_without_a_shell_on_a_private_file(filled_cli, tmp_path, 
 def test_an_editor_that_changes_nothing_or_fails_is_reported(filled_cli, editor, code, message):
     assert message in filled_cli("edit", "1", env={"EDITOR": editor}, code=code).err
     assert content(filled_cli) == "the walrus sleeps"
+
+
+def test_a_text_from_an_editor_that_cannot_be_stored_is_printed(filled_cli, tmp_path):
+    script = tmp_path / "editor.py"
+    forget = "\nimport subprocess\nsubprocess.run(['reservoir', 'forget', '--id', '1', '--yes'])\n"
+    script.write_text(EDITOR + forget)
+    command = f"{sys.executable} {script} {tmp_path / 'seen'} otter"
+    result = filled_cli("edit", "1", env={"EDITOR": command}, code=1)
+    assert result.out == "the otter sleeps\n"
+    assert "error: no message 1" in result.err
+
+
+def test_an_editor_does_not_overwrite_masked_secrets(cli, tmp_path):
+    key = "AKIAIOSFODNN7EXAMPLQ"
+    cli.say(f"aws_access_key_id={key} of the walrus")
+    script = tmp_path / "editor.py"
+    script.write_text(EDITOR)
+    env = {"EDITOR": f"{sys.executable} {script} {tmp_path / 'seen'} otter"}
+    masked = cli("edit", "1", env={**env, "RESERVOIR_REDACT": "mask"}, code=1).err
+    assert "hint: RESERVOIR_REDACT=mark reservoir edit 1 -p default edits it as it is" in masked
+    assert content(cli) == f"aws_access_key_id={key} of the walrus"
+    cli("edit", "1", env={**env, "RESERVOIR_REDACT": "mark"})
+    assert content(cli) == f"aws_access_key_id={key} of the otter"

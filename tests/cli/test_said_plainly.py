@@ -191,10 +191,12 @@ def test_a_settings_file_in_an_unknown_home_is_a_one_line_error(cli):
     assert "error: there is no home folder for ~nobody-is-called-so/x\n" in result.err
 
 
-def test_a_missing_store_that_was_named_is_reported(cli):
-    absent = str(cli.home / "absent.db")
-    result = cli("--db", absent, "view")
+@pytest.mark.parametrize(("command", "code"), [("view", 0), ("embed", 0), ("summarize", 5)])
+def test_a_missing_store_that_was_named_is_reported_and_not_created(cli, command, code):
+    absent = cli.home / "absent.db"
+    result = cli("--db", str(absent), command, code=code)
     assert f"warning: there is no store at {absent}\n" in result.err
+    assert not absent.exists()
 
 
 @pytest.mark.parametrize("form", [["--format", "json"], ["--format=json"]])

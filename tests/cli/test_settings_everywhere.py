@@ -17,7 +17,7 @@ import forked
 import pytest
 import tomli_w
 
-from reservoir_cli.context.types import Tier
+from reservoir_cli.context.candidate import Tier
 from reservoir_cli.messages import Message, ToolCall
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings.schema import SETTINGS, Value

@@ -15,10 +15,10 @@ from postgres_server import PostgresServer, installed
 
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres.connection import UncertainCommitError, place_of
 from reservoir_cli.storage.postgres.store import PostgresStore
+from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 
 TRIALS = {"connection": 4, "pool": 2, "failover": 1}

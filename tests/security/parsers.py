@@ -12,8 +12,8 @@ from reservoir_cli.embedding import split_passages
 from reservoir_cli.embedding.tokenizer import words
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Role, ToolCall, clean_text
-from reservoir_cli.retrieval import dates
-from reservoir_cli.settings import read_file as settings_file
+from reservoir_cli.retrieval import question_dates
+from reservoir_cli.settings import read_settings_file as settings_file
 from reservoir_cli.settings.paths import config_file
 from reservoir_cli.storage import fulltext
 from reservoir_cli.tokens import ApproximateCounter
@@ -91,7 +91,7 @@ def _full_text(data: bytes) -> None:
 
 def _times(data: bytes) -> None:
     text = _text(data)
-    for span in dates.find_dates(text, _NOW):
+    for span in question_dates.find_dates(text, _NOW):
         assert span.start <= span.end
     with suppress(UsageError):
         assert parse_time_options.parse_time(text, _NOW).tzinfo is UTC

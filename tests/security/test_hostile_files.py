@@ -19,8 +19,8 @@ import world as worlds
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Role, StoredMessage
-from reservoir_cli.retrieval import indexing
-from reservoir_cli.retrieval.dates import find_dates
+from reservoir_cli.retrieval import embed_messages
+from reservoir_cli.retrieval.question_dates import find_dates
 from reservoir_cli.transfer.importers import (
     File,
     Record,
@@ -299,9 +299,9 @@ def test_a_keyword_search_of_a_book_is_refused(world: Path) -> None:
 def test_only_the_beginning_of_an_endless_message_is_embedded(
     fake_embedder: Embedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexing, "LONGEST", 100)
+    monkeypatch.setattr(embed_messages, "LONGEST", 100)
     texts = {1: "short", 2: "long " * 50, 3: " " * 200 + "behind"}
-    passages = indexing.embed_messages(
+    passages = embed_messages.embed_messages(
         [stored(number, text) for number, text in texts.items()], fake_embedder
     )
     spans = {

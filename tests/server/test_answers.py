@@ -12,8 +12,8 @@ from upstream import Reply, Upstream
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.proxy.collect_answer import Answer, collector_for
+from reservoir_cli.server.proxy.parse_request import parse
 from reservoir_cli.server.proxy.protocols import CHAT, MESSAGES, RESPONSES
-from reservoir_cli.server.proxy.request import parse
 
 FIRST, SECOND = '{"x": 1}', '{"y": 2}'
 
@@ -73,6 +73,12 @@ ANSWERS: dict[str, tuple[str, list[Any], str, list[tuple[str, str, str]]]] = {
         CHAT,
         [chat_delta(audio={"id": "a"}), chat_delta(audio={"transcript": "Hello."})],
         "Hello.",
+        [],
+    ),
+    "list of parts": (
+        CHAT,
+        [chat_delta(content=[{"type": "thinking"}, {"type": "text", "text": "Hi"}])],
+        "Hi",
         [],
     ),
     "function call": (
@@ -246,3 +252,9 @@ def test_a_picture_that_is_sent_again_is_the_same() -> None:
     bodies = [json.dumps(chat(message)).encode() for message in pictures]
     first, again, other = (parse(CHAT, body, {}).questions[0].id for body in bodies)
     assert first == again != other
+
+
+def test_a_picture_beside_a_question_is_no_word_of_it() -> None:
+    request = parse(CHAT, json.dumps(chat(picture("data:,1"))).encode(), {})
+    assert request.messages[0].content == "read it\n[image]"
+    assert request.questions[0].text == "read it"

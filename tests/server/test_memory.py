@@ -183,12 +183,19 @@ def test_side_requests_are_passed_unchanged_and_not_stored(
     assert texts(served, 4) == []
 
 
-@pytest.mark.parametrize("header", ["x-reservoir-bypass", "x-reservoir-store"])
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [
+        ("x-reservoir-bypass", "1"),
+        ("x-reservoir-bypass", "True"),
+        ("x-reservoir-store", "no"),
+        ("x-reservoir-store", "off"),
+    ],
+)
 def test_headers_switch_the_memory_off(
-    served: Served, provider: Upstream, client: httpx2.Client, header: str
+    served: Served, provider: Upstream, client: httpx2.Client, header: str, value: str
 ) -> None:
     provider.reply = completion()
-    value = {"x-reservoir-bypass": "1", "x-reservoir-store": "no"}[header]
     client.post(served.root + CHAT, json=chat(HELLO), headers={header: value})
     added = json.loads(provider.requests[0].body) != chat(HELLO)
     assert added == (header == "x-reservoir-store")

@@ -44,3 +44,12 @@ def test_a_long_line_is_searched_once() -> None:
     for _ in range(1000):
         reader.feed(b"data")
     assert buffer.searched < 4 * len(buffer)
+
+
+@pytest.mark.parametrize("stream", [b'{"a": 1}\n{"b": 2}\n', b'data: {"a": 1}\n\ndata: {"b": 2}\n'])
+def test_a_stream_without_a_type_is_read(stream: bytes) -> None:
+    values = list[Any]()
+    reader = Reader("", "", values.append)
+    reader.feed(stream)
+    reader.end()
+    assert values == [{"a": 1}, {"b": 2}]

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from reservoir_cli.embedding import Embedder, Engine
 from reservoir_cli.messages import Key, Scope, StoredMessage
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.retrieval import indexing
+from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.settings import config
 from reservoir_cli.settings.schema import Value
-from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.records import Passage
+from reservoir_cli.storage.passage import Passage
+from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer.ingest import Ingestor
 
 NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
@@ -82,7 +82,7 @@ def add_passages(
 def embed(store: Store, embedder: Embedder, scope: Scope = EVERYWHERE, **overrides: Any) -> int:
     """Embed pending messages; return how many."""
     options = {"progress": lambda *_: None, "synapse_threshold": 0.85, **overrides}
-    return indexing.embed_pending(store, embedder, scope, **options)
+    return embed_messages.embed_pending(store, embedder, scope, **options)
 
 
 def ingestor(
@@ -94,6 +94,6 @@ def ingestor(
     """Return an ingestor for a store, with the given settings."""
     defaults = {"redact": "off", "embedding_model": "nobody/absent", "synapse_threshold": threshold}
     known = config.load(None, {**defaults, **(settings or {})})
-    indexer = indexing.Indexer(store, known, embedder=embedder, offline=True)
+    indexer = embed_messages.Indexer(store, known, embedder=embedder, offline=True)
     redactor = Redactor(lambda partition: str(known.lookup("redact", partition)[0]))
     return Ingestor(store, known, redactor, indexer)

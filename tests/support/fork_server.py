@@ -30,7 +30,6 @@ _NOT_FORKED = (
     "reservoir_cli.agents.llm_plugin",
     "reservoir_cli.agents.mcp",
     "reservoir_cli.embedding.compiler",
-    "reservoir_cli.embedding.graph",
     "reservoir_cli.server",
 )
 #: Modules that commands import on demand.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.store import Store
 
 
 def steps(store: Store, work: Callable[[], object]) -> int:

@@ -9,7 +9,7 @@ import pytest
 
 import reservoir_cli
 from reservoir_cli import ContextOptions, Filter, Message, Reservoir, Scope, WindowMessage
-from reservoir_cli.retrieval.indexing import Indexer
+from reservoir_cli.retrieval.embed_messages import Indexer
 
 PAGE = Path(__file__).parents[2] / "docs" / "python.md"
 BLOCKS = re.findall(r"(?ms)^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"))

@@ -5,11 +5,12 @@ import re
 
 import pytest
 from page_server import HOSTILE, csrf_of, message
+from sqlite_steps import steps
 
 from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Filter
 from reservoir_cli.server.web.markdown import MAX_RENDERED, to_html
-from reservoir_cli.server.web.read_conversations import CONVERSATIONS, MESSAGES
+from reservoir_cli.server.web.read_conversations import CONVERSATIONS, MESSAGES, read_thread
 
 
 @pytest.mark.parametrize(("text", "never", "shown"), HOSTILE)
@@ -206,3 +207,20 @@ def test_the_last_single_message_can_be_deleted(client) -> None:
     result = client.post("/ui/delete?p=home&id=6", data={"csrf": csrf})
     assert result.url.path == "/ui/"
     assert "Deleted 1 message." in result.text
+
+
+def test_opening_a_conversation_does_not_read_the_others(memory) -> None:
+    thread = ("many", "chat", "c0")
+
+    def store(first: int, count: int) -> None:
+        messages = [
+            Message("user", f"question {number}", conversation_id=f"c{number}")
+            for number in range(first, first + count)
+        ]
+        memory.ingest(messages, partition="many", instance="chat", embed=False)
+
+    store(0, 50)
+    cost = steps(memory.store, lambda: read_thread(memory, thread, 1))
+    store(50, 200)
+    assert steps(memory.store, lambda: read_thread(memory, thread, 1)) <= cost + 2
+    assert read_thread(memory, thread, 1).title == "question 0"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from builders import FakeEmbedder
 
-from reservoir_cli.context.request import ContextOptions
+from reservoir_cli.context.prepare_request import ContextOptions
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval.recall_floor import floor_property
 from reservoir_cli.server.web.shell_command import context_command

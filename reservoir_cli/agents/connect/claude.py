@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.agents.connect.base import HOOK_EVENTS, SERVER, Client
-from reservoir_cli.settings import paths
+from reservoir_cli.agents.connect.client import HOOK_EVENTS, SERVER, Client
+from reservoir_cli.transfer.importers import discover
 
 
 class ClaudeCode(Client):
@@ -26,7 +26,7 @@ class ClaudeCode(Client):
 
     def folder(self) -> Path:
         """Return ``~/.claude``, or the folder of ``CLAUDE_CONFIG_DIR``."""
-        return paths.claude_code_sessions().parent
+        return discover.claude_code_sessions().parent
 
     def hooks_settings(self) -> Path:
         """Return the settings for all projects."""

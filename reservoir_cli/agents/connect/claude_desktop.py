@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from reservoir_cli.agents.connect.base import Client
+from reservoir_cli.agents.connect.client import Client
 from reservoir_cli.agents.connect.folders import app_data
 
 

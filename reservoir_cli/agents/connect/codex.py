@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from reservoir_cli.agents.connect.base import HOOK_EVENTS, SERVER, Client
-from reservoir_cli.settings import paths
+from reservoir_cli.agents.connect.client import HOOK_EVENTS, SERVER, Client
+from reservoir_cli.transfer.importers import discover
 
 
 class Codex(Client):
@@ -21,7 +21,7 @@ class Codex(Client):
 
     def settings(self) -> Path:
         """Return ``config.toml``."""
-        return paths.codex_sessions().with_name("config.toml")
+        return discover.codex_sessions().with_name("config.toml")
 
     def hooks_settings(self) -> Path:
         """Return ``hooks.json``."""

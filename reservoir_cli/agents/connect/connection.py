@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from reservoir_cli.agents.connect.base import SERVER, Client
+from reservoir_cli.agents.connect.client import SERVER, Client
 from reservoir_cli.agents.connect.edit_file import (
     Change,
     Edit,

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reservoir_cli.agents.connect.base import Client
+from reservoir_cli.agents.connect.client import Client
 
 
 class Cursor(Client):

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from reservoir_cli.agents.connect.base import SERVER, Client
+from reservoir_cli.agents.connect.client import SERVER, Client
 
 _EVENTS = {
     "SessionStart": "session-start",

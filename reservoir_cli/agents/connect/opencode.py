@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.agents.connect.base import Client
+from reservoir_cli.agents.connect.client import Client
 from reservoir_cli.agents.connect.folders import xdg_config
 
 

@@ -7,7 +7,7 @@ import sysconfig
 from pathlib import Path
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings.read_file import missing_file_error
+from reservoir_cli.settings.read_settings_file import missing_file_error
 from reservoir_cli.settings.store_location import is_on_a_server, mask_password
 from reservoir_cli.util import this_program
 

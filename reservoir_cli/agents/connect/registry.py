@@ -2,9 +2,9 @@
 
 from difflib import get_close_matches
 
-from reservoir_cli.agents.connect.base import Client
 from reservoir_cli.agents.connect.claude import ClaudeCode
 from reservoir_cli.agents.connect.claude_desktop import ClaudeDesktop
+from reservoir_cli.agents.connect.client import Client
 from reservoir_cli.agents.connect.codex import Codex
 from reservoir_cli.agents.connect.cursor import Cursor
 from reservoir_cli.agents.connect.gemini import GeminiCli

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.agents.connect.base import SERVER, Client
+from reservoir_cli.agents.connect.client import SERVER, Client
 from reservoir_cli.agents.connect.folders import app_data
 
 

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from reservoir_cli.agents.connect.base import Client
+from reservoir_cli.agents.connect.client import Client
 from reservoir_cli.agents.connect.folders import app_data, xdg_config
 
 

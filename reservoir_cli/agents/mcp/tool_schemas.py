@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reservoir_cli.errors import UsageError
+from reservoir_cli.settings.schema import RECALL_BUDGET
 
 #: Constant, so that they stay in the client's prompt cache. The first 512 characters are
 #: sufficient on their own, since some clients cut off the rest.
@@ -146,7 +147,7 @@ _RECALL = Tool(
     "What was said earlier about a question, as dated quotes from past conversations.",
     {
         "question": _text("Whole question, names and dates spelled out", 20_000, required=True),
-        "budget": _number(1_500, 100, 20_000, "Tokens at most"),
+        "budget": _number(RECALL_BUDGET, 100, 20_000, "Tokens at most"),
         "since": _text(_SINCE),
     },
 )

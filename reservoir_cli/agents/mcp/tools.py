@@ -7,11 +7,11 @@ from typing import Any
 
 from reservoir_cli.agents.kept_store import KeptStore, Opener
 from reservoir_cli.context.budget import Meter
+from reservoir_cli.context.excerpts import shorten_result
+from reservoir_cli.context.prepare_request import storing_meter
 from reservoir_cli.context.recall import Recall
 from reservoir_cli.context.render.frame import wrap
 from reservoir_cli.context.render.recalled import RECALLED_NOTE, defuse, quote_line
-from reservoir_cli.context.request import storing_meter
-from reservoir_cli.context.window_turns import shorten_result
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.messages import Message, Scope, StoredMessage, cut, plain_text
 from reservoir_cli.reservoir import Filter, Reservoir

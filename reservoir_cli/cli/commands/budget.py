@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, options
-from reservoir_cli.context.request import plan_budget
-from reservoir_cli.context.types import TokenBudget
+from reservoir_cli.context.budget import TokenBudget
+from reservoir_cli.context.prepare_request import plan_budget
 
 
 def budget(

@@ -3,6 +3,8 @@
 import os
 import shlex
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +12,9 @@ import typer
 
 from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.cli.commands.marks import Number, check_order, find
-from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.errors import ReservoirError, TextRemainsError, UsageError
+from reservoir_cli.messages import StoredMessage
+from reservoir_cli.redaction import Mode
 from reservoir_cli.util.private_files import temporary_folder
 from reservoir_cli.util.read_files import decode
 
@@ -36,6 +40,8 @@ def edit(
     with open_store.open_reservoir(ctx) as reservoir:
         message = find(reservoir, number, partition)
         before = message.content
+        if text is None and reservoir.redactor.mode(message.partition) is Mode.MASK:
+            _refuse_masked(message)
         after = _edit_interactively(before) if text is None else options.text_or_stdin(text)
         if not after.strip():
             console.note(
@@ -44,8 +50,36 @@ def edit(
         elif after == before:
             console.note("the text is the same: nothing was changed")
         else:
-            console.aside(options.first_words(reservoir.edit(message.key, after)))
+            with _saving_text(after) if text is None else nullcontext():
+                changed = reservoir.edit(message.key, after)
+            console.aside(options.first_words(changed))
             console.note("backups and exports made earlier still have the old text")
+
+
+def _refuse_masked(message: StoredMessage) -> None:
+    """Refuse a text with masked secrets, which an editor would store instead of the secrets.
+
+    :raises ReservoirError: the text has masked secrets.
+    """
+    if "[redacted:" in message.content:
+        command = shlex.join(["reservoir", "edit", str(message.id), "-p", message.partition])
+        raise ReservoirError(
+            f"message {message.id} has masked secrets, which an editor would overwrite",
+            hint=f"RESERVOIR_REDACT=mark {command} edits it as it is stored",
+        )
+
+
+@contextmanager
+def _saving_text(text: str) -> Iterator[None]:
+    """Print a text from an editor if it cannot be stored: its file is deleted."""
+    try:
+        yield
+    except TextRemainsError:  # it is stored
+        raise
+    except ReservoirError:
+        console.note("the new text is printed, since it was not stored")
+        console.write(f"{text}\n")
+        raise
 
 
 def _edit_interactively(text: str) -> str:

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, open_store, options
-from reservoir_cli.embedding import resolve
-from reservoir_cli.retrieval.indexing import EmbeddingState
+from reservoir_cli.embedding import find_weights
+from reservoir_cli.retrieval.embed_messages import EmbeddingState
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.config import Config
 from reservoir_cli.util.interrupts import explain_interrupt
@@ -31,8 +31,8 @@ def embed(
     With --model or --rebuild, new embeddings are built beside the old ones, which stay in use
     until the new ones are complete. Run the command again to resume after an interruption.
     """
-    with open_store.open_reservoir(ctx, create=True) as reservoir:
-        before, name = reservoir.config, resolve.absolute(model) if model else None
+    with open_store.open_reservoir(ctx, create=model is not None) as reservoir:
+        before, name = reservoir.config, find_weights.absolute(model) if model else None
         if name:
             reservoir.use(before.with_flags({"embedding_model": name}))
         with explain_interrupt(console.warn, _INTERRUPTED):

@@ -7,6 +7,7 @@ import typer
 from reservoir_cli.agents import hooks
 from reservoir_cli.cli import completion_values
 from reservoir_cli.cli.global_options import globals_of
+from reservoir_cli.settings.schema import RECALL_BUDGET
 
 EVENTS = ("user-prompt", "stop", "session-end", "session-start")
 
@@ -24,7 +25,9 @@ def hook(
     budget: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=1, help="Most tokens that user-prompt prints (default: 1500)."
+            metavar="N",
+            min=1,
+            help=f"Most tokens that user-prompt prints (default: {RECALL_BUDGET}).",
         ),
     ] = None,
 ) -> None:

@@ -10,6 +10,7 @@ from reservoir_cli.cli.filters import complete_session
 from reservoir_cli.context.recall import Reason, Recall, Skipped
 from reservoir_cli.errors import UsageError
 from reservoir_cli.reservoir import Filter, Reservoir
+from reservoir_cli.settings.schema import RECALL_BUDGET
 from reservoir_cli.util.parse_time_options import parse_time
 
 
@@ -23,7 +24,9 @@ def recall(
     ] = None,
     budget: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Tokens for everything printed (default: 1500)."),
+        typer.Option(
+            metavar="N", min=1, help=f"Tokens for everything printed (default: {RECALL_BUDGET})."
+        ),
     ] = None,
     partition: options.Partition = None,
     since: options.Since = None,

@@ -7,10 +7,10 @@ from typing import Any, assert_never, cast
 from reservoir_cli.chat.turn import Turn
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.finished_window import FinishedWindow
-from reservoir_cli.context.render import request_bodies, text
+from reservoir_cli.context.render import request_bodies, text_and_markdown
 from reservoir_cli.context.render.frame import wrap
 from reservoir_cli.context.render.json import to_json
-from reservoir_cli.context.types import FORMATS, PROVIDERS, Format
+from reservoir_cli.context.request import FORMATS, PROVIDERS, Format
 from reservoir_cli.context.window_message import WindowMessage, messages_of
 from reservoir_cli.context.window_turns import (
     current_turn,
@@ -20,7 +20,7 @@ from reservoir_cli.context.window_turns import (
 )
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.models import find_model
-from reservoir_cli.util.formats import unknown_format
+from reservoir_cli.util.unknown_format import unknown_format
 
 
 class ContextWindow(FinishedWindow):
@@ -59,10 +59,8 @@ class ContextWindow(FinishedWindow):
                 hint='give a question: reservoir context "…"',
             )
         if target in ("text", "markdown"):
-            return text.render_framed(turns, markdown=target == "markdown")
-        model = self.request.model
-        window = self.budget.window if model else None
-        return render(turns, target, model, self.max_tokens, window)
+            return text_and_markdown.render_framed(turns, markdown=target == "markdown")
+        return render(turns, target, self.request.model, self.max_tokens, self.budget.window)
 
     @property
     def max_tokens(self) -> int:
@@ -92,13 +90,13 @@ def render(
     """Render turns in a format, without a frame; ``json`` counts and reads as ``text``.
 
     :param max_tokens: the longest answer.
-    :param window: tokens of the model's context window, if known.
+    :param window: tokens of the model's context window.
     """
     match form:
         case "text" | "json":
-            return text.to_text(turns)
+            return text_and_markdown.to_text(turns)
         case "markdown":
-            return text.to_markdown(turns)
+            return text_and_markdown.to_markdown(turns)
         case "openai" | "azure":
             return request_bodies.to_openai(turns, model)
         case "ollama":
@@ -128,4 +126,6 @@ def count_frame(form: Format, meter: Meter) -> int:
 
 def count_framed(turns: Sequence[Turn], form: Format, meter: Meter) -> int:
     """Count the tokens of a whole text in its frame."""
-    return meter.count(text.render_framed(turns, markdown=form == "markdown"), messages=len(turns))
+    return meter.count(
+        text_and_markdown.render_framed(turns, markdown=form == "markdown"), messages=len(turns)
+    )

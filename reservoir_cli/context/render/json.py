@@ -3,12 +3,12 @@
 from typing import Any
 
 from reservoir_cli.chat.turn import Section, Turn
-from reservoir_cli.context.budget import PER_MESSAGE
+from reservoir_cli.context.candidate import Candidate, Dropped
 from reservoir_cli.context.excerpts import discount
 from reservoir_cli.context.finished_window import FinishedWindow
 from reservoir_cli.context.render.recalled import printed_text
-from reservoir_cli.context.types import Candidate, Dropped
 from reservoir_cli.context.window_turns import current_turn, fixed_turns
+from reservoir_cli.tokens.counter import PER_MESSAGE
 
 #: How many filler messages are explained: those that are not candidates by themselves.
 EXPLAINED_OTHERS = 100

@@ -27,15 +27,16 @@ def to_openai(turns: Sequence[Turn], model: str | None) -> Body:
     return {**_model_field(model), "messages": [_openai_message(turn) for turn in valid_turns]}
 
 
-def to_ollama(turns: Sequence[Turn], model: str | None, num_ctx: int | None = None) -> Body:
+def to_ollama(turns: Sequence[Turn], model: str | None, window: int | None = None) -> Body:
     """Render a request for Ollama's chat API: arguments are objects, results name their tool.
 
-    :param num_ctx: tokens of the model's window; without it Ollama truncates to its own default.
+    :param window: tokens of the model's window; without ``num_ctx`` Ollama truncates to its own
+        default. The window of no particular model is not sent.
     """
     valid_turns = _replace_invalid_ids(_merge_recalled(turns))
     names = {call.id: call.name for turn in valid_turns for call in turn.tool_calls}
     messages = [_ollama_message(turn, names) for turn in valid_turns]
-    options = {"options": {"num_ctx": num_ctx}} if num_ctx else {}
+    options = {"options": {"num_ctx": window}} if model and window else {}
     return {**_model_field(model), "messages": messages, "stream": False, **options}
 
 

@@ -128,7 +128,9 @@ def _collect_chat(answer: Answer, value: Mapping[str, Any]) -> None:
         if choice.get("index", 0) != 0:
             continue  # further choices are not part of the conversation
         message = _as_object(choice.get("delta") or choice.get("message"))
-        answer.add_text(0, message.get("content"))
+        content = message.get("content")
+        for part in content if isinstance(content, list) else [{"text": content}]:
+            answer.add_text(0, _as_object(part).get("text"))
         answer.add_text("refusal", message.get("refusal"))
         answer.add_text("audio", _as_object(message.get("audio")).get("transcript"))
         if function := _as_object(message.get("function_call")):  # the form before tool calls

@@ -16,10 +16,10 @@ from reservoir_cli.server.proxy import clients, forward
 from reservoir_cli.server.proxy.enrich import Enricher
 from reservoir_cli.server.proxy.forwarded_headers import to_upstream
 from reservoir_cli.server.proxy.json_spans import OddJSON
+from reservoir_cli.server.proxy.parse_request import LISTS, ParsedRequest, parse
 from reservoir_cli.server.proxy.paths import Target, parse_path
 from reservoir_cli.server.proxy.protocols import error_body, protocol_of
 from reservoir_cli.server.proxy.provider_histories import ProviderHistories
-from reservoir_cli.server.proxy.request import LISTS, ParsedRequest, parse
 from reservoir_cli.server.proxy.store_in_pauses import ExchangeQueue
 from reservoir_cli.server.proxy.tee_answer import Listener
 from reservoir_cli.server.state import ServerState
@@ -27,6 +27,8 @@ from reservoir_cli.settings.upstreams import Upstream
 
 #: Larger bodies (in bytes) are parsed in a thread, so as not to block the event loop.
 _LARGE = 256 << 10
+#: Values of headers that switch something off.
+_NO = ("", "0", "no", "false", "off", "never")
 _NO_SUCH_PATH = "404: no such path; use /v1/… or /api/…, or /PARTITION/INSTANCE/v1/…\n"
 
 
@@ -96,7 +98,7 @@ class Proxy:
         """Return a request enriched with recalled messages, or unchanged."""
         if method != "POST" or target.path not in LISTS:
             return _Outgoing(body)
-        if headers.get("x-reservoir-bypass") == "1":
+        if headers.get("x-reservoir-bypass", "no").strip().lower() not in _NO:
             return _Outgoing(body, "bypassed")
         if headers.get("content-encoding", "identity") != "identity":
             return _Outgoing(body, "skipped; reason=encoding")
@@ -123,7 +125,7 @@ class Proxy:
         self, target: Target, headers: Headers, parsed: ParsedRequest | None
     ) -> Listener | None:
         """Return a listener for the answer; ``None`` if the client wants nothing stored."""
-        if parsed is None or headers.get("x-reservoir-store", "").lower() in ("no", "0", "false"):
+        if parsed is None or headers.get("x-reservoir-store", "yes").strip().lower() in _NO:
             return None
         storing = clients.is_stored(clients.client_of(headers), self._state.config)
         scope = self._scope_of(target, headers)

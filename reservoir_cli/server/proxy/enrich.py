@@ -14,8 +14,8 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Mode
 from reservoir_cli.reservoir import LedgerEntry, Reservoir
 from reservoir_cli.server.proxy.json_spans import insert
+from reservoir_cli.server.proxy.parse_request import ParsedRequest
 from reservoir_cli.server.proxy.question_identity import Question
-from reservoir_cli.server.proxy.request import ParsedRequest
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.server.store_threads import SHORT_PATIENCE
 

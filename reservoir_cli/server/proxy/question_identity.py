@@ -14,13 +14,17 @@ from reservoir_cli.transfer.skip_proxied import identity_prefix, normalise
 #: An address in JSON with its query.
 _ADDRESS = re.compile(r'(https?://[^"?]*)\?[^"]*')
 
+#: A line that stands for a picture or another file, such as ``[image]``.
+_MARKER = re.compile(r"(?m)^\[[^\]\n]+\]$")
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """A user message.
 
     :param ordinal: its number among the user messages.
-    :param id: a hash of its text and of the user messages before it.
+    :param id: a hash of its text and files, and of the user messages before it.
+    :param text: its words, by which messages are recalled.
     :param at: the position in the request at which text can be appended to it.
     :param newest: whether it is still unanswered.
     """
@@ -56,12 +60,11 @@ class IdentityChain:
         last = max(turns, default=-1)
         replies: list[Message] = []
         for number, span in enumerate(elements):
-            files = _files_of(span.value)
             for message in request_messages.read_element(span.value):
                 if message.role == "user":
                     self._add_replies(replies)
                     replies = []
-                    at = _text_end(self._text, span)
+                    at, files = _text_end(self._text, span), _files_of(span.value)
                     self._add_question(message, at, files, newest=number == last)
                 else:
                     replies.append(message)
@@ -83,7 +86,8 @@ class IdentityChain:
         identity = f"{identity_prefix(message.content)}{self._chain}"
         self.messages.append(replace(message, source_id=identity))
         if at is not None:
-            question = Question(self._ordinal, self._chain, message.content, at, newest)
+            text = _MARKER.sub("", message.content).strip() if files else message.content
+            question = Question(self._ordinal, self._chain, text, at, newest)
             self.questions.append(question)
         self._ordinal += 1
 

@@ -7,6 +7,8 @@ from typing import Any
 
 #: The largest answer in bytes that is read; a larger one is still relayed, but not stored.
 MAX_BYTES = 32 << 20
+#: Bytes of a stream without a type that are searched for an event.
+_SNIFFED = 1_000
 
 
 class Unreadable(Exception):
@@ -49,12 +51,19 @@ class Reader:
         """Parse the rest of the buffer."""
         rest, self._buffer = bytes(self._buffer), bytearray()
         if not self._lines:
-            self._read_value(rest)
+            if not self._read_value(rest):
+                self._read_untyped(rest)
             return
         if rest:
             self._read_line(rest)
         if self._events:
             self._read_line(b"")
+
+    def _read_untyped(self, stream: bytes) -> None:
+        """Parse a stream whose type the provider does not name."""
+        self._events = b"data:" in stream[:_SNIFFED]
+        for line in (*stream.splitlines(), b""):
+            self._read_line(line)
 
     def _take_lines(self, start: int) -> Iterator[bytes]:
         """Remove the complete lines from the buffer; a line ends in CR, LF or both.
@@ -77,14 +86,16 @@ class Reader:
         elif line.startswith(b"data:"):
             self._data.append(line[5:].removeprefix(b" "))
 
-    def _read_value(self, data: bytes) -> None:
+    def _read_value(self, data: bytes) -> bool:
+        """Parse a JSON value; return whether it is one."""
         if not data.strip() or data.strip() == b"[DONE]":
-            return
+            return False
         try:
             value = json.loads(data)
         except (ValueError, RecursionError):
-            return
+            return False
         self._on_value(value)
+        return True
 
 
 def _decoder(encoding: str) -> Callable[[bytes], bytes]:

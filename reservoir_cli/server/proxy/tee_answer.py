@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.server.proxy.collect_answer import Answer, collector_for
+from reservoir_cli.server.proxy.parse_request import ParsedRequest
 from reservoir_cli.server.proxy.provider_histories import ProviderHistories
-from reservoir_cli.server.proxy.request import ParsedRequest
 from reservoir_cli.server.proxy.split_stream import Reader, Unreadable
 from reservoir_cli.server.proxy.store_in_pauses import ExchangeQueue
 from reservoir_cli.server.store_threads import StoreThread

@@ -6,12 +6,12 @@ from typing import TypeVar
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
-from reservoir_cli.context.types import FORMATS
+from reservoir_cli.context.request import FORMATS
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, plain_text
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.server.web import read_conversations, usage, window
+from reservoir_cli.server.web import read_conversations, usage_chart, window
 from reservoir_cli.server.web import window_form as question_form
 from reservoir_cli.server.web.query_parameters import ROLES, ListQuery, name_of, number_of
 from reservoir_cli.server.web.rendering import link, render
@@ -177,4 +177,4 @@ def default_partition(places: list[tuple[str, str, int]], config: Config) -> str
 
 async def use(request: Request) -> Response:
     """Show usage over time and the contents of the store."""
-    return render(request, "usage.html", use=await read(request, usage.summarize))
+    return render(request, "usage.html", use=await read(request, usage_chart.summarize))

@@ -203,7 +203,9 @@ def _find_title(reservoir: Reservoir, thread: Thread) -> str | None:
     """Return the title of a conversation; ``None`` for messages outside of one."""
     if thread[2] is None:
         return None
-    summaries = reservoir.conversations(Scope(*thread[:2]))
+    scope = Scope(*thread[:2])
+    stored = reservoir.lookup.stored_id("conversation_id", thread[2], scope)
+    summaries = reservoir.conversations(scope, only=stored)
     titles = (summary.conversation.title for summary in summaries if summary.thread == thread)
     return next(titles, None) or thread[2]
 

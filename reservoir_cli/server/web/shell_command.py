@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterator
 
-from reservoir_cli.context.request import ContextOptions
+from reservoir_cli.context.prepare_request import ContextOptions
 from reservoir_cli.settings.schema import Value
 
 #: Options of ``reservoir context``, by setting.

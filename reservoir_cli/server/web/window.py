@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from reservoir_cli.context.candidate import Candidate, Dropped
 from reservoir_cli.context.reasons import describe_reason
 from reservoir_cli.context.render.formats import ContextWindow
-from reservoir_cli.context.types import Candidate, Dropped
 from reservoir_cli.context.window_message import WindowMessage
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, plain_text

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from reservoir_cli.context.request import ContextOptions
-from reservoir_cli.context.types import FORMATS
+from reservoir_cli.context.prepare_request import ContextOptions
+from reservoir_cli.context.request import FORMATS
 from reservoir_cli.errors import UsageError
 from reservoir_cli.server.web.query_parameters import (
     Query,

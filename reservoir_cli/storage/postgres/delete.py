@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import (
     mark_rows,
-    proxy_ledger_rows,
+    proxy_ledger,
     reads,
-    source_rows,
-    summary_rows,
+    sources,
+    summaries,
     tombstones,
     writes,
 )
@@ -37,11 +37,11 @@ def remove(
         for start in range(0, len(message_ids), _AT_ONCE):
             batch = message_ids[start : start + _AT_ONCE]
             messages = reads.by_id(connection, batch, Scope(partition))
-            summary_rows.forget(connection, messages)
-            proxy_ledger_rows.forget(connection, partition, batch)
+            summaries.forget(connection, messages)
+            proxy_ledger.forget(connection, partition, batch)
             if mark:
                 tombstones.mark(connection, messages)
-                source_rows.forget(connection, messages)
+                sources.forget(connection, messages)
             for table in mark_rows.TABLES:
                 writes.delete_rows(connection, table, partition, batch)
             # This also deletes their words, vectors, links and rows of ``pending``.

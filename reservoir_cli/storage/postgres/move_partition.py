@@ -11,16 +11,16 @@ from reservoir_cli.storage import (
     conversations,
     links,
     mark_rows,
-    proxy_ledger_rows,
+    proxy_ledger,
     reads,
-    source_rows,
-    summary_rows,
+    sources,
+    summaries,
     writes,
 )
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.postgres import delete
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import scope_stems
-from reservoir_cli.storage.records import Filter
 from reservoir_cli.storage.sqlite.vector_blocks import thread_key
 
 _Place = tuple[str, str]
@@ -52,8 +52,8 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
         moved += _move(connection, *places)
     connection.execute("DELETE FROM conversations WHERE partition = ?", [old])
     connection.execute("DELETE FROM summaries WHERE partition = ?", [old])
-    source_rows.move(connection, old, new)
-    proxy_ledger_rows.clear(connection, old)
+    sources.move(connection, old, new)
+    proxy_ledger.clear(connection, old)
     _move_runs(connection, old, new)
     return moved, dropped
 
@@ -121,7 +121,7 @@ def _move(connection: Connection, old: _Place, new: _Place) -> int:
         _move_marks(connection, old[0], new[0], renamed, batch)
     _copy_links(connection, old[0], new[0], renamed)
     connection.execute("DELETE FROM messages WHERE partition = ? AND instance = ?", old)
-    connection.execute(summary_rows.MOVE, [*new, *old])
+    connection.execute(summaries.MOVE, [*new, *old])
     # Do not replace conversations of the new place.
     connection.execute(
         f"""

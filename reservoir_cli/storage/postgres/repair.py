@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from reservoir_cli.messages import Scope, clean_text, plain_text
-from reservoir_cli.storage import conversations, links, reads
+from reservoir_cli.storage import holdings, links, reads
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.postgres import keyword_search
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import Stemmer
-from reservoir_cli.storage.records import Filter
 from reservoir_cli.storage.sqlite.vector_blocks import thread_key
 
 _AT_ONCE = 1_000
@@ -48,7 +48,7 @@ def rebuild(
     connection.lock(None)
     for table in ("words", "synapses"):
         connection.execute(f"DELETE FROM {table}")
-    for partition, instance, _ in conversations.places(connection):
+    for partition, instance, _ in holdings.places(connection):
         ids = reads.find(connection, Scope(partition, instance), Filter()).ids
         for batch in batches(ids, _AT_ONCE):
             _index(connection, stemmer, (partition, instance), batch)

@@ -8,10 +8,11 @@ from typing import Any
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.messages import Key, Scope, check_name
 from reservoir_cli.storage import mark_rows, properties
-from reservoir_cli.storage.base import EVERYTHING, Store
 from reservoir_cli.storage.candidates import Candidates, Query
 from reservoir_cli.storage.compact_keys import by_partition
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.links import LinkThreshold
+from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.postgres import (
     candidates,
     delete,
@@ -23,8 +24,8 @@ from reservoir_cli.storage.postgres import (
 from reservoir_cli.storage.postgres.stemmer import Stemmer
 from reservoir_cli.storage.postgres.tables import SCHEMA
 from reservoir_cli.storage.postgres.transactions import Transactions
-from reservoir_cli.storage.records import Filter, Passage, Problem
 from reservoir_cli.storage.sqlite.vector_blocks import thread_key
+from reservoir_cli.storage.store import EVERYTHING, Problem, Store
 from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.progress import Progress, no_progress
 
@@ -33,7 +34,7 @@ _CONVERSATION_COLUMN = COLUMNS.split(", ").index("conversation_id")
 
 
 class PostgresStore(Transactions, Store):
-    """A :class:`~reservoir_cli.storage.base.Store` on a PostgreSQL server with pgvector."""
+    """A :class:`~reservoir_cli.storage.store.Store` on a PostgreSQL server with pgvector."""
 
     @cached_property
     def _stemmer(self) -> Stemmer:
@@ -50,7 +51,7 @@ class PostgresStore(Transactions, Store):
         return []
 
     def size(self) -> int | None:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
+        """See :class:`~reservoir_cli.storage.store.Store`."""
         return self._run_read(
             lambda: self._connection.number(
                 """
@@ -63,7 +64,7 @@ class PostgresStore(Transactions, Store):
         )
 
     def engine(self) -> str:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
+        """See :class:`~reservoir_cli.storage.store.Store`."""
         version = f"{self.server.version // 10_000}.{self.server.version % 10_000}"
         return f"PostgreSQL {version}, pgvector {self.server.vector}, schema {self.server.schema}"
 
@@ -114,7 +115,7 @@ class PostgresStore(Transactions, Store):
         return True
 
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
-        """See :class:`~reservoir_cli.storage.base.Writes`."""
+        """See :class:`~reservoir_cli.storage.store.Writes`."""
 
         def move() -> tuple[int, int]:
             self.lift_timeouts()
@@ -160,7 +161,7 @@ class PostgresStore(Transactions, Store):
     # Checking and repairing
 
     def problems(self) -> list[Problem]:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
+        """See :class:`~reservoir_cli.storage.store.Store`."""
         with self.snapshot():
             self.lift_timeouts()
             model_id = self._model_id()
@@ -180,7 +181,7 @@ class PostgresStore(Transactions, Store):
         return [Problem(detail, repairable=True) for detail in details]
 
     def repair(self, link_threshold: LinkThreshold) -> list[int]:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
+        """See :class:`~reservoir_cli.storage.store.Store`."""
 
         def rebuild() -> None:
             self.lift_timeouts()
@@ -195,7 +196,7 @@ class PostgresStore(Transactions, Store):
     def keyword(
         self, text: str, scope: Scope, limit: int, where: Filter = EVERYTHING
     ) -> tuple[list[tuple[int, float]], bool]:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
+        """See :class:`~reservoir_cli.storage.store.Store`."""
 
         def read() -> tuple[list[tuple[int, float]], bool]:
             matching = self._matching(scope, where)

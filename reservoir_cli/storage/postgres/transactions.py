@@ -25,6 +25,7 @@ from reservoir_cli.storage.postgres.connection import (
 )
 from reservoir_cli.storage.postgres.ids import IdSource
 from reservoir_cli.storage.postgres.row_security import guard_statements
+from reservoir_cli.storage.postgres.server import inspect
 
 #: The number of attempts for a write that conflicts with others, and seconds before the second.
 _TRIES, _PAUSE = 8, 0.02
@@ -56,12 +57,17 @@ class Transactions(transactions.Transactions, ABC):
             server = connect(self._url, self.location, patience=self._patience)
             connection = Connection(server, self._ids)
             try:
-                self.server = schema.inspect(connection)
+                self.server = inspect(connection)
             except BaseException:
                 connection.server.close()
                 raise
         self.read_only = not self.server.writable
         return connection
+
+    @property
+    def _settings(self) -> str:
+        """The settings of every transaction; with a pool, each one may be in another session."""
+        return f"SET LOCAL search_path = {self.server.path}; SET LOCAL array_nulls = on"
 
     def close(self) -> None:
         """Close the connection."""
@@ -84,9 +90,9 @@ class Transactions(transactions.Transactions, ABC):
                 hint="let its owner run reservoir db migrate once",
             )
         with self._lock, errors(self.location):
-            settings = f"{self.server.settings}; {timeouts.in_transaction(self.server.version)}"
+            settings = f"{self._settings}; {timeouts.in_transaction(self.server.version)}"
             schema.migrate(self._connection, settings, guard_statements())
-            self.server = schema.inspect(self._connection)
+            self.server = inspect(self._connection)
 
     # Transactions
 
@@ -173,13 +179,13 @@ class Transactions(transactions.Transactions, ABC):
     def _begin(self, begin: str) -> None:
         """Begin a transaction, on a new connection if the last one was lost."""
         try:
-            self._connection.execute(f"{begin}; {self.server.settings}")
+            self._connection.execute(f"{begin}; {self._settings}")
         except psycopg.OperationalError:
             if not self._connection.server.broken:
                 raise
             self._connection.server.close()
             self._connection = self._connect()
-            self._connection.execute(f"{begin}; {self.server.settings}")
+            self._connection.execute(f"{begin}; {self._settings}")
 
     def _commit(self, *, writes: bool) -> None:
         """Commit the transaction.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import filter_conditions, properties
+from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.postgres.connection import Connection, FloatArray
-from reservoir_cli.storage.records import Passage
 
 if TYPE_CHECKING:
     import numpy as np

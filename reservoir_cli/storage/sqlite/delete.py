@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import proxy_ledger_rows, reads, source_rows, summary_rows, tombstones
+from reservoir_cli.storage import proxy_ledger, reads, sources, summaries, tombstones
 from reservoir_cli.storage.compact_keys import by_partition
 from reservoir_cli.storage.portable_sql import batches, placeholders
 from reservoir_cli.storage.sqlite import keyword_search, vector_blocks
@@ -37,12 +37,12 @@ def remove(
             places.setdefault((message.partition, message.instance), []).append(message.id)
         for place, texts in keyword_search.texts_of(messages).items():
             keyword_search.unindex(connection, place, texts)
-        summary_rows.forget(connection, messages)
+        summaries.forget(connection, messages)
         for partition, message_ids in by_partition(message.key for message in messages).items():
-            proxy_ledger_rows.forget(connection, partition, message_ids)
+            proxy_ledger.forget(connection, partition, message_ids)
         if mark:
             tombstones.mark(connection, messages)
-            source_rows.forget(connection, messages)
+            sources.forget(connection, messages)
         # This also deletes their vectors, links and rows of ``pending``.
         connection.executemany(
             "DELETE FROM messages WHERE id = ?", [(message.id,) for message in messages]

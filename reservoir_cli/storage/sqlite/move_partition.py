@@ -7,10 +7,10 @@ from reservoir_cli.storage import (
     conversations,
     mark_rows,
     properties,
-    proxy_ledger_rows,
+    proxy_ledger,
     reads,
-    source_rows,
-    summary_rows,
+    sources,
+    summaries,
 )
 from reservoir_cli.storage.portable_sql import batches, placeholders
 from reservoir_cli.storage.sqlite import delete, keyword_search, vector_blocks
@@ -42,8 +42,8 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
         "DELETE FROM vector_chunks WHERE partition = ?",
     ):
         connection.execute(statement, [old])
-    source_rows.move(connection, old, new)
-    proxy_ledger_rows.clear(connection, old)
+    sources.move(connection, old, new)
+    proxy_ledger.clear(connection, old)
     connection.execute("UPDATE context_runs SET partition = ? WHERE partition = ?", [new, old])
     return moved, dropped
 
@@ -87,7 +87,7 @@ def _move(connection: Connection, old: Place, new: Place) -> int:
         """,
         [*new, *old],
     )
-    connection.execute(summary_rows.MOVE, [*new, *old])
+    connection.execute(summaries.MOVE, [*new, *old])
     _pack(connection, old, ids)
     return len(ids)
 

@@ -13,9 +13,9 @@ from reservoir_cli.messages import Scope, clean_text
 from reservoir_cli.storage import links, mark_rows, properties, reads
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.portable_sql import batches
-from reservoir_cli.storage.records import Problem
 from reservoir_cli.storage.sqlite import foreign_code, keyword_search, vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
+from reservoir_cli.storage.store import Problem
 
 _AT_ONCE = 1_000
 

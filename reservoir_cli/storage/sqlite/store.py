@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import Key, Scope, check_name
 from reservoir_cli.settings import paths
-from reservoir_cli.storage.base import EVERYTHING, Store
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.links import LinkThreshold
-from reservoir_cli.storage.records import Filter, Passage, Problem
+from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.sqlite import secure_delete
 from reservoir_cli.storage.sqlite.connection import errors
 from reservoir_cli.storage.sqlite.store_file import path_of
 from reservoir_cli.storage.sqlite.transactions import SCHEMA_VERSION, Transactions
+from reservoir_cli.storage.store import EVERYTHING, Problem, Store
 from reservoir_cli.storage.transactions import Result
 from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.private_files import remove_leftovers, temporary_folder
@@ -31,7 +32,7 @@ _WARM_PAGES = 32_000
 
 
 class SqliteStore(Transactions, Store):
-    """A :class:`~reservoir_cli.storage.base.Store` in one file."""
+    """A :class:`~reservoir_cli.storage.store.Store` in one file."""
 
     _warm = False
     _kept: "QuestionCache | None" = None
@@ -65,18 +66,18 @@ class SqliteStore(Transactions, Store):
         return self._kept
 
     def files(self) -> list[Path]:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
+        """See :class:`~reservoir_cli.storage.store.Store`."""
         if "://" in self.location:  # an empty store in memory in place of a missing one on a server
             return []
         return paths.store_files(path_of(self.location))
 
     def size(self) -> int | None:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
+        """See :class:`~reservoir_cli.storage.store.Store`."""
         files = self.files()
         return files[0].stat().st_size if files and files[0].exists() else None
 
     def engine(self) -> str:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
+        """See :class:`~reservoir_cli.storage.store.Store`."""
         return f"SQLite {sqlite3.sqlite_version}, schema {SCHEMA_VERSION}"
 
     # Writing
@@ -120,14 +121,14 @@ class SqliteStore(Transactions, Store):
             return secure_delete.finish(self._connection, _CHECKPOINT_PATIENCE)
 
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
+        """See :class:`~reservoir_cli.storage.store.Store`."""
         from reservoir_cli.storage.sqlite import move_partition
 
         with self.write():
             return move_partition.move(self._connection, old, check_name(new))
 
     def copy_to(self, target: Path, progress: Progress = no_progress) -> None:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
+        """See :class:`~reservoir_cli.storage.store.Store`."""
         from reservoir_cli.storage.sqlite import backup
 
         with self.snapshot():
@@ -146,7 +147,7 @@ class SqliteStore(Transactions, Store):
     # Checking and repairing
 
     def problems(self) -> list[Problem]:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
+        """See :class:`~reservoir_cli.storage.store.Store`."""
         from reservoir_cli.storage.sqlite import repair
 
         with self._lock, errors(self.location):
@@ -158,7 +159,7 @@ class SqliteStore(Transactions, Store):
             return list(repair.problems(self._connection, self._model_id()))
 
     def repair(self, link_threshold: LinkThreshold) -> list[int]:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
+        """See :class:`~reservoir_cli.storage.store.Store`."""
         from reservoir_cli.storage.sqlite import repair, rewrite
 
         with self._lock, errors(self.location):
@@ -192,7 +193,7 @@ class SqliteStore(Transactions, Store):
     def keyword(
         self, text: str, scope: Scope, limit: int, where: Filter = EVERYTHING
     ) -> tuple[list[tuple[int, float]], bool]:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
+        """See :class:`~reservoir_cli.storage.store.Store`."""
         from reservoir_cli.storage.sqlite import keyword_search
 
         def search() -> tuple[list[tuple[int, float]], bool]:

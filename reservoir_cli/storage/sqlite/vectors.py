@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.portable_sql import batches, decoding, pack, placeholders
-from reservoir_cli.storage.records import Passage
 from reservoir_cli.storage.sqlite import vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
 

@@ -9,10 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reservoir_cli.chat.turn import Section, Turn
-from reservoir_cli.messages import Conversation, Role, Scope, StoredMessage, call_text, plain_text
+from reservoir_cli.messages import (
+    Conversation,
+    Role,
+    Scope,
+    StoredMessage,
+    ThreadName,
+    call_text,
+    plain_text,
+)
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.records import ThreadName
+from reservoir_cli.storage.store import Store
 
 #: The name of messages with a model's thinking; see ``importers.content_blocks``.
 _THINKING = "thinking"

@@ -1,34 +1,44 @@
-"""Export messages in a format.
+"""Export messages in a format, to a file or a stream.
 
 Messages are read in batches, so that an export may be larger than memory. Formats of conversations
 keep one conversation in memory at a time.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.records import Filter
+from reservoir_cli.settings import paths
+from reservoir_cli.storage.filter_conditions import Filter
+from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer.exporters import (
     anthropic,
     markdown,
     native,
     openai,
     sharegpt,
-    write_file,
 )
 from reservoir_cli.transfer.exporters.build_turns import Thread, read_threads
-from reservoir_cli.transfer.import_reports import ExportReport
-from reservoir_cli.util.formats import unknown_format
+from reservoir_cli.transfer.reports import ExportReport
+from reservoir_cli.util.private_files import replace_atomically
 from reservoir_cli.util.progress import Progress
+from reservoir_cli.util.read_files import suggest_fix
+from reservoir_cli.util.unknown_format import unknown_format
 
 #: ``document`` is ``json`` in the envelope that every command prints with ``--json``.
 ROWS = ("jsonl", "json", "document")
-CONVERSATIONS = ("openai", "anthropic", "sharegpt", "markdown")
+#: The function that writes a conversation, by format.
+CONVERSATIONS: dict[str, Callable[[Thread], str]] = {
+    "openai": openai.write,
+    "anthropic": anthropic.write,
+    "sharegpt": sharegpt.write,
+    "markdown": markdown.write,
+}
 FORMATS = ("jsonl", "json", *CONVERSATIONS)
+#: Characters written at once.
+_BATCH = 1 << 16
 
 
 def export_to(
@@ -61,9 +71,9 @@ def export_to(
         progress=progress if to_file else lambda *_: None,
     )
     if isinstance(out, Path):
-        write_file.save(out, _unless_empty(pieces, report, out, explain_empty), store.files())
+        _save(out, _unless_empty(pieces, report, out, explain_empty), store.files())
     else:
-        write_file.write_batches(out, pieces)
+        _write_batches(out, pieces)
     return report
 
 
@@ -142,7 +152,7 @@ def _conversations(
     mask: Redactor,
     progress: Progress,
 ) -> Iterator[str]:
-    write = _writer(form)
+    write = CONVERSATIONS[form]
     ids_by_thread = store.threads(scope, where)
     total = sum(map(len, ids_by_thread.values()))
     processed = 0
@@ -160,10 +170,39 @@ def _conversations(
             yield write(exported)
 
 
-def _writer(form: str) -> Callable[[Thread], str]:
-    return {
-        "openai": openai.write,
-        "anthropic": anthropic.write,
-        "sharegpt": sharegpt.write,
-        "markdown": markdown.write,
-    }[form]
+def _write_batches(write: Callable[[str], object], pieces: Iterator[str]) -> None:
+    """Write the pieces of a text in larger batches."""
+    gathered: list[str] = []
+    size = 0
+    for piece in pieces:
+        gathered.append(piece)
+        size += len(piece)
+        if size > _BATCH:
+            write("".join(gathered))
+            gathered, size = [], 0
+    write("".join(gathered))
+
+
+def _save(path: Path, pieces: Iterator[str], store: Iterable[Path]) -> None:
+    """Write the pieces of a text to a file; an existing file is replaced at the end.
+
+    :param store: the store's files, which must not be overwritten.
+    :raises ReservoirError: the file cannot be written.
+    """
+    try:
+        paths.refuse_store(path, store)
+        if path.exists() and not path.is_file():
+            _write(path, pieces)  # a pipe or a device; a folder raises an error
+            return
+        with replace_atomically(path) as unfinished:
+            _write(unfinished, pieces)
+    except OSError as error:
+        raise ReservoirError(
+            f"cannot write {path}: {error.strerror}", hint=suggest_fix(error, path)
+        ) from None
+
+
+def _write(path: Path, pieces: Iterator[str]) -> None:
+    with path.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
+        for piece in pieces:
+            file.write(piece)

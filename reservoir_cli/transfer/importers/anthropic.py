@@ -7,8 +7,8 @@ from typing import Any
 from reservoir_cli.messages import Message
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.api_bodies import read_bodies
-from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.content_blocks import content_text
+from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
 
 _BLOCK = re.compile(r'"type"\s*:\s*"(?:tool_use|tool_result|thinking|redacted_thinking)"')

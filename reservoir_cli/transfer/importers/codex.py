@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
-from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.citation_marks import remove_marks
 from reservoir_cli.transfer.importers.coerce import (
     branch_name,
@@ -21,6 +20,7 @@ from reservoir_cli.transfer.importers.coerce import (
 )
 from reservoir_cli.transfer.importers.content_blocks import content_text
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
+from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.transfer.importers.resume import Checkpoint, StartOver, State, lines

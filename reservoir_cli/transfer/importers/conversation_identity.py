@@ -6,8 +6,8 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from reservoir_cli.messages import Conversation, Message, content_hash
-from reservoir_cli.transfer.importers.base import Record
 from reservoir_cli.transfer.importers.content_blocks import THINKING
+from reservoir_cli.transfer.importers.importer import Record
 
 
 class SourceIds:

@@ -14,7 +14,6 @@ from typing import Any
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import content_blocks
-from reservoir_cli.transfer.importers.base import Record, Skipped
 from reservoir_cli.transfer.importers.coerce import (
     branch_name,
     folder_name,
@@ -33,6 +32,7 @@ from reservoir_cli.transfer.importers.foreign_databases import (
     resume_database,
     size_in_bytes,
 )
+from reservoir_cli.transfer.importers.importer import Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.resume import Checkpoint
 

@@ -1,14 +1,13 @@
-"""Find files to import, detect their formats by content, and load the importers."""
+"""Find files to import, and detect their formats by content."""
 
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path, PurePath
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.transfer.importers.base import (
+from reservoir_cli.transfer.importers.importer import (
     SQLITE,
     Importer,
     Record,
@@ -16,47 +15,17 @@ from reservoir_cli.transfer.importers.base import (
 )
 from reservoir_cli.transfer.importers.input_files import File, Unreadable, gather
 from reservoir_cli.transfer.importers.json_stream import syntax_error
-from reservoir_cli.util.formats import unknown_format
+from reservoir_cli.transfer.importers.registry import (
+    DATABASES,
+    FORMATS,
+    importer_named,
+    importers,
+)
 from reservoir_cli.util.read_files import decode
 
 #: Formats of lists of messages, which other files may resemble, and of any text. In a folder or
 #: zip they are read only if no file has a more specific format.
 _LISTS, _TEXTS = ("openai", "anthropic"), ("text", "markdown")
-#: Formats of databases; a database has the format if it contains all tables of one of its sets.
-_DATABASES: dict[str, tuple[frozenset[str], ...]] = {
-    "opencode": (frozenset({"session", "message", "part"}),),
-    "cursor": (frozenset({"cursorDiskKV"}),),
-    "llm": (frozenset({"responses"}), frozenset({"turns"})),
-    "goose": (frozenset({"sessions", "messages", "schema_version"}),),
-    "open-webui": (frozenset({"chat", "auth", "user"}),),
-    "zed": (frozenset({"threads"}),),
-}
-#: Module and class of each format, the most specific first; loaded when a file is read.
-_CLASSES = {
-    "reservoir": ("native", "Native"),
-    "gemini-cli": ("gemini_cli", "GeminiCli"),
-    "opencode": ("opencode", "OpenCode"),
-    "copilot-chat": ("copilot_chat", "CopilotChat"),
-    "copilot-cli": ("copilot_cli", "CopilotCli"),
-    "cursor": ("cursor", "Cursor"),
-    "chatgpt": ("chatgpt", "ChatGPT"),
-    "claude": ("claude", "Claude"),
-    "claude-code": ("claude_code", "ClaudeCode"),
-    "codex": ("codex", "Codex"),
-    "llm": ("llm", "Llm"),
-    "cline": ("cline", "Cline"),
-    "goose": ("goose", "Goose"),
-    "lm-studio": ("lm_studio", "LmStudio"),
-    "aider": ("aider", "Aider"),
-    "zed": ("zed", "Zed"),
-    "open-webui": ("open_webui", "OpenWebUI"),
-    "sharegpt": ("sharegpt", "ShareGPT"),
-    "anthropic": ("anthropic", "Anthropic"),
-    "openai": ("openai", "OpenAI"),
-    "markdown": ("plain", "Markdown"),
-    "text": ("plain", "Plain"),
-}
-FORMATS = tuple(_CLASSES)
 _JSON = (".json", ".jsonl", ".ndjson")
 #: Endings of files in a folder or zip that may contain messages; others are not opened.
 _SUFFIXES = (*_JSON, ".txt", ".md", ".markdown", ".db", ".sqlite", ".sqlite3", ".vscdb")
@@ -79,16 +48,6 @@ class DetectedFile:
             yield Skipped("what follows", f"cannot be read: {error.strerror or 'unknown reason'}")
 
 
-def importers() -> dict[str, Importer]:
-    """Return all importers by name, the most specific first."""
-    return {name: _load(*place)() for name, place in _CLASSES.items()}
-
-
-def _load(module: str, class_name: str) -> type[Importer]:
-    loaded: type[Importer] = getattr(import_module(f"{__package__}.{module}"), class_name)
-    return loaded
-
-
 def find(
     source: Path | File, form: str | None, open_files: ExitStack
 ) -> tuple[list[DetectedFile], int]:
@@ -103,7 +62,7 @@ def find(
     :raises ReservoirError: the source cannot be read, or has no file of a known format.
     """
     if form is not None:
-        _load_named(form)
+        importer_named(form)
     files, alone = gather(source, open_files)
     if alone:
         return [DetectedFile(files[0], choose(files[0], form, explain=True))], 0
@@ -155,12 +114,12 @@ def choose(file: File, form: str | None = None, *, explain: bool = False) -> Imp
     """
     known = importers()
     data = file.head()
-    if data.startswith(SQLITE) and (form is None or form in _DATABASES):
+    if data.startswith(SQLITE) and (form is None or form in DATABASES):
         # The importer for llm rejects an unknown database with an error.
         return known[form or _database_format(file) or "llm"]
     head = decode(data, file.name, cut=len(data) < file.size)[0]
     if form is not None:
-        return _load_named(form)
+        return importer_named(form)
     suffix = PurePath(file.name).suffix.lower()
     if not head.strip():
         return known["text"]
@@ -195,18 +154,12 @@ def _database_format(file: File) -> str | None:
     from reservoir_cli.transfer.importers.foreign_databases import tables_of
 
     tables = tables_of(file.path) if file.path else frozenset()
-    known = ((name, required) for name, sets in _DATABASES.items() for required in sets)
+    known = ((name, required) for name, sets in DATABASES.items() for required in sets)
     return next((name for name, required in known if required <= tables), None)
 
 
 def _generality(detected: DetectedFile) -> int:
     return (detected.importer.name in _LISTS) + 2 * (detected.importer.name in _TEXTS)
-
-
-def _load_named(form: str) -> Importer:
-    if form not in _CLASSES:
-        raise unknown_format(form, FORMATS)
-    return _load(*_CLASSES[form])()
 
 
 def _list_formats() -> str:

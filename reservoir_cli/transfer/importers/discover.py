@@ -5,11 +5,14 @@ has agreed.
 """
 
 import os
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from reservoir_cli.settings import paths
+from reservoir_cli.settings.paths import expand_user
+from reservoir_cli.util.read_files import read_regular
 
 #: Endings of files of tools that changed from JSON documents to JSON Lines.
 _BOTH = (".json", ".jsonl")
@@ -45,26 +48,26 @@ class History:
 def look() -> list[History]:
     """Return all known locations, including those without a history."""
     return [
-        _inspect("Claude Code", "claude-code", paths.claude_code_sessions()),
-        _inspect("Codex", "codex", paths.codex_sessions()),
-        _inspect("llm", "llm", paths.llm_log()),
-        _inspect("Gemini CLI", "gemini-cli", paths.gemini_cli_sessions(), _BOTH, "chats"),
+        _inspect("Claude Code", "claude-code", claude_code_sessions()),
+        _inspect("Codex", "codex", codex_sessions()),
+        _inspect("llm", "llm", llm_log()),
+        _inspect("Gemini CLI", "gemini-cli", gemini_cli_sessions(), _BOTH, "chats"),
         *_opencode(),
-        _inspect("Copilot CLI", "copilot-cli", paths.copilot_cli_sessions()),
+        _inspect("Copilot CLI", "copilot-cli", copilot_cli_sessions()),
         *_copilot_chat(),
-        _inspect("Cursor", "cursor", paths.editor_user_dir("Cursor") / "globalStorage/state.vscdb"),
+        _inspect("Cursor", "cursor", editor_user_dir("Cursor") / "globalStorage/state.vscdb"),
         *_cline(),
         _goose(),
-        _inspect("LM Studio", "lm-studio", paths.lm_studio_chats(), (".conversation.json",)),
-        _inspect("aider", "aider", paths.aider_history()),
-        _inspect("Zed", "zed", paths.zed_threads()),
-        _inspect("Open WebUI", "open-webui", paths.open_webui_data()),
+        _inspect("LM Studio", "lm-studio", lm_studio_chats(), (".conversation.json",)),
+        _inspect("aider", "aider", aider_history()),
+        _inspect("Zed", "zed", zed_threads()),
+        _inspect("Open WebUI", "open-webui", open_webui_data()),
     ]
 
 
 def _opencode() -> list[History]:
     """Return opencode's database, and the session files of versions without one."""
-    data = paths.opencode_data()
+    data = opencode_data()
     older = _inspect("opencode", "opencode", data / "storage" / "session", (".json",))
     newer = _inspect("opencode", "opencode", data / "opencode.db")
     return [history for history in (newer, older) if history.files] or [newer]
@@ -74,7 +77,7 @@ def _copilot_chat() -> list[History]:
     """Return the locations with sessions, by editor and kind of window; at least one location."""
     tool, form = "Copilot Chat", "copilot-chat"
     histories = [
-        _inspect(tool, form, paths.editor_user_dir(editor) / place, _BOTH, inside)
+        _inspect(tool, form, editor_user_dir(editor) / place, _BOTH, inside)
         for editor in _EDITORS
         for place, inside in (
             ("workspaceStorage", "chatSessions"),
@@ -86,11 +89,11 @@ def _copilot_chat() -> list[History]:
 
 def _cline() -> list[History]:
     """Return the locations with tasks, by editor and extension; at least one location."""
-    default = _inspect("Cline", "cline", paths.cline_tasks(), (_TASK,))
+    default = _inspect("Cline", "cline", cline_tasks(), (_TASK,))
     histories = [
         _inspect(tool, "cline", storage / extension / "tasks", (_TASK,))
         for editor in (*_EDITORS, "Cursor", "Windsurf")
-        for storage in (paths.editor_user_dir(editor) / "globalStorage",)
+        for storage in (editor_user_dir(editor) / "globalStorage",)
         for tool, extension in _EXTENSIONS.items()
     ]
     return [history for history in (default, *histories) if history.files] or [default]
@@ -98,8 +101,8 @@ def _cline() -> list[History]:
 
 def _goose() -> History:
     """Return Goose's database, or the session files of versions without one."""
-    older = _inspect("Goose", "goose", paths.goose_sessions())
-    newer = _inspect("Goose", "goose", paths.goose_sessions() / "sessions.db")
+    older = _inspect("Goose", "goose", goose_sessions())
+    newer = _inspect("Goose", "goose", goose_sessions() / "sessions.db")
     return older if older.files and not newer.files else newer
 
 
@@ -132,3 +135,126 @@ def _sizes(folder: str, names: list[str], suffixes: tuple[str, ...]) -> Iterator
         path = os.path.join(folder, name)
         if name.endswith(suffixes) and os.path.isfile(path) and not os.path.islink(path):
             yield os.path.getsize(path)
+
+
+def claude_code_sessions() -> Path:
+    """Return the folder of Claude Code's sessions; it need not exist."""
+    return _tool_dir("CLAUDE_CONFIG_DIR", ".claude") / "projects"
+
+
+def codex_sessions() -> Path:
+    """Return the folder of Codex's sessions; it need not exist."""
+    return _tool_dir("CODEX_HOME", ".codex") / "sessions"
+
+
+def llm_log() -> Path:
+    """Return the path of llm's log, as ``llm logs path`` prints it; it need not exist."""
+    if folder := os.environ.get("LLM_USER_PATH"):
+        return Path(folder) / "logs.db"
+    return _app_dir("io.datasette.llm") / "logs.db"
+
+
+def gemini_cli_sessions() -> Path:
+    """Return the folder of Gemini CLI's sessions, one folder per project; it need not exist."""
+    home = os.environ.get("GEMINI_CLI_HOME")
+    return (expand_user(home) if home else Path.home()) / ".gemini" / "tmp"
+
+
+def opencode_data() -> Path:
+    """Return opencode's folder, which is the same on all platforms; it need not exist."""
+    return _xdg_data_dir() / "opencode"
+
+
+def copilot_cli_sessions() -> Path:
+    """Return the folder of Copilot CLI's sessions; it need not exist."""
+    return _tool_dir("COPILOT_HOME", ".copilot") / "session-state"
+
+
+def editor_user_dir(app: str) -> Path:
+    """Return the ``User`` folder of VS Code or an editor derived from it; it need not exist.
+
+    :param app: the name of its folder, such as ``Code``.
+    """
+    return _app_dir(app) / "User"
+
+
+def cline_tasks() -> Path:
+    """Return the folder of Cline's tasks outside of editors; it need not exist."""
+    if folder := os.environ.get("CLINE_DATA_DIR"):
+        return expand_user(folder) / "tasks"
+    return _tool_dir("CLINE_DIR", ".cline") / "data" / "tasks"
+
+
+def goose_sessions() -> Path:
+    """Return the folder of Goose's sessions; it need not exist."""
+    root = Path(os.environ.get("GOOSE_PATH_ROOT", ""))
+    if root.is_absolute():
+        return root / "data" / "sessions"
+    if sys.platform == "win32":
+        return _app_dir("Block") / "goose" / "data" / "sessions"
+    return _xdg_data_dir() / "goose" / "sessions"
+
+
+def lm_studio_chats() -> Path:
+    """Return the folder of LM Studio's conversations; it need not exist."""
+    pointer = Path.home() / ".lmstudio-home-pointer"  # contains the folder if it was moved
+    with suppress(OSError, ValueError):
+        folder = Path(read_regular(pointer).decode().strip())
+        if folder.is_absolute():
+            return folder / "conversations"
+    return Path.home() / ".lmstudio" / "conversations"
+
+
+def aider_history() -> Path:
+    """Return aider's history of the current project, else of the home folder; it need not exist."""
+    if path := os.environ.get("AIDER_CHAT_HISTORY_FILE"):
+        return expand_user(path)
+    name = ".aider.chat.history.md"
+    with suppress(OSError):  # the current folder was deleted
+        here = Path.cwd()
+        for folder in (here, *here.parents):
+            if (folder / name).is_file():
+                return folder / name
+    return Path.home() / name
+
+
+def zed_threads() -> Path:
+    """Return the path of Zed's threads; it need not exist."""
+    if sys.platform == "darwin":
+        data = _app_dir("Zed")
+    elif sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA")
+        data = (Path(local) if local else Path.home() / "AppData" / "Local") / "Zed"
+    else:
+        data = _xdg_data_dir("FLATPAK_XDG_DATA_HOME") / "zed"
+    return data / "threads" / "threads.db"
+
+
+def open_webui_data() -> Path:
+    """Return the path of Open WebUI's database; it need not exist."""
+    return _tool_dir("DATA_DIR", ".open-webui") / "webui.db"
+
+
+def _tool_dir(variable: str, default: str) -> Path:
+    """Return another tool's folder: its environment variable, else one in the home folder."""
+    folder = os.environ.get(variable)
+    return expand_user(folder) if folder else Path.home() / default
+
+
+def _xdg_data_dir(*variables: str) -> Path:
+    """Return the XDG folder for data, which some tools use on all platforms.
+
+    :param variables: variables that take precedence over ``XDG_DATA_HOME``.
+    """
+    values = (os.environ.get(variable) for variable in (*variables, "XDG_DATA_HOME"))
+    folder = next(filter(None, values), None)
+    return Path(folder) if folder else Path.home() / ".local" / "share"
+
+
+def _app_dir(app: str) -> Path:
+    """Return the folder of a program that ignores XDG variables on macOS."""
+    if sys.platform == "darwin":  # platformdirs would use the variables
+        return Path.home() / "Library" / "Application Support" / app
+    import platformdirs
+
+    return platformdirs.user_config_path(app, appauthor=False, roaming=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.transfer.importers.base import Record, Skipped
+from reservoir_cli.transfer.importers.importer import Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.resume import Checkpoint
 from reservoir_cli.util.read_files import LARGEST

@@ -13,7 +13,6 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import content_blocks
-from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.coerce import folder_name, moment, obj, objects, text
 from reservoir_cli.transfer.importers.conversation_identity import (
     SourceIds,
@@ -21,6 +20,7 @@ from reservoir_cli.transfer.importers.conversation_identity import (
     assign_ids,
     pop_from,
 )
+from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File, Unreadable
 from reservoir_cli.transfer.importers.json_stream import entries
 

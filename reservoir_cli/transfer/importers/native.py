@@ -19,9 +19,9 @@ from reservoir_cli.messages import (
     plain_text,
     title_of,
 )
-from reservoir_cli.transfer.importers.base import Record, Skipped, Vectors, has_key, is_json
 from reservoir_cli.transfer.importers.coerce import any_moment, obj
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds
+from reservoir_cli.transfer.importers.importer import Record, Skipped, Vectors, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
 

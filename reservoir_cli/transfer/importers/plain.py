@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 
 from reservoir_cli.messages import Message, content_hash
-from reservoir_cli.transfer.importers.base import Record, Skipped
+from reservoir_cli.transfer.importers.importer import Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.util.read_files import LARGEST
 

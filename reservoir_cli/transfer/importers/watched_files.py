@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, cast
 
-from reservoir_cli.transfer.importers.base import SQLITE
+from reservoir_cli.transfer.importers.importer import SQLITE
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.util.read_files import open_regular
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from reservoir_cli.context.types import Candidate
+from reservoir_cli.context.candidate import Candidate
 from reservoir_cli.messages import plain_text
 
 PROVIDERS = ("openai", "azure", "ollama", "anthropic")

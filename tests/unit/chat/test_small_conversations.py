@@ -15,11 +15,12 @@ from validators import problems
 
 from reservoir_cli import Message, Reservoir, ToolCall
 from reservoir_cli.chat.turn import Section
+from reservoir_cli.context.candidate import Candidate, Scores, Selection, Tier
 from reservoir_cli.context.layout import Costs
 from reservoir_cli.context.render.formats import count_turns, render
 from reservoir_cli.context.render.recalled import quote_line
+from reservoir_cli.context.request import ContextRequest, Piece
 from reservoir_cli.context.selection import Rules, select
-from reservoir_cli.context.types import Candidate, ContextRequest, Piece, Scores, Selection, Tier
 from reservoir_cli.context.window_turns import (
     current_turn,
     ends_with_a_question,

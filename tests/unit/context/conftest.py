@@ -10,7 +10,7 @@ from reservoir_cli.settings import config
 @pytest.fixture
 def memory(store, monkeypatch):
     monkeypatch.setattr(
-        "reservoir_cli.retrieval.indexing.load_embedder", lambda *_, **__: Compass()
+        "reservoir_cli.retrieval.embed_messages.load_embedder", lambda *_, **__: Compass()
     )
     return Memory(store)
 

@@ -11,7 +11,7 @@ from reservoir_cli import Reservoir
 from reservoir_cli.context.render import request_bodies
 from reservoir_cli.messages import Message, Scope, ToolCall
 from reservoir_cli.settings import config
-from reservoir_cli.storage.records import Passage
+from reservoir_cli.storage.passage import Passage
 from reservoir_cli.tokens import load_counter
 
 COUNTER = load_counter("approximate")

@@ -22,10 +22,8 @@ from windows import (
 from reservoir_cli import ToolCall
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.render.frame import unwrap
-from reservoir_cli.context.types import (
-    FORMATS,
-    Piece,
-)
+from reservoir_cli.context.render.recalled import defuse
+from reservoir_cli.context.request import FORMATS, Piece
 from reservoir_cli.messages import StoredMessage
 
 FORGED = (
@@ -179,3 +177,23 @@ def test_max_tokens_is_the_minimum_of_reserve_model_limit_and_remaining_window(
     context = window(TURNS, model=model, reserve=reserve)
     context = replace(context, budget=context.budget._replace(window=context.used + remaining))
     assert context.to("anthropic")["max_tokens"] == expected
+
+
+@pytest.mark.parametrize(
+    "token", [*TOKENS, "<start_of_turn>", "<end_of_turn>", "[INST]", "[/INST]"]
+)
+@pytest.mark.parametrize("hidden", ["\u2060", "\ufeff", "\u200d", "\u202e", "\U000e0041" * 100])
+def test_a_control_token_with_invisible_characters_is_broken_up(token: str, hidden: str) -> None:
+    for position in range(1, len(token)):
+        broken = defuse(token[:position] + hidden + token[position:])
+        # Some tools drop some of these characters, and rarely the zero-width space with them.
+        assert broken.replace(hidden, "") == defuse(token) != token
+        assert defuse(broken) == broken
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["👩\u200d💻 <3 [ok]", "\u0645\u06cc\u200c\u062e\u0648 <b>", "क\u200dष [x]", "❤\ufe0f <|"],
+)
+def test_joiners_stay_where_no_token_is(text: str) -> None:
+    assert defuse(text) == text

@@ -11,13 +11,11 @@ from validators import problems
 from windows import CALLING, PROVIDERS, REPLY, RESULT, SEARCH, USER, candidate, stored, window
 
 from reservoir_cli import Message, Reservoir
+from reservoir_cli.context.candidate import Selection
+from reservoir_cli.context.excerpts import shorten_result
 from reservoir_cli.context.layout import Costs
+from reservoir_cli.context.request import FORMATS
 from reservoir_cli.context.selection import Rules, select
-from reservoir_cli.context.types import (
-    FORMATS,
-    Selection,
-)
-from reservoir_cli.context.window_turns import shorten_result
 from reservoir_cli.messages import Role, StoredMessage
 from reservoir_cli.tokens import ApproximateCounter
 

@@ -14,7 +14,7 @@ from memories import (
     rows_of,
 )
 
-from reservoir_cli.context.types import FORMATS
+from reservoir_cli.context.request import FORMATS
 from reservoir_cli.tokens import load_counter
 
 
@@ -25,7 +25,9 @@ def test_an_exact_counter_has_no_mark_and_no_safety_factor(memory, monkeypatch):
         def count(self, text):
             return len(text.split())
 
-    monkeypatch.setattr("reservoir_cli.context.request.load_counter", lambda *_, **__: Words())
+    monkeypatch.setattr(
+        "reservoir_cli.context.prepare_request.load_counter", lambda *_, **__: Words()
+    )
     memory.say("three little words")
     window = memory.ask("one question")
     assert window.summary().startswith("19 of ")
@@ -73,7 +75,9 @@ def test_a_context_counts_no_stored_message_twice(memory, monkeypatch):
 
     message_ids = memory.fill(5, words=30)
     counter = Watched()
-    monkeypatch.setattr("reservoir_cli.context.request.load_counter", lambda *_, **__: counter)
+    monkeypatch.setattr(
+        "reservoir_cli.context.prepare_request.load_counter", lambda *_, **__: counter
+    )
     window = memory.ask(budget=900)
     assert kept_ids(window) == message_ids
     contents = {candidate.message.content for candidate in window.kept}
@@ -89,7 +93,9 @@ def test_a_count_by_an_older_version_of_the_counter_is_updated(memory, monkeypat
         def count(self, text):
             return 7
 
-    monkeypatch.setattr("reservoir_cli.context.request.load_counter", lambda *_, **__: Newer())
+    monkeypatch.setattr(
+        "reservoir_cli.context.prepare_request.load_counter", lambda *_, **__: Newer()
+    )
     memory.ask()
     (row,) = rows_of(memory.store)
     assert (row["id"], row["tokens"], row["counter"]) == (message_id, 7, f"{COUNTER.name} 999")

@@ -18,8 +18,8 @@ from long_replies import (
 )
 
 from reservoir_cli import Message, Reservoir
-from reservoir_cli.context import excerpts, passages
-from reservoir_cli.context.types import FORMATS
+from reservoir_cli.context import excerpts, rank_passages
+from reservoir_cli.context.request import FORMATS
 from reservoir_cli.tokens import load_counter
 
 PARTS = st.one_of(
@@ -122,7 +122,7 @@ def test_excerpts_keep_the_budget_and_follow_their_questions(
 def test_offsets_are_mapped_past_replaced_text():
     changes = [(5, 10, 2), (20, 21, 9)]
     spans = [(0, 5), (0, 7), (7, 12), (10, 20), (12, 30)]
-    assert passages.map_spans(spans, changes) == [(0, 5), (0, 7), (5, 9), (7, 17), (9, 35)]
+    assert rank_passages.map_spans(spans, changes) == [(0, 5), (0, 7), (5, 9), (7, 17), (9, 35)]
 
 
 @pytest.fixture(scope="module")

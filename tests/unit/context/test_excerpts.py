@@ -21,7 +21,7 @@ from long_replies import (
 )
 
 from reservoir_cli import Message, Reservoir
-from reservoir_cli.context import excerpts, passages
+from reservoir_cli.context import excerpts, rank_passages
 from reservoir_cli.messages import Scope, ToolCall
 
 
@@ -181,6 +181,23 @@ def test_dropping_the_best_match_is_reported_with_little_more_than_the_least_suf
     assert match[1] in held
 
 
+@pytest.mark.parametrize("budget", [60, 70, 80])
+def test_the_budget_named_for_the_best_match_holds_it_among_many_matches(open_reservoir, budget):
+    with open_reservoir() as reservoir:
+        for number in range(6):
+            question = f"delta1 question {number} {'delta2 ' * number * 6}"
+            reply = long_reply(*TOPICS[number % 3 :])
+            add_messages(
+                reservoir,
+                Message("user", question, trace_id=f"t{number}"),
+                Message("assistant", reply, trace_id=f"t{number}"),
+            )
+        add_messages(reservoir, *(Message("user", f"{n} {paragraph('birch')}") for n in range(4)))
+        (note,) = ask(reservoir, budget=budget).hints
+        number, named = re.search(r"#(\d+) .* --budget (\d+) holds it", note).groups()
+        assert number in {str(row["id"]) for row in stored_rows(ask(reservoir, budget=int(named)))}
+
+
 # What a small budget is used for
 
 
@@ -188,8 +205,8 @@ def test_a_heading_is_printed_with_its_text():
     text = f"{paragraph('amber')}\n\n# Delta\n\n{paragraph('delta')}"
     heading = text.index("# Delta"), text.index("delta0")
     spans = [(0, heading[0]), heading, (heading[1], len(text))]
-    parts = passages.join_crumbs(spans)
-    best, *_ = passages.Nearness("unheard").rank(text, parts, [0.0, 1.0, 0.0])
+    parts = rank_passages.join_crumbs(spans)
+    best, *_ = rank_passages.Nearness("unheard").rank(text, parts, [0.0, 1.0, 0.0])
     assert best == (heading[0], len(text))
 
 
@@ -253,8 +270,8 @@ def test_a_long_message_without_vectors_is_cut_by_words(tmp_path):
 
 def test_passages_by_words_cover_a_text_without_breaks():
     text = "x" * 1_990 + " delta"
-    spans = passages.cut(text, excerpts.Outline(text).breaks)
-    assert passages.Nearness("deltas").rank(text, spans, ())[0][1] == len(text)
+    spans = rank_passages.cut(text, excerpts.Outline(text).breaks)
+    assert rank_passages.Nearness("deltas").rank(text, spans, ())[0][1] == len(text)
     assert "".join(text[start:end] for start, end in spans) == text
 
 
@@ -277,20 +294,20 @@ def test_passages_are_ranked_by_meaning_and_words(question, cosines, best):
     text = "".join(PASSAGES)
     ends = list(itertools.accumulate(map(len, PASSAGES)))
     spans = list(zip([0, *ends], ends, strict=False))
-    ranked = passages.Nearness(question).rank(text, spans, cosines)
+    ranked = rank_passages.Nearness(question).rank(text, spans, cosines)
     assert ranked[0] == spans[best]
     assert sorted(ranked) == spans
 
 
 def test_of_equal_passages_the_one_next_to_a_relevant_one_comes_first():
     spans = [(0, 1), (1, 2), (2, 3), (3, 4)]
-    assert passages.Nearness("?").rank("abcd", spans, (0.5, 0.0, 0.4, 0.5))[0] == (3, 4)
+    assert rank_passages.Nearness("?").rank("abcd", spans, (0.5, 0.0, 0.4, 0.5))[0] == (3, 4)
 
 
 @hypothesis.given(st.text(max_size=300), st.text(max_size=40))
 def test_passages_of_any_text_can_be_ranked_by_any_question(text, question):
-    spans = passages.cut(text, excerpts.Outline(text).breaks)
-    assert sorted(passages.Nearness(question).rank(text, spans, ())) == spans
+    spans = rank_passages.cut(text, excerpts.Outline(text).breaks)
+    assert sorted(rank_passages.Nearness(question).rank(text, spans, ())) == spans
 
 
 def test_a_note_on_excerpts_is_printed_if_there_is_room(open_reservoir):

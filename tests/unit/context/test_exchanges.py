@@ -10,7 +10,7 @@ import pytest
 from hypothesis import strategies as st
 
 from reservoir_cli import Message, Reservoir
-from reservoir_cli.context.types import FORMATS
+from reservoir_cli.context.request import FORMATS
 
 START = datetime(2026, 5, 9, 12, tzinfo=UTC)
 SETTINGS = {"embedding_model": "nobody/absent-model"}

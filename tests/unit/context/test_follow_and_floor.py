@@ -9,7 +9,7 @@ from builders import NOW, Compass
 from reservoir_cli import Message, Reservoir, UsageError
 from reservoir_cli.messages import Scope
 from reservoir_cli.settings import config
-from reservoir_cli.storage.records import Passage
+from reservoir_cli.storage.passage import Passage
 from reservoir_cli.tokens import load_counter
 
 #: Embeddings along three axes; every question is on the first.

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from builders import NOW
 
+from reservoir_cli.context.candidate import Tier
 from reservoir_cli.context.recall import Recall
-from reservoir_cli.context.types import Tier
 from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Filter, Reservoir
 

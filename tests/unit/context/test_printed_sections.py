@@ -7,7 +7,7 @@ import pytest
 from memories import GIVEN, piece, rows_of
 
 from reservoir_cli.chat.turn import Section
-from reservoir_cli.context.types import FORMATS
+from reservoir_cli.context.request import FORMATS
 from reservoir_cli.messages import Role
 from reservoir_cli.settings import config
 

@@ -15,7 +15,8 @@ from memories import (
     text,
 )
 
-from reservoir_cli.context.types import FORMATS, Tier
+from reservoir_cli.context.candidate import Tier
+from reservoir_cli.context.request import FORMATS
 from reservoir_cli.storage.factory import open_store
 
 
@@ -225,7 +226,7 @@ def test_a_context_keeps_its_budget_and_scope_and_reports_exactly(
     monkeypatch, messages, budget, form, order, instance
 ):
     monkeypatch.setattr(
-        "reservoir_cli.retrieval.indexing.load_embedder", lambda *_, **__: Compass()
+        "reservoir_cli.retrieval.embed_messages.load_embedder", lambda *_, **__: Compass()
     )
     store = open_store(":memory-of-a-moment", create=False)
     store._migrate()

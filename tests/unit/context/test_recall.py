@@ -9,12 +9,12 @@ import pytest
 from builders import NOW, Compass
 
 from reservoir_cli import Filter, Message, Reservoir, UsageError
-from reservoir_cli.context.prompts_without_question import asks_nothing
+from reservoir_cli.context.agent_prompts import asks_nothing
 from reservoir_cli.context.recall import BY_WORDS, Reason, Recall, Skipped
 from reservoir_cli.context.render.frame import unwrap
 from reservoir_cli.messages import Scope
 from reservoir_cli.settings import config, paths
-from reservoir_cli.storage.records import Passage
+from reservoir_cli.storage.passage import Passage
 from reservoir_cli.tokens import load_counter
 
 #: Embeddings along two axes; questions and messages about their topic are on the first.

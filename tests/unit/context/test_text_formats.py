@@ -22,10 +22,7 @@ from windows import (
 
 from reservoir_cli import ToolCall
 from reservoir_cli.context.render.frame import unwrap
-from reservoir_cli.context.types import (
-    FORMATS,
-    Piece,
-)
+from reservoir_cli.context.request import FORMATS, Piece
 from reservoir_cli.messages import call_text, plain_text
 
 FULL_TEXT = """\

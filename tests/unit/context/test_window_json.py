@@ -23,9 +23,7 @@ from windows import (
 
 from reservoir_cli import Message, Reservoir, ToolCall, UsageError
 from reservoir_cli.context.render.formats import count_turns
-from reservoir_cli.context.types import (
-    FORMATS,
-)
+from reservoir_cli.context.request import FORMATS
 
 
 @pytest.fixture

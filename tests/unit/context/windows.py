@@ -8,17 +8,10 @@ from builders import NOW
 
 from reservoir_cli import ToolCall
 from reservoir_cli.chat.turn import Section
-from reservoir_cli.context.budget import Meter
+from reservoir_cli.context.budget import Meter, TokenBudget
+from reservoir_cli.context.candidate import Candidate, Scores, Selection, Tier
 from reservoir_cli.context.render.formats import ContextWindow
-from reservoir_cli.context.types import (
-    Candidate,
-    ContextRequest,
-    Piece,
-    Scores,
-    Selection,
-    Tier,
-    TokenBudget,
-)
+from reservoir_cli.context.request import ContextRequest, Piece
 from reservoir_cli.messages import Role, StoredMessage
 from reservoir_cli.tokens import ApproximateCounter
 

@@ -18,10 +18,10 @@ COUNT = 30
 #: Batches of four, of which the fourth is slow, so that the process can be killed in it.
 SLOWLY = """
 import time
-import reservoir_cli.retrieval.indexing as indexing
-indexing.BATCH = 4
-embed, pauses = indexing.embed_messages, iter((0, 0, 0, 600))
-indexing.embed_messages = lambda *given: (time.sleep(next(pauses)), embed(*given))[1]
+from reservoir_cli.retrieval import embed_messages
+embed_messages.BATCH = 4
+embed, pauses = embed_messages.embed_messages, iter((0, 0, 0, 600))
+embed_messages.embed_messages = lambda *given: (time.sleep(next(pauses)), embed(*given))[1]
 """
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

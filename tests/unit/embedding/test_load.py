@@ -16,7 +16,7 @@ import pytest
 from tiny_models import TinyModel, load_quietly, modules
 
 from reservoir_cli.embedding import compiler, load, load_embedder
-from reservoir_cli.embedding.resolve import ModelSource
+from reservoir_cli.embedding.find_weights import ModelSource
 from reservoir_cli.embedding.torch import ReferenceEmbedder
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of the libraries

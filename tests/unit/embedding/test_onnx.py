@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from reservoir_cli.embedding import Embedder, load_embedder, onnx
+from reservoir_cli.embedding.find_weights import DEFAULT_MODEL, locate
 from reservoir_cli.embedding.onnx import BATCH_PIECES, CompiledEmbedder, batches
-from reservoir_cli.embedding.resolve import DEFAULT_MODEL, locate
 from reservoir_cli.embedding.split_passages import PIECES
 from reservoir_cli.embedding.torch import ReferenceEmbedder
 from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME

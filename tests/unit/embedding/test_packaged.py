@@ -17,8 +17,8 @@ from reservoir_cli.embedding import (
     packaged,
     write_package,
 )
+from reservoir_cli.embedding.find_weights import DEFAULT_MODEL
 from reservoir_cli.embedding.load import compiled_is_damaged
-from reservoir_cli.embedding.resolve import DEFAULT_MODEL
 from reservoir_cli.errors import ModelUnavailableError
 
 TEXTS = ["Why did we drop Redis?", "The cat sleeps on the sofa.", "queue " * 150]

@@ -287,3 +287,19 @@ def test_found_secrets_are_counted_by_kind() -> None:
 def test_replacements_are_not_found_as_secrets() -> None:
     masked, _ = without_secrets("".join(f"{text}\n" for text in FOUND))
     assert without_secrets(masked) == (masked, [])
+
+
+@pytest.mark.parametrize("hidden", ["\u200b", "\u2060", "\ufeff", "\u200d", "\u202e", "\U000e0041"])
+def test_invisible_characters_hide_no_secret(hidden: str) -> None:
+    key = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
+    around = "👩\u200d💻 \u0645\u06cc\u200c\u062e\u0648: {}, ❤\ufe0f"
+    for position in (3, 12, 40, len(key) - 1):
+        text = around.format(key[:position] + 2 * hidden + key[position:])
+        assert without_secrets(text) == (around.format("[redacted:openai-key]"), ["openai-key"])
+    password, kinds = without_secrets(f"password: hun{hidden}ter2xyZ99")
+    assert (password, kinds) == ("password: [redacted:secret-value]", ["secret-value"])
+
+
+def test_an_invisible_character_separates_a_secret_from_a_word() -> None:
+    key = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
+    assert without_secrets(f"foo\u200b{key}")[0] == "foo\u200b[redacted:openai-key]"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from named_days import BERLIN, DAY, NOW, moment, spans
 
-from reservoir_cli.retrieval.dates import Span, date_scores, find_dates
+from reservoir_cli.retrieval.question_dates import Span, date_scores, find_dates
 
 
 def score(notation: str, time: str, zone: tzinfo = BERLIN) -> float:

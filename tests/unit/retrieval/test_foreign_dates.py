@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from named_days import NOW, format_spans, spans
-from test_dates import NEGATIVE as ENGLISH_WITHOUT
-from test_dates import POSITIVE
+from test_question_dates import NEGATIVE as ENGLISH_WITHOUT
+from test_question_dates import POSITIVE
 
-from reservoir_cli.retrieval.dates import find_dates
-from reservoir_cli.retrieval.dates.foreign import in_english
+from reservoir_cli.retrieval.question_dates import find_dates
+from reservoir_cli.retrieval.question_dates.foreign import in_english
 
 GERMAN = {
     "Was haben wir am 3. Februar besprochen?": "02-03",

@@ -14,9 +14,9 @@ from reservoir_cli.maintenance import backup, doctor
 from reservoir_cli.messages import Message
 from reservoir_cli.storage import replicate
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.transfer import exporters
-from reservoir_cli.transfer.import_reports import ExportReport
+from reservoir_cli.transfer.reports import ExportReport
 
 COUNT = 12
 #: In "loose" every message is linked to three or four earlier ones, in the others to none.

@@ -12,9 +12,9 @@ from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval.respelling import drop_known_words, respelling_notes
 from reservoir_cli.retrieval.search import search
 from reservoir_cli.settings import config
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.candidates import Candidates
 from reservoir_cli.storage.misspelt_words import count_slips
+from reservoir_cli.storage.store import Store
 
 P = Scope("p")
 Adding = Callable[..., list[StoredMessage | None]]

@@ -9,14 +9,14 @@ from builders import NOW, Compass
 from reservoir_cli import Reservoir, UsageError
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.settings import config
-from reservoir_cli.storage.records import Passage
+from reservoir_cli.storage.passage import Passage
 from reservoir_cli.tokens import load_counter
 
 
 @pytest.fixture
 def reservoir(store, monkeypatch):
     monkeypatch.setattr(
-        "reservoir_cli.retrieval.indexing.load_embedder", lambda *_, **__: Compass()
+        "reservoir_cli.retrieval.embed_messages.load_embedder", lambda *_, **__: Compass()
     )
     store.activate_model("compass", "compass")
     return Reservoir(store, config.load(None, {"partition": "p"}))
@@ -186,3 +186,24 @@ def test_a_row_has_rank_scores_and_linked_messages(reservoir, say):
     assert {"rank", "score", "similarity", "cosine", "bm25", "linked"} <= row.keys()
     assert row["score"] == row["similarity"]
     assert row["cosine"] == pytest.approx(0.9)
+
+
+def test_the_only_message_with_a_word_is_among_the_hits(reservoir, say):
+    for number in range(12):
+        say(f"words of message {number}", 0.9)
+    message_id = say("many others " * 20_000 + "quokka", -0.9)
+    hits = reservoir.search("what about the quokka", limit=9)
+    assert hits[-1].message.id == message_id
+    assert len(hits) == 9
+    scores = [hit.score for hit in hits]
+    assert scores == sorted(scores, reverse=True)
+    assert message_id not in ids_of(reservoir.search("a quokka", mode="semantic", limit=9))
+    assert message_id not in ids_of(reservoir.search("what about the quokka", limit=2))
+
+
+def test_messages_that_alone_have_a_word_leave_two_thirds_of_the_hits(reservoir, say):
+    near = [say(f"words of message {number}", 0.9) for number in range(12)]
+    for word in ("quokka", "wombat", "numbat"):
+        say("many others " * 20_000 + word, -0.9)
+    found = ids_of(reservoir.search("quokka wombat numbat", limit=6))
+    assert len(set(found) & set(near)) == 4

@@ -6,7 +6,7 @@ from datetime import timedelta
 from behind import behind
 
 from reservoir_cli.messages import Scope, StoredMessage
-from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 
 HOUR = timedelta(hours=1)

@@ -10,8 +10,8 @@ from stored import COUNTER, EVERYWHERE, HERE, HOUR, Adding, contents, delete
 
 from reservoir_cli.errors import StoreError, UsageError
 from reservoir_cli.messages import Message, StoredMessage, ToolCall
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.store import Store
 
 
 def test_a_message_is_stored_unchanged(store: Store, add: Adding) -> None:

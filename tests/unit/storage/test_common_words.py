@@ -5,8 +5,8 @@ from builders import Adding
 
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.storage import fulltext
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.sqlite import postings
+from reservoir_cli.storage.store import Store
 
 pytestmark = pytest.mark.sqlite("it reads the index of SQLite")
 #: The index key of another partition, used as a word of a message.

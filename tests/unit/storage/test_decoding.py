@@ -11,7 +11,7 @@ from builders import NOW, FakeEmbedder, embed
 
 from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.messages import Message, Scope, ToolCall
-from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.sqlite.store import SqliteStore
 from reservoir_cli.tokens import load_counter
 

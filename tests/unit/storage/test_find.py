@@ -11,9 +11,9 @@ from builders import NOW
 
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.storage import reads
-from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.sqlite.connection import Connection
+from reservoir_cli.storage.store import Store
 
 Adding = Callable[..., list[StoredMessage | None]]
 

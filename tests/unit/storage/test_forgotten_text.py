@@ -12,15 +12,15 @@ from builders import EVERYWHERE, NOW, embed, ingestor
 
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
-from reservoir_cli.retrieval import indexing
+from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.retrieval.lookup import Lookup
 from reservoir_cli.settings import config
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.filter_conditions import Filter
+from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer.file_import import Destination
-from reservoir_cli.transfer.import_reports import ImportReport
 from reservoir_cli.transfer.importers import Record
+from reservoir_cli.transfer.reports import ImportReport
 
 HERE = Scope("p", "i")
 Adding = Callable[..., list[StoredMessage | None]]
@@ -166,7 +166,7 @@ def test_everything_derived_from_a_message_is_deleted_with_it(
     )
     with store.write():
         store.activate_model(fake_embedder.model_id, fake_embedder.name)
-    indexing.embed_pending(
+    embed_messages.embed_pending(
         store, fake_embedder, HERE, synapse_threshold=0, progress=lambda *_: None, limit=2
     )
     assert store.delete([secret.key, pending.key])

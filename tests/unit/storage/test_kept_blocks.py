@@ -11,14 +11,14 @@ import pytest
 from builders import NOW, FakeEmbedder, embed
 
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.retrieval import indexing
+from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.retrieval.ranking import Scored, score
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.candidates import Candidates
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.sqlite import vector_scan
+from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 
 pytestmark = pytest.mark.sqlite("a server keeps vectors in its own memory")
@@ -108,7 +108,7 @@ class Opposite(FakeEmbedder):
 
 
 def rebuild_vectors(store: Store) -> None:
-    indexing.rebuild(store, Opposite(), synapse_threshold=0.85, progress=lambda *_: None)
+    embed_messages.rebuild(store, Opposite(), synapse_threshold=0.85, progress=lambda *_: None)
 
 
 CHANGES = {

@@ -9,7 +9,7 @@ from builders import NOW, add_passages
 
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.storage.records import Passage
+from reservoir_cli.storage.passage import Passage
 from reservoir_cli.tokens import load_counter
 
 P = Scope("p")

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Message, Scope, StoredMessage
-from reservoir_cli.retrieval import indexing
-from reservoir_cli.storage.base import Store
+from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.store import Store
 
 HERE = Scope("p", "i")
 Adding = Callable[..., list[StoredMessage | None]]
@@ -51,7 +51,7 @@ def new(fake_embedder: Any) -> Embedder:
 
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexing, "BATCH", 10)
+    monkeypatch.setattr(embed_messages, "BATCH", 10)
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def filled_store(store: Store, add: Adding, old: Embedder) -> Store:
 
 
 def rebuild(store: Store, embedder: Any) -> int:
-    return indexing.rebuild(store, embedder, synapse_threshold=0, progress=lambda *_: None)
+    return embed_messages.rebuild(store, embedder, synapse_threshold=0, progress=lambda *_: None)
 
 
 def count_compared(store: Store, embedder: Embedder) -> int:
@@ -153,7 +153,7 @@ def test_messages_without_new_vectors_at_the_switch_are_pending(
     filled_store.switch_model(model_id)
     assert filled_store.count_unembedded(EVERYWHERE) == 26
     assert embed(filled_store, new, synapse_threshold=0) == 26
-    indexing.clear_former_model(filled_store)
+    embed_messages.clear_former_model(filled_store)
     check_switched(filled_store, new, 26)
 
 
@@ -183,7 +183,7 @@ def test_starting_another_switch_discards_the_first(
     third = type(old)("third", "third-4", 4)  # type: ignore[call-arg]
     filled_store.begin_model(new.model_id, new.name)
     first = filled_store.unembedded(1, model=new.model_id)
-    filled_store.add_passages(new.model_id, indexing.embed_messages(first, new), 0)
+    filled_store.add_passages(new.model_id, embed_messages.embed_messages(first, new), 0)
     assert models(filled_store) == {("fake-8", 25), ("new-12", 1)}
     rebuild(filled_store, third)
     check_switched(filled_store, third, 26)
@@ -194,7 +194,7 @@ def test_giving_up_a_switch_keeps_the_old_model(
 ) -> None:
     filled_store.begin_model(new.model_id, new.name)
     first = filled_store.unembedded(1, model=new.model_id)
-    filled_store.add_passages(new.model_id, indexing.embed_messages(first, new), 0)
+    filled_store.add_passages(new.model_id, embed_messages.embed_messages(first, new), 0)
     filled_store.give_up_model()
     embed(filled_store, old, synapse_threshold=0)
     check_switched(filled_store, old, 26)
@@ -214,7 +214,7 @@ def test_a_process_with_the_old_model_cannot_store_its_vectors(
 ) -> None:
     [late_message] = add(Message("user", "late"))
     assert late_message
-    passages = indexing.embed_messages([late_message], old)
+    passages = embed_messages.embed_messages([late_message], old)
     rebuild(filled_store, new)
     with pytest.raises(ReservoirError, match="changed meanwhile"):
         filled_store.add_passages(old.model_id, passages, 0)

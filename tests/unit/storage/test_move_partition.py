@@ -11,8 +11,8 @@ from behind import behind
 
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
-from reservoir_cli.retrieval import indexing
-from reservoir_cli.storage.base import Store
+from reservoir_cli.retrieval import embed_messages
+from reservoir_cli.storage.store import Store
 
 Adding = Callable[..., list[StoredMessage | None]]
 EVERYWHERE = Scope(None)
@@ -43,7 +43,7 @@ def filled_store(store: Store, add: Adding, fake_embedder: Embedder) -> Store:
         )
         conversation = Conversation("c", f"of {instance}", project="taskboard", branch="main")
         store.add_conversations(Scope("a", instance), [conversation])
-    indexing.embed_pending(
+    embed_messages.embed_pending(
         store, fake_embedder, EVERYWHERE, synapse_threshold=0, progress=lambda *_: None, limit=9
     )
     return store

@@ -11,9 +11,9 @@ from reservoir_cli import Reservoir
 from reservoir_cli.errors import StoreError
 from reservoir_cli.maintenance.backup import salvage
 from reservoir_cli.messages import Key, Message
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.sqlite import foreign_code
 from reservoir_cli.storage.sqlite.store import SqliteStore
+from reservoir_cli.storage.store import Store
 
 CODE = {
     "a trigger": "CREATE TRIGGER keeps BEFORE DELETE ON messages BEGIN SELECT RAISE(IGNORE); END",

@@ -8,9 +8,8 @@ from sqlite_steps import steps
 from test_marks import rows
 
 from reservoir_cli.messages import Key, Message
-from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.proxy_ledger import LIFETIME, Ledger
-from reservoir_cli.storage.records import LedgerEntry
+from reservoir_cli.storage.proxy_ledger import LIFETIME, Ledger, LedgerEntry
+from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 
 ENTRY = LedgerEntry(2, "hash", "a block of ünïcode\n", 7)

@@ -10,8 +10,9 @@ from builders import NOW
 from stored import EVERYWHERE, HERE, HOUR, Adding, contents, delete, ids_of
 
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
-from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.records import Filter, Passage
+from reservoir_cli.storage.filter_conditions import Filter
+from reservoir_cli.storage.passage import Passage
+from reservoir_cli.storage.store import Store
 
 
 def passage(message: StoredMessage | None, *vector: float) -> Passage:

@@ -14,10 +14,10 @@ from postgres_server import PostgresServer
 
 from reservoir_cli.errors import ReservoirError, StoreError, UsageError
 from reservoir_cli.messages import Conversation, Key, Message, Scope, ToolCall
-from reservoir_cli.retrieval import indexing
+from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.storage import dump, replicate
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 
 NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
@@ -56,7 +56,7 @@ def filled_store(store: Store, fake_embedder) -> Store:
         conversation = Conversation("c0", "Redis", "chatgpt", "gpt-4", "taskboard", "main")
         store.add_conversations(scope, [conversation])
         store.add(scope, messages, counter=COUNTER, now=NOW)
-    indexing.embed_pending(
+    embed_messages.embed_pending(
         store, fake_embedder, EVERYWHERE, synapse_threshold=0.5, progress=quiet, limit=150
     )
     assert store.delete(store.find(EVERYWHERE)[:3])

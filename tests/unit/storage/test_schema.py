@@ -15,10 +15,10 @@ from sqlite_utils import Database
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
 from reservoir_cli.storage import fulltext
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.sqlite.schema import migrations
 from reservoir_cli.storage.sqlite.transactions import APPLICATION_ID, SCHEMA_VERSION
+from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 
 Adding = Callable[..., list[StoredMessage | None]]

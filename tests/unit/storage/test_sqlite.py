@@ -15,8 +15,8 @@ from stored import COUNTER, EVERYWHERE, HERE, Adding, contents
 
 from reservoir_cli.errors import StoreError, StoreLockedError, UsageError
 from reservoir_cli.messages import Conversation, Message
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.store import Store
 
 
 def run(script: str, *arguments: str, unprivileged: bool = False) -> subprocess.CompletedProcess:

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reservoir_cli.messages import Key, Message, Scope
-from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.records import Passage
+from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.sqlite import vector_blocks, vectors
+from reservoir_cli.storage.store import Store
 
 HERE = Scope("p", "i")
 DIMENSIONS = 16

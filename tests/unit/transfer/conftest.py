@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sessions import Machine
 
-from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.store import Store
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 from builders import EVERYWHERE, FakeEmbedder, ingestor
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer import sync as syncing
 from reservoir_cli.transfer.sync import Source, SourceReport
 

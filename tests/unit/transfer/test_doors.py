@@ -11,8 +11,8 @@ from sqlite_steps import steps
 
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.server.proxy.parse_request import parse
 from reservoir_cli.server.proxy.protocols import CHAT, MESSAGES, RESPONSES
-from reservoir_cli.server.proxy.request import parse
 from reservoir_cli.transfer.store_exchange import Exchange
 
 SESSION = "11111111-2222-4333-8444-555555555555"
@@ -60,7 +60,13 @@ PATHS = {"claude-code": MESSAGES, "codex": RESPONSES}
 STEPS = {"claude-code": (1, 3, 5), "codex": (1, 4, 6)}
 
 
-def send_exchange(reservoir: Reservoir, client: str, turns: list[Any], reply: Any = None) -> int:
+def send_exchange(
+    reservoir: Reservoir,
+    client: str,
+    turns: list[Any],
+    reply: Any = None,
+    now: datetime | None = None,
+) -> int:
     """Send a request and its answer through the proxy."""
     path, key = PATHS.get(client, CHAT), "input" if client == "codex" else "messages"
     headers = {"codex": "session-id", "claude-code": "x-claude-code-session-id"}
@@ -80,7 +86,7 @@ def send_exchange(reservoir: Reservoir, client: str, turns: list[Any], reply: An
         answer,
         named=request.named,
     )
-    return reservoir.exchanges.store(exchange)
+    return reservoir.exchanges.store(exchange, now)
 
 
 def send_session(reservoir: Reservoir, client: str, turns: list[Any]) -> None:
@@ -253,3 +259,21 @@ def test_storing_an_exchange_costs_the_same_in_a_store_of_any_size(reservoir: Re
     cost = steps(reservoir.store, lambda: store("two?"))
     reservoir.ingest([Message("user", "x")] * 2_000, partition="q", embed=False)
     assert steps(reservoir.store, lambda: store("three?")) <= cost + 50
+
+
+def test_only_an_answer_of_the_same_day_is_replaced(reservoir):
+    morning = datetime(2026, 5, 8, 9, tzinfo=UTC)
+    question = {"role": "user", "content": "what is new?"}
+    answers = {
+        "Nothing.": morning,
+        "Rain.": morning + timedelta(hours=1),
+        "Sun.": morning + timedelta(days=1),
+        "Snow.": morning + timedelta(days=1, hours=1),
+    }
+    for answer, now in answers.items():
+        send_exchange(reservoir, "x", [question], [{"role": "assistant", "content": answer}], now)
+    expected = ["what is new?", "Rain.", "what is new?", "Snow."]
+    assert texts(reservoir) == expected
+    said = [question, {"role": "assistant", "content": "Snow."}, {"role": "user", "content": NEXT}]
+    send_exchange(reservoir, "x", said, now=morning + timedelta(days=2))
+    assert texts(reservoir) == [*expected, NEXT]

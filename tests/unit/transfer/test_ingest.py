@@ -9,11 +9,11 @@ from behind import behind
 from builders import EVERYWHERE, NOW, ingestor
 
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer.file_import import Destination
-from reservoir_cli.transfer.import_reports import ImportReport
 from reservoir_cli.transfer.importers import File, Record, Skipped, choose
+from reservoir_cli.transfer.reports import ImportReport
 
 HOUR = timedelta(hours=1)
 HERE = Scope("p", "i")

@@ -17,7 +17,7 @@ from sessions import LATER, WORK, Machine, text, turn
 
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.retrieval import indexing
+from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.settings import config
 from reservoir_cli.storage import replicate
 from reservoir_cli.storage.factory import open_store
@@ -282,7 +282,7 @@ def test_new_entries_of_the_log_of_llm_are_read_from_its_write_ahead_log(
 def test_the_newest_synced_messages_are_embedded_first(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexing, "BATCH", 4)
+    monkeypatch.setattr(embed_messages, "BATCH", 4)
     embedder, batches = FakeEmbedder(), []
     encode = embedder.encode_documents
     monkeypatch.setattr(

@@ -13,7 +13,7 @@ import pytest
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.transfer.import_reports import ImportReport
+from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.sync import Source, SourceReport
 
 sys.path.append(str(Path(__file__).parent / "importers"))

@@ -15,9 +15,9 @@ from sessions import WORK, Machine, turn
 
 from reservoir_cli.storage.sources import Sources
 from reservoir_cli.transfer.do_not_index import find_marked
-from reservoir_cli.transfer.import_reports import ImportReport
 from reservoir_cli.transfer.importers import DetectedFile, File, Record, Skipped
 from reservoir_cli.transfer.importers.watched_files import compile_exclusion
+from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.sync import Source
 
 

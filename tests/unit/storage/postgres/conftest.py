@@ -6,8 +6,8 @@ from contextlib import closing
 import pytest
 from postgres_server import PostgresServer
 
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.store import Store
 
 
 @pytest.fixture

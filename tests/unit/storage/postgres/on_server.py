@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 
 from reservoir_cli.messages import Message, Scope, StoredMessage
-from reservoir_cli.retrieval import indexing
-from reservoir_cli.storage.base import Store
+from reservoir_cli.retrieval import embed_messages
+from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 
 NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
@@ -24,6 +24,6 @@ def contents(messages: list[StoredMessage]) -> list[str]:
 
 
 def embed(store: Store, embedder, threshold: float = 0.5) -> None:
-    indexing.embed_pending(
+    embed_messages.embed_pending(
         store, embedder, EVERYWHERE, synapse_threshold=threshold, progress=lambda *_: None
     )

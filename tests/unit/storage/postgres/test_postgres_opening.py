@@ -12,10 +12,10 @@ from on_server import EVERYWHERE, contents, say
 from postgres_server import PostgresServer, copied, installed
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.storage.postgres import schema
+from reservoir_cli.storage.postgres import schema, server
 from reservoir_cli.storage.postgres.connection import place_of
+from reservoir_cli.storage.store import Store
 
 
 def test_reading_a_database_without_a_store_creates_nothing(empty: str) -> None:
@@ -103,8 +103,8 @@ def test_a_server_without_pgvector_is_one_clear_error() -> None:
 )
 def test_a_server_that_cannot_hold_a_store_is_refused(version, encoding, vector, reason) -> None:
     with pytest.raises(StoreError, match=reason):
-        schema._refuse(version, encoding, vector)
-    schema._refuse(150_000, "UTF8", "0.8.0")
+        server._refuse(version, encoding, vector)
+    server._refuse(150_000, "UTF8", "0.8.0")
 
 
 @pytest.mark.parametrize(

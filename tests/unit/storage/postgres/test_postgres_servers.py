@@ -17,9 +17,9 @@ from postgres_server import PostgresServer
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import replicate
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres import schema, tables
+from reservoir_cli.storage.store import Store
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from postgres_server import PostgresServer
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Key, Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.retrieval import indexing
-from reservoir_cli.storage.base import Store
+from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres import admin
 from reservoir_cli.storage.sources import SourceFile, Sources
+from reservoir_cli.storage.store import Store
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_a_member_cannot_change_the_model_and_the_owner_can(url: str, users, fak
 
 
 def rebuild(store: Store, embedder) -> int:
-    return indexing.rebuild(store, embedder, synapse_threshold=0.5, progress=lambda *_: None)
+    return embed_messages.rebuild(store, embedder, synapse_threshold=0.5, progress=lambda *_: None)
 
 
 @pytest.mark.parametrize("begun", [False, True], ids=["switched", "begun"])

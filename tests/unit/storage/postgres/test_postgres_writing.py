@@ -18,11 +18,11 @@ from reservoir_cli.errors import StoreLockedError, UsageError
 from reservoir_cli.messages import Key, Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.storage import replicate
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.postgres import admin, ids, keyword_search, locks
 from reservoir_cli.storage.postgres.stemmer import Stemmer
-from reservoir_cli.storage.records import Passage
+from reservoir_cli.storage.store import Store
 
 
 def test_ids_are_ordered_by_time_and_fit_a_double(store: Store) -> None:

@@ -21,7 +21,7 @@ from postgres_server import PostgresServer
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.retrieval import indexing
+from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.storage import filter_conditions, replicate
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres import admin, schema, tables
@@ -39,9 +39,9 @@ ADMINISTRATIVE = {
     "dump._load_metadata": "db copy replaces what belongs to no message",
     "reads.shared_ids": "db copy to a file, where ids are unique in all partitions",
     "mark_rows._orphans": "doctor checks the whole store",
-    "conversations.places": "the list of partitions itself",
-    "conversations.runs": "stats of the whole store",
-    "conversations.holdings": "stats of the whole store",
+    "holdings.places": "the list of partitions itself",
+    "runs.read": "stats of the whole store",
+    "holdings.count": "stats of the whole store",
     "model_switch.begin": "the owner changes the model of every partition",
     "model_switch.give_up": "the owner changes the model of every partition",
     "model_switch.switch": "the owner changes the model of every partition",
@@ -55,8 +55,8 @@ ADMINISTRATIVE = {
     "repair._LACKING": "doctor checks the whole store",
     "embeddings.dimensions": "the length of any vector of the model",
     "embeddings.read": "the length of any vector of the model",
-    "summary_rows.ALL": "db copy reads the whole store",
-    "source_rows.ALL": "db copy reads the whole store",
+    "summaries.ALL": "db copy reads the whole store",
+    "sources.ALL": "db copy reads the whole store",
     "admin.facts": "db status of the whole store",
     "store._purge": "VACUUM is of tables",
 }
@@ -122,10 +122,10 @@ def test_every_statement_on_a_distributed_table_names_its_partition() -> None:
     }
     # The inserted columns include the partition.
     inserting = {
-        "conversations.add_run",
+        "runs.add",
         "connection.insert",
-        "summary_rows.INSERT",
-        "source_rows.PUT",
+        "summaries.INSERT",
+        "sources.PUT",
     }
     assert unbound - inserting <= ADMINISTRATIVE.keys()
     assert ADMINISTRATIVE.keys() - {function for function, _ in all_statements} == set()
@@ -363,7 +363,7 @@ def test_all_commands_on_a_server_or_cluster(round_url: str, tmp_path: Path, fak
         assert len(list(store.threads(EVERYWHERE))) == 2
         with closing(open_store(str(tmp_path / "copy.db"))) as file:
             replicate.copy(store, file, lambda *_: None)
-            indexing.rebuild(store, other, synapse_threshold=0.85, progress=lambda *_: None)
+            embed_messages.rebuild(store, other, synapse_threshold=0.85, progress=lambda *_: None)
             assert store.active_model() == (other.model_id, other.name)
             admin.index(store, "e", lambda *_: None)
             assert admin.drop_index(store, "e")

@@ -9,11 +9,11 @@ from validators import problems
 
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.filter_conditions import Filter
+from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer import exporters
-from reservoir_cli.transfer.import_reports import ExportReport
 from reservoir_cli.transfer.importers import File, Record, importers
+from reservoir_cli.transfer.reports import ExportReport
 
 Adding = Callable[..., list[StoredMessage | None]]
 MASK = Redactor(lambda _: "off")

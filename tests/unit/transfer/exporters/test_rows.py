@@ -18,14 +18,14 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Conversation, Message, Role, Scope, StoredMessage, ToolCall
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.filter_conditions import Filter
+from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer import exporters, ingest
-from reservoir_cli.transfer.import_reports import ExportReport, ImportReport
 from reservoir_cli.transfer.importers import File
 from reservoir_cli.transfer.importers.native import Native
+from reservoir_cli.transfer.reports import ExportReport, ImportReport
 
 EVERYTHING = Scope(None)
 MASK = Redactor(lambda _: "off")

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from databases import create_database
 
-from reservoir_cli.settings import paths
 from reservoir_cli.transfer.importers import discover
 
 VARIABLES = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "GEMINI_CLI_HOME", "COPILOT_HOME")
@@ -72,7 +71,7 @@ def test_editors_are_searched_in_the_folders_of_macos(
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setenv("XDG_CONFIG_HOME", "/elsewhere")
     library = home / "Library/Application Support"
-    assert paths.editor_user_dir("Cursor") == library / "Cursor/User"
+    assert discover.editor_user_dir("Cursor") == library / "Cursor/User"
 
 
 def test_variables_of_the_tools_locate_their_histories(
@@ -82,7 +81,7 @@ def test_variables_of_the_tools_locate_their_histories(
         monkeypatch.setenv(name, str(home / name))
     write(home / "COPILOT_HOME/session-state/s1/events.jsonl")
     assert discovered("copilot-cli") == [(home / "COPILOT_HOME/session-state", 1, 10)]
-    assert paths.gemini_cli_sessions() == home / "GEMINI_CLI_HOME/.gemini/tmp"
-    assert paths.opencode_data() == home / "XDG_DATA_HOME/opencode"
+    assert discover.gemini_cli_sessions() == home / "GEMINI_CLI_HOME/.gemini/tmp"
+    assert discover.opencode_data() == home / "XDG_DATA_HOME/opencode"
     if sys.platform == "linux":
-        assert paths.editor_user_dir("Code") == home / "XDG_CONFIG_HOME/Code/User"
+        assert discover.editor_user_dir("Code") == home / "XDG_CONFIG_HOME/Code/User"

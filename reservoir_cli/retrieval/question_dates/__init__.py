@@ -17,8 +17,8 @@ everything else reads only English. Ambiguous phrases are read as follows:
 The words of the question are turned into kinds ("on DAY MONTH"), and rules are patterns over them.
 """
 
-from reservoir_cli.retrieval.dates.calendar_days import Span
-from reservoir_cli.retrieval.dates.nearness import date_scores
-from reservoir_cli.retrieval.dates.parser import find_dates
+from reservoir_cli.retrieval.question_dates.calendar_days import Span
+from reservoir_cli.retrieval.question_dates.nearness import date_scores
+from reservoir_cli.retrieval.question_dates.parser import find_dates
 
 __all__ = ["Span", "date_scores", "find_dates"]

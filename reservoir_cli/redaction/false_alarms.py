@@ -1,4 +1,4 @@
-"""Distinguish secrets from placeholders, references and names."""
+"""Recognise false alarms: examples, placeholders, references and names, which are no secrets."""
 
 import re
 

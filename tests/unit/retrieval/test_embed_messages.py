@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError, StoreLockedError
 from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 
 HOUR, MS = timedelta(hours=1), timedelta(milliseconds=1)

@@ -5,7 +5,7 @@ from datetime import date
 from functools import cache
 from typing import NamedTuple
 
-from reservoir_cli.retrieval.dates.english import (
+from reservoir_cli.retrieval.question_dates.english import (
     COUNTED,
     JOINED_KINDS,
     MODALS,

@@ -16,9 +16,9 @@ from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreLoc
 from reservoir_cli.messages import Key, Scope, StoredMessage, plain_text
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.config import Config
-from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.links import LinkThreshold
-from reservoir_cli.storage.records import Passage
+from reservoir_cli.storage.passage import Passage
+from reservoir_cli.storage.store import Store
 from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.private_files import exclusive_lock
 from reservoir_cli.util.progress import Progress

@@ -1,10 +1,15 @@
-"""Recognise prompts with no question in them: consent, thanks, client commands. Pure."""
+"""The prompts of agents: recognise those that ask nothing, and shorten long ones. Pure.
+
+Consent, thanks and commands of clients ask nothing.
+"""
 
 import re
 
 from reservoir_cli.storage.fulltext import STOP_WORDS, asks
 from reservoir_cli.util.languages import are_function_words
 
+#: A longer prompt, such as a pasted log, is searched for by its beginning and its end.
+_LONGEST = 8_000
 #: A command of a client, such as ``/compact``. A path has a second slash.
 _COMMAND = re.compile(r"/[^\W\d][\w:.-]*(?=\s|$)")
 #: A word of two or more characters: a single letter or digit picks an option.
@@ -63,3 +68,11 @@ def asks_nothing(text: str) -> bool:
         return False
     left = [word for word in left if word not in _BESIDE_OTHERS]
     return STOP_WORDS.issuperset(left) or are_function_words(left)
+
+
+def shorten_prompt(text: str) -> str:
+    """Return the beginning and the end of a prompt that is too long to search for."""
+    if len(text) <= _LONGEST:
+        return text
+    half = _LONGEST // 2
+    return f"{text[:half]}\n{text[-half:]}"

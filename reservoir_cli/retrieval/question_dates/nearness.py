@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time, tzinfo
 from typing import TYPE_CHECKING
 
-from reservoir_cli.retrieval.dates.calendar_days import Span
+from reservoir_cli.retrieval.question_dates.calendar_days import Span
 
 if TYPE_CHECKING:
     import numpy as np

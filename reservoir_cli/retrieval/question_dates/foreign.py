@@ -9,7 +9,7 @@ day, a year or a preposition. The patterns of a language are compiled when a que
 import re
 import unicodedata
 
-from reservoir_cli.retrieval.dates import chinese, european
+from reservoir_cli.retrieval.question_dates import chinese, european
 from reservoir_cli.util.languages import guess_language
 
 _WORD = re.compile(r"[a-z]+")

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import NamedTuple
 
-from reservoir_cli.retrieval.dates.calendar_days import Span
-from reservoir_cli.retrieval.dates.english import COUNTS
+from reservoir_cli.retrieval.question_dates.calendar_days import Span
+from reservoir_cli.retrieval.question_dates.english import COUNTS
 
 
 class Phrase(NamedTuple):

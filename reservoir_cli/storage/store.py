@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reservoir_cli.messages import (
     Conversation,
@@ -17,29 +17,27 @@ from reservoir_cli.messages import (
     Message,
     Scope,
     StoredMessage,
+    ThreadName,
     clean_text,
     plain_text,
     to_epoch_ms,
 )
 from reservoir_cli.storage import (
     conversations,
+    holdings,
     links,
     mark_rows,
     reads,
+    runs,
     tombstones,
     writes,
 )
 from reservoir_cli.storage.compact_keys import Keys, by_partition
+from reservoir_cli.storage.conversations import ConversationSummary
 from reservoir_cli.storage.embeddings import Embeddings
+from reservoir_cli.storage.filter_conditions import Filter, IdField
+from reservoir_cli.storage.holdings import PlaceSummary
 from reservoir_cli.storage.links import LinkThreshold
-from reservoir_cli.storage.records import (
-    ConversationSummary,
-    Filter,
-    IdField,
-    PlaceSummary,
-    Problem,
-    ThreadName,
-)
 from reservoir_cli.util.progress import Progress, no_progress
 
 if TYPE_CHECKING:
@@ -52,6 +50,17 @@ if TYPE_CHECKING:
     from reservoir_cli.tokens import TokenCounter
 
 EVERYTHING = Filter()
+
+
+class Problem(NamedTuple):
+    """A fault of a store.
+
+    :param detail: a description, without any text of a message.
+    :param repairable: whether ``repair`` fixes it; otherwise a backup is needed.
+    """
+
+    detail: str
+    repairable: bool
 
 
 class Writes(Embeddings):
@@ -124,7 +133,7 @@ class Writes(Embeddings):
 
     def add_run(self, run: Mapping[str, Any]) -> None:
         """Record a built context: numbers and names, never text."""
-        self._run_write(lambda: conversations.add_run(self._connection, run))
+        self._run_write(lambda: runs.add(self._connection, run))
 
     def delete(self, keys: Sequence[Key], progress: Progress = no_progress) -> bool:
         """Delete messages and everything derived from them; imports skip them from now on.
@@ -356,29 +365,32 @@ class Store(Writes):
     def runs(self, since: datetime | None, partition: str | None = None) -> list[dict[str, Any]]:
         """Return the records of built contexts, oldest first."""
         moment = to_epoch_ms(since) if since else 0
-        return self._run_read(lambda: conversations.runs(self._connection, moment, partition))
+        return self._run_read(lambda: runs.read(self._connection, moment, partition))
 
     def holdings(self, partition: str | None = None) -> dict[str, int]:
         """Count messages, conversations, embedded and pending messages, links and tokens."""
         if partition is None:
-            return self._run_read(lambda: conversations.holdings(self._connection))
-        return self._run_read(lambda: conversations.holdings_of(self._connection, partition))
+            return self._run_read(lambda: holdings.count(self._connection))
+        return self._run_read(lambda: holdings.count_in(self._connection, partition))
 
     def newest_instance(self, partition: str) -> str | None:
         """Return the instance of a partition with the newest message, documents excepted."""
-        return self._run_read(lambda: conversations.newest_instance(self._connection, partition))
+        return self._run_read(lambda: holdings.newest_instance(self._connection, partition))
 
     def places(self) -> list[tuple[str, str, int]]:
         """Return (partition, instance, number of messages), the largest first."""
-        return self._run_read(lambda: conversations.places(self._connection))
+        return self._run_read(lambda: holdings.places(self._connection))
 
     def place_summaries(self, scope: Scope) -> list[PlaceSummary]:
         """Return the instances of each partition, in order of their names."""
-        return self._run_read(lambda: conversations.place_summaries(self._connection, scope))
+        return self._run_read(lambda: holdings.place_summaries(self._connection, scope))
 
-    def conversations(self, scope: Scope) -> list[ConversationSummary]:
-        """Return the conversations of a scope, in order of their first messages."""
-        return self._run_read(lambda: conversations.summaries(self._connection, scope))
+    def conversations(self, scope: Scope, only: str | None = None) -> list[ConversationSummary]:
+        """Return the conversations of a scope, in order of their first messages.
+
+        :param only: the id of the only conversations to return.
+        """
+        return self._run_read(lambda: conversations.summaries(self._connection, scope, only))
 
     def known_conversations(self, names: Collection[ThreadName]) -> dict[ThreadName, Conversation]:
         """Return the stored titles and models of conversations."""

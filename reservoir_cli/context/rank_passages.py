@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from reservoir_cli.context.types import Span
+from reservoir_cli.context.candidate import Span
 from reservoir_cli.messages import StoredMessage
 from reservoir_cli.redaction import replacements
 from reservoir_cli.storage.fulltext import content_words, searched_text
-from reservoir_cli.storage.records import Passage
+from reservoir_cli.storage.passage import Passage
 
 if TYPE_CHECKING:
     import numpy as np

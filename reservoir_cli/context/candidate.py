@@ -1,19 +1,11 @@
-"""The immutable values used to build a context window."""
+"""The messages that may go into a window, and what became of each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from enum import StrEnum
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
-from reservoir_cli.chat.turn import Section
-from reservoir_cli.messages import Message, StoredMessage
-
-Format = Literal["text", "markdown", "json", "openai", "azure", "ollama", "anthropic"]
-FORMATS: tuple[str, ...] = get_args(Format)
-#: Formats that are the request body of a provider.
-PROVIDERS = ("openai", "azure", "ollama", "anthropic")
-
+from reservoir_cli.messages import StoredMessage
 
 #: The offsets of a text's characters; the second is exclusive.
 Span = tuple[int, int]
@@ -28,59 +20,6 @@ class Tier(StrEnum):
     OLDER = "older"
     #: A user pinned it, and it is kept for that reason.
     PINNED = "pinned"
-
-
-class Piece(NamedTuple):
-    """A text for a section, given by the caller.
-
-    :param name: of the procedure or the source; an episode has none.
-    """
-
-    text: str
-    name: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRequest:
-    """A request for a context.
-
-    :param query: the question, which becomes the current message; may be empty.
-    :param instance: ``None`` if the user named none.
-    :param budget: tokens for everything printed; ``None`` to use the model's limit.
-    :param trace_id: of the current message, also if it is stored later.
-    :param now: the time of the request, aware.
-    :param system: the system prompt.
-    :param recalled_role: the role that sends recalled messages: ``user`` or ``system``.
-    :param excerpts_explained: add a line on how to read the whole message of an excerpt.
-    :param recall_only: print only recalled messages, each with its number.
-    :param exclude_conversation: the reader's running session, which is not recalled.
-    :param recall_note: a line above the recalled messages.
-    """
-
-    query: str
-    partition: str
-    instance: str | None
-    model: str | None
-    budget: int | None
-    format: Format
-    trace_id: str
-    now: datetime
-    system: str | None = None
-    procedures: tuple[Piece, ...] = ()
-    knowledge: tuple[Piece, ...] = ()
-    episodes: tuple[Piece, ...] = ()
-    summaries: tuple[Piece, ...] = ()
-    recalled_role: str = "user"
-    excerpts_explained: bool = False
-    recall_only: bool = False
-    exclude_conversation: str | None = None
-    recall_note: str = ""
-
-    def question(self) -> Message | None:
-        """Return the question as a message to store; ``None`` if it is empty."""
-        if not self.query.strip():
-            return None
-        return Message("user", self.query, trace_id=self.trace_id, source="cli")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,34 +107,3 @@ class Selection(NamedTuple):
     passed_over: tuple[Dropped, ...]
     reasons: "Mapping[int, str]"
     not_reached: int
-
-
-class TokenBudget(NamedTuple):
-    """The tokens of a context window and their distribution.
-
-    :param window: tokens of the model's context window.
-    :param reserve: tokens kept for the answer.
-    :param available: tokens for everything printed.
-    :param sections: tokens of the sections that are never pruned.
-    :param history: tokens left for recalled messages and history.
-    :param borrowed: tokens of the reserve that history may take.
-    :param notes: user-facing notes.
-    """
-
-    window: int
-    reserve: int
-    available: int
-    sections: Mapping[Section, int]
-    history: int
-    borrowed: int = 0
-    notes: tuple[str, ...] = ()
-
-    @property
-    def overflow(self) -> int:
-        """By how much the sections and the question alone exceed what is available."""
-        return max(0, sum(self.sections.values()) - self.available)
-
-    @property
-    def overfull(self) -> bool:
-        """Whether the sections and the question alone exceed what is available."""
-        return self.overflow > 0

@@ -1,0 +1,241 @@
+"""Resolve a caller's options and the settings into a request with its limits."""
+
+import uuid
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from reservoir_cli.chat.turn import Section, Turn
+from reservoir_cli.context.budget import Meter, TokenBudget, plan
+from reservoir_cli.context.render.formats import count_turns, parse_format
+from reservoir_cli.context.request import ContextRequest, Piece
+from reservoir_cli.errors import UsageError
+from reservoir_cli.settings.config import Config, recommended_budget, required_window
+from reservoir_cli.settings.schema import Settings, Value
+from reservoir_cli.tokens import TokenCounter, load_counter, storing_counter
+
+#: Named texts: (name, text) pairs, or a mapping.
+Pieces = Mapping[str, str] | Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextOptions:
+    """Settings for one context, by name; ``None`` leaves a setting unchanged.
+
+    :param reserve_tokens: tokens kept for the answer.
+    :param recent_context_size: how many of the newest messages to consider.
+    :param semantic_context_size: how many of the most similar messages to consider.
+    :param similar_cosine: the lowest cosine that counts as similar, -1 to 1.
+    :param recall_scope: ``instance``, ``partition`` or ``auto``.
+    :param fill: add older messages until the budget is spent.
+    :param order: choose by ``score`` or by ``tiers``.
+    :param excerpts: whether long messages are cut to their best parts.
+    :param profile: how many messages to consider, for a ``small`` or a ``large`` model.
+    :param follow: rank with the messages just before the question while a session is running.
+    :param recall_floor: recall nothing when no message fits the question this well; 0 is off.
+    :param enough: recall only messages that are similar enough, even if there is room.
+    :param similarity_weight: weight of similarity in the priority, 0 to 1.
+    :param recency_weight: weight of recency in the priority, 0 to 1.
+    :param excerpt_over: messages with more tokens are recalled by their best parts.
+    """
+
+    reserve_tokens: int | None = None
+    recent_context_size: int | None = None
+    semantic_context_size: int | None = None
+    similar_cosine: float | None = None
+    recall_scope: str | None = None
+    fill: bool | None = None
+    order: str | None = None
+    excerpts: str | None = None
+    profile: str | None = None
+    follow: bool | None = None
+    recall_floor: float | None = None
+    enough: bool | None = None
+    similarity_weight: float | None = None
+    recency_weight: float | None = None
+    excerpt_over: int | None = None
+
+    def flags(self) -> dict[str, Value]:
+        """Return the options as settings for this run."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+#: Keyword arguments from before options of a context had the names of the settings.
+_OLDER = {
+    "reserve": "reserve_tokens",
+    "output_reserve": "output_reserve",
+    "recent": "recent_context_size",
+    "similar": "semantic_context_size",
+    "threshold": "similarity_threshold",
+}
+
+
+def older_flags(arguments: Mapping[str, Value]) -> dict[str, Value]:
+    """Return settings from older keyword arguments, or from those with the settings' names.
+
+    :raises TypeError: the argument is unknown.
+    """
+    flags = {}
+    for name, value in arguments.items():
+        if name in _OLDER:
+            replacement = (
+                "similar_cosine = 2 * threshold - 1" if name == "threshold" else _OLDER[name]
+            )
+            replacement = "reserve_tokens" if name == "output_reserve" else replacement
+            warnings.warn(
+                f"{name}= is deprecated: use options=ContextOptions({replacement})",
+                DeprecationWarning,
+                stacklevel=3,
+            )
+        elif name not in ContextOptions.__slots__:
+            raise TypeError(f"context() got an unexpected keyword argument {name!r}")
+        flags[_OLDER.get(name, name)] = value
+    return {name: value for name, value in flags.items() if value is not None}
+
+
+class Prepared(NamedTuple):
+    """A request with its resolved settings.
+
+    :param window: tokens of the model's context window.
+    :param reserve: tokens kept for the answer.
+    """
+
+    request: ContextRequest
+    settings: Settings
+    window: int
+    reserve: int
+
+    def meter(self, *, offline: bool) -> Meter:
+        """Return the meter with the configured counter.
+
+        :param offline: refuse counters that need the network.
+        """
+        return _meter(load_counter(self.settings.token_counter, offline=offline), self.settings)
+
+
+def storing_meter(settings: Settings) -> Meter:
+    """Return the meter for callers that may not use the network."""
+    return _meter(storing_counter(settings.token_counter), settings)
+
+
+def _meter(counter: TokenCounter, settings: Settings) -> Meter:
+    return Meter.of(counter, settings.token_multiplier, settings.token_safety)
+
+
+def prepare(
+    config: Config,
+    query: str,
+    *,
+    partition: str | None,
+    instance: str | None,
+    model: str | None,
+    budget: int | str | None,
+    format: str,
+    system: str | None,
+    procedure: Pieces,
+    knowledge: Pieces,
+    episode: Sequence[str],
+    trace_id: str | None,
+    now: datetime | None,
+) -> Prepared:
+    """Resolve the settings of a question once.
+
+    :param budget: tokens for everything, or ``recommended``; ``None`` for the model's limit.
+    :raises UsageError: an unknown model or format, or a budget that does not fit.
+    """
+    if now is not None and now.utcoffset() is None:
+        raise UsageError("now has no time zone", hint="datetime.now(UTC)")
+    partition = partition or config.settings().partition
+    model = model or config.settings(partition).model
+    settings = config.settings(partition, model)
+    window = required_window(config, model, settings)
+    reserve = config.reserve(model, settings)
+    limit = settings.max_context_tokens or window
+    request = ContextRequest(
+        query=query,
+        partition=partition,
+        instance=instance,
+        model=model,
+        budget=recommended_budget(model, budget, min(window - reserve, limit)),
+        format=parse_format(format),
+        trace_id=trace_id or str(uuid.uuid4()),
+        now=now or datetime.now(UTC),
+        system=system if system is not None else settings.system_prompt,
+        procedures=tuple(Piece(text, name) for name, text in _pairs(procedure)),
+        knowledge=tuple(Piece(text, name) for name, text in _pairs(knowledge)),
+        episodes=tuple(Piece(text) for text in episode),
+        recalled_role=settings.recalled_role,
+    )
+    return Prepared(request, settings, window, reserve)
+
+
+class BudgetPlan(NamedTuple):
+    """A plan of a context's tokens.
+
+    :param recommended: tokens that ``--budget recommended`` uses; ``None`` without a model.
+    """
+
+    model: str | None
+    budget: TokenBudget
+    recommended: int | None
+
+
+def plan_budget(
+    config: Config,
+    *,
+    partition: str | None = None,
+    model: str | None = None,
+    maximum: int | None = None,
+    reserve: int | None = None,
+    system: int | None = None,
+    procedure: int = 0,
+    knowledge: int = 0,
+    episodes: int = 0,
+    current: int = 0,
+) -> BudgetPlan:
+    """Plan the tokens of a context, without any message.
+
+    :param maximum: tokens of a context window to plan for, instead of the model's.
+    :param system: tokens of the system prompt; ``None`` to count the configured one.
+    :raises UsageError: the reserve leaves nothing, or the model is unknown.
+    """
+    settings = config.settings(partition, model)
+    name = model or settings.model
+    window = maximum if maximum is not None else required_window(config, name, settings)
+    reserve = config.reserve(name, settings) if reserve is None else reserve
+    if reserve >= window:
+        raise UsageError(
+            f"the reserve of {reserve:,} leaves nothing of {window:,} tokens",
+            hint="lower --reserve",
+        )
+    token_budget = plan(
+        window=window,
+        reserve=reserve,
+        limit=settings.max_context_tokens,
+        budget=None,
+        model=name,
+        sections={
+            Section.SYSTEM: _system_tokens(settings) if system is None else system,
+            Section.PROCEDURE: procedure,
+            Section.KNOWLEDGE: knowledge,
+            Section.EPISODE: episodes,
+            Section.CURRENT: current,
+        },
+        min_history=settings.min_history_tokens,
+    )
+    recommended = recommended_budget(name, "recommended", token_budget.available) if name else None
+    return BudgetPlan(name, token_budget, recommended)
+
+
+def _system_tokens(settings: Settings) -> int:
+    """Count the tokens of the configured system prompt as ``context`` counts them."""
+    if not (settings.system_prompt or "").strip():
+        return 0
+    prompt = Turn(Section.SYSTEM, "system", str(settings.system_prompt))
+    return count_turns([prompt], "text", storing_meter(settings))
+
+
+def _pairs(pieces: Pieces) -> Iterable[tuple[str, str]]:
+    return pieces.items() if isinstance(pieces, Mapping) else pieces

@@ -1,0 +1,101 @@
+"""What a store holds: its partitions and instances, and counts of its rows."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from reservoir_cli.messages import Scope
+from reservoir_cli.storage.conversations import moment_of
+from reservoir_cli.storage.filter_conditions import Filter, conditions, where_scope
+from reservoir_cli.storage.portable_sql import Connection
+
+
+class PlaceSummary(NamedTuple):
+    """The number, size and times of the messages in one instance.
+
+    :param bytes: the size of their texts in UTF-8.
+    """
+
+    partition: str
+    instance: str
+    messages: int
+    bytes: int
+    first: datetime
+    last: datetime
+
+
+def newest_instance(connection: Connection, partition: str) -> str | None:
+    """Return the instance of a partition with the newest message, documents excepted."""
+    condition, bound = conditions(connection, Scope(partition), Filter(documents=False))
+    row = connection.execute(
+        f"""
+        SELECT m.instance FROM messages m WHERE {condition}
+        ORDER BY m.created_at DESC, m.id DESC LIMIT 1
+        """,
+        bound,
+    ).fetchone()
+    return row[0] if row else None
+
+
+def places(connection: Connection) -> list[tuple[str, str, int]]:
+    """Return (partition, instance, number of messages), the largest first."""
+    return connection.execute(
+        "SELECT partition, instance, COUNT(*) FROM messages GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"
+    ).fetchall()
+
+
+def place_summaries(connection: Connection, scope: Scope) -> list[PlaceSummary]:
+    """Return the instances of each partition, in order of their names."""
+    condition, values = where_scope(scope)
+    octets = f"{connection.octets('m.content')} + coalesce({connection.octets('m.tool_calls')}, 0)"
+    rows = connection.execute(
+        f"""
+        SELECT m.partition, m.instance, COUNT(*), CAST(SUM({octets}) AS bigint),
+        MIN(m.created_at), MAX(m.created_at)
+        FROM messages m WHERE {condition} GROUP BY 1, 2 ORDER BY 1, 2
+        """,
+        values,
+    )
+    return [
+        PlaceSummary(partition, instance, count, size, moment_of(first), moment_of(last))
+        for partition, instance, count, size, first, last in rows
+    ]
+
+
+def count_in(connection: Connection, partition: str) -> dict[str, int]:
+    """Count the rows of each kind in a partition."""
+    in_partition, values = connection.in_partition("s", partition)
+    counts = {
+        "messages": "messages m WHERE m.partition = ?",
+        "conversations": "(SELECT DISTINCT instance, conversation_id FROM messages "
+        "WHERE partition = ? AND conversation_id IS NOT NULL) m",
+        "embedded": "messages m WHERE m.partition = ? AND EXISTS "
+        f"(SELECT 1 FROM embeddings e WHERE {connection.of_message('e')})",
+        "pending": f"pending p JOIN messages m ON {connection.of_message('p')} "
+        "WHERE m.partition = ?",
+        "synapses": "synapses s JOIN messages m ON m.id = s.source_id "
+        f"WHERE m.partition = ? AND {in_partition}",
+    }
+    held = {
+        name: connection.execute(
+            f"SELECT COUNT(*) FROM {rows}", [partition, *(values if name == "synapses" else [])]
+        )
+        for name, rows in counts.items()
+    }
+    tokens = "SELECT CAST(coalesce(SUM(tokens), 0) AS bigint) FROM messages WHERE partition = ?"
+    held["tokens"] = connection.execute(tokens, [partition])
+    return {name: int(rows.fetchone()[0]) for name, rows in held.items()}
+
+
+def count(connection: Connection) -> dict[str, int]:
+    """Count the rows of each kind in the store."""
+    counts = {
+        "messages": "SELECT COUNT(*) FROM messages",
+        "conversations": "SELECT COUNT(*) FROM (SELECT DISTINCT partition, instance, "
+        "conversation_id FROM messages WHERE conversation_id IS NOT NULL) t",
+        "embedded": "SELECT COUNT(*) FROM "
+        f"(SELECT DISTINCT {connection.message_key} FROM embeddings) t",
+        "pending": "SELECT COUNT(*) FROM pending",
+        "synapses": "SELECT COUNT(*) FROM synapses",
+        "tokens": "SELECT CAST(coalesce(SUM(tokens), 0) AS bigint) FROM messages",
+    }
+    return {name: int(connection.execute(sql).fetchone()[0]) for name, sql in counts.items()}

@@ -1,0 +1,86 @@
+"""What a server and the store on it can do: their versions, and the rights of the user."""
+
+from dataclasses import dataclass
+
+from reservoir_cli.errors import StoreError
+from reservoir_cli.storage.postgres.connection import Connection
+from reservoir_cli.storage.postgres.tables import SCHEMA
+
+#: The oldest supported versions of PostgreSQL and pgvector.
+_POSTGRES, _VECTOR = 15, (0, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """The state of a server and of the store on it.
+
+    :param version: of PostgreSQL, such as 160004.
+    :param vector: the version of pgvector in this database, or else the one available to install.
+    :param schema: the number of applied migrations; ``None`` if there is no store yet.
+    :param writable: whether this user may write to the store, or create one.
+    :param whole: whether this user sees the whole store, and may change shared properties.
+    :param path: the ``search_path`` of the tables and of pgvector's operators.
+    """
+
+    version: int
+    vector: str | None
+    schema: int | None
+    writable: bool
+    whole: bool = True
+    path: str = SCHEMA
+
+
+def inspect(connection: Connection) -> Server:
+    """Return the state of a server and of the store on it, without changing anything."""
+    version, encoding, has_store, vector, read_only, path = connection.execute(
+        f"""
+        SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
+        to_regclass('{SCHEMA}.migrations') IS NOT NULL,
+        coalesce((SELECT extversion FROM pg_extension WHERE extname = 'vector'),
+            (SELECT default_version FROM pg_available_extensions WHERE name = 'vector')),
+        current_setting('transaction_read_only') = 'on',
+        -- The operators of pgvector may be in any schema. No other is searched: functions that
+        -- members created there would run with the rights of their callers.
+        coalesce((SELECT '{SCHEMA}, ' || quote_ident(nspname) FROM pg_extension e
+             JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'vector'), '{SCHEMA}')
+        """
+    ).fetchone()  # type: ignore[misc]
+    _refuse(version, encoding, vector)
+    if not has_store:
+        return Server(version, vector, None, not read_only, path=path)
+    schema, may, whole = connection.execute(
+        f"""
+        SELECT (SELECT max(number) FROM {SCHEMA}.migrations),
+        has_table_privilege('{SCHEMA}.messages', 'INSERT'),
+        NOT row_security_active('{SCHEMA}.messages')
+            AND has_table_privilege('{SCHEMA}.properties', 'DELETE')
+        """
+    ).fetchone()  # type: ignore[misc]
+    return Server(version, vector, schema or 0, may and not read_only, whole, path)
+
+
+def _refuse(version: int, encoding: str, vector: str | None) -> None:
+    """Refuse a server that cannot hold a store.
+
+    :raises StoreError: it is too old, lacks pgvector, or its encoding cannot represent every text.
+    """
+    if version < _POSTGRES * 10_000:
+        raise StoreError(
+            f"the server is PostgreSQL {version // 10_000}", hint=f"{_POSTGRES} or newer is needed"
+        )
+    if vector is None:
+        raise StoreError(
+            "the server has no pgvector",
+            hint="install the extension vector on it: https://github.com/pgvector/pgvector",
+        )
+    if tuple(map(int, vector.split(".")[:2])) < _VECTOR:
+        raise StoreError(
+            f"the server has pgvector {vector}",
+            hint="0.8 or newer is needed: ALTER EXTENSION "
+            "vector UPDATE brings an installed one up to date",
+        )
+    if encoding != "UTF8":
+        raise StoreError(
+            f"the encoding of the database is {encoding}",
+            hint="create one with createdb --encoding UTF8 --template template0",
+        )

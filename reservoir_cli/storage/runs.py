@@ -1,0 +1,27 @@
+"""Read and write the records of built contexts, which hold no text."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from reservoir_cli.storage.portable_sql import Connection, placeholders
+
+
+def add(connection: Connection, run: Mapping[str, Any]) -> None:
+    """Record a built context."""
+    connection.lock([run["partition"]])
+    run_id = next(connection.new_ids(run["partition"], "context_runs"))
+    connection.execute(
+        f"INSERT INTO context_runs (id, {', '.join(run)}) VALUES (?, {placeholders(list(run))})",
+        [run_id, *run.values()],
+    )
+
+
+def read(connection: Connection, since: int, partition: str | None = None) -> list[dict[str, Any]]:
+    """Return the records of contexts built since a time in milliseconds, oldest first."""
+    where, values = ("", []) if partition is None else ("AND partition = ?", [partition])
+    cursor = connection.execute(
+        f"SELECT * FROM context_runs WHERE at >= ? {where} ORDER BY id, partition",
+        [since, *values],
+    )
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor]

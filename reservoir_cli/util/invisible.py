@@ -1,0 +1,10 @@
+"""Invisible characters, which can hide a token or a secret from a search."""
+
+#: Characters that are drawn with no width, as the inside of a character class of a pattern: soft
+#: hyphens, joiners, directional controls, byte order marks, variation selectors, fillers and tags.
+#: Without the zero-width space.
+INVISIBLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200c-\u200f\u202a-\u202e\u2060-\u206f"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff"
+)
+ZERO_WIDTH_SPACE = "\u200b"
