@@ -351,6 +351,12 @@ class Store(Writes):
         forgotten = self._run_read(lambda: tombstones.find_forgotten(self._connection, sources))
         return [source in forgotten for source in sources]
 
+    def stored(self, scope: Scope, messages: Sequence[Message]) -> list[bool]:
+        """Return for each message whether a partition and instance has its source and source id."""
+        sources = [writes.source_of(message) for message in messages]
+        stored = self._run_read(lambda: writes.find_present(self._connection, scope, sources))
+        return [source in stored for source in sources]
+
     def forgotten_sessions(self, conversations: Iterable[str | None]) -> set[str]:
         """Return the sessions of those conversations that had messages deleted."""
         return self._run_read(lambda: tombstones.find_sessions(self._connection, conversations))

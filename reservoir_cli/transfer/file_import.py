@@ -1,9 +1,11 @@
 """Store the new records of one file, batch by batch, each in its partition and instance."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
+from itertools import compress
 
 from reservoir_cli.messages import (
     Conversation,
@@ -167,19 +169,31 @@ class FileImport:
         """Return the records of a batch, without forgotten messages."""
         records = [record for record in batch if isinstance(record, Record)]
         messages = [record.message for record in records]
-        forgotten = self._store.forgotten(messages)
-        # In the mode "remove" an id with a secret is stored as its hash.
-        clean = [_redact_ids(message) for message in messages]
-        if any(new is not old for new, old in zip(clean, messages, strict=True)):
-            forgotten = [
-                a or b for a, b in zip(forgotten, self._store.forgotten(clean), strict=True)
-            ]
-        self.report.forgotten += sum(forgotten)
-        return [
-            record
-            for record, is_forgotten in zip(records, forgotten, strict=True)
-            if not is_forgotten
-        ]
+        remaining: list[Record] = []
+        dropped: dict[Scope, list[Record]] = {}
+        for record, is_forgotten in zip(
+            records, _check_ids(messages, self._store.forgotten), strict=True
+        ):
+            if is_forgotten:
+                dropped.setdefault(self._destination.scope_of(record), []).append(record)
+            else:
+                remaining.append(record)
+        for scope, scoped in dropped.items():
+            self._count_forgotten(scope, scoped)
+        return remaining
+
+    def _count_forgotten(self, scope: Scope, records: Sequence[Record]) -> None:
+        """Count messages that were forgotten: those of another place may be stored in this one."""
+        unknown = self._elsewhere.skip_known(scope, records) if self._elsewhere else records
+        messages = [record.message for record in unknown]
+        stored = _check_ids(messages, partial(self._store.stored, scope))
+        self.report.already += len(records) - len(unknown) + sum(stored)
+        self.report.forgotten += len(unknown) - sum(stored)
+        self.report.conversations.update(
+            message.conversation_id
+            for message in compress(messages, stored)
+            if message.conversation_id
+        )
 
     def _skip_forgotten_texts(self, scope: Scope, records: list[Record]) -> list[Record]:
         """Return records without messages that were forgotten under another source's id."""
@@ -188,14 +202,15 @@ class FileImport:
             return records
         messages = [self._redact(record.message, str(scope.partition)) for record in records]
         remaining: list[Record] = []
+        dropped: list[Record] = []
         for record, is_forgotten in zip(
             records, self._store.forgotten_contents(messages), strict=True
         ):
             if record.message.name != THINKING:  # thinking belongs to the reply before it
                 self._skipped_reply = is_forgotten
-            if not (is_forgotten or (record.message.name == THINKING and self._skipped_reply)):
-                remaining.append(record)
-        self.report.forgotten += len(records) - len(remaining)
+            is_dropped = is_forgotten or (record.message.name == THINKING and self._skipped_reply)
+            (dropped if is_dropped else remaining).append(record)
+        self._count_forgotten(scope, dropped)
         return remaining
 
     def _redact(self, message: Message, partition: str) -> Message:
@@ -308,6 +323,18 @@ def _to_passages(vectors: Vectors, message_id: int, model: Model) -> list[Passag
             zip(vectors.passages, matrix, strict=True)
         )
     ]
+
+
+def _check_ids(
+    messages: Sequence[Message], check: Callable[[Sequence[Message]], list[bool]]
+) -> list[bool]:
+    """Return the results of a check for messages with their ids, or with the ids as stored."""
+    results = check(messages)
+    # In the mode "remove" an id with a secret is stored as its hash.
+    clean = [_redact_ids(message) for message in messages]
+    if any(new is not old for new, old in zip(clean, messages, strict=True)):
+        results = [a or b for a, b in zip(results, check(clean), strict=True)]
+    return results
 
 
 def _redact_ids(message: Message) -> Message:

@@ -13,6 +13,7 @@ import pytest
 from builders import ingestor
 from sessions import WORK, Machine, turn
 
+from reservoir_cli.messages import Scope
 from reservoir_cli.storage.sources import Sources
 from reservoir_cli.transfer.do_not_index import find_marked
 from reservoir_cli.transfer.importers import DetectedFile, File, Record, Skipped
@@ -128,6 +129,19 @@ def test_forgotten_messages_are_not_restored(machine: Machine, monkeypatch: Any)
     machine.write("a/s1.jsonl", *turn(5, "three?", "three."))
     assert machine.sync().imports.forgotten == 2
     assert machine.said(WORK) == ["two?", "two.", "three?", "three."]
+
+
+def test_messages_that_another_partition_forgot_are_already_there(machine: Machine) -> None:
+    machine.write("a/s1.jsonl", *turn(1, "walrus?", "walrus."))
+    machine.sync()
+    ingestor(machine.store).import_files([machine.root], partition="other")
+    copies = machine.store.find(Scope("other"))
+    assert len(copies) == 2
+    assert machine.store.delete(copies)
+    machine.write("a/s1.jsonl", *turn(3, "two?", "two."))
+    imports = machine.sync().imports
+    assert (imports.imported, imports.forgotten) == (2, 0)
+    assert machine.said() == ["walrus?", "walrus.", "two?", "two."]
 
 
 def test_the_table_holds_no_text_of_a_message(machine: Machine) -> None:
