@@ -57,9 +57,10 @@ def test_exactly_the_selected_messages_are_forgotten(spread, options, forgotten)
     assert remaining_texts(spread) == ALL
     result = spread("forget", *options, "--yes")
     assert result.out == ""
-    noun = "message" if len(forgotten) == 1 else "messages"
+    noun, pronoun = ("message", "it") if len(forgotten) == 1 else ("messages", "them")
     assert result.err == (
-        f"forgot {len(forgotten)} {noun}\nnote: backups and exports made earlier still have them\n"
+        f"forgot {len(forgotten)} {noun}\n"
+        f"note: backups and exports made earlier still have {pronoun}\n"
     )
     assert remaining_texts(spread) == ALL - forgotten
 
@@ -191,7 +192,28 @@ def test_three_messages_are_shown_before_confirmation(cli):
     assert shown[0] == "#1 user: word 0"
     assert shown[1] == f"#2 user: word 1{' x' * 42}…"
     assert shown[2:4] == ["#3 user: word 2", "and 2 messages more"]
-    assert shown[4].startswith("forget 5 messages in default/default for good?")
+    later = "note: later imports, into any partition, will leave these messages out; to move them "
+    move = "to the partition RIGHT instead: reservoir partitions rename default RIGHT"
+    assert shown[4] == later + move
+    assert shown[5].startswith("forget 5 messages in default/default for good?")
+
+
+@pytest.mark.parametrize(
+    ("options", "command"),
+    [
+        (["-p", "work"], "reservoir partitions merge work RIGHT"),
+        (["-p", "work", "--all-instances"], "reservoir partitions merge work RIGHT"),
+        (["-i", "chatgpt"], None),
+        (["--all-partitions"], None),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_later_imports_are_mentioned_before_a_whole_scope_is_forgotten(spread, options, command):
+    shown = spread.talk("forget", "--scope", *options, answers=[("[y/N] ", "n\n")]).out
+    note = "note: later imports, into any partition, will leave these messages out"
+    assert f"{note}; to move " * bool(command) in shown
+    assert (command or f"{note}\n") in shown.replace("\r", "")
+    assert ("partitions merge" in shown) == bool(command)
 
 
 def test_an_id_may_have_a_hash_or_be_the_beginning_of_one(cli):

@@ -201,12 +201,27 @@ MOVES = {
 @pytest.mark.parametrize(("question", "option"), MOVES.items(), ids=["rename", "merge", "delete"])
 def test_on_a_terminal_the_effect_is_shown_and_confirmation_asked(spread, question, option):
     refused = spread.talk("partitions", *option, answers=[("[y/N] ", "\n")])
-    assert refused.out.startswith(f"{question} [y/N] ")
+    *notes, asked = refused.out.partition(" [y/N] ")[0].splitlines()
+    assert (asked, len(notes)) == (question, int(option[0] == "--delete"))
     assert (refused.code, places(spread)) == (1, BEFORE)
     assert spread.talk("partitions", *option, answers=[("[y/N] ", "\x03")]).code == 130
     assert places(spread) == BEFORE
     assert spread.talk("partitions", *option, answers=[("[y/N] ", "y\n")]).code == 0
     assert places(spread) != BEFORE
+
+
+def test_the_way_to_move_messages_is_named_before_a_partition_is_deleted(spread):
+    spread.store({"content": "lost", "partition": "a b", "source": "s", "source_id": "1"})
+    answers = [("[y/N] ", "n\n")]
+    shown = spread.talk("partitions", "delete", "a b", answers=answers).out
+    note = "note: later imports, into any partition, will leave these messages out; to move them "
+    assert shown.startswith(note)
+    command = "reservoir partitions merge 'a b' RIGHT"
+    assert f" to the partition RIGHT instead: {command}\n" in f" {shown}".replace("\r", "")
+    spread.shell(f"{command} --yes".replace("RIGHT", "work"))
+    assert ("a b", "a b") not in places(spread)
+    deleted = spread("partitions", "delete", "work", "--yes")
+    assert "later imports" not in deleted.out + deleted.err
 
 
 def test_a_deleted_partition_is_forgotten(spread):

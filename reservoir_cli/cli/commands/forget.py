@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, filters, nothing_found, open_store, options
+from reservoir_cli.cli import console, filters, forgetting, nothing_found, open_store, options
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope
 from reservoir_cli.reservoir import Filter, Reservoir
@@ -85,10 +85,11 @@ def forget(
         else:
             if not yes:
                 _preview(reservoir, found)
+            if not yes and choice.scope:
+                forgetting.note_later_imports(reservoir, scope)
             options.confirm(question, yes)
             reservoir.forget(found)
-            console.aside(f"forgot {count}")
-            console.note("backups and exports made earlier still have them")
+            forgetting.print_forgotten(len(found))
     if as_json:
         forgotten = [key.id for key in found or ()]
         console.document({"forgotten": len(forgotten), "ids": forgotten, "dry_run": dry_run})

@@ -5,7 +5,14 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import completion_values, console, nothing_found, open_store, options
+from reservoir_cli.cli import (
+    completion_values,
+    console,
+    forgetting,
+    nothing_found,
+    open_store,
+    options,
+)
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, check_name
 from reservoir_cli.reservoir import Reservoir
@@ -207,11 +214,13 @@ def _move_settings(config: Config, old: str, new: str, *, table: bool) -> bool:
 def _delete(reservoir: Reservoir, name: str, yes: bool) -> None:
     _describe_partitions(reservoir, name)
     found = reservoir.find(Scope(name))
-    count = options.counted(len(found), "message")
-    options.confirm(f"forget all of {name}, {count}, for good?", yes)
+    question = f"forget all of {name}, {options.counted(len(found), 'message')}, for good?"
+    options.require_answer(question, yes)
+    if not yes:
+        forgetting.note_later_imports(reservoir, Scope(name))
+    options.confirm(question, yes)
     reservoir.forget(found)
-    console.aside(f"forgot {count}")
-    console.note("backups and exports made earlier still have them")
+    forgetting.print_forgotten(len(found))
     _say_what_leads_to(reservoir.config, name)
 
 
