@@ -1,10 +1,9 @@
 """Store the new records of one file, batch by batch, each in its partition and instance."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import partial
 from itertools import compress
 
 from reservoir_cli.messages import (
@@ -169,11 +168,16 @@ class FileImport:
         """Return the records of a batch, without forgotten messages."""
         records = [record for record in batch if isinstance(record, Record)]
         messages = [record.message for record in records]
+        forgotten = self._store.forgotten(messages)
+        # In the mode "remove" an id with a secret is stored as its hash.
+        clean = [_redact_ids(message) for message in messages]
+        if any(new is not old for new, old in zip(clean, messages, strict=True)):
+            forgotten = [
+                a or b for a, b in zip(forgotten, self._store.forgotten(clean), strict=True)
+            ]
         remaining: list[Record] = []
         dropped: dict[Scope, list[Record]] = {}
-        for record, is_forgotten in zip(
-            records, _check_ids(messages, self._store.forgotten), strict=True
-        ):
+        for record, is_forgotten in zip(records, forgotten, strict=True):
             if is_forgotten:
                 dropped.setdefault(self._destination.scope_of(record), []).append(record)
             else:
@@ -186,7 +190,9 @@ class FileImport:
         """Count messages that were forgotten: those of another place may be stored in this one."""
         unknown = self._elsewhere.skip_known(scope, records) if self._elsewhere else records
         messages = [record.message for record in unknown]
-        stored = _check_ids(messages, partial(self._store.stored, scope))
+        if self._mode(scope) is Mode.REMOVE:
+            messages = list(map(_redact_ids, messages))
+        stored = self._store.stored(scope, messages)
         self.report.already += len(records) - len(unknown) + sum(stored)
         self.report.forgotten += len(unknown) - sum(stored)
         self.report.conversations.update(
@@ -323,18 +329,6 @@ def _to_passages(vectors: Vectors, message_id: int, model: Model) -> list[Passag
             zip(vectors.passages, matrix, strict=True)
         )
     ]
-
-
-def _check_ids(
-    messages: Sequence[Message], check: Callable[[Sequence[Message]], list[bool]]
-) -> list[bool]:
-    """Return the results of a check for messages with their ids, or with the ids as stored."""
-    results = check(messages)
-    # In the mode "remove" an id with a secret is stored as its hash.
-    clean = [_redact_ids(message) for message in messages]
-    if any(new is not old for new, old in zip(clean, messages, strict=True)):
-        results = [a or b for a, b in zip(results, check(clean), strict=True)]
-    return results
 
 
 def _redact_ids(message: Message) -> Message:
