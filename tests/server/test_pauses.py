@@ -27,7 +27,8 @@ from reservoir_cli.server.background_work import StartReason, Traffic
 from reservoir_cli.server.proxy import store_in_pauses
 from reservoir_cli.server.proxy.protocols import CHAT
 from reservoir_cli.storage.proxy_ledger import Ledger
-from reservoir_cli.transfer.store_exchange import Exchange, ExchangeLog
+from reservoir_cli.transfer.exchange import Exchange
+from reservoir_cli.transfer.store_exchange import ExchangeLog
 
 ASKING, WORKING = "asking", "working"
 
