@@ -298,6 +298,8 @@ def test_a_rehearsed_question_is_not_counted(
 def test_exchanges_are_embedded_by_the_model_loaded_for_questions(
     served: Served, provider: Upstream, client: httpx2.Client
 ) -> None:
+    # The model of the settings is loaded first.
+    served.state.reader.submit(lambda _: None).result(60)
     served.state.reader.model = FakeEmbedder()
     provider.reply = completion()
     client.post(served.root + CHAT, json=chat(user("what was it?")))
