@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -311,7 +312,7 @@ class Reservoir(Reader):
 
         return Database(*parts)
 
-    @property
+    @cached_property
     def exchanges(self) -> "ExchangeLog":
         """The log by which the proxy stores requests to models and their answers."""
         from reservoir_cli.transfer.store_exchange import ExchangeLog

@@ -10,6 +10,7 @@ import typer
 
 from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.cli.global_options import globals_of, warn_of_variables
+from reservoir_cli.errors import StoreLockedError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.missing_sources import find_missing
@@ -164,26 +165,43 @@ def new_sources(reservoir: Reservoir, sources: list[Source]) -> list[Source]:
 
 
 def _watch(reservoir: Reservoir, sources: list[Source], *, embed: bool, as_json: bool) -> None:
-    """Sync repeatedly until Ctrl-C, and report imported messages."""
+    """Sync repeatedly until Ctrl-C, and report imported messages and new failures."""
     console.note(f"syncing every {_PAUSE} seconds; Ctrl-C stops it")
+    failures: dict[str, list[str]] = {}
+    is_locked = False
     while True:
-        report = reservoir.sync(sources, embed=embed)
-        if report.imported:
-            _print_report(report, f"{datetime.now():%H:%M:%S} ")
-            if as_json:
+        try:
+            report = reservoir.sync(sources, embed=embed)
+        except StoreLockedError as error:
+            if not is_locked:
+                console.warn(f"{error.message}; trying again every {_PAUSE} seconds")
+            is_locked = True
+        else:
+            is_locked = False
+            changed = [
+                source
+                for source in report.sources
+                if source.imports.imported
+                or source.imports.renewed
+                or source.failures != failures.get(source.source.name, [])
+            ]
+            for source in changed:
+                _print_source(source, f"{datetime.now():%H:%M:%S} ")
+            if changed and as_json:
                 console.lines([_fields(report)])
+            failures |= {source.source.name: source.failures for source in report.sources}
         sleep(_PAUSE)
 
 
-def _print_report(report: SyncReport, prefix: str = "") -> None:
+def _print_report(report: SyncReport) -> None:
     if report.busy:
         console.note("another sync of this store is running: nothing was done")
         return
     for source in report.sources:
-        _print_source(source, prefix)
+        _print_source(source)
 
 
-def _print_source(report: SourceReport, prefix: str) -> None:
+def _print_source(report: SourceReport, prefix: str = "") -> None:
     name, imports = report.source.name, report.imports
     files = f"{report.read:,} of {options.counted(report.files, 'file')} read"
     console.aside(f"{prefix}{name}: {imports.line()}; {files}")
