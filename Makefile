@@ -19,6 +19,9 @@ MEASURE := HF_HUB_OFFLINE=1 $(BIN)/python
 # Tests spend a third of their time waiting for processes, servers and a browser.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 2) // 2)')
 
+# Without bytecode in files, each of a thousand processes would compile Reservoir's modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help install demo test clients browser lint dist smoke slim packages bench soak docs clean
 

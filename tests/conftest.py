@@ -64,6 +64,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if models & set(getattr(item, "fixturenames", ())):
             item.add_marker("model")
+    # Those first, so that one worker gets them: it alone loads torch, and no other waits for it to
+    # compile the model.
+    items.sort(key=lambda item: item.get_closest_marker("model") is None)
 
 
 def pytest_collection_finish() -> None:

@@ -17,8 +17,10 @@ from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.candidates import Candidates
 from reservoir_cli.storage.store import Store
 
-#: Messages that alone contain a word take at most this part of the hits: one in three.
+#: Long messages that alone contain a word take at most this part of the hits: one in three.
 _SOLE_SHARE = 3
+#: The number of words from which a message counts as long.
+_LONG = 2_000
 
 
 def search(
@@ -52,7 +54,7 @@ def search(
 
 
 def _add_sole(ranked: NDArray[np.intp], sole: NDArray[np.intp], limit: int) -> NDArray[np.intp]:
-    """Put messages that alone contain a word in the place of the last hits, if they are missing.
+    """Put long messages that alone contain a word in the place of the last hits, if missing.
 
     A very long message scores low for each of its words, however rare they are.
     """
@@ -63,9 +65,10 @@ def _add_sole(ranked: NDArray[np.intp], sole: NDArray[np.intp], limit: int) -> N
 
 
 def _sole_positions(candidates: Candidates) -> NDArray[np.intp]:
-    """Return the positions of messages that alone contain a word of the term."""
+    """Return the positions of long messages that alone contain a word of the term."""
     places = [posting.places for posting in candidates.postings if len(posting.places) == 1]
-    return np.concatenate(places) if places else np.zeros(0, np.intp)
+    positions = np.concatenate(places) if places else np.zeros(0, np.intp)
+    return positions[candidates.terms[positions] >= _LONG]
 
 
 def _read_hits(
@@ -73,7 +76,7 @@ def _read_hits(
 ) -> list[Hit]:
     """Return hits by similarity, or by cosine only.
 
-    :param sole: the positions of messages that alone contain a word of the term.
+    :param sole: the positions of long messages that alone contain a word of the term.
     """
     candidates = scored.candidates
     scores: ranking.Floats = (

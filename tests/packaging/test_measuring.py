@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import module_from_spec
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,46 @@ def test_lines_and_branches_that_a_forked_process_runs_are_counted(tmp_path: Pat
     assert int(missed_branches) == int(branches) - 1
     assert len(body_of(parse_duration) & numbers(row[7:])) == 1, "of its lines, the error alone"
     assert (tmp_path / "mine.txt").exists()
+
+
+MODULE = """
+def sign(number):
+    for step in range(3):
+        if number < 0:
+            return -1
+    return [1 for _ in "x"][0]
+
+sign(2)
+"""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="newer Pythons need no probes in the code")
+def test_probes_are_put_into_a_module_once_and_count_as_those_of_slipcover(tmp_path: Path) -> None:
+    slipcover = pytest.importorskip("slipcover")
+    from probed_code import Finder, ProbedCode, _compiled
+
+    package, folder = tmp_path / "measured", tmp_path / "code"
+    package.mkdir()
+    file = package / "__init__.py"
+    file.write_text(MODULE, encoding="utf-8")
+
+    expected = slipcover.Slipcover(branch=True)
+    exec(expected.instrument(_compiled(file)), {})
+    times = set()
+    for _ in range(2):
+        probes = slipcover.Slipcover(branch=True)
+        spec = Finder(ProbedCode(probes, package, folder)).find_spec("measured", [str(tmp_path)])
+        spec.loader.exec_module(module_from_spec(spec))
+        assert probes.code_lines == expected.code_lines
+        assert probes.code_branches == expected.code_branches
+        assert probes.newly_seen == expected.newly_seen
+        (path,) = folder.iterdir()
+        times.add(path.stat().st_mtime_ns)
+    assert len(times) == 1
+
+    file.write_text(MODULE + "sign(-2)\n", encoding="utf-8")
+    code = ProbedCode(probes, package, folder)
+    code.load(file)
+    code.remove_others()
+    (new,) = folder.iterdir()
+    assert new != path

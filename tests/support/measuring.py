@@ -4,9 +4,9 @@ Does nothing unless ``RESERVOIR_TEST_COVERAGE`` names a folder. Test processes a
 that they fork are counted; programs that a test starts in a new process are not.
 """
 
-import ast
 import json
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,12 @@ PACKAGE = Path(__file__).parents[2] / "reservoir_cli"
 WORST = 12
 
 if os.environ.get("RESERVOIR_TEST_COVERAGE"):
-    from slipcover import FileMatcher, ImportManager, Slipcover, print_coverage
-    from slipcover.branch import preinstrument
+    from probed_code import Finder, ProbedCode
+    from slipcover import Slipcover, print_coverage
 
-    # Never remove probes: removing one costs more than it saves, and loses what was recorded.
-    probes = Slipcover(branch=True, d_miss_threshold=2**31 - 1)
-    ImportManager(probes, FileMatcher([str(PACKAGE)])).__enter__()
+    probes = Slipcover(branch=True)
+    code = ProbedCode(probes, PACKAGE, FOLDER / "code")
+    sys.meta_path.insert(0, Finder(code))
 else:
     probes = None
 
@@ -38,6 +38,7 @@ def begin() -> None:
         FOLDER.mkdir(parents=True, exist_ok=True)
         for file in FOLDER.glob("*.jsonl"):
             file.unlink()
+        code.remove_others()
 
 
 def save(process: int | None = None) -> None:
@@ -109,8 +110,7 @@ def _add_unloaded_modules() -> None:
     """Count the modules that no test has loaded."""
     for file in map(str, PACKAGE.rglob("*.py")):
         if file not in probes.code_lines:
-            tree = preinstrument(ast.parse(Path(file).read_bytes()))
-            probes.instrument(compile(tree, file, "exec"))
+            code.load(Path(file))
 
 
 def _shares(summary: dict[str, int]) -> str:

@@ -88,8 +88,9 @@ class PostgresServer:
         self._names = count()
         self._template: str | None = None
         self._free: list[str] = []
-        # Not in pytest's own folder, which only its user can enter.
-        self._folder = Path(tempfile.mkdtemp(prefix="reservoir-postgres-"))
+        # Not in pytest's own folder, which only its user can enter; but in memory, too, if it is.
+        beside = os.environ.get("PYTEST_DEBUG_TEMPROOT")
+        self._folder = Path(tempfile.mkdtemp(prefix="reservoir-postgres-", dir=beside))
         if _is_root():
             os.chown(self._folder, _NOBODY, _NOBODY)
         data = str(self._folder / "data")
@@ -109,6 +110,7 @@ class PostgresServer:
             "fsync": "off",
             "autovacuum": "off",
             "max_connections": "60",
+            "max_wal_size": "128MB",
             "shared_buffers": "32MB",
             **self.settings,
         }

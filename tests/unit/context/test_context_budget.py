@@ -164,8 +164,8 @@ def test_the_number_of_recent_messages_comes_from_the_first_source_that_sets_it(
     ],
 )
 def test_the_profile_depends_on_the_window_unless_it_is_set(memory, options, recent, similar):
-    old = [memory.say(text(index), cosine=0.9, instance="q") for index in range(40)]
-    new = [memory.say(text(index), cosine=-0.5) for index in range(40, 80)]
+    old = memory.say_all([text(index) for index in range(40)], cosine=0.9, instance="q")
+    new = memory.say_all([text(index) for index in range(40, 80)], cosine=-0.5)
     message_ids = kept_ids(memory.ask(**options))
     assert len(set(message_ids) & set(new)) == recent
     assert len(set(message_ids) & set(old)) == similar
@@ -197,7 +197,7 @@ def test_thirty_recent_messages_of_one_partition_only(memory, write):
 
 def test_fifty_similar_messages_for_one_model_only(memory, write):
     write('[models."gpt-4-turbo"]\nsemantic_context_size = 50\n')
-    old = [memory.say(text(number), cosine=0.5, instance="q") for number in range(80)]
+    old = memory.say_all([text(number) for number in range(80)], cosine=0.5, instance="q")
     memory.say("now")
     assert [
         len(set(kept_ids(memory.ask(model=model))) & set(old))

@@ -12,7 +12,7 @@ from reservoir_cli.chat.turn import Section
 def test_a_message_has_the_first_matching_tier(memory):
     synapse = memory.say(text(1), cosine=0.2, link=0.0)
     old_similar = memory.say(text(2), cosine=0.9, link=0.0)
-    dissimilar = [memory.say(text(number), cosine=-0.9) for number in range(3, 9)]
+    dissimilar = memory.say_all([text(number) for number in range(3, 9)], cosine=-0.9)
     recent_similar = memory.say(text(10), cosine=0.95)
     tier_of = tier_by_id(memory.ask(budget=900, recent=1, similar=2))
     assert tier_of[recent_similar] == "recent"
@@ -67,7 +67,7 @@ def test_messages_within_so_many_links_of_a_candidate_are_candidates(memory, dep
     ],
 )
 def test_a_budget_is_filled_and_a_models_limit_is_not(memory, options, all_of_them):
-    message_ids = [memory.say(text(number), cosine=-0.5) for number in range(60)]
+    message_ids = memory.say_all([text(number) for number in range(60)], cosine=-0.5)
     window = memory.ask(recent=3, similar=3, **options)
     assert (kept_ids(window) == message_ids) is all_of_them
     assert all_of_them or len(window.kept) <= 6
@@ -161,9 +161,8 @@ def test_history_never_comes_from_an_instance_of_documents(memory):
 
 
 def test_imported_thinking_is_not_counted_among_recent_and_similar(memory):
-    message_ids = [memory.say(f"zeta said {number}", cosine=0.5) for number in range(4)]
-    for number in range(300):
-        memory.say(f"zeta thought {number}", "system", cosine=0.9)
+    message_ids = memory.say_all([f"zeta said {number}" for number in range(4)], cosine=0.5)
+    memory.say_all([f"zeta thought {number}" for number in range(300)], "system", cosine=0.9)
     settings = {"recent_context_size": 2, "semantic_context_size": 4, "similarity_threshold": 0.5}
     window = memory.ask(settings=settings, fill=False)
     assert kept_ids(window) == message_ids
@@ -172,9 +171,8 @@ def test_imported_thinking_is_not_counted_among_recent_and_similar(memory):
 
 def test_messages_that_are_too_large_are_not_read(memory, monkeypatch):
     memory.say("zeta before all")
-    for number in range(200):
-        memory.say(f"{number} " + text(number, 300), cosine=0.1)
-    new = [memory.say(f"zeta {number}") for number in range(3)]
+    memory.say_all([f"{number} " + text(number, 300) for number in range(200)], cosine=0.1)
+    new = memory.say_all([f"zeta {number}" for number in range(3)])
     read = []
     with_partners = type(memory.store).with_partners
 

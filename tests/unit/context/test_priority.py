@@ -42,7 +42,7 @@ def test_recency_weight_zero_switches_recency_off(memory):
 
 def test_the_default_order_keeps_the_best_scores_and_tiers_keep_the_recent(memory):
     old = memory.say(text(1, 10), cosine=0.9, instance="q")
-    new = [memory.say(text(number, 10), cosine=-0.9) for number in range(2, 12)]
+    new = memory.say_all([text(number, 10) for number in range(2, 12)], cosine=-0.9)
     by_score, by_tiers = (
         kept_ids(memory.ask(budget=120, order=order)) for order in ("score", "tiers")
     )
@@ -133,7 +133,7 @@ def test_a_call_whose_result_was_never_stored_is_dropped(memory):
 
 @pytest.mark.parametrize("budget", [None, 900])
 def test_explain_lists_every_candidate_and_at_most_100_others(memory, budget):
-    message_ids = [memory.say(text(number, 3), cosine=-0.5) for number in range(300)]
+    message_ids = memory.say_all([text(number, 3) for number in range(300)], cosine=-0.5)
     window = memory.ask(budget=budget and 2_500, recent=5, similar=5)
     rows = window.to("json", explain=True)["explain"]
     numbers = [row["id"] for row in rows]

@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tiny_models import load_quietly
 
 RESERVOIR = Path(sys.executable).with_name("reservoir")
 COUNT = 30
@@ -77,6 +78,8 @@ def test_a_model_switch_is_resumed_after_a_kill(
 ) -> None:
     old = tiny_model()
     new = tiny_model(prompts={"query": "query: "})
+    for model in (old, new):  # compile it here, where torch is loaded, not in processes
+        load_quietly(model)
     store = tmp_path / "home" / "reservoir.db"
     run("config", "--set", f"embedding_model={old}")
     rows = [

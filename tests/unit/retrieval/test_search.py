@@ -207,3 +207,10 @@ def test_messages_that_alone_have_a_word_leave_two_thirds_of_the_hits(reservoir,
         say("many others " * 20_000 + word, -0.9)
     found = ids_of(reservoir.search("quokka wombat numbat", limit=6))
     assert len(set(found) & set(near)) == 4
+
+
+def test_a_short_message_that_alone_has_a_word_ranks_like_any_other(reservoir, say):
+    for number in range(12):
+        say(f"words of message {number}", 0.9)
+    message_id = say("many others " * 900 + "quokka", -0.9)
+    assert message_id not in ids_of(reservoir.search("words of the quokka", limit=6))

@@ -54,8 +54,9 @@ def _environment(version: str, folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check"]
-    install = [*pip, "install", "-q", "-c", str(ROOT / "constraints.txt"), f"llm=={version}"]
-    result = subprocess.run([*install, *BESIDES[version]], capture_output=True, check=False)
+    install = [*pip, "install", "-q", "--no-compile", "-c", str(ROOT / "constraints.txt")]
+    packages = (f"llm=={version}", *BESIDES[version])
+    result = subprocess.run([*install, *packages], capture_output=True, check=False)
     if result.returncode:
         reason = f"llm {version} cannot be installed: {result.stderr.decode().strip()[-200:]}"
         if os.environ.get("CI") == "true":
