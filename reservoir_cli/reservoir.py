@@ -195,7 +195,8 @@ class Reservoir(Reader):
         :raises ReservoirError: there is no such message.
         """
         key = self._key(message, scope)
-        Tags(self.store).add(key, names)
+        stored_names = [self.redactor.stored_text(key.partition, name) for name in names]
+        Tags(self.store).add(key, stored_names)
         return self._read(key)
 
     def untag(self, message: int | Key, *names: str, scope: Scope = _EVERYTHING) -> StoredMessage:

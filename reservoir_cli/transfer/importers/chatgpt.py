@@ -126,10 +126,15 @@ class _Branch:
 
         :raises ValueError: the message cannot be read.
         """
-        message = self._message(index, value)
-        if message is None:
-            return
-        placed = (text(value.get("id")), message)
+        message, identity = self._message(index, value), text(value.get("id"))
+        if message is not None:
+            self._place(identity, message)
+        report = remove_marks(_report(value))
+        if report and all(other.content != report for _, other in self._messages):
+            self._place(identity and f"{identity}#report", _reply(report, self._times[index]))
+
+    def _place(self, identity: str | None, message: Message) -> None:
+        placed = (identity, message)
         if message.name == THINKING:
             self._thinking.append(placed)
         elif message.role == "assistant":
@@ -184,6 +189,17 @@ class _Branch:
         return None
 
 
+def _reply(content: str, created_at: datetime | None) -> Message:
+    return Message("assistant", content, created_at)
+
+
+def _report(value: dict[str, Any]) -> str:
+    """Return the report of a deep research, which is displayed in place of a tool's message."""
+    state = obj(obj(value.get("metadata")).get("chatgpt_sdk")).get("widget_state")
+    report = obj((parse_object(state) or obj(state)).get("report_message"))
+    return _content_text(report.get("content")).strip()
+
+
 def _canvas(arguments: str) -> tuple[str, str]:
     """Return what a call writes into a document, as text, and the rest of its arguments."""
     value = parse_object(arguments)
@@ -207,7 +223,7 @@ def _content_text(content: Any) -> str:
         return content_text(content)
     if isinstance(content.get("parts"), list):
         return content_text(_drop_transcribed_audio(content["parts"]))
-    for key in ("text", "result", "content"):
+    for key in ("text", "result", "content", "output_str", "summary"):
         if text(content.get(key)):
             return str(content[key])
     return ""

@@ -16,6 +16,8 @@ from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
 
 _ROLES = {"human": "user", "assistant": "assistant"}
+#: Types of blocks that the application adds itself, and does not display.
+_ADDED = ("token_budget", "flag")
 
 
 class Claude:
@@ -71,6 +73,7 @@ def _messages(value: Any, created_at: datetime | None) -> list[Message]:
     content = value.get("content")
     if not isinstance(content, list):
         content = []
+    content = [block for block in content if obj(block).get("type") not in _ADDED]
     messages = content_blocks.messages(role, content, created_at, text(value.get("uuid")) or "")
     texts = [
         index

@@ -34,7 +34,7 @@ class ClaudeCode:
 
     name = "claude-code"
     instance = "claude-code"
-    version = 1
+    version = 2
     only_databases = False
 
     def detect(self, head: str) -> bool:
@@ -52,7 +52,7 @@ class ClaudeCode:
             if isinstance(entry, Skipped):
                 yield entry
                 continue
-            place, line = entry
+            place, line = entry[0], _as_message(entry[1])
             if line.get("type") not in _MESSAGE_TYPES:
                 if not isinstance(line.get("type"), str):
                     yield Skipped(place, "no type")
@@ -69,7 +69,9 @@ class ClaudeCode:
             value = line.value
             if isinstance(value, Skipped):
                 yield value
-            elif value.get("type") in _MESSAGE_TYPES:
+                continue
+            value = _as_message(value)
+            if value.get("type") in _MESSAGE_TYPES:
                 if session.begins(value):
                     yield from session.end()
                     is_question = _is_question(value)
@@ -188,6 +190,21 @@ class _Session:
             branch=branch_name(line.get("gitBranch")) or about.branch,
         )
         return key, thread
+
+
+def _as_message(line: dict[str, Any]) -> dict[str, Any]:
+    """Return the user's line for a message that the user typed while a reply was being written.
+
+    If the model read it before the end of its turn, it has no other line.
+    """
+    attachment = obj(line.get("attachment"))
+    is_queued = line.get("type") == "attachment" and attachment.get("type") == "queued_command"
+    is_typed = text(obj(attachment.get("origin")).get("kind")) in (None, "human")
+    if not is_queued or not is_typed or attachment.get("commandMode") not in (None, "prompt"):
+        return line
+    times = {"timestamp": line.get("timestamp") or attachment.get("timestamp")}
+    message = {"role": "user", "content": attachment.get("prompt")}
+    return line | times | {"type": "user", "message": message}
 
 
 def _metadata(thread: Thread) -> tuple[str | None, str | None, str | None]:
