@@ -30,7 +30,7 @@ from reservoir_cli.transfer.importers import (
     discover,
     watched_files,
 )
-from reservoir_cli.transfer.importers.coerce import moment
+from reservoir_cli.transfer.importers.message_times import moment
 from reservoir_cli.transfer.importers.resume import Checkpoint, Resumable, StartOver
 from reservoir_cli.transfer.importers.watched_files import FileState
 from reservoir_cli.transfer.ingest import INTERRUPTED, Ingestor
