@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from reservoir_cli.agents.kept_store import Opener
 from reservoir_cli.agents.mcp import stdio
-from reservoir_cli.agents.mcp.process import Wire
+from reservoir_cli.agents.mcp.reserve_pipes import Wire
 from reservoir_cli.agents.mcp.server import build_server
 from reservoir_cli.agents.mcp.tool_schemas import Tool
 from reservoir_cli.agents.mcp.tools import Answers
