@@ -27,7 +27,7 @@ from reservoir_cli.transfer.importers import (
     Record,
     Skipped,
     Unreadable,
-    discover,
+    discover_histories,
     watched_files,
 )
 from reservoir_cli.transfer.importers.message_times import moment
@@ -134,7 +134,7 @@ def configured_sources(config: Config) -> list[Source]:
 def discover_sources(partition: str) -> list[Source]:
     """Return the histories found on this machine."""
     sources: dict[str, Source] = {}
-    for history in discover.look():
+    for history in discover_histories.look():
         if history.files:
             name = choose_name(history.form, sources)
             sources[name] = Source(name, history.form, history.path, partition)
