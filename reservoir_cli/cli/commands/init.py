@@ -12,7 +12,7 @@ import typer
 from reservoir_cli.cli import command_list, console, open_store, options
 from reservoir_cli.cli.commands.sync import new_sources, print_left_out, save_sources
 from reservoir_cli.cli.example_question import choose_question
-from reservoir_cli.cli.pace import in_words
+from reservoir_cli.cli.format_progress import in_words
 from reservoir_cli.cli.suggested_commands import complete
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, clean_name
