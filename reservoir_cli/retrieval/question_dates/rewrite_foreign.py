@@ -9,7 +9,7 @@ day, a year or a preposition. The patterns of a language are compiled when a que
 import re
 import unicodedata
 
-from reservoir_cli.retrieval.question_dates import chinese, european
+from reservoir_cli.retrieval.question_dates import rewrite_chinese, rewrite_european
 from reservoir_cli.util.languages import guess_language
 
 _WORD = re.compile(r"[a-z]+")
@@ -28,19 +28,21 @@ def in_english(question: str) -> str:
     if question.isascii() and not _SIGNS.intersection(_WORD.findall(question.lower())):
         return question
     text = " ".join(unicodedata.normalize("NFC", question).split())
-    text = chinese.in_english(text)
+    text = rewrite_chinese.in_english(text)
     plain = text.lower().translate(_UNACCENTED)
     if len(plain) != len(text):  # a capital letter whose lower case has two characters
         return text
     words = set(_WORD.findall(plain))
     guess = guess_language(text)
-    for name in sorted(european.LANGUAGES, key=lambda name: name != guess):
+    for name in sorted(rewrite_european.LANGUAGES, key=lambda name: name != guess):
         # Short texts may be mistaken for Dutch or Italian; only another known language rules
         # shared words out.
-        is_other_language = guess != name and guess in ("en", *european.LANGUAGES)
+        is_other_language = guess != name and guess in ("en", *rewrite_european.LANGUAGES)
         signs = _OWN_SIGNS if is_other_language else _ALL_SIGNS
         if words & signs[name]:
-            rewritten = european.rewrite(text, plain, european.LANGUAGES[name], sure=name == guess)
+            rewritten = rewrite_european.rewrite(
+                text, plain, rewrite_european.LANGUAGES[name], sure=name == guess
+            )
             if rewritten != text:
                 return rewritten
     return text
@@ -50,9 +52,9 @@ def _signs(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_OWN_SIGNS = {name: _signs(known.signs) for name, known in european.LANGUAGES.items()}
+_OWN_SIGNS = {name: _signs(known.signs) for name, known in rewrite_european.LANGUAGES.items()}
 _ALL_SIGNS = {
     name: _OWN_SIGNS[name] | _signs(known.shared_signs)
-    for name, known in european.LANGUAGES.items()
+    for name, known in rewrite_european.LANGUAGES.items()
 }
 _SIGNS = frozenset().union(*_ALL_SIGNS.values())
