@@ -10,7 +10,7 @@ _DAYS = dict(
     zip("一二三四五六日天", "mon tues wednes thurs fri satur sun sun".split(), strict=True)
 )
 _MONTHS = (
-    "january february march april may june july august september october november december".split()
+    "January February March April May June July August September October November December".split()
 )
 _RELATIVE = {
     "大前天": "3 days ago", "前天": "day before yesterday", "昨天": "yesterday",
@@ -44,13 +44,28 @@ _PATTERN = (
     "(?<!先天)(?:后天|後天)(?![性形养培努教的])|去年|今年|明年|前年)"
     "|前几天|前幾天|前些天|前两天"
 )
-_JOINTS = {"到": "to", "至": "to", "-": "to", "~": "to", "和": "and", "、": "and", "或": "or"}
+_JOINTS = {
+    "到": "to", "至": "to", "-": "to", "~": "to", "–": "to", "和": "and", "、": "and", "或": "or",
+}  # fmt: skip
+#: The first date of 3-6月 and 2020到2022年 lacks its sign, and the last of 5月3日到10日 its month.
+_JOINT = "[到至~–-]"
+_SHARED_UNIT = (
+    f"(?<![\\d.第])(?:{_NUMBER}(?={_JOINT}{_NUMBER}(月)(?![龄齡]))"
+    f"|(?:19|20)\\d\\d(?={_JOINT}(?:19|20)\\d\\d(年)))"
+)
+_SHARED_MONTH = (
+    f"({_NUMBER}月)({_NUMBER})[日号號]?({_JOINT}|[和、或])"
+    f"(?={_NUMBER}[日号號](?![内內之以后後前间間游]))"
+)
+_SINCE = ("以来", "以來", "至今", "到现在", "到現在", "到今天")
 
 
 def in_english(text: str) -> str:
     """Return a text with its Chinese dates rewritten in English."""
     if not re.search("[年月日号號天周週星礼禮晚]", text):
         return text
+    text = re.sub(_SHARED_UNIT, r"\g<0>\1\2", text)
+    text = re.sub(_SHARED_MONTH, r"\1\2日\3\1", text)
     pieces, end, has_date = [], 0, False
     for match in _compile_pattern().finditer(text):
         phrase = _phrase(match)
@@ -58,10 +73,13 @@ def in_english(text: str) -> str:
             continue
         between = text[end : match.start()]
         joint = _JOINTS.get(between.strip()) if has_date else None
+        if joint == "and" and text.startswith(("之间", "之間"), match.end()):
+            joint = "to"
         if joint:
             pieces.append(f" {joint} {phrase.removeprefix('in ').removeprefix('on ')}")
         else:
-            pieces.append(f"{between} . {phrase}")
+            lead = "since " if text.startswith(_SINCE, match.end()) else ""
+            pieces.append(f"{between} . {lead}{phrase.removeprefix('in ') if lead else phrase}")
         end, has_date = match.end(), True
     return f"{''.join(pieces)} . {text[end:]}" if has_date else text
 

@@ -2,13 +2,15 @@
 
 Patterns match text in lower case, without accents, with single spaces between words. In them
 ``{M}`` is a month, ``{D}`` a day, ``{Y}`` a year, ``{N}`` a count, ``{U}`` a unit, ``{W}`` a
-weekday. More precise patterns come first.
+weekday, ``{ENDS}`` are two joined dates. More precise patterns come first.
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
+
+from reservoir_cli.retrieval.question_dates.ranges import join_dates, joined_dates
 
 Parts = Mapping[str, str]
 
@@ -112,10 +114,11 @@ GERMAN = Language(
     },
     joints={"bis": "to", "bis zum": "to", "-": "to", "–": "to", "und": "and", "oder": "or"},
     patterns=(
+        ("range", r"(?:(?P<between>zwischen)|von|vom|seit|am) {ENDS}(?: {WHICH} jahres)?"),
         ("date", r"{D}\.\s?(?P<number>1[0-2]|0?[1-9])\.\s?{Y}"),
-        ("date", r"(?:am|vom|zum|seit dem|bis zum|den) {D}\.\s?(?P<number>1[0-2]|0?[1-9])\."
-                 r"(?!\s?\d)"),
-        ("days", r"{LEAD}?(?:{W},? (?:den |dem )?)?{D}\.?(?: ?(?:bis|-|–|und)(?: zum)? {UNTIL}\.?)?"
+        ("date", r"(?:am|vom|zum|seit dem|den) {D}\.\s?(?P<number>1[0-2]|0?[1-9])\.(?!\s?\d)"),
+        ("days", r"{LEAD}?(?:{W},? (?:den |dem )?)?{D}\.?"
+                 r"(?: ?(?:bis|-|–|und)(?: zum)? ?{UNTIL}\.?)?"
                  r" (?:{M}|{SHORT}\.?)(?:,? {Y}| {WHICH} jahres)?"),
         ("month", r"{WHICH} {M}(?! {Y})"),
         ("month", r"{PART} {M}(?: {Y}| {WHICH} jahres)?"),
@@ -124,7 +127,7 @@ GERMAN = Language(
         ("month", r"(?P<month>januar|janner|februar|marz|maerz|oktober|dezember)"),
         ("weekday", r"{W} {WHICH} (?P<week>woche)"),
         ("weekday", r"{WHICH} {W}(?:abend|morgen|nachmittag|vormittag|nacht)?"),
-        ("weekday", r"(?:am|seit|bis|vom|zum|zwischen|von) {W}"
+        ("weekday", r"(?:am|vom|zum|zwischen|von|(?P<lead>seit|bis)) {W}"
                     r"(?:abend|morgen|nachmittag|vormittag|nacht)?"),
         ("rolling", r"(?:in den |wahrend der |der |die )?(?:letzten|vergangenen) {N} {U}"),
         ("ago", r"vor {N} {U}"),
@@ -177,12 +180,14 @@ FRENCH = Language(
         "la nuit derniere": "last night",
         "l'autre jour": "the other day",
     },
-    joints={"au": "to", "jusqu'au": "to", "a": "to", "-": "to", "–": "to", "et": "and", "ou": "or"},
+    joints={"au": "to", "jusqu'au": "to", "jusqu'a": "to", "jusqu'en": "to", "a": "to", "-": "to",
+            "–": "to", "et": "and", "ou": "or"},
     patterns=(
+        ("range", r"(?:(?P<between>entre)|depuis|de|d'|du|le(?= \d)) ?{ENDS}"
+                  r"(?: de l'an(?:nee)? {WHICH})?"),
         ("days", r"(?:le |{LEADWORD}(?: le)? )?(?:{W},? )?(?:le )?(?:(?P<first>1er)|{D})"
-                 r"(?: ?(?:au|a|et|-|–) {UNTIL})? (?:de )?(?:{M}|{SHORT}\.?)"
+                 r"(?: ?(?:au|a|et|-|–) ?{UNTIL})? (?:de )?(?:{M}|{SHORT}\.?)"
                  r"(?: (?:de )?{Y}| de l'an(?:nee)? {WHICH})?"),
-        ("months", r"(?:de|entre) {M} (?:a|et) {M2}(?: {Y})?"),
         ("month", r"{M} {WHICH}"),
         ("month", r"(?:au |a la |en )?{PART}(?: du mois)?(?: de | d'| |-){M}(?: {Y})?"),
         ("month", r"(?:en|au mois (?:de |d')|{LEADWORD}) ?{M}(?: (?:de )?{Y}"
@@ -192,8 +197,7 @@ FRENCH = Language(
         ("weekday", r"(?<!\ble )(?<!\bles )(?<!\bun )(?<!\bdu )(?<!\bau )(?<!\bchaque )"
                     r"(?:{LEADWORD} )?{W}(?! (?:gras|saint|noir|13|ouvr|matins|soirs))"),
         ("period", r"l'(?P<which>avant-derniere) {U}"),
-        ("rolling", r"(?:les|ces|des) (?:{N} )?derni?eres? {U}"),
-        ("rolling", r"(?:les|ces|des) (?:{N} )?derniers {U}"),
+        ("rolling", r"(?:les|ces|des) (?:{N} )?(?:derni?eres?|derniers) {U}"),
         ("period", r"(?:la |le |l'){U}(?:-end|end)? {WHICH}"),
         ("period", r"(?P<which>cette) (?P<unit>semaine|annee)"),
         ("period", r"(?P<which>ce) (?P<unit>mois|week-?end)(?:-ci)?"),
@@ -258,10 +262,10 @@ SPANISH = Language(
     joints={"al": "to", "hasta el": "to", "hasta": "to", "a": "to", "-": "to", "–": "to",
             "y": "and", "y el": "and", "o": "or"},
     patterns=(
+        ("range", r"(?:(?P<between>entre)|desde|del?|el) {ENDS}(?: del ano {WHICH})?"),
         ("days", r"(?:{LEADWORD} )?(?:el |del )?(?:{W},? )?(?:(?P<first>primero|1o)|{D})"
-                 r"(?: ?(?:al|a|y|-|–) {UNTIL})? (?:de )?(?:{M}|{SHORT}\.?)"
+                 r"(?: ?(?:al|a|y|-|–) ?{UNTIL})? (?:de )?(?:{M}|{SHORT}\.?)"
                  r"(?:,? (?:de |del (?:ano )?)?{Y}| del ano {WHICH})?"),
-        ("months", r"(?:de|entre) {M} (?:a|y) {M2}(?: (?:de |del )?{Y})?"),
         ("month", r"{M} {WHICH}"),
         ("month", r"(?:el )?{WHICH} {M}"),
         ("month", r"(?:a |en )?{PART}(?:e?s)? de {M}(?: (?:de |del )?{Y})?"),
@@ -285,9 +289,10 @@ SPANISH = Language(
 LANGUAGES = {"de": GERMAN, "fr": FRENCH, "es": SPANISH}
 
 #: Words after a number that make it a count, not a year.
-_COUNTED = (
-    "(?! (?:wort|worte|zeichen|tokens?|euro|personen|leute|menschen|zeilen|stuck|mots?|lignes?|"
-    "personnes|gens|palabras|lineas|personas|caracter|metr|meter|km|dollar|byte|bit|mb|gb|ms))"
+COUNTED = (
+    "(?!(?: (?:bis|und|et|y|hasta|a) \\d+)? (?:wort|worte|zeichen|tokens?|euro|personen|leute|"
+    "menschen|zeilen|stuck|mots?|lignes?|personnes|gens|palabras|lineas|personas|caracter|metr|meter|"
+    "km|dollar|byte|bit|mb|gb|ms|p[ií]xel|kcal|gramm|prozent))"
 )
 #: "Morgen" as a noun, "guten morgen" and "la mañana" mean the morning, not tomorrow.
 _MORNINGS = r"(?<!guten )(?<!guter )(?<!am )(?<!jeden )(?<!\bla )(?<!cada )(?<!una )(?<!las )"
@@ -301,9 +306,11 @@ def rewrite(text: str, plain: str, language: Language, *, sure: bool) -> str:
     """
     pieces, end, has_date = [], 0, False
     for start, stop, phrase in _find_phrases(text, plain, language, sure):
-        joint = language.joints.get(plain[end:start].strip()) if has_date else None
-        if joint:
-            pieces.append(f" {joint} {re.sub('^(?:in|on) ', '', phrase)}")
+        gap = plain[end:start].strip()
+        if has_date and (gap in language.joints or (not gap and phrase.startswith("until "))):
+            pieces.append(f" {language.joints.get(gap, '')} {re.sub('^(?:in|on) ', '', phrase)}")
+        elif language.leads.get(gap.rpartition(" ")[2]) == "between":
+            pieces.append(f"{text[end:start]} . between {re.sub('^(?:in|on) ', '', phrase)}")
         else:
             pieces.append(f"{text[end:start]} . {phrase}")
         end, has_date = stop, True
@@ -341,14 +348,14 @@ def _is_noun(text: str, match: re.Match[str]) -> bool:
 @cache
 def _compile_patterns(signs: str) -> list[tuple[str, re.Pattern[str]]]:
     language = next(candidate for candidate in LANGUAGES.values() if candidate.signs == signs)
+    near = [_MORNINGS + word if word in ("morgen", "manana") else word for word in language.near]
     expressions = {
         "{M}": _group("month", language.months),
-        "{M2}": _group("month2", language.months),
         "{SHORT}": _group("short", language.short),
         "{W}": _group("weekday", language.weekdays),
         "{D}": f"(?P<day>{_DAY})",
         "{UNTIL}": f"(?P<until>{_DAY})",
-        "{Y}": f"(?P<year>{_YEAR}){_COUNTED}",
+        "{Y}": f"(?P<year>{_YEAR}){COUNTED}",
         "{N}": _group("count", [*language.numbers, "\\d{1,3}"]),
         "{U}": "(?P<unit>" + "|".join(f"{unit}\\w{{0,3}}" for unit in language.units) + ")",
         "{LEAD}": "(?:(?P<lead>am|im|den|dem|zum|" + "|".join(language.leads)
@@ -356,11 +363,9 @@ def _compile_patterns(signs: str) -> list[tuple[str, re.Pattern[str]]]:
         "{LEADWORD}": _group("lead", language.leads),
         "{WHICH}": "(?P<which>" + "|".join(f"{word}\\w{{0,3}}" for word in language.which) + ")",
         "{PART}": _group("part", language.parts),
-        "{NEAR}": "(?P<near>"
-        + "|".join(
-            _MORNINGS + word if word in ("morgen", "manana") else word for word in language.near
-        )
-        + ")",
+        "{ENDS}": joined_dates(language.months, language.short, language.weekdays, near,
+                               _group("joint", language.joints), _DAY, _YEAR + COUNTED),
+        "{NEAR}": f"(?P<near>{'|'.join(near)})",
     }  # fmt: skip
     compiled = []
     for kind, pattern in language.patterns:
@@ -417,10 +422,9 @@ def _days(parts: Parts, language: Language) -> str:
     return f"{lead} {day}{until} {_month(parts, language)}{_year(parts, language)}"
 
 
-def _months(parts: Parts, language: Language) -> str:
-    last = _MONTHS[_index(parts["month2"], language.months)]
-    year = f" {parts['year']}" if "year" in parts else ""
-    return f"from {_month(parts, language)} to {last}{year}"
+def _range(parts: Parts, language: Language) -> str:
+    lists = {language.months: _MONTHS, language.short: _MONTHS, language.weekdays: _WEEKDAYS}
+    return join_dates(parts, lists, language.near, language.joints, _year(parts, language))
 
 
 def _in_month(parts: Parts, language: Language) -> str:
@@ -484,7 +488,7 @@ def _near(parts: Parts, language: Language) -> str:
 _BUILDERS: Mapping[str, Callable[[Parts, Language], str | None]] = {
     "date": _date,
     "days": _days,
-    "months": _months,
+    "range": _range,
     "month": _in_month,
     "weekday": _weekday,
     "period": _period,

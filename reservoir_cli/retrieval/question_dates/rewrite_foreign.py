@@ -13,6 +13,11 @@ from reservoir_cli.retrieval.question_dates import rewrite_chinese, rewrite_euro
 from reservoir_cli.util.languages import guess_language
 
 _WORD = re.compile(r"[a-z]+")
+#: A range of years may have no other word of a date: "de 2020 a 2022".
+_YEARS = (
+    r"(?i)\b(?:zwischen|von|entre|desde|de) \d{4} (?:bis|und|et|[aà]|y|hasta) \d{4}\b"
+    + rewrite_european.COUNTED
+)
 #: Maps letters one to one, so that positions in the text stay the same.
 _UNACCENTED = str.maketrans(
     "àáâäãåçèéêëìíîïñòóôöõùúûüýÿ\u2019ºª",
@@ -25,7 +30,8 @@ def in_english(question: str) -> str:
 
     Text between two dates is kept, except for words that join them, such as "bis" and "et".
     """
-    if question.isascii() and not _SIGNS.intersection(_WORD.findall(question.lower())):
+    has_years = re.search(_YEARS, question) is not None
+    if question.isascii() and not (has_years or _SIGNS & set(_WORD.findall(question.lower()))):
         return question
     text = " ".join(unicodedata.normalize("NFC", question).split())
     text = rewrite_chinese.in_english(text)
@@ -39,7 +45,7 @@ def in_english(question: str) -> str:
         # shared words out.
         is_other_language = guess != name and guess in ("en", *rewrite_european.LANGUAGES)
         signs = _OWN_SIGNS if is_other_language else _ALL_SIGNS
-        if words & signs[name]:
+        if has_years or words & signs[name]:
             rewritten = rewrite_european.rewrite(
                 text, plain, rewrite_european.LANGUAGES[name], sure=name == guess
             )

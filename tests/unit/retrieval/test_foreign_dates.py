@@ -132,6 +132,68 @@ CHINESE = {
     "几天前": "2026-05-08/2026-05-11",
     "最近三天": "2026-05-10/2026-05-13",
 }
+RANGES = {
+    "zwischen dem 3. und dem 10. Mai": "05-03/05-10",
+    "3.–10. Mai": "05-03/05-10",
+    "vom 28. April bis zum 3. Mai": "04-28/05-03",
+    "vom 3.5. bis zum 10.5.": "05-03/05-10",
+    "von März bis Juni 2026": "2026-03-01/2026-06-30",
+    "von Juni bis März 2026": "2025-06-01/2026-03-31",
+    "von November 2024 bis Februar 2025": "2024-11-01/2025-02-28",
+    "von Anfang März bis Mai 2025": "2025-03-01/2025-05-31",
+    "Was haben wir von Mai bis Juli gemacht?": "05-01/07-31",
+    "zwischen Mai und August": "05-01/08-31",
+    "von Montag bis Mittwoch": "2026-05-11/2026-05-13",
+    "zwischen Montag und Mittwoch": "2026-05-11/2026-05-13",
+    "zwischen Anfang März und Ende April": "03-01/04-30",
+    "zwischen gestern und heute": "2026-05-12/2026-05-13",
+    "zwischen 2020 und 2022": "2020-01-01/2022-12-31",
+    "von März bis Juni letzten Jahres": "2025-03-01/2025-06-30",
+    "seit Montag": "2026-05-11/2026-05-13",
+    "entre le 3 et le 10 mai": "05-03/05-10",
+    "du 3 au 10 mai": "05-03/05-10",
+    "du 3 au 10 mai de l'année dernière": "2025-05-03/2025-05-10",
+    "du lundi 4 mai au mercredi 6 mai": "05-04/05-06",
+    "de mars à juin 2026": "2026-03-01/2026-06-30",
+    "de mars 2025 à juin 2025": "2025-03-01/2025-06-30",
+    "d'août à octobre 2025": "2025-08-01/2025-10-31",
+    "depuis mars jusqu'en mai": "03-01/05-31",
+    "du lundi au mercredi": "2026-05-11/2026-05-13",
+    "entre avant-hier et aujourd'hui": "2026-05-11/2026-05-13",
+    "entre lundi dernier et hier": "2026-05-11/2026-05-12",
+    "de 2020 à 2022": "2020-01-01/2022-12-31",
+    "entre el 3 y el 10 de mayo": "05-03/05-10",
+    "del 3 al 10 de mayo": "05-03/05-10",
+    "desde el 3 hasta el 10 de mayo": "05-03/05-10",
+    "desde marzo hasta junio de 2026": "2026-03-01/2026-06-30",
+    "de lunes a miércoles": "2026-05-11/2026-05-13",
+    "de marzo a junio del año pasado": "2025-03-01/2025-06-30",
+    "entre ayer y hoy": "2026-05-12/2026-05-13",
+    "de 2020 a 2022": "2020-01-01/2022-12-31",
+    "desde 2020 hasta 2022": "2020-01-01/2022-12-31",
+    "5月3日到10日": "05-03/05-10",
+    "5月3-10日": "05-03/05-10",
+    "从5月3日至5月10日": "05-03/05-10",
+    "2025年5月3日到10日": "2025-05-03/2025-05-10",
+    "3-6月": "03-01/06-30",
+    "3月和6月之间": "03-01/06-30",
+    "2020到2022年": "2020-01-01/2022-12-31",
+    "3月以来": "2026-03-01/2026-05-13",
+    "从2023年到现在": "2023-01-01/2026-05-13",
+}
+LISTS = {
+    "am 3. und am 10. Mai": "05-03; 05-10",
+    "am 3. und 10. Mai 2025": "2025-05-03; 2025-05-10",
+    "am Montag und am Mittwoch": "2026-05-11; 2026-05-06",
+    "im März und im Juni": "03-01/03-31; 06-01/06-30",
+    "le 3 et le 10 mai": "05-03; 05-10",
+    "le 3 mai et le 10 mai": "05-03; 05-10",
+    "les notes de mars et mai 2024": "2024-03-01/2024-03-31; 2024-05-01/2024-05-31",
+    "el 3 y el 10 de mayo": "05-03; 05-10",
+    "el lunes y el miércoles": "2026-05-11; 2026-05-06",
+    "5月3日和5月10日": "05-03; 05-10",
+    "5月3日和10日": "05-03; 05-10",
+}
 WITHOUT = """
 13月5日说了什么
 5月40日
@@ -144,6 +206,7 @@ gibt es hier ein Buch
 Guten Morgen, was tun?
 Der Morgen war kalt
 Am Morgen trinke ich Kaffee
+am Morgen und am Mittag
 Kann man das so machen?
 Wie viele Tage hat ein Jahr?
 jeden Montag
@@ -162,6 +225,11 @@ seit langem
 ein Jahr lang
 in 2000 Wörtern
 bis 2000 Zeichen
+zwischen 2000 und 2020 kcal am Tag
+von 2000 bis 2020 Pixel
+von 3 bis 10 Personen
+vom 3. bis zum 10. Stock
+am 3. und am 10. Platz
 im Fall der Fälle
 la planète Mars est rouge
 les habitants de Mars
@@ -170,6 +238,7 @@ Mars 2020 rover
 mais que mange un chat ?
 mon mari
 le lundi je travaille
+le lundi et le mardi je travaille
 chaque lundi
 mardi gras
 vendredi saint
@@ -177,6 +246,8 @@ il y a deux jours de marche
 il y a trois chats
 il y a un problème
 en 2000 mots
+entre 2000 et 2020 pixels
+de 3 à 10 personnes
 sept jours
 pendant trois semaines
 toute la journée
@@ -194,6 +265,9 @@ la mañana
 hoy en día
 hace calor
 hace tiempo
+entre 2000 y 2020 píxeles
+entre el mar y el sol
+un vuelo de mar a mar
 una semana
 en 2000 palabras
 todo el año
@@ -201,6 +275,8 @@ todo el año
 第4号
 三个月
 四个月大
+3到6个月的宝宝
+每周一到周五上班
 每周一次
 一周一次
 每周一
@@ -227,6 +303,16 @@ NEGATIVE = [line for line in WITHOUT.splitlines() if "```" not in line and line 
 
 @pytest.mark.parametrize(("question", "expected"), (GERMAN | FRENCH | SPANISH | CHINESE).items())
 def test_a_foreign_date_is_parsed(question: str, expected: str) -> None:
+    assert format_spans(find_dates(question, NOW)) == format_spans(spans(expected))
+
+
+@pytest.mark.parametrize(("question", "expected"), RANGES.items())
+def test_a_foreign_range_is_one_span(question: str, expected: str) -> None:
+    assert format_spans(find_dates(question, NOW)) == format_spans(spans(expected))
+
+
+@pytest.mark.parametrize(("question", "expected"), LISTS.items())
+def test_two_foreign_dates_that_are_no_range_stay_two(question: str, expected: str) -> None:
     assert format_spans(find_dates(question, NOW)) == format_spans(spans(expected))
 
 
@@ -293,7 +379,24 @@ def test_any_question_can_be_parsed(question: str) -> None:
 
 @pytest.mark.parametrize(
     "part",
-    ["am ", "vor zwei ", "3. ", "il y a ", "le lundi ", "hace ", "4月", "一", "周一到", "hier "],
+    [
+        "am ",
+        "vor zwei ",
+        "3. ",
+        "il y a ",
+        "le lundi ",
+        "hace ",
+        "4月",
+        "一",
+        "周一到",
+        "hier ",
+        "von 3 bis ",
+        "entre le 3 et le ",
+        "de lunes a ",
+        "5月3日到",
+        "3到",
+        "de 2020 et 2022 ",
+    ],
 )
 def test_a_long_question_is_parsed_quickly(part: str) -> None:
     started = time.process_time()
