@@ -14,8 +14,8 @@ from reservoir_cli.settings.store_location import is_on_a_server
 from reservoir_cli.storage.conversations import ConversationSummary
 from reservoir_cli.storage.filter_conditions import Filter, IdField
 from reservoir_cli.storage.holdings import PlaceSummary
-from reservoir_cli.storage.marks import Pins, Tags
 from reservoir_cli.storage.proxy_ledger import LedgerEntry
+from reservoir_cli.storage.tags_and_pins import Pins, Tags
 from reservoir_cli.storage.transactions import PATIENCE
 from reservoir_cli.util.progress import Progress
 

@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
 from reservoir_cli.storage.content_identity import parts_of
 from reservoir_cli.storage.filter_conditions import Filter
-from reservoir_cli.storage.marks import Tags
 from reservoir_cli.storage.proxy_ledger import Ledger
 from reservoir_cli.storage.sources import Sources
+from reservoir_cli.storage.tags_and_pins import Tags
 from reservoir_cli.transfer.exchange import PARTIAL, Exchange
 from reservoir_cli.transfer.file_import import Destination
 from reservoir_cli.transfer.importers import Record

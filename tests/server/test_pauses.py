@@ -21,7 +21,6 @@ from reservoir_cli.context.run_log import Runs
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.server import background_work
 from reservoir_cli.server.background_work import StartReason, Traffic
 from reservoir_cli.server.proxy import store_in_pauses
@@ -318,7 +317,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[FakeEmbedder]:
         models.append(FakeEmbedder())
         return models[-1]
 
-    monkeypatch.setattr(embed_messages, "load_embedder", load)
+    monkeypatch.setattr("reservoir_cli.embedding.load.load_embedder", load)
     return models
 
 

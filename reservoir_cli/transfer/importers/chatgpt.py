@@ -8,15 +8,6 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers.citation_marks import remove_marks
-from reservoir_cli.transfer.importers.coerce import (
-    call,
-    fill_gaps,
-    moment,
-    obj,
-    objects,
-    parse_object,
-    text,
-)
 from reservoir_cli.transfer.importers.content_blocks import (
     THINKING,
     content_text,
@@ -24,9 +15,11 @@ from reservoir_cli.transfer.importers.content_blocks import (
     thought,
 )
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
+from reservoir_cli.transfer.importers.foreign_values import call, obj, objects, parse_object, text
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
+from reservoir_cli.transfer.importers.message_times import fill_gaps, moment
 from reservoir_cli.transfer.importers.message_trees import find_branch
 
 _ROLES = {

@@ -9,11 +9,12 @@ from typing import Any
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.claude_code_notices import remove_plumbing, remove_reminders
-from reservoir_cli.transfer.importers.coerce import branch_name, folder_name, moment, obj, text
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
+from reservoir_cli.transfer.importers.foreign_values import branch_name, folder_name, obj, text
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File, Unreadable
 from reservoir_cli.transfer.importers.json_stream import entries
+from reservoir_cli.transfer.importers.message_times import moment
 from reservoir_cli.transfer.importers.resume import Checkpoint, State, lines
 
 _MESSAGE_TYPES = ("user", "assistant")
