@@ -41,6 +41,7 @@ ADMINISTRATIVE = {
     "mark_rows._orphans": "doctor checks the whole store",
     "holdings.places": "the list of partitions itself",
     "runs.read": "stats of the whole store",
+    "proxy_ledger.partitions": "the server deletes old entries of every partition",
     "holdings.count": "stats of the whole store",
     "model_switch.begin": "the owner changes the model of every partition",
     "model_switch.give_up": "the owner changes the model of every partition",
