@@ -25,11 +25,11 @@ def main() -> None:
 
 def _limit_hook() -> bool:
     """Start the time limit if the command is ``hook``; return whether it is."""
-    from reservoir_cli.agents import time_limit
+    from reservoir_cli.agents import hook_time_limit
 
-    is_hook = time_limit.is_hook(sys.argv[1:])
+    is_hook = hook_time_limit.is_hook(sys.argv[1:])
     if is_hook:
-        time_limit.begin()
+        hook_time_limit.begin()
     return is_hook
 
 

@@ -136,7 +136,8 @@ class Reader:
         """Replace the settings; the open store and the loaded model stay."""
         if settings is not self.config:
             self.config, self.redactor = settings, _redactor(settings)
-            self.__dict__.pop("_ingestor", None)
+            for name in ("_ingestor", "exchanges"):
+                self.__dict__.pop(name, None)
             if "indexer" in self.__dict__:
                 self.indexer.config = settings
 

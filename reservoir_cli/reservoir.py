@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,8 @@ from reservoir_cli.settings.store_location import is_on_a_server
 from reservoir_cli.storage.conversations import ConversationSummary
 from reservoir_cli.storage.filter_conditions import Filter, IdField
 from reservoir_cli.storage.holdings import PlaceSummary
-from reservoir_cli.storage.marks import Pins, Tags
 from reservoir_cli.storage.proxy_ledger import LedgerEntry
+from reservoir_cli.storage.tags_and_pins import Pins, Tags
 from reservoir_cli.storage.transactions import PATIENCE
 from reservoir_cli.util.progress import Progress
 
@@ -194,7 +195,8 @@ class Reservoir(Reader):
         :raises ReservoirError: there is no such message.
         """
         key = self._key(message, scope)
-        Tags(self.store).add(key, names)
+        stored_names = [self.redactor.stored_text(key.partition, name) for name in names]
+        Tags(self.store).add(key, stored_names)
         return self._read(key)
 
     def untag(self, message: int | Key, *names: str, scope: Scope = _EVERYTHING) -> StoredMessage:
@@ -311,7 +313,7 @@ class Reservoir(Reader):
 
         return Database(*parts)
 
-    @property
+    @cached_property
     def exchanges(self) -> "ExchangeLog":
         """The log by which the proxy stores requests to models and their answers."""
         from reservoir_cli.transfer.store_exchange import ExchangeLog

@@ -17,7 +17,7 @@ import pytest
 from builders import NOW, Adding, FakeEmbedder
 from postgres_server import PostgresServer, installed
 
-from reservoir_cli.embedding import Embedder, load_embedder
+from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
@@ -243,4 +243,6 @@ def _load_real_model(home: Path) -> Embedder:
         patch.setenv("RESERVOIR_MODEL_CACHE", str(home / "cache" / "models"))
         patch.setenv("HF_HUB_OFFLINE", "1")
         warnings.simplefilter("ignore")  # the libraries warn while they load
+        from reservoir_cli.embedding.load import load_embedder  # sets variables for children
+
         return load_embedder(DEFAULT_MODEL_NAME, offline=True, progress=lambda *_: None)

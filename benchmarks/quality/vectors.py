@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.embedding import Embedder, load_embedder
+from reservoir_cli.embedding import Embedder
+from reservoir_cli.embedding.load import load_embedder
 
 Floats = NDArray[np.float32]
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.agents import time_limit
+from reservoir_cli.agents import hook_time_limit
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import log_file
@@ -112,7 +112,7 @@ def _print(text: str) -> None:
         return
     output = {"hookEventName": "UserPromptSubmit", "additionalContext": text}
     line = json.dumps({"hookSpecificOutput": output}, ensure_ascii=False) + "\n"
-    time_limit.finish()
+    hook_time_limit.finish()
     sys.stdout.flush()
     with suppress(OSError):  # the client is gone
         os.write(sys.stdout.fileno(), line.encode("utf-8", "replace"))

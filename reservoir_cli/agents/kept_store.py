@@ -1,4 +1,4 @@
-"""Keep a store open between calls."""
+"""Keep a store open between calls, until its owner closes it."""
 
 import gc
 from collections.abc import Callable

@@ -139,8 +139,8 @@ def _check_environment(config_file: Path | None) -> None:
     variables = [name[10:] for name in os.environ if name.startswith("RESERVOIR_")]
     others = [name for name in variables if not _OWN_VARIABLE.fullmatch(name)]
     if others:
-        from reservoir_cli.settings.keys import similar_names
         from reservoir_cli.settings.schema import ALIASES, SETTINGS
+        from reservoir_cli.settings.setting_keys import similar_names
 
         known = [key.upper() for key in (*SETTINGS, *ALIASES)]
         for name in sorted(set(others) - set(known)):

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from reservoir_cli.cli import tables
-from reservoir_cli.cli.pace import pace
+from reservoir_cli.cli.format_progress import pace
 from reservoir_cli.cli.suggested_commands import complete
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import StoredMessage, plain_text

@@ -126,7 +126,7 @@ def _message(failure: Any, context: Any) -> str:
     """Return the message of an error of the option parser, for an unknown option with near ones."""
     if not context or not hasattr(failure, "possibilities"):
         return " ".join(failure.format_message().split()).rstrip(".")
-    from reservoir_cli.settings.keys import similar_names
+    from reservoir_cli.settings.setting_keys import similar_names
 
     names = [name.removeprefix("--") for option in context.command.params for name in option.opts]
     near = similar_names(failure.option_name.lstrip("-"), names)

@@ -1,6 +1,7 @@
 """Load a model: open its compiled form, or compile it on its first use."""
 
 import os
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,18 +27,37 @@ _VERIFIED = "compiled on this machine, and verified against the reference"
 _COMPILING = "compiling the embedding model, which takes about 15 seconds, once"
 
 
-def load(
+def _ignore(*_: object) -> None:
+    """Do nothing."""
+
+
+def load_embedder(
     name: str,
     *,
     offline: bool,
     progress: Progress,
+    notify: Callable[[str], None] = _ignore,
     ready_only: bool = False,
     serving: bool = False,
 ) -> Embedder:
-    """See :func:`reservoir_cli.embedding.load_embedder`."""
+    """Find or download a model, and load it.
+
+    The first use of a model compiles it; later uses load the compiled form.
+
+    :param name: a sentence-transformers name, or a folder.
+    :param offline: never use the network.
+    :param notify: called with a message if the slower engine is used.
+    :param ready_only: neither download nor compile a model.
+    :param serving: prepare the model for many questions.
+    :raises ModelUnavailableError: the model is damaged, or is not on this machine and cannot be
+        downloaded.
+    """
     embedder = _find_and_load(name, offline=offline, progress=progress, ready_only=ready_only)
     if serving and isinstance(embedder, CompiledEmbedder):
         embedder.pack()
+    if embedder.engine.kind == "reference":
+        reason = embedder.engine.reason
+        notify(f"the embedding model runs on sentence-transformers, which is slower: {reason}")
     return embedder
 
 
@@ -88,7 +108,7 @@ def compiled_is_damaged(name: str, *, remove: bool) -> bool:
     """
     if verify_package(name):
         return False
-    source = _locate(name, offline=True, progress=_ignore_progress)
+    source = _locate(name, offline=True, progress=_ignore)
     try:
         folder = _cache_folder(name, source)
         is_damaged = compiled_models.is_damaged(folder)
@@ -127,10 +147,6 @@ def _full_package_error(name: str) -> ModelUnavailableError:
     return ModelUnavailableError(
         f"the embedding model {name} needs the full package", f"{packaged}pip install reservoir-cli"
     )
-
-
-def _ignore_progress(*_: object) -> None:
-    """Do nothing."""
 
 
 def _open_compiled(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.config import Config, required_window
-from reservoir_cli.settings.keys import dotted_key, split_key
+from reservoir_cli.settings.setting_keys import dotted_key, split_key
 from reservoir_cli.tokens import load_counter
 
 #: The prefix of counters that use the network; they need a key, which no settings file has.

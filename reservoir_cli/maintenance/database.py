@@ -80,7 +80,7 @@ class Database:
 
         :raises ReservoirError: there are too few questions, or messages are not embedded yet.
         """
-        from reservoir_cli.maintenance.calibrate import calibrate  # loads numpy
+        from reservoir_cli.maintenance.measure_recall_floor import calibrate  # loads numpy
 
         return calibrate(self._store, self._config, self._indexer.embedder(), self._progress)
 

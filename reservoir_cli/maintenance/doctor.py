@@ -14,8 +14,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TypeVar
 
-from reservoir_cli.embedding import Embedder, load_embedder
-from reservoir_cli.embedding.load import compiled_is_damaged
+from reservoir_cli.embedding import Embedder
+from reservoir_cli.embedding.load import compiled_is_damaged, load_embedder
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreCorruptError
 from reservoir_cli.maintenance.availability import unusable
 from reservoir_cli.messages import Scope

@@ -87,6 +87,10 @@ class Redactor:
         """Return a message as the partition stores it, and the number of secrets of each kind."""
         return scan_message(message, self.mode(partition))
 
+    def stored_text(self, partition: str, text: str) -> str:
+        """Return a text as the partition stores it."""
+        return without_secrets(text)[0] if self.mode(partition) is Mode.REMOVE else text
+
     def messages(self, messages: Iterable[StoredMessage]) -> list[StoredMessage]:
         """Redact messages for output; unchanged messages are the same objects."""
         return [self.message(message) for message in messages]

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, suppress
 from itertools import accumulate
 from typing import NamedTuple
 
-from reservoir_cli.embedding import Embedder, Engine, load_embedder
+from reservoir_cli.embedding import Embedder, Engine
 from reservoir_cli.embedding.question_cache import RememberedQuestions
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreLockedError
 from reservoir_cli.messages import Key, Scope, StoredMessage, plain_text
@@ -98,6 +98,8 @@ class Indexer:
         :raises ModelUnavailableError: no model is available.
         """
         if self._embedder is None:
+            from reservoir_cli.embedding.load import load_embedder  # imports all engines
+
             loaded = load_embedder(
                 self.config.settings().embedding_model,
                 offline=self._offline,

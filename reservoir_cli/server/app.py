@@ -18,12 +18,12 @@ from starlette.responses import JSONResponse
 from starlette.routing import Mount, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from reservoir_cli.server import web
 from reservoir_cli.server.access_log import RequestLog
 from reservoir_cli.server.mcp import McpEndpoint
 from reservoir_cli.server.proxy.endpoint import Proxy
 from reservoir_cli.server.security import Guard
 from reservoir_cli.server.state import ServerState
+from reservoir_cli.server.web.routes import routes, token_routes
 
 _PREFIX = "/k/"
 
@@ -41,7 +41,7 @@ def build_app(state: ServerState) -> Starlette:
 
     app = Starlette(
         routes=[
-            Mount("/ui", routes=list(web.routes())),
+            Mount("/ui", routes=list(routes())),
             Mount("/", app=TokenGate(state, proxy, mcp)),
         ],
         middleware=[Middleware(RequestLog, log=state.log), Middleware(Guard, hosts=state.hosts)],
@@ -56,7 +56,7 @@ class TokenGate:
 
     def __init__(self, state: ServerState, proxy: ASGIApp, mcp: ASGIApp) -> None:
         self._state, self._proxy, self._mcp = state, proxy, mcp
-        self._page = Router(routes=[Mount("/ui", routes=list(web.token_routes()))])
+        self._page = Router(routes=[Mount("/ui", routes=list(token_routes()))])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or reject it with 401."""

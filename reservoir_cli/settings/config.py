@@ -14,7 +14,6 @@ from typing import Literal
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import mcp, paths, projects, proxy
 from reservoir_cli.settings import read_settings_file as settings_file
-from reservoir_cli.settings.keys import dotted_key, known_key, split_written_key
 from reservoir_cli.settings.models import MODELS, Model, find_model, match_name, near_names
 from reservoir_cli.settings.schema import (
     DEFAULT_RESERVE,
@@ -31,6 +30,7 @@ from reservoir_cli.settings.schema import (
     setting_of,
     to_alias,
 )
+from reservoir_cli.settings.setting_keys import dotted_key, known_key, split_written_key
 from reservoir_cli.settings.setting_values import check_value, parse_value
 from reservoir_cli.settings.store_location import mask_password
 

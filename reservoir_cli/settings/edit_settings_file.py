@@ -9,15 +9,15 @@ from typing import Any
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import mcp, projects, remove_lines
-from reservoir_cli.settings.keys import (
+from reservoir_cli.settings.models import match_name
+from reservoir_cli.settings.read_settings_file import Contents, contents_of, read, read_text
+from reservoir_cli.settings.schema import ALIASES, Value, aliases_of, from_alias, setting_of
+from reservoir_cli.settings.setting_keys import (
     OTHER_TABLES,
     quoted_parts,
     split_key,
     split_written_key,
 )
-from reservoir_cli.settings.models import match_name
-from reservoir_cli.settings.read_settings_file import Contents, contents_of, read, read_text
-from reservoir_cli.settings.schema import ALIASES, Value, aliases_of, from_alias, setting_of
 from reservoir_cli.settings.setting_values import check_value, is_duration, parse_value
 from reservoir_cli.util.private_files import (
     exclusive_lock,

@@ -7,8 +7,8 @@ from typing import Any
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import paths
-from reservoir_cli.settings.keys import GROUPS, OTHER_TABLES, dotted_key, known_key
 from reservoir_cli.settings.schema import Value, resolve_aliases
+from reservoir_cli.settings.setting_keys import GROUPS, OTHER_TABLES, dotted_key, known_key
 from reservoir_cli.settings.setting_values import check_value
 from reservoir_cli.util.read_files import read_bounded, suggest_fix
 

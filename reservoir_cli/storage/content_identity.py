@@ -6,6 +6,7 @@ only the conversation's id and the message's content.
 
 import json
 import re
+from unicodedata import normalize
 
 from reservoir_cli.messages import Message, StoredMessage, clean_text
 
@@ -28,11 +29,11 @@ def session_of(conversation: str) -> str:
 
 
 def parts_of(message: Message | StoredMessage) -> list[str]:
-    """Return the content of a message in parts that ignore white space.
+    """Return the content of a message in parts that ignore white space and Unicode's forms.
 
     Programs split a reply into messages differently, so only its parts can be compared.
     """
-    role, text = str(message.role), plain(message.content)
+    role, text = str(message.role), normalize("NFC", plain(message.content))
     paragraphs = text.split("\n\n") if role == "assistant" else [text]
     lines = [" ".join(paragraph.split()) for paragraph in paragraphs]
     texts = [[role, line, message.tool_call_id] for line in lines if line or role == "tool"]

@@ -120,6 +120,12 @@ class Ledger:
         )
         return bool(rows.fetchone()[0] == len(set(ids)))
 
+    def partitions(self) -> list[str]:
+        """Return the partitions that have entries."""
+        with self._store.snapshot():
+            rows = self._connection.execute("SELECT DISTINCT partition FROM ledger").fetchall()
+        return [str(row[0]) for row in rows]
+
     def expire(self, partition: str, *, masked: bool, now: datetime) -> None:
         """Delete entries that are too old, or contain secrets although they must be redacted."""
 

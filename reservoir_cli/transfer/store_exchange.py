@@ -6,49 +6,27 @@ Stored messages are recognised by the identities that the proxy gives them; see
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
 from reservoir_cli.storage.content_identity import parts_of
 from reservoir_cli.storage.filter_conditions import Filter
-from reservoir_cli.storage.marks import Tags
 from reservoir_cli.storage.proxy_ledger import Ledger
 from reservoir_cli.storage.sources import Sources
+from reservoir_cli.storage.tags_and_pins import Tags
+from reservoir_cli.transfer.exchange import PARTIAL, Exchange
 from reservoir_cli.transfer.file_import import Destination
 from reservoir_cli.transfer.importers import Record
 from reservoir_cli.transfer.ingest import Ingestor
+from reservoir_cli.transfer.repeated_questions import RepeatedQuestions
 from reservoir_cli.transfer.skip_proxied import SOURCE, identity_prefix
 
-#: Tag of an incomplete answer.
-PARTIAL = "partial"
 #: A shortened history has at least a summary, a question and its answer.
 _SHORTENED = 3
 #: The number of questions of a shortened history to look up, and of messages to compare.
 _TRIED, _COMPARED = 8, 6
 _STEP = timedelta(milliseconds=1)
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """A request and its answer.
-
-    :param conversation: the id of the conversation.
-    :param messages: the messages of the request, with their identities as ``source_id``.
-    :param reply: the answer with its identity; ``None`` without an answer.
-    :param partial: the reply is incomplete.
-    :param named: the client names its conversation.
-    :param is_whole: the messages are the whole history; else the provider has the earlier ones.
-    """
-
-    scope: Scope
-    conversation: str
-    model: str | None
-    messages: tuple[Message, ...]
-    reply: Message | None
-    partial: bool = False
-    named: bool = True
-    is_whole: bool = True
 
 
 class ExchangeLog:
@@ -60,12 +38,13 @@ class ExchangeLog:
     def __init__(self, ingestor: Ingestor) -> None:
         self._ingestor, self._store, self._redactor = ingestor, ingestor.store, ingestor.redactor
         self._sources = Sources(ingestor.store)
+        self._repeated = RepeatedQuestions(self._sources, self._redact)
         self.ledger = Ledger(ingestor.store)
 
     def store(self, exchange: Exchange, now: datetime | None = None) -> int:
         """Store the new messages of an exchange.
 
-        A new answer to a question replaces the old one of the same day.
+        A retry replaces the old answer; see :mod:`reservoir_cli.transfer.repeated_questions`.
 
         :param now: the current time.
         :returns: how many messages were added.
@@ -74,7 +53,7 @@ class ExchangeLog:
         if not exchange.named and exchange.is_whole:
             known = self.find_continued(exchange.scope, exchange.messages)
             exchange = replace(exchange, conversation=known or exchange.conversation)
-        exchange = self._tell_days_apart(exchange, now)
+        exchange = self._repeated.keep_apart(exchange, now)
         records = self._select_new(exchange, list(_records(exchange, now)))
         added = 0
         if records:
@@ -83,26 +62,6 @@ class ExchangeLog:
         if exchange.reply:
             self._replace_answer(exchange, exchange.reply, now)
         return added
-
-    def _tell_days_apart(self, exchange: Exchange, now: datetime) -> Exchange:
-        """Return an exchange with identities of its own if the old answer is of an earlier day.
-
-        Programs ask the same every day, and people again after months: that is no retry.
-        """
-        reply = exchange.reply
-        if reply is None or not exchange.messages or exchange.messages[-1].role != "user":
-            return exchange
-        old = next(iter(self._stored_messages(exchange, [reply]).values()), None)
-        if old is None or PARTIAL in old.tags or old.created_at.date() >= now.date():
-            return exchange
-        if parts_of(self._redact(exchange, reply)) == parts_of(old):
-            return exchange
-        *earlier, question = exchange.messages
-        question, reply = (
-            replace(message, source_id=f"{message.source_id}@{now:%Y-%m-%d}")
-            for message in (question, reply)
-        )
-        return replace(exchange, messages=(*earlier, question), reply=reply)
 
     def find_continued(self, scope: Scope, messages: Sequence[Message]) -> str | None:
         """Return the id of the stored conversation that a list of messages continues, if any.

@@ -27,10 +27,10 @@ from reservoir_cli.transfer.importers import (
     Record,
     Skipped,
     Unreadable,
-    discover,
+    discover_histories,
     watched_files,
 )
-from reservoir_cli.transfer.importers.coerce import moment
+from reservoir_cli.transfer.importers.message_times import moment
 from reservoir_cli.transfer.importers.resume import Checkpoint, Resumable, StartOver
 from reservoir_cli.transfer.importers.watched_files import FileState
 from reservoir_cli.transfer.ingest import INTERRUPTED, Ingestor
@@ -134,7 +134,7 @@ def configured_sources(config: Config) -> list[Source]:
 def discover_sources(partition: str) -> list[Source]:
     """Return the histories found on this machine."""
     sources: dict[str, Source] = {}
-    for history in discover.look():
+    for history in discover_histories.look():
         if history.files:
             name = choose_name(history.form, sources)
             sources[name] = Source(name, history.form, history.path, partition)

@@ -294,6 +294,17 @@ def test_a_symbolic_link_is_followed_and_stays(
     assert target.read_bytes() == before
 
 
+def test_folders_created_for_the_target_of_a_link_are_removed(client: Client, user: Path) -> None:
+    for folder in (client.folder(), client.settings().parent):
+        folder.mkdir(parents=True, exist_ok=True)
+    client.settings().symlink_to(user / "dotfiles" / "new" / "settings")
+    connect(client, PROGRAM)
+    assert (user / "dotfiles" / "new" / "settings").is_file()
+    disconnect(client)
+    assert not (user / "dotfiles").exists()
+    assert client.settings().is_symlink()
+
+
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no modes")
 def test_the_file_mode_is_kept_and_the_backup_is_private(
     client: Client, write_settings: WriteSettings

@@ -15,8 +15,8 @@ import pytest
 from filling import room
 from trials import PATIENCE, Home, Result
 
+from reservoir_cli.agents.hook_time_limit import LIMIT
 from reservoir_cli.agents.hooks import MAX_EVENT, MAX_OUTPUT
-from reservoir_cli.agents.time_limit import LIMIT
 from reservoir_cli.context.recall import BY_WORDS
 from reservoir_cli.context.render.frame import unwrap
 
@@ -278,10 +278,10 @@ def test_a_hanging_hook_is_ended_with_0_and_without_output(tmp_path: Path, code:
     pid = tmp_path / "pid"
     script = f"""
 import os
-from reservoir_cli.agents import time_limit
-time_limit._age = lambda: 0.0
-time_limit.LIMIT = 0.4
-time_limit.begin()
+from reservoir_cli.agents import hook_time_limit
+hook_time_limit._age = lambda: 0.0
+hook_time_limit.LIMIT = 0.4
+hook_time_limit.begin()
 with open({str(pid)!r}, "w") as file:
     file.write(str(os.getpid()))
 {code}
@@ -332,7 +332,7 @@ import time; time.sleep(600)
 @posix_only
 def test_a_worker_that_dies_prints_nothing(tmp_path: Path) -> None:
     code = "import os, signal; os.write(1, b'half'); os.kill(os.getpid(), signal.SIGSEGV)"
-    script = f"from reservoir_cli.agents import time_limit; time_limit.begin(); {code}"
+    script = f"from reservoir_cli.agents import hook_time_limit; hook_time_limit.begin(); {code}"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
     assert (result.returncode, result.stdout) == (0, b"")
 
@@ -341,21 +341,23 @@ NO_FORK = """
 import os, sys, time
 if hasattr(os, "fork"):
     del os.fork
-from reservoir_cli.agents import time_limit
-time_limit._age = lambda: 0.0
-time_limit.begin()
+from reservoir_cli.agents import hook_time_limit
+hook_time_limit._age = lambda: 0.0
+hook_time_limit.begin()
 """
 
 
 def test_without_fork_a_thread_ends_a_hanging_hook() -> None:
-    code = NO_FORK.replace("time_limit.begin", "time_limit.LIMIT = 0.4; time_limit.begin")
+    code = NO_FORK.replace(
+        "hook_time_limit.begin", "hook_time_limit.LIMIT = 0.4; hook_time_limit.begin"
+    )
     command = [sys.executable, "-c", code + "time.sleep(600)"]
     result = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
     assert (result.returncode, result.stdout) == (0, b"")
 
 
 def test_without_fork_output_is_never_truncated() -> None:
-    code = "time_limit.finish(); time.sleep(2.5); os.write(1, b'whole')"
+    code = "hook_time_limit.finish(); time.sleep(2.5); os.write(1, b'whole')"
     command = [sys.executable, "-c", NO_FORK + code]
     result = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
     assert (result.returncode, result.stdout) == (0, b"whole")
@@ -388,7 +390,7 @@ def _ends(pid: int) -> bool:
     ],
 )
 def test_only_the_command_hook_is_limited(arguments: list[str], expected: bool) -> None:
-    from reservoir_cli.agents.time_limit import is_hook
+    from reservoir_cli.agents.hook_time_limit import is_hook
 
     assert is_hook(arguments) is expected
 

@@ -94,3 +94,11 @@ def test_a_file_without_a_last_line_break_and_an_empty_one_get_a_table() -> None
 def test_a_file_that_cannot_hold_the_table_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         toml.assign(text, PATH, ENTRY)
+
+
+@pytest.mark.parametrize("text", ["", 'model = "m"\n', "[mcp_servers.other]\na = 1\n"])
+def test_a_byte_order_mark_stays_at_the_beginning(text: str) -> None:
+    changed = toml.assign(f"\ufeff{text}", PATH, ENTRY)
+    assert changed == f"\ufeff{toml.assign(text, PATH, ENTRY)}"
+    assert toml.loads(changed)["mcp_servers"]["reservoir"] == ENTRY
+    assert toml.remove(changed, PATH) == f"\ufeff{text}"

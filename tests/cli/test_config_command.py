@@ -2,7 +2,7 @@ import tomllib
 
 import pytest
 
-from reservoir_cli.settings.keys import split_key
+from reservoir_cli.settings.setting_keys import split_key
 
 MODEL_KEY = "models.gpt-3.5-turbo.reserve_tokens"
 

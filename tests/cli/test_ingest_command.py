@@ -376,3 +376,21 @@ def test_a_new_partition_beside_others_is_noted(cli, tmp_path):
     assert "new partition" not in cli("ingest", str(file), "-p", "lief").err
     assert "note: new partition typed\n" in cli("ingest", "-p", "typed", stdin="said").err
     assert "new partition" not in cli("ingest", "-p", "empty", stdin=" ").err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--role", "bot"),
+        ("--at", "never"),
+        ("--format", "nope"),
+        ("-p", "a\nb"),
+        ("-i", "a\x1bb"),
+        ("--trace-id", "a\x1bb"),
+        ("--role", "user", "samples"),
+    ],
+)
+def test_no_store_is_created_for_invalid_arguments(cli, tmp_path, arguments):
+    store = tmp_path / "new" / "new.db"
+    cli("--db", str(store), "ingest", "--no-embed", *arguments, stdin="x", code=2)
+    assert not store.parent.exists()

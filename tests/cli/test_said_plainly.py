@@ -154,7 +154,7 @@ def test_a_compiled_model_is_not_removed_when_memory_or_files_run_out(
 @pytest.mark.skipif(not shutil.which("faketime"), reason="faketime is not installed")
 def test_a_clock_far_in_the_future_is_not_an_error(cli, compiled_models):
     script = (
-        "import time; from reservoir_cli.embedding import load_embedder\n"
+        "import time; from reservoir_cli.embedding.load import load_embedder\n"
         "from reservoir_cli.util.clock import unix_time; assert unix_time() > 9e9\n"
         "name = 'sentence-transformers/all-MiniLM-L6-v2'\n"
         "loaded = load_embedder(name, offline=True, progress=lambda *_: None)\n"

@@ -293,3 +293,12 @@ def test_the_suggested_command_to_mask_a_partition_works(cli):
     command = typed.err.partition("marked; ")[2].partition(" hides them")[0]
     cli.shell(command)
     assert PASSWORD not in cli("view", "-p", "it's a/b").out
+
+
+def test_removed_secrets_are_in_no_tag(cli):
+    cli.say("What is in the queue?")
+    tagged = cli("tag", "1", KEY, "jobs", env={"RESERVOIR_REDACT": "remove"})
+    assert KEY not in tagged.out + tagged.err
+    assert cli.rows()[0]["tags"] == ["[redacted:anthropic-key]", "jobs"]
+    cli("untag", "1", "[redacted:anthropic-key]")
+    assert cli.rows()[0]["tags"] == ["jobs"]

@@ -5,11 +5,17 @@ import plistlib
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+
+from reservoir_cli.cli.commands import sync
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.transfer.sync import Source
 
 SAMPLES = Path(__file__).parents[1] / "unit" / "transfer" / "importers" / "samples"
 
@@ -165,6 +171,46 @@ def test_watch_shows_new_messages_and_ends_on_an_interrupt(machine):
         process.stderr.close()
     assert re.match(r"\d\d:\d\d:\d\d codex: imported", lines[-1])
     assert "Traceback" not in rest
+
+
+def test_watch_goes_on_after_a_lock_and_reports_each_failure_once(tmp_path, monkeypatch, capsys):
+    path, log = tmp_path / "store.db", tmp_path / "log"
+    log.mkdir()
+    shutil.copy(SAMPLES / "claude-code.jsonl", log / "a.jsonl")
+    sources = [
+        Source("claude", "claude-code", log, "p"),
+        Source("codex", "codex", tmp_path / "absent", "p"),
+    ]
+    rounds = []
+    with (
+        Reservoir.open(path, patience=0.01) as reservoir,
+        closing(sqlite3.connect(path, isolation_level=None)) as other,
+    ):
+        other.execute("BEGIN IMMEDIATE")
+        real = reservoir.sync
+
+        def sync_with_a_failure(*arguments, **options):
+            report = real(*arguments, **options)
+            if len(rounds) > 2:
+                report.sources[1].failures.append("cannot read b.jsonl: denied")
+            return report
+
+        def end_round(_):
+            rounds.append(capsys.readouterr().err)
+            if len(rounds) == 2:
+                other.execute("ROLLBACK")
+            if len(rounds) == 5:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(reservoir, "sync", sync_with_a_failure)
+        monkeypatch.setattr(sync, "sleep", end_round)
+        with pytest.raises(KeyboardInterrupt):
+            sync._watch(reservoir, sources, embed=False, as_json=False)
+    assert "locked by another process; trying again every 30 seconds" in rounds[0]
+    assert "claude: imported" in rounds[2]
+    assert "codex" not in rounds[2]
+    assert "cannot read b.jsonl: denied" in rounds[3]
+    assert rounds[1] == rounds[4] == ""
 
 
 def test_timers_are_printed_with_absolute_paths(machine):

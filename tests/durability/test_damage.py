@@ -316,6 +316,27 @@ def test_lost_marks_are_named_and_the_others_salvaged(sound: Home, tmp_path: Pat
         assert connection.execute("SELECT message_id FROM pins").fetchall() == [(2,)]
 
 
+def test_a_message_with_damaged_tool_calls_is_salvaged_without_them(
+    sound: Home, tmp_path: Path
+) -> None:
+    path, target = tmp_path / "damaged.db", tmp_path / "saved.db"
+    copied(sound.db, path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE messages SET tool_calls = '{' WHERE id = 7")
+    lost = backup.salvage(str(path), target, 0.85)
+    assert (lost.saved, lost.messages, lost.tables) == (120, 0, ("tool_calls",))
+
+
+def test_a_store_without_messages_is_not_copied(sound: Home, tmp_path: Path) -> None:
+    path = tmp_path / "damaged.db"
+    copied(sound.db, path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DROP TABLE messages")
+    refused = sound("--db", str(path), "backup", str(tmp_path / "backup.db"))
+    assert refused.code == 3
+    assert refused.is_one_line_error
+
+
 def test_a_truncated_store_is_salvaged_as_far_as_possible(sound: Home, tmp_path: Path) -> None:
     path, target = tmp_path / "short.db", tmp_path / "saved.db"
     data = sound.db.read_bytes()

@@ -127,6 +127,17 @@ ANSWERS: dict[str, tuple[str, list[Any], str, list[tuple[str, str, str]]]] = {
         "I'll search.\n\nIt is Paris.",
         [],
     ),
+    "texts of one message": (
+        RESPONSES,
+        [{"object": "response", "output": [
+            {"type": "message", "content": [
+                {"type": "output_text", "text": text} for text in ("It is ", "Paris.")
+            ]},
+            {"type": "message", "content": [{"type": "output_text", "text": "Anything else?"}]},
+        ]}],
+        "It is Paris.\n\nAnything else?",
+        [],
+    ),
     "changing ids": (
         RESPONSES,
         [text_delta("a", ANSWER[:4]), text_delta("b", ANSWER[4:]), DONE, COMPLETED],

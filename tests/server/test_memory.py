@@ -165,6 +165,36 @@ def test_a_retry_replaces_the_answer(
     assert texts(served, 2) == [f"user: {QUESTION}", f"assistant: {ANSWER}"]
 
 
+def test_the_answers_of_different_models_to_a_question_are_kept(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    for model in ("m", "n"):
+        provider.reply = completion(f"I am {model}.")
+        client.post(served.root + CHAT, json=chat(HELLO) | {"model": model})
+    question = f"user: {QUESTION}"
+    expected = [question, "assistant: I am m.", question, "assistant: I am n."]
+    assert texts(served, 2) == expected
+
+
+def test_a_cache_key_separates_conversations_and_does_not_join_them(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = completion()
+    keys = {"a": ["one", "two"], "b": ["one"]}
+    for key, questions in keys.items():
+        for question in questions:
+            for history in ([user(question)], [user(question), assistant(), user("and then?")]):
+                client.post(served.root + CHAT, json=chat(*history, prompt_cache_key=key))
+    served.settle(6)
+    with Reservoir.open(served.store) as reservoir:
+        rows = reservoir.view(Scope("default", "proxy"), 0)
+    conversations: dict[str, list[str]] = {}
+    for row in rows:
+        conversations.setdefault(str(row.conversation_id), []).append(row.content)
+    expected = [[first, ANSWER, "and then?", ANSWER] for first in ("one", "two", "one")]
+    assert list(conversations.values()) == expected
+
+
 def test_side_requests_are_passed_unchanged_and_not_stored(
     served: Served, provider: Upstream, client: httpx2.Client
 ) -> None:

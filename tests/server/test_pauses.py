@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,13 @@ from reservoir_cli.context.run_log import Runs
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.server import background_work
 from reservoir_cli.server.background_work import StartReason, Traffic
 from reservoir_cli.server.proxy import store_in_pauses
 from reservoir_cli.server.proxy.protocols import CHAT
-from reservoir_cli.storage.proxy_ledger import Ledger
-from reservoir_cli.transfer.store_exchange import Exchange, ExchangeLog
+from reservoir_cli.storage.proxy_ledger import LIFETIME, Ledger, LedgerEntry
+from reservoir_cli.transfer.exchange import Exchange
+from reservoir_cli.transfer.store_exchange import ExchangeLog
 
 ASKING, WORKING = "asking", "working"
 
@@ -236,6 +236,20 @@ def test_entries_of_the_ledger_are_written_one_by_one_if_one_fails(
     assert "ledger entries are written one by one: StoreCorruptError" in served.lines
 
 
+def test_old_entries_of_the_ledger_are_deleted_when_the_server_starts(store_path: Path) -> None:
+    with Reservoir.open(store_path) as reservoir:
+        ledger, entry = reservoir.exchanges.ledger, LedgerEntry(0, "hash", "a block", 2)
+        for partition, age in (("idle", LIFETIME * 2), ("work", LIFETIME / 2)):
+            ledger.put(partition, "c", entry, [], version=0, now=datetime.now(UTC) - age)
+    with proxied.serving(store_path) as server:
+        deadline = time.monotonic() + 60
+        while ledger_rows(server) > 1:
+            assert time.monotonic() < deadline, "the old entry is not deleted"
+            time.sleep(0.01)
+    with Reservoir.open(store_path) as reservoir:
+        assert reservoir.exchanges.ledger.partitions() == ["work"]
+
+
 def test_waiting_exchanges_are_stored_when_the_server_ends(
     store_path: Path, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -283,6 +297,8 @@ def test_a_rehearsed_question_is_not_counted(
 def test_exchanges_are_embedded_by_the_model_loaded_for_questions(
     served: Served, provider: Upstream, client: httpx2.Client
 ) -> None:
+    # The model of the settings is loaded first.
+    served.state.reader.submit(lambda _: None).result(60)
     served.state.reader.model = FakeEmbedder()
     provider.reply = completion()
     client.post(served.root + CHAT, json=chat(user("what was it?")))
@@ -301,7 +317,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[FakeEmbedder]:
         models.append(FakeEmbedder())
         return models[-1]
 
-    monkeypatch.setattr(embed_messages, "load_embedder", load)
+    monkeypatch.setattr("reservoir_cli.embedding.load.load_embedder", load)
     return models
 
 

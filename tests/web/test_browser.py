@@ -185,6 +185,29 @@ def test_a_floor_of_0_can_be_set_and_an_unmoved_slider_uses_the_default(
     assert page.execute_script(floor) == "0"
 
 
+def test_the_back_button_shows_no_deleted_conversation(page: WebDriver, server: PageServer) -> None:
+    page.get(server.origin + "/ui/conversation?p=work&i=chat&c=queue&page=1")
+    page.execute_script("document.querySelector('a[href*=delete]').click()")
+    until(page, lambda: "/ui/delete" in page.current_url)
+    page.execute_script("document.querySelector('main form button').click()")
+    until(page, lambda: "gone=5" in page.current_url)
+    for _ in range(2):
+        page.back()
+        until(page, lambda: "gone" not in page.current_url)
+        until(page, lambda: "Where jobs should live" not in page.page_source)
+
+
+def test_a_typed_question_stays_when_the_session_has_ended(
+    page: WebDriver, server: PageServer
+) -> None:
+    page.get(server.origin + "/ui/window?q=redis&p=work")
+    server.app.state.page.sessions._sessions.clear()
+    press(page, "/", Keys.END, " and jobs")
+    until(page, lambda: "This page is locked" in page.page_source)
+    field = "return document.querySelector('[name=q]')?.value"
+    assert page.execute_script(field) == "redis and jobs"
+
+
 def test_a_row_opens_and_stays_open(page: WebDriver, server: PageServer) -> None:
     page.get(f"{server.origin}/ui/window?q=redis&p=work&budget=300")
     press(page, "j", Keys.ENTER)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.agents.connect.client import HOOK_EVENTS, SERVER, Client
-from reservoir_cli.transfer.importers import discover
+from reservoir_cli.transfer.importers import discover_histories
 
 
 class ClaudeCode(Client):
@@ -26,7 +26,7 @@ class ClaudeCode(Client):
 
     def folder(self) -> Path:
         """Return ``~/.claude``, or the folder of ``CLAUDE_CONFIG_DIR``."""
-        return discover.claude_code_sessions().parent
+        return discover_histories.claude_code_sessions().parent
 
     def hooks_settings(self) -> Path:
         """Return the settings for all projects."""

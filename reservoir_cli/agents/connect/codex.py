@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reservoir_cli.agents.connect.client import HOOK_EVENTS, SERVER, Client
-from reservoir_cli.transfer.importers import discover
+from reservoir_cli.transfer.importers import discover_histories
 
 
 class Codex(Client):
@@ -21,7 +21,7 @@ class Codex(Client):
 
     def settings(self) -> Path:
         """Return ``config.toml``."""
-        return discover.codex_sessions().with_name("config.toml")
+        return discover_histories.codex_sessions().with_name("config.toml")
 
     def hooks_settings(self) -> Path:
         """Return ``hooks.json``."""

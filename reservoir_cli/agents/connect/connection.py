@@ -42,6 +42,10 @@ class Status:
     hooks: bool | None = None
     error: str | None = None
 
+    def is_up_to_date(self, program: Sequence[str]) -> bool:
+        """Return whether the client starts our server with this program and its options."""
+        return self.command is not None and self.command[: len(program)] == [*program]
+
 
 @dataclass(frozen=True)
 class Outcome:

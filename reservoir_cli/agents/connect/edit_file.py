@@ -215,7 +215,7 @@ class SettingsFile:
 
     def missing_folders(self) -> list[str]:
         """Return the folders that must be created for the file, the innermost last."""
-        folder, missing = self.path.parent, []
+        folder, missing = resolve_path(self.path).parent, []
         while not folder.exists():
             missing.append(str(folder))
             folder = folder.parent

@@ -7,6 +7,9 @@ from typing import Any
 
 from reservoir_cli.agents.connect.jsonc import Path, wrap
 
+#: The byte order mark that some editors write at the beginning of a file.
+_MARK = "\ufeff"
+
 _HEADER = re.compile(r"^[ \t]*\[{1,2}([^\[\]\r\n]+)\]{1,2}[ \t]*(?:#[^\r\n]*)?\r?$", re.M)
 
 
@@ -15,7 +18,7 @@ def loads(text: str) -> Any:
 
     :raises ValueError: the text is not TOML.
     """
-    return tomllib.loads(text)
+    return tomllib.loads(text.removeprefix(_MARK))
 
 
 def comparable(data: Any) -> Any:
@@ -31,6 +34,8 @@ def assign(text: str, path: Path, value: Any) -> str:
 
     :raises ValueError: the text is not TOML, or a container on the path is not a table.
     """
+    if text.startswith(_MARK):
+        return _MARK + assign(text.removeprefix(_MARK), path, value)
     wanted = loads(text)
     table = wanted
     for step in path[:-1]:
@@ -53,6 +58,8 @@ def remove(text: str, path: Path) -> str:
     :raises ValueError: the text is not TOML.
     :raises LookupError: the path does not exist.
     """
+    if text.startswith(_MARK):
+        return _MARK + remove(text.removeprefix(_MARK), path)
     wanted = loads(text)
     table = wanted
     for step in path[:-1]:

@@ -1,10 +1,7 @@
-"""The MCP server: the SDK handles the protocol, and one thread answers tool calls."""
+"""The MCP server: the SDK handles the protocol, and a worker answers tool calls."""
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
@@ -23,45 +20,11 @@ from mcp.types import Tool as ListedTool
 
 from reservoir_cli import __version__
 from reservoir_cli.agents.mcp.tool_schemas import INSTRUCTIONS, Tool
-from reservoir_cli.agents.mcp.tools import Answers
+from reservoir_cli.agents.mcp.unload_when_idle import Worker
 from reservoir_cli.errors import ReservoirError
-
-#: Seconds without a call after which the store is closed and the model unloaded.
-IDLE = 300.0
-#: Seconds that a call in progress may take when the session ends.
-_SHUTDOWN_TIMEOUT = 2.0
 
 #: Returns the partition of a call, given its request.
 ScopeOf = Callable[[ServerRequestContext[Any, Any]], Awaitable[str]]
-
-
-class Worker:
-    """Run calls one after the other in a separate thread, and unload the model when idle."""
-
-    def __init__(self, answers: Answers, idle: float = IDLE) -> None:
-        self._answers, self._idle = answers, idle
-        self._pool = ThreadPoolExecutor(1, "answers")
-        self._timer: asyncio.TimerHandle | None = None
-
-    async def answer(self, tool: str, arguments: Mapping[str, Any], partition: str) -> str:
-        """Return a tool's answer; a call that is cancelled before its turn never starts."""
-        if self._timer:
-            self._timer.cancel()
-        loop = asyncio.get_running_loop()
-        try:
-            return await asyncio.wrap_future(
-                self._pool.submit(self._answers.answer, tool, arguments, partition)
-            )
-        finally:
-            self._timer = loop.call_later(self._idle, self._release)
-
-    def _release(self) -> Future[None]:
-        return self._pool.submit(self._answers.release)
-
-    def close(self) -> None:
-        """Close the store after the call in progress; if that takes too long, leave it open."""
-        with suppress(TimeoutError, RuntimeError):
-            self._release().result(_SHUTDOWN_TIMEOUT)
 
 
 def build_server(tools: Mapping[str, Tool], worker: Worker, scope_of: ScopeOf) -> Server:

@@ -24,7 +24,7 @@ from mcp.types.jsonrpc import (
     jsonrpc_message_adapter,
 )
 
-from reservoir_cli.agents.mcp.process import Wire
+from reservoir_cli.agents.mcp.reserve_pipes import Wire
 
 #: The longest line in bytes; longer ones are skipped.
 _MAX_LINE = 4 << 20

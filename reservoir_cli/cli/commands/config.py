@@ -12,8 +12,8 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import config as settings
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.config import Config
-from reservoir_cli.settings.keys import split_key
 from reservoir_cli.settings.schema import SETTINGS
+from reservoir_cli.settings.setting_keys import split_key
 from reservoir_cli.settings.setting_values import format_value
 
 _USAGE = "reservoir config [get KEY | set KEY=VALUE… | unset KEY… | list | path]"

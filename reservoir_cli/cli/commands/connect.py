@@ -159,7 +159,7 @@ def _connection(status: Status, program: list[str]) -> str:
         return "settings are invalid"
     if status.command is None:
         return "not connected"
-    return "connected" if status.command[: len(program)] == program else "another program"
+    return "connected" if status.is_up_to_date(program) else "another program"
 
 
 def _row(status: Status, program: list[str]) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def _row(status: Status, program: list[str]) -> dict[str, Any]:
         "installed": status.is_installed,
         "connected": status.command is not None,
         "command": status.command,
-        "up_to_date": bool(status.command) and _connection(status, program) == "connected",
+        "up_to_date": status.is_up_to_date(program),
         "hooks": status.hooks,
         "settings": str(status.client.settings()),
         "error": status.error,

@@ -2,6 +2,8 @@
 
 import os
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -9,10 +11,11 @@ import typer
 
 from reservoir_cli.cli import completion_values, console, open_store, options
 from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.messages import Message, Scope, parse_role
+from reservoir_cli.messages import Message, Scope, check_name, parse_role
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.transfer.importers import FORMATS, File
 from reservoir_cli.transfer.importers.input_files import LARGEST_PIPED
+from reservoir_cli.transfer.importers.registry import importer_named
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.util.parse_time_options import parse_time
 from reservoir_cli.util.read_files import LARGEST, decode
@@ -78,19 +81,17 @@ def ingest(
         raise UsageError("stdin can be read only once", hint="use - only once")
     if dry_run and sources == ["-"] and form is None:
         raise UsageError("--dry-run is for files", hint="reservoir ingest --dry-run FILE")
+    is_message = sources == ["-"] and form is None
+    author, moment = _check_options(is_message, role, trace_id, at, form, (partition, instance))
     _check_exist(sources)
     with open_store.open_reservoir(ctx, create=not dry_run) as reservoir:
         is_new = partition is not None and _is_new(reservoir, partition)
-        if sources == ["-"] and form is None:
-            _store_stdin(reservoir, partition, instance, role, trace_id, at, not no_embed, as_json)
+        if is_message:
+            message = Message(author, "", created_at=moment, trace_id=trace_id, source="cli")
+            _store_stdin(reservoir, partition, instance, message, not no_embed, as_json)
             if is_new and reservoir.view(Scope(partition), 1):
                 console.note(f"new partition {partition}")
             return
-        if role or trace_id or at:
-            raise UsageError(
-                "--role, --trace-id and --at are for a message from stdin",
-                hint="files contain these themselves; store a text file as one message by < FILE",
-            )
         report = reservoir.import_files(
             *(_open_source(source) for source in sources),
             form=form,
@@ -112,6 +113,31 @@ def ingest(
                 ReservoirError(f"no message could be read from {names}", hint), as_json=False
             )
             raise typer.Exit(1)
+
+
+def _check_options(
+    is_message: bool,
+    role: str | None,
+    trace_id: str | None,
+    at: str | None,
+    form: str | None,
+    names: Sequence[str | None],
+) -> tuple[str, datetime | None]:
+    """Return the role and the time of a message from stdin.
+
+    :raises UsageError: an option is invalid; nothing was created yet.
+    """
+    if not is_message and (role or trace_id or at):
+        raise UsageError(
+            "--role, --trace-id and --at are for a message from stdin",
+            hint="files contain these themselves; store a text file as one message by < FILE",
+        )
+    if form is not None:
+        importer_named(form)
+    for name in filter(None, (*names, trace_id)):
+        check_name(name)
+    author = parse_role(role or "user").value
+    return author, parse_time(at, datetime.now(UTC)) if at is not None else None
 
 
 def _is_new(reservoir: Reservoir, partition: str) -> bool:
@@ -138,14 +164,11 @@ def _store_stdin(
     reservoir: Reservoir,
     partition: str | None,
     instance: str | None,
-    role: str | None,
-    trace_id: str | None,
-    at: str | None,
+    message: Message,
     embed: bool,
     as_json: bool,
 ) -> None:
-    author = parse_role(role or "user").value
-    moment = parse_time(at, datetime.now(UTC)) if at is not None else None
+    """Store the text of stdin with the other fields of ``message``."""
     data = _read_stdin(LARGEST)
     if len(data) > _MEGABYTE:
         size = f"{len(data) / _MEGABYTE:,.1f} MB"
@@ -159,14 +182,17 @@ def _store_stdin(
         if as_json:
             console.document({"messages": []})
         return
-    message = Message(author, content, created_at=moment, trace_id=trace_id, source="cli")
     stored = reservoir.ingest(
-        [message], partition=partition, instance=instance, embed=embed, pair=True
+        [replace(message, content=content)],
+        partition=partition,
+        instance=instance,
+        embed=embed,
+        pair=True,
     )
     if as_json:
-        console.document({"messages": [message.to_row() for message in stored]})
+        console.document({"messages": [row.to_row() for row in stored]})
     else:
-        console.write("".join(f"{message.id}\n" for message in stored))
+        console.write("".join(f"{row.id}\n" for row in stored))
 
 
 def _open_source(source: str) -> str | File:

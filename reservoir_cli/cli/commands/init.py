@@ -12,15 +12,15 @@ import typer
 from reservoir_cli.cli import command_list, console, open_store, options
 from reservoir_cli.cli.commands.sync import new_sources, print_left_out, save_sources
 from reservoir_cli.cli.example_question import choose_question
-from reservoir_cli.cli.pace import in_words
+from reservoir_cli.cli.format_progress import in_words
 from reservoir_cli.cli.suggested_commands import complete
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, clean_name
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.paths import abbreviate_home
-from reservoir_cli.transfer.importers import discover
-from reservoir_cli.transfer.importers.discover import History
+from reservoir_cli.transfer.importers import discover_histories
+from reservoir_cli.transfer.importers.discover_histories import History
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.sync import Source, choose_name, configured_sources
 
@@ -83,7 +83,7 @@ def init(
     LM Studio, aider, Zed, Open WebUI and llm. Asks before it reads anything, shows what it found,
     and imports what you choose. Run it again to add only new messages.
     """
-    places = discover.look()
+    places = discover_histories.look()
     present = [history for history in places if history.files]
     _print_places(places, present)
     if present and not dry_run:

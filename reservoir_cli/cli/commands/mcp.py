@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.agents.mcp.process import end_on_signals, take_wire
+from reservoir_cli.agents.mcp.reserve_pipes import end_on_signals, take_wire
 from reservoir_cli.agents.mcp.tool_schemas import tools
 from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.cli.app import terminated_by

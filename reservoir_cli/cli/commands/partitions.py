@@ -11,8 +11,8 @@ from reservoir_cli.messages import Scope, check_name
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.config import Config
-from reservoir_cli.settings.keys import dotted_key, similar_names
 from reservoir_cli.settings.projects import TABLE
+from reservoir_cli.settings.setting_keys import dotted_key, similar_names
 from reservoir_cli.settings.setting_values import format_value
 
 #: The actions, with the number of names that each takes.

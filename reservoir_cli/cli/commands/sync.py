@@ -1,6 +1,5 @@
 """``reservoir sync``: import new messages from the chat histories on this machine."""
 
-import shlex
 from collections.abc import Container
 from datetime import datetime
 from time import sleep
@@ -8,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, open_store, options
+from reservoir_cli.cli import console, open_store, options, timer_units
 from reservoir_cli.cli.global_options import globals_of, warn_of_variables
+from reservoir_cli.errors import StoreLockedError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.missing_sources import find_missing
@@ -19,49 +19,6 @@ from reservoir_cli.transfer.sync import Source, SourceReport, SyncReport
 
 #: Seconds between two runs with --watch.
 _PAUSE = 30
-#: Minutes between two runs of the timer.
-_MINUTES = 10
-
-_SYSTEMD = """\
-# ~/.config/systemd/user/reservoir-sync.service
-[Unit]
-Description=Import new messages into Reservoir
-
-[Service]
-Type=oneshot
-Nice=10
-ExecStart={command}
-
-# ~/.config/systemd/user/reservoir-sync.timer
-# then: systemctl --user enable --now reservoir-sync.timer
-[Unit]
-Description=Import new messages into Reservoir
-
-[Timer]
-OnStartupSec=2min
-OnUnitInactiveSec={minutes}min
-
-[Install]
-WantedBy=timers.target
-"""
-_LAUNCHD = """\
-<!-- ~/Library/LaunchAgents/reservoir-sync.plist
-     then: launchctl load ~/Library/LaunchAgents/reservoir-sync.plist -->
-<?xml version="1.0" encoding="UTF-8"?>
-<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" \
-"http://www.apple.com/DTDs/PropertyList-1.0.dtd">
-<plist version="1.0">
-<dict>
-  <key>Label</key><string>reservoir-sync</string>
-  <key>ProgramArguments</key>
-  <array>
-{arguments}
-  </array>
-  <key>StartInterval</key><integer>{seconds}</integer>
-  <key>ProcessType</key><string>Background</string>
-</dict>
-</plist>
-"""
 
 
 def sync(
@@ -164,26 +121,43 @@ def new_sources(reservoir: Reservoir, sources: list[Source]) -> list[Source]:
 
 
 def _watch(reservoir: Reservoir, sources: list[Source], *, embed: bool, as_json: bool) -> None:
-    """Sync repeatedly until Ctrl-C, and report imported messages."""
+    """Sync repeatedly until Ctrl-C, and report imported messages and new failures."""
     console.note(f"syncing every {_PAUSE} seconds; Ctrl-C stops it")
+    failures: dict[str, list[str]] = {}
+    is_locked = False
     while True:
-        report = reservoir.sync(sources, embed=embed)
-        if report.imported:
-            _print_report(report, f"{datetime.now():%H:%M:%S} ")
-            if as_json:
+        try:
+            report = reservoir.sync(sources, embed=embed)
+        except StoreLockedError as error:
+            if not is_locked:
+                console.warn(f"{error.message}; trying again every {_PAUSE} seconds")
+            is_locked = True
+        else:
+            is_locked = False
+            changed = [
+                source
+                for source in report.sources
+                if source.imports.imported
+                or source.imports.renewed
+                or source.failures != failures.get(source.source.name, [])
+            ]
+            for source in changed:
+                _print_source(source, f"{datetime.now():%H:%M:%S} ")
+            if changed and as_json:
                 console.lines([_fields(report)])
+            failures |= {source.source.name: source.failures for source in report.sources}
         sleep(_PAUSE)
 
 
-def _print_report(report: SyncReport, prefix: str = "") -> None:
+def _print_report(report: SyncReport) -> None:
     if report.busy:
         console.note("another sync of this store is running: nothing was done")
         return
     for source in report.sources:
-        _print_source(source, prefix)
+        _print_source(source)
 
 
-def _print_source(report: SourceReport, prefix: str) -> None:
+def _print_source(report: SourceReport, prefix: str = "") -> None:
     name, imports = report.source.name, report.imports
     files = f"{report.read:,} of {options.counted(report.files, 'file')} read"
     console.aside(f"{prefix}{name}: {imports.line()}; {files}")
@@ -238,29 +212,14 @@ def _fields(report: SyncReport) -> dict[str, Any]:
     }
 
 
-# Timers
-
-
 def _print_units(ctx: typer.Context, as_json: bool) -> None:
     from reservoir_cli.agents.connect.own_command import with_options
 
     flags = globals_of(ctx)
     command = [*with_options(flags.config, flags.db), "sync", "--quiet"]
     warn_of_variables(flags, "the timer", "sync --timer")
-    systemd = _SYSTEMD.format(command=_for_systemd(command), minutes=_MINUTES)
-    arguments = "\n".join(f"    <string>{_escape_xml(word)}</string>" for word in command)
-    launchd = _LAUNCHD.format(arguments=arguments, seconds=60 * _MINUTES)
+    systemd, launchd = timer_units.systemd(command), timer_units.launchd(command)
     if as_json:
         console.document({"command": command, "systemd": systemd, "launchd": launchd})
     else:
         console.write(f"{systemd}\n{launchd}")
-
-
-def _for_systemd(command: list[str]) -> str:
-    """Quote a command; unlike a shell, systemd also reads these characters within quotes."""
-    line = shlex.join(command)
-    return line.replace("\\", "\\\\").replace("%", "%%").replace("$", "$$")
-
-
-def _escape_xml(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

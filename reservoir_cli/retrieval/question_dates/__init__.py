@@ -1,7 +1,8 @@
 """Find the dates in a question, and score messages by how near they are to them.
 
-Phrases in German, French, Spanish and Chinese are first rewritten in English (``foreign``);
-everything else reads only English. Ambiguous phrases are read as follows:
+Phrases in German, French, Spanish and Chinese are first rewritten in English
+(``rewrite_foreign``). The rest reads only English: ``english_words`` lists the words, and
+``date_rules`` says what they mean. Ambiguous phrases are read as follows:
 
 * Weeks begin on Monday. Seasons are those of the northern hemisphere, in whole months; a winter
   belongs to the year in which it begins. Early, mid and late are thirds of a period.

@@ -5,7 +5,7 @@ from datetime import date
 from functools import cache
 from typing import NamedTuple
 
-from reservoir_cli.retrieval.question_dates.english import (
+from reservoir_cli.retrieval.question_dates.english_words import (
     COUNTED,
     JOINED_KINDS,
     MODALS,

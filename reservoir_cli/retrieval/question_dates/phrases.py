@@ -5,7 +5,7 @@ from datetime import date, datetime
 from typing import NamedTuple
 
 from reservoir_cli.retrieval.question_dates.calendar_days import Span
-from reservoir_cli.retrieval.question_dates.english import COUNTS
+from reservoir_cli.retrieval.question_dates.english_words import COUNTS
 
 
 class Phrase(NamedTuple):

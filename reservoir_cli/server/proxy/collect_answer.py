@@ -64,7 +64,7 @@ class Answer:
         paragraphs, last = list[str](), None
         for key, pieces in self.texts.items():
             text = "".join(pieces)
-            if isinstance(key, int) and isinstance(last, int) and key == last + 1:
+            if _is_adjacent(last, key):
                 paragraphs[-1] += text
             else:
                 paragraphs.append(text)
@@ -88,6 +88,13 @@ class Answer:
             call.initial = json.dumps(arguments, ensure_ascii=False)
         elif isinstance(arguments, str):
             call.arguments.append(arguments)
+
+
+def _is_adjacent(last: Any, key: Any) -> bool:
+    """Return whether a text follows another in the same message of an answer."""
+    if isinstance(last, tuple) and isinstance(key, tuple):  # the numbers of message and text
+        return last[0] == key[0] and _is_adjacent(last[1], key[1])
+    return isinstance(last, int) and isinstance(key, int) and key == last + 1
 
 
 def collector_for(path: str, answer: Answer) -> Callable[[Any], None] | None:

@@ -29,9 +29,23 @@ def conversation_of(values: Mapping[str, Any], headers: Mapping[str, str]) -> st
     candidates = [
         *(headers.get(name) for name in _HEADERS),
         named_history(values),
-        values.get("prompt_cache_key"),
         session and session[1],
         *(metadata.get(name) for name in _METADATA),
     ]
-    ids = [text for text in candidates if isinstance(text, str) and text.strip()]
-    return clean_name(ids[0].strip())[:_MAX_ID] if ids else None
+    ids = [clean_id for value in candidates if (clean_id := _clean(value))]
+    return ids[0] if ids else None
+
+
+def cache_key_of(values: Mapping[str, Any]) -> str | None:
+    """Return the key by which a provider finds cached prompts, if a request has one.
+
+    Requests with different keys are of different conversations. Those with the same key need not
+    be of the same one: some programs use one key for all their conversations.
+    """
+    return _clean(values.get("prompt_cache_key"))
+
+
+def _clean(value: Any) -> str | None:
+    if not isinstance(value, str) or not value.strip():
+        return None
+    return clean_name(value.strip())[:_MAX_ID]

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from reservoir_cli.server.limits import BodyTooLarge, BodyTooSlow, ClientGone, read_body
-from reservoir_cli.server.proxy import clients, forward
+from reservoir_cli.server.proxy import forward, identify_client
 from reservoir_cli.server.proxy.enrich import Enricher
 from reservoir_cli.server.proxy.forwarded_headers import to_upstream
 from reservoir_cli.server.proxy.json_spans import OddJSON
@@ -116,7 +116,7 @@ class Proxy:
 
     def _scope_of(self, target: Target, headers: Headers) -> tuple[str, str]:
         """Return the partition and the instance of a request."""
-        return self._partition(target), target.instance or clients.client_of(headers)
+        return self._partition(target), target.instance or identify_client.client_of(headers)
 
     def _partition(self, target: Target) -> str:
         return target.partition or str(self._state.config.lookup("partition")[0])
@@ -127,7 +127,7 @@ class Proxy:
         """Return a listener for the answer; ``None`` if the client wants nothing stored."""
         if parsed is None or headers.get("x-reservoir-store", "yes").strip().lower() in _NO:
             return None
-        storing = clients.is_stored(clients.client_of(headers), self._state.config)
+        storing = identify_client.is_stored(identify_client.client_of(headers), self._state.config)
         scope = self._scope_of(target, headers)
         writer = self._state.writer
         return Listener(

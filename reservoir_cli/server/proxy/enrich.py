@@ -31,7 +31,7 @@ _MIN_BUDGET = 100
 _FULL = 0.9
 #: Average characters per token.
 _CHARACTERS_PER_TOKEN = 4
-#: Old ledger entries are deleted once per this many new entries.
+#: Old ledger entries are deleted at the start, and once per this many new entries.
 _EXPIRE_EVERY = 50
 
 
@@ -86,6 +86,7 @@ class Enricher:
         self._last_asked: Callable[[Reservoir], object] | None = None
         for thread in (self._ledger, self._ledger_writes):
             thread.submit(lambda reservoir: reservoir.exchanges)  # opens the store
+        self._ledger_writes.submit_in_pause(self._expire)
         state.reader.warm()
 
     def close(self) -> None:
@@ -187,20 +188,25 @@ class Enricher:
         text, tokens = recall.text.strip(), recall.tokens
         entry = LedgerEntry(question.ordinal, question.id, text, tokens, masked)
         quoted = [message.id for message in recall.messages if message.id is not None]
-        self._put_count += 1
-        expire = self._put_count % _EXPIRE_EVERY == 1
 
         def put(reservoir: Reservoir) -> None:
             ledger, now = reservoir.exchanges.ledger, datetime.now(UTC)
             ledger.put(partition, conversation, entry, quoted, version=turn.version, now=now)
-            if expire:
-                ledger.expire(partition, masked=masked, now=now)
 
         unwritten = _Unwritten(entry, turn.version)
         self._puts.append(put)
         written = self._ledger_writes.submit_in_pause(self._put_queued)
         self._hold_until_written(written, (partition, conversation), unwritten)
+        self._put_count += 1
+        if self._put_count % _EXPIRE_EVERY == 0:
+            self._ledger_writes.submit_in_pause(self._expire)
         return entry
+
+    def _expire(self, reservoir: Reservoir) -> None:
+        """Delete the old entries of all partitions, also of those that get no new ones."""
+        ledger = reservoir.exchanges.ledger
+        for partition in ledger.partitions():
+            ledger.expire(partition, masked=self._is_masked(partition), now=datetime.now(UTC))
 
     def _put_queued(self, reservoir: Reservoir) -> None:
         """Write all queued entries; if several calls are queued, the first one writes them all.

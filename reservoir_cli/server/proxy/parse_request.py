@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reservoir_cli.messages import Message
-from reservoir_cli.server.proxy.conversation_id import conversation_of
+from reservoir_cli.server.proxy.conversation_id import cache_key_of, conversation_of
 from reservoir_cli.server.proxy.json_spans import OddJSON, read_document
 from reservoir_cli.server.proxy.protocols import (
     CHAT,
@@ -72,7 +72,8 @@ def parse(path: str, body: bytes, headers: Mapping[str, str]) -> ParsedRequest:
     document = read_document(text, key)
     values = {name: span.value for name, span in document.members.items()}
     conversation, continues = conversation_of(values, headers), reference_of(values)
-    chain = IdentityChain(text, "\n".join(filter(None, (conversation, continues))))
+    belongs_to = conversation or cache_key_of(values)
+    chain = IdentityChain(text, "\n".join(filter(None, (belongs_to, continues))))
     if key in document.items:
         chain.read_list(document.items[key])
     else:

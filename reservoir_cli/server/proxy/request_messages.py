@@ -61,7 +61,7 @@ def _reply_blocks(content: Any) -> Any:
     blocks, was_text = list[Any](), False
     for block in content:
         kind = block.get("type") if isinstance(block, dict) else None
-        text = block.get("text") if kind == "text" else None
+        text = block.get("text") if kind in ("text", "output_text") else None
         if isinstance(text, str) and was_text:
             blocks[-1] = {"type": "text", "text": blocks[-1]["text"] + text}
         elif not _is_server_tool(kind):

@@ -13,7 +13,7 @@ from reservoir_cli.errors import ReservoirError, StoreError, StoreLockedError
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.transfer.store_exchange import Exchange
+from reservoir_cli.transfer.exchange import Exchange
 
 #: Seconds until exchanges are stored again that the store could not take.
 RETRY_DELAY = 5.0

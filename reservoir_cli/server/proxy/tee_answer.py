@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.server.proxy.collect_answer import Answer, collector_for
@@ -10,7 +11,7 @@ from reservoir_cli.server.proxy.provider_histories import ProviderHistories
 from reservoir_cli.server.proxy.split_stream import Reader, Unreadable
 from reservoir_cli.server.proxy.store_in_pauses import ExchangeQueue
 from reservoir_cli.server.store_threads import StoreThread
-from reservoir_cli.transfer.store_exchange import Exchange
+from reservoir_cli.transfer.exchange import Exchange
 
 
 class Listener:
@@ -37,7 +38,7 @@ class Listener:
         self._storing = storing
         self._writer, self._queue, self._histories, self._path = writer, queue, histories, path
         self._request, self._scope = request, Scope(*scope)
-        self._answer = Answer()
+        self._answer, self._asked_at = Answer(), datetime.now(UTC)
         self._reader: Reader | None = None
 
     def start(self, status: int, headers: Mapping[str, str]) -> None:
@@ -103,4 +104,6 @@ class Listener:
             partial=not self._answer.complete or self._answer.failed,
             named=self._request.named,
             is_whole=self._request.continues is None,
+            request=hash(self._request.text),
+            asked_at=self._asked_at,
         )

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.server.web.query_parameters import MissingError
+from reservoir_cli.server.web.read_conversations import MissingError
 from reservoir_cli.server.web.rendering import render
 from reservoir_cli.server.web.sessions import Session, Sessions
 

@@ -13,7 +13,8 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.server.web import read_conversations, usage_chart, window
 from reservoir_cli.server.web import window_form as question_form
-from reservoir_cli.server.web.query_parameters import ROLES, ListQuery, name_of, number_of
+from reservoir_cli.server.web.conversation_filter import ROLES, ConversationFilter
+from reservoir_cli.server.web.query_parameters import name_of, number_of
 from reservoir_cli.server.web.rendering import link, render
 from reservoir_cli.settings.config import Config
 
@@ -34,7 +35,7 @@ async def write(request: Request, function: Callable[[Reservoir], T]) -> T:
 
 async def index(request: Request) -> Response:
     """List conversations, or the best matches for a text."""
-    query = ListQuery.of(request.query_params)
+    query = ConversationFilter.of(request.query_params)
 
     def look(reservoir: Reservoir) -> tuple[read_conversations.Listing, list[tuple[str, str, int]]]:
         return read_conversations.list_or_search(reservoir, query), reservoir.lookup.places()

@@ -7,12 +7,13 @@ from operator import attrgetter
 
 from markupsafe import Markup
 
+from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Key, Role, Scope, StoredMessage, call_text, plain_text
 from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
+from reservoir_cli.server.web.conversation_filter import ConversationFilter
 from reservoir_cli.server.web.markdown import MAX_RENDERED, to_html
-from reservoir_cli.server.web.query_parameters import ListQuery, MissingError
 from reservoir_cli.server.web.rendering import visible
 
 #: Conversations, hits and messages per page.
@@ -21,6 +22,10 @@ CONVERSATIONS, HITS, MESSAGES = 50, 50, 50
 _SNIPPET = 280
 #: Partition, instance and conversation; ``None`` for messages outside of any conversation.
 Thread = tuple[str, str, str | None]
+
+
+class MissingError(ReservoirError):
+    """The conversation or message that an address names is not in the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +93,12 @@ class ConversationPage:
     pages: int
 
 
-def list_or_search(reservoir: Reservoir, query: ListQuery) -> Listing:
+def list_or_search(reservoir: Reservoir, query: ConversationFilter) -> Listing:
     """Return the conversations, newest first; or if the query has a text, its best matches."""
     return _search(reservoir, query) if query.text else _list(reservoir, query)
 
 
-def _search(reservoir: Reservoir, query: ListQuery) -> Listing:
+def _search(reservoir: Reservoir, query: ConversationFilter) -> Listing:
     hits = reservoir.search(
         query.text, limit=HITS, scope=query.scope, where=query.where, passages=True
     )
@@ -115,7 +120,7 @@ def _split_words(text: str, words: Iterable[tuple[int, int]]) -> Iterable[tuple[
     yield visible(text[end:]), False
 
 
-def _list(reservoir: Reservoir, query: ListQuery) -> Listing:
+def _list(reservoir: Reservoir, query: ConversationFilter) -> Listing:
     threads = reservoir.lookup.threads(query.scope, query.where)
     summaries = {summary.thread: summary for summary in reservoir.conversations(query.scope)}
     ends = [

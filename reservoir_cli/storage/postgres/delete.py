@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from reservoir_cli.messages import Scope
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.storage import (
     mark_rows,
     proxy_ledger,
@@ -29,6 +30,7 @@ def remove(
 
     :param ids: by partition.
     :param mark: whether to write tombstones, so that they are not imported again.
+    :raises ReservoirError: one of them is gone; the transaction has to be rolled back.
     """
     connection.lock(ids)
     total = sum(map(len, ids.values()))
@@ -37,6 +39,7 @@ def remove(
         for start in range(0, len(message_ids), _AT_ONCE):
             batch = message_ids[start : start + _AT_ONCE]
             messages = reads.by_id(connection, batch, Scope(partition))
+            _require_all(messages, partition, batch)
             summaries.forget(connection, messages)
             proxy_ledger.forget(connection, partition, batch)
             if mark:
@@ -50,6 +53,15 @@ def remove(
             )
             progress("forgetting", deleted := deleted + len(batch), total)
         _drop_empty_conversations(connection, partition)
+
+
+def _require_all(messages: Sequence[StoredMessage], partition: str, ids: Sequence[int]) -> None:
+    """Check that no message was moved to another partition since its id was read."""
+    if missing := set(ids) - {message.id for message in messages}:
+        raise ReservoirError(
+            f"message {min(missing)} is no longer in {partition}, so nothing was deleted",
+            hint="another command moved or forgot it at the same time; run this one again",
+        )
 
 
 def _drop_empty_conversations(connection: Connection, partition: str) -> None:

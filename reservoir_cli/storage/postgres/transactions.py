@@ -24,8 +24,8 @@ from reservoir_cli.storage.postgres.connection import (
     place_of,
 )
 from reservoir_cli.storage.postgres.ids import IdSource
+from reservoir_cli.storage.postgres.inspect_server import inspect
 from reservoir_cli.storage.postgres.row_security import guard_statements
-from reservoir_cli.storage.postgres.server import inspect
 
 #: The number of attempts for a write that conflicts with others, and seconds before the second.
 _TRIES, _PAUSE = 8, 0.02

@@ -14,7 +14,7 @@ from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
 from reservoir_cli.storage import filter_conditions, fulltext
 from reservoir_cli.storage.candidates import Candidates, Posting, Query, add_postings
 from reservoir_cli.storage.portable_sql import decoding, placeholders
-from reservoir_cli.storage.sqlite import vector_blocks, vectors
+from reservoir_cli.storage.sqlite import exact_vectors, vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.sqlite.postings import Stem, look_up, read_postings, respell
 from reservoir_cli.storage.sqlite.vector_scan import Blocks, KeptBlocks, scan
@@ -46,8 +46,8 @@ def gather(connection: Connection, query: Query, cache: QuestionCache | None = N
     cosine = timeline.best(cosine)
     ids, flags = timeline.columns["ids"], timeline.columns["flags"]
     if model_id is not None and matrix is not None:
-        nearest = _nearest(cosine, vectors.RESCORED)
-        cosine[nearest] = vectors.compare(connection, model_id, ids[nearest], matrix)
+        nearest = _nearest(cosine, exact_vectors.RESCORED)
+        cosine[nearest] = exact_vectors.compare(connection, model_id, ids[nearest], matrix)
     candidates = Candidates(
         ids=ids,
         created_at=timeline.columns["created_at"],

@@ -30,7 +30,8 @@ def publish(path: Path) -> Iterator[Path]:
     Then open the store there, and check the number of its messages.
 
     :raises OSError: the folder is not writable; the old file stays as it is.
-    :raises ReservoirError: another program uses the old file, or there is a log of another file.
+    :raises ReservoirError: another program uses the old file, there is a log of another file, or
+        the new file has no messages that can be read.
     """
     path = resolve_path(path)
     with _locked(path):  # raise before the work instead of after it
@@ -38,7 +39,13 @@ def publish(path: Path) -> Iterator[Path]:
     with ExitStack() as stack, replace_atomically(path) as unfinished:
         yield unfinished
         _refuse_logs(unfinished)
-        expected = _count_unopened(unfinished)
+        try:
+            expected = _count_unopened(unfinished)
+        except sqlite3.DatabaseError as error:  # the table is missing
+            raise StoreCorruptError(
+                "the messages of the copy cannot be read, so it was not kept",
+                hint="reservoir doctor says what is wrong with the store",
+            ) from error
         stack.enter_context(_locked(path))  # until the new file is in place
     check_count(str(path), expected)
 

@@ -9,6 +9,7 @@ from shutil import copyfile
 from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.sqlite import repair
+from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.sqlite.rewrite import DISPENSABLE, connect, copy, count_missing
 from reservoir_cli.storage.sqlite.store import SqliteStore
 
@@ -25,7 +26,8 @@ class Lost:
 
     :param saved: the number of messages in the new store.
     :param messages: the number of messages known to be lost.
-    :param tables: the other tables with lost rows that cannot be rebuilt.
+    :param tables: the other tables with lost rows that cannot be rebuilt; and ``tool_calls`` if
+        messages were saved without theirs.
     :param texts: the number of messages with bytes replaced by U+FFFD.
     """
 
@@ -49,6 +51,7 @@ def rescue(path: Path, fresh: Path, folder: Path, link_threshold: LinkThreshold)
         lost = _copy_rows(_copy_files(path, folder), fresh)
         with store.write():
             repaired = repair.repair_texts(store._connection)
+            without_calls = _drop_calls(store._connection)
             unreadable = repair.find_unreadable(store._connection)
             store._connection.executemany(
                 "DELETE FROM messages WHERE id = ?", [(message_id,) for message_id in unreadable]
@@ -59,7 +62,19 @@ def rescue(path: Path, fresh: Path, folder: Path, link_threshold: LinkThreshold)
             raise StoreCorruptError(_NOTHING, hint="copy a backup to its place")
     finally:
         store.close()
-    return replace(lost, saved=saved, messages=lost.messages + len(unreadable), texts=len(repaired))
+    tables = (*lost.tables, "tool_calls") if without_calls > len(unreadable) else lost.tables
+    count = lost.messages + len(unreadable)
+    return replace(lost, saved=saved, messages=count, tables=tables, texts=len(repaired))
+
+
+def _drop_calls(connection: Connection) -> int:
+    """Remove tool calls from messages that cannot be read with them; return their number."""
+    unreadable = repair.find_unreadable(connection)
+    connection.executemany(
+        "UPDATE messages SET tool_calls = NULL WHERE id = ?",
+        [(message_id,) for message_id in unreadable],
+    )
+    return len(unreadable)
 
 
 def _copy_rows(path: Path, fresh: Path) -> Lost:

@@ -93,9 +93,9 @@ class SqliteStore(Transactions, Store):
     def _add_vectors(
         self, partition: str, model_id: str, passages: Mapping[int, Sequence[Passage]]
     ) -> None:
-        from reservoir_cli.storage.sqlite import vectors
+        from reservoir_cli.storage.sqlite import exact_vectors
 
-        vectors.add(self._connection, partition, model_id, passages)
+        exact_vectors.add(self._connection, partition, model_id, passages)
 
     def _delete(self, ids: Mapping[str, Sequence[int]], progress: Progress) -> None:
         message_ids = [message_id for in_partition in ids.values() for message_id in in_partition]

@@ -13,10 +13,11 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 
 from reservoir_cli.messages import Conversation, Message, clean_text
-from reservoir_cli.transfer.importers.coerce import folder_name, moment
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
+from reservoir_cli.transfer.importers.foreign_values import folder_name
 from reservoir_cli.transfer.importers.importer import Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
+from reservoir_cli.transfer.importers.message_times import moment
 from reservoir_cli.util.read_files import LARGEST
 
 _HISTORY = ".aider.chat.history.md"

@@ -5,11 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
-from reservoir_cli.transfer.importers.coerce import obj, text, time_of
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
+from reservoir_cli.transfer.importers.foreign_values import obj, text
 from reservoir_cli.transfer.importers.importer import Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
+from reservoir_cli.transfer.importers.message_times import time_of
 
 #: Converts a value of the file into messages; raises ``ValueError`` with the reason if it cannot.
 Read = Callable[[Any], Iterable[Message]]

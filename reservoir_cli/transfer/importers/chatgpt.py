@@ -8,15 +8,6 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers.citation_marks import remove_marks
-from reservoir_cli.transfer.importers.coerce import (
-    call,
-    fill_gaps,
-    moment,
-    obj,
-    objects,
-    parse_object,
-    text,
-)
 from reservoir_cli.transfer.importers.content_blocks import (
     THINKING,
     content_text,
@@ -24,9 +15,11 @@ from reservoir_cli.transfer.importers.content_blocks import (
     thought,
 )
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
+from reservoir_cli.transfer.importers.foreign_values import call, obj, objects, parse_object, text
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
+from reservoir_cli.transfer.importers.message_times import fill_gaps, moment
 from reservoir_cli.transfer.importers.message_trees import find_branch
 
 _ROLES = {
@@ -126,10 +119,15 @@ class _Branch:
 
         :raises ValueError: the message cannot be read.
         """
-        message = self._message(index, value)
-        if message is None:
-            return
-        placed = (text(value.get("id")), message)
+        message, identity = self._message(index, value), text(value.get("id"))
+        if message is not None:
+            self._place(identity, message)
+        report = remove_marks(_report(value))
+        if report and all(other.content != report for _, other in self._messages):
+            self._place(identity and f"{identity}#report", _reply(report, self._times[index]))
+
+    def _place(self, identity: str | None, message: Message) -> None:
+        placed = (identity, message)
         if message.name == THINKING:
             self._thinking.append(placed)
         elif message.role == "assistant":
@@ -184,6 +182,17 @@ class _Branch:
         return None
 
 
+def _reply(content: str, created_at: datetime | None) -> Message:
+    return Message("assistant", content, created_at)
+
+
+def _report(value: dict[str, Any]) -> str:
+    """Return the report of a deep research, which is displayed in place of a tool's message."""
+    state = obj(obj(value.get("metadata")).get("chatgpt_sdk")).get("widget_state")
+    report = obj((parse_object(state) or obj(state)).get("report_message"))
+    return _content_text(report.get("content")).strip()
+
+
 def _canvas(arguments: str) -> tuple[str, str]:
     """Return what a call writes into a document, as text, and the rest of its arguments."""
     value = parse_object(arguments)
@@ -207,7 +216,7 @@ def _content_text(content: Any) -> str:
         return content_text(content)
     if isinstance(content.get("parts"), list):
         return content_text(_drop_transcribed_audio(content["parts"]))
-    for key in ("text", "result", "content"):
+    for key in ("text", "result", "content", "output_str", "summary"):
         if text(content.get(key)):
             return str(content[key])
     return ""

@@ -8,14 +8,17 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import content_blocks
-from reservoir_cli.transfer.importers.coerce import fill_gaps, moment, obj, objects, text
 from reservoir_cli.transfer.importers.content_blocks import file_marker
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
+from reservoir_cli.transfer.importers.foreign_values import obj, objects, text
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
+from reservoir_cli.transfer.importers.message_times import fill_gaps, moment
 
 _ROLES = {"human": "user", "assistant": "assistant"}
+#: Types of blocks that the application adds itself, and does not display.
+_ADDED = ("token_budget", "flag")
 
 
 class Claude:
@@ -71,6 +74,7 @@ def _messages(value: Any, created_at: datetime | None) -> list[Message]:
     content = value.get("content")
     if not isinstance(content, list):
         content = []
+    content = [block for block in content if obj(block).get("type") not in _ADDED]
     messages = content_blocks.messages(role, content, created_at, text(value.get("uuid")) or "")
     texts = [
         index

@@ -9,11 +9,12 @@ from typing import Any
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.claude_code_notices import remove_plumbing, remove_reminders
-from reservoir_cli.transfer.importers.coerce import branch_name, folder_name, moment, obj, text
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
+from reservoir_cli.transfer.importers.foreign_values import branch_name, folder_name, obj, text
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File, Unreadable
 from reservoir_cli.transfer.importers.json_stream import entries
+from reservoir_cli.transfer.importers.message_times import moment
 from reservoir_cli.transfer.importers.resume import Checkpoint, State, lines
 
 _MESSAGE_TYPES = ("user", "assistant")
@@ -34,7 +35,7 @@ class ClaudeCode:
 
     name = "claude-code"
     instance = "claude-code"
-    version = 1
+    version = 2
     only_databases = False
 
     def detect(self, head: str) -> bool:
@@ -52,7 +53,7 @@ class ClaudeCode:
             if isinstance(entry, Skipped):
                 yield entry
                 continue
-            place, line = entry
+            place, line = entry[0], _as_message(entry[1])
             if line.get("type") not in _MESSAGE_TYPES:
                 if not isinstance(line.get("type"), str):
                     yield Skipped(place, "no type")
@@ -69,7 +70,9 @@ class ClaudeCode:
             value = line.value
             if isinstance(value, Skipped):
                 yield value
-            elif value.get("type") in _MESSAGE_TYPES:
+                continue
+            value = _as_message(value)
+            if value.get("type") in _MESSAGE_TYPES:
                 if session.begins(value):
                     yield from session.end()
                     is_question = _is_question(value)
@@ -188,6 +191,21 @@ class _Session:
             branch=branch_name(line.get("gitBranch")) or about.branch,
         )
         return key, thread
+
+
+def _as_message(line: dict[str, Any]) -> dict[str, Any]:
+    """Return the user's line for a message that the user typed while a reply was being written.
+
+    If the model read it before the end of its turn, it has no other line.
+    """
+    attachment = obj(line.get("attachment"))
+    is_queued = line.get("type") == "attachment" and attachment.get("type") == "queued_command"
+    is_typed = text(obj(attachment.get("origin")).get("kind")) in (None, "human")
+    if not is_queued or not is_typed or attachment.get("commandMode") not in (None, "prompt"):
+        return line
+    times = {"timestamp": line.get("timestamp") or attachment.get("timestamp")}
+    message = {"role": "user", "content": attachment.get("prompt")}
+    return line | times | {"type": "user", "message": message}
 
 
 def _metadata(thread: Thread) -> tuple[str | None, str | None, str | None]:

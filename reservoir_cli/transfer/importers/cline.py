@@ -17,12 +17,13 @@ from typing import Any
 from reservoir_cli.messages import Conversation, Message, clean_text
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.claude_code_notices import opening_tags, split_tags
-from reservoir_cli.transfer.importers.coerce import folder_name, moment_ms, obj, objects, text
 from reservoir_cli.transfer.importers.content_blocks import content_text, part_text
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
+from reservoir_cli.transfer.importers.foreign_values import folder_name, obj, objects, text
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
+from reservoir_cli.transfer.importers.message_times import moment_ms
 from reservoir_cli.util.read_files import open_regular
 
 _HISTORY = "api_conversation_history.json"

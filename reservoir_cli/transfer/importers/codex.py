@@ -9,20 +9,20 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers.citation_marks import remove_marks
-from reservoir_cli.transfer.importers.coerce import (
+from reservoir_cli.transfer.importers.content_blocks import content_text
+from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
+from reservoir_cli.transfer.importers.foreign_values import (
     branch_name,
     call,
     folder_name,
-    moment,
     obj,
     objects,
     text,
 )
-from reservoir_cli.transfer.importers.content_blocks import content_text
-from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
+from reservoir_cli.transfer.importers.message_times import moment
 from reservoir_cli.transfer.importers.resume import Checkpoint, StartOver, State, lines
 from reservoir_cli.util.read_files import read_bounded
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from reservoir_cli.messages import Message, ToolCall
-from reservoir_cli.transfer.importers.coerce import call, obj, text
+from reservoir_cli.transfer.importers.foreign_values import call, obj, text
 
 THINKING = "thinking"
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".heic", ".bmp", ".svg")

@@ -14,16 +14,6 @@ from typing import Any
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import content_blocks
-from reservoir_cli.transfer.importers.coerce import (
-    branch_name,
-    folder_name,
-    moment_ms,
-    obj,
-    objects,
-    parse_object,
-    text,
-    uri_folder_name,
-)
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, assign_ids
 from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
@@ -32,8 +22,18 @@ from reservoir_cli.transfer.importers.foreign_databases import (
     resume_database,
     size_in_bytes,
 )
+from reservoir_cli.transfer.importers.foreign_values import (
+    branch_name,
+    folder_name,
+    obj,
+    objects,
+    parse_object,
+    text,
+    uri_folder_name,
+)
 from reservoir_cli.transfer.importers.importer import Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
+from reservoir_cli.transfer.importers.message_times import moment_ms
 from reservoir_cli.transfer.importers.resume import Checkpoint
 
 _TABLE = "cursorDiskKV"

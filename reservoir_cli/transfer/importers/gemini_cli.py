@@ -13,16 +13,17 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import content_blocks
-from reservoir_cli.transfer.importers.coerce import folder_name, moment, obj, objects, text
 from reservoir_cli.transfer.importers.conversation_identity import (
     SourceIds,
     Thread,
     assign_ids,
     pop_from,
 )
+from reservoir_cli.transfer.importers.foreign_values import folder_name, obj, objects, text
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File, Unreadable
 from reservoir_cli.transfer.importers.json_stream import entries
+from reservoir_cli.transfer.importers.message_times import moment
 
 _ROLES = {"user": "user", "gemini": "assistant"}
 #: Beginnings of texts that the program writes as the user or the model.

@@ -12,14 +12,6 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import content_blocks
-from reservoir_cli.transfer.importers.coerce import (
-    folder_name,
-    moment,
-    moment_ms,
-    obj,
-    parse_json,
-    text,
-)
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
@@ -27,9 +19,11 @@ from reservoir_cli.transfer.importers.foreign_databases import (
     read_conversations,
     resume_database,
 )
+from reservoir_cli.transfer.importers.foreign_values import folder_name, obj, parse_json, text
 from reservoir_cli.transfer.importers.importer import SQLITE, Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
+from reservoir_cli.transfer.importers.message_times import moment, moment_ms
 from reservoir_cli.transfer.importers.resume import Checkpoint
 
 _COLUMNS = {

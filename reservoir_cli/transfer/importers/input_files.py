@@ -19,7 +19,7 @@ from typing import IO, BinaryIO
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import clean_text
-from reservoir_cli.transfer.importers.coerce import moment
+from reservoir_cli.transfer.importers.message_times import moment
 from reservoir_cli.util.read_files import decode, open_regular, read_bounded, suggest_fix
 
 #: The number of bytes examined to detect a file's format.

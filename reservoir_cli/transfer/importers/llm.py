@@ -15,12 +15,13 @@ from typing import Any
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation, Message, ToolCall
-from reservoir_cli.transfer.importers.coerce import call, moment, obj, objects, parse_json, text
 from reservoir_cli.transfer.importers.content_blocks import file_marker, thought
 from reservoir_cli.transfer.importers.conversation_identity import Thread
 from reservoir_cli.transfer.importers.foreign_databases import Database, read_database
+from reservoir_cli.transfer.importers.foreign_values import call, obj, objects, parse_json, text
 from reservoir_cli.transfer.importers.importer import Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
+from reservoir_cli.transfer.importers.message_times import moment
 from reservoir_cli.transfer.importers.resume import Checkpoint, State
 from reservoir_cli.util.read_files import LARGEST
 

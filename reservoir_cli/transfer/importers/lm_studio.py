@@ -8,11 +8,12 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import content_blocks
-from reservoir_cli.transfer.importers.coerce import moment_ms, obj, objects, text
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, assign_ids
+from reservoir_cli.transfer.importers.foreign_values import obj, objects, text
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
+from reservoir_cli.transfer.importers.message_times import moment_ms
 
 #: A step is named after the millisecond in which it began.
 _STEP_TIME = re.compile(r"([0-9]{13})-")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from reservoir_cli.transfer.importers.coerce import objects, text
+from reservoir_cli.transfer.importers.foreign_values import objects, text
 
 #: Returns when a node was written, in seconds since 1970.
 Time = Callable[[dict[str, Any]], float]

@@ -19,11 +19,12 @@ from reservoir_cli.messages import (
     plain_text,
     title_of,
 )
-from reservoir_cli.transfer.importers.coerce import any_moment, obj
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds
+from reservoir_cli.transfer.importers.foreign_values import obj
 from reservoir_cli.transfer.importers.importer import Record, Skipped, Vectors, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
+from reservoir_cli.transfer.importers.message_times import any_moment
 
 #: Fields that only our rows have; OpenAI's messages have the others, too.
 _OWN_IDS = frozenset({"conversation_id", "trace_id", "source_id"})

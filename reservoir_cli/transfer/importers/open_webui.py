@@ -9,13 +9,14 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import content_blocks
-from reservoir_cli.transfer.importers.coerce import fill_gaps, moment, obj, objects, text
 from reservoir_cli.transfer.importers.content_blocks import content_text, file_marker
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, assign_ids
 from reservoir_cli.transfer.importers.foreign_databases import Database, read_database
+from reservoir_cli.transfer.importers.foreign_values import obj, objects, text
 from reservoir_cli.transfer.importers.importer import SQLITE, Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
+from reservoir_cli.transfer.importers.message_times import fill_gaps, moment
 from reservoir_cli.transfer.importers.message_trees import find_branch
 
 _COLUMNS = {"chat": "id title chat created_at updated_at meta"}

@@ -5,8 +5,8 @@ from typing import Any
 
 from reservoir_cli.messages import Message, call_from_dict
 from reservoir_cli.transfer.importers.api_bodies import read_bodies
-from reservoir_cli.transfer.importers.coerce import text
 from reservoir_cli.transfer.importers.content_blocks import content_text
+from reservoir_cli.transfer.importers.foreign_values import text
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
 

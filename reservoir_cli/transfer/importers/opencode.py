@@ -15,7 +15,6 @@ from typing import Any
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import content_blocks
-from reservoir_cli.transfer.importers.coerce import folder_name, moment_ms, obj, parse_object, text
 from reservoir_cli.transfer.importers.conversation_identity import Thread, assign_ids
 from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
@@ -23,9 +22,11 @@ from reservoir_cli.transfer.importers.foreign_databases import (
     read_conversations,
     resume_database,
 )
+from reservoir_cli.transfer.importers.foreign_values import folder_name, obj, parse_object, text
 from reservoir_cli.transfer.importers.importer import SQLITE, Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
+from reservoir_cli.transfer.importers.message_times import moment_ms
 from reservoir_cli.transfer.importers.resume import Checkpoint
 from reservoir_cli.util.read_files import LARGEST, open_regular, read_stream
 

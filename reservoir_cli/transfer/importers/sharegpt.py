@@ -8,11 +8,12 @@ from functools import partial
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message, ToolCall
-from reservoir_cli.transfer.importers.coerce import call, obj, text, time_of
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
+from reservoir_cli.transfer.importers.foreign_values import call, obj, text
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
+from reservoir_cli.transfer.importers.message_times import time_of
 
 _ROLES = {
     "human": "user",

@@ -13,7 +13,6 @@ from typing import Any
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import content_blocks
-from reservoir_cli.transfer.importers.coerce import folder_name, moment, obj, objects, text
 from reservoir_cli.transfer.importers.content_blocks import file_marker
 from reservoir_cli.transfer.importers.conversation_identity import Thread, assign_ids
 from reservoir_cli.transfer.importers.foreign_databases import (
@@ -23,8 +22,10 @@ from reservoir_cli.transfer.importers.foreign_databases import (
     resume_database,
     size_in_bytes,
 )
+from reservoir_cli.transfer.importers.foreign_values import folder_name, obj, objects, text
 from reservoir_cli.transfer.importers.importer import Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
+from reservoir_cli.transfer.importers.message_times import moment
 from reservoir_cli.transfer.importers.resume import Checkpoint
 from reservoir_cli.util.extras import install_hint
 from reservoir_cli.util.read_files import LARGEST

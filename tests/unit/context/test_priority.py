@@ -225,9 +225,7 @@ SAID = st.lists(
 def test_a_context_keeps_its_budget_and_scope_and_reports_exactly(
     monkeypatch, messages, budget, form, order, instance
 ):
-    monkeypatch.setattr(
-        "reservoir_cli.retrieval.embed_messages.load_embedder", lambda *_, **__: Compass()
-    )
+    monkeypatch.setattr("reservoir_cli.embedding.load.load_embedder", lambda *_, **__: Compass())
     store = open_store(":memory-of-a-moment", create=False)
     store._migrate()
     memory = Memory(store)

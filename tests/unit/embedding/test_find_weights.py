@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from reservoir_cli.embedding import find_weights, load_embedder
+from reservoir_cli.embedding import find_weights
 from reservoir_cli.embedding.find_weights import ModelSource
+from reservoir_cli.embedding.load import load_embedder
 from reservoir_cli.errors import ModelUnavailableError
 
 BUNDLED = [find_weights.DEFAULT_MODEL, "all-MiniLM-L6-v2"]

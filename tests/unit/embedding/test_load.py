@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 from tiny_models import TinyModel, load_quietly, modules
 
-from reservoir_cli.embedding import compiler, load, load_embedder
+from reservoir_cli.embedding import compiler, load
 from reservoir_cli.embedding.find_weights import ModelSource
+from reservoir_cli.embedding.load import load_embedder
 from reservoir_cli.embedding.torch import ReferenceEmbedder
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of the libraries
@@ -86,7 +87,7 @@ def test_torch_is_not_loaded_once_a_model_is_compiled(
 ) -> None:
     script = (
         "import sys\n"
-        "from reservoir_cli.embedding import load_embedder\n"
+        "from reservoir_cli.embedding.load import load_embedder\n"
         "e = load_embedder(sys.argv[1], offline=True, progress=print)\n"
         "e.encode_documents(['a', 'b c']), e.encode_query('d'), e.passages('e' * 9000)\n"
         "heavy = {'torch', 'transformers', 'sentence_transformers', 'huggingface_hub', 'onnx'}\n"
@@ -134,7 +135,7 @@ def test_two_processes_that_compile_at_once_leave_one_model(
 ) -> None:
     script = (
         "import sys\n"
-        "from reservoir_cli.embedding import load_embedder\n"
+        "from reservoir_cli.embedding.load import load_embedder\n"
         "e = load_embedder(sys.argv[1], offline=True, progress=lambda *_: None)\n"
         "print(e.engine.kind, e.encode_query('hello')[:3].round(4).tolist())\n"
     )
@@ -157,7 +158,8 @@ def test_leftovers_of_a_killed_compilation_are_not_used(
 ) -> None:
     script = (
         "import os, sys\n"
-        "from reservoir_cli.embedding import compiler, load_embedder\n"
+        "from reservoir_cli.embedding import compiler\n"
+        "from reservoir_cli.embedding.load import load_embedder\n"
         "compiler._require_agreement = lambda *_: os._exit(9)\n"
         "load_embedder(sys.argv[1], offline=True, progress=lambda *_: None)\n"
     )

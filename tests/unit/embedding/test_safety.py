@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reservoir_cli.embedding import load_embedder
+from reservoir_cli.embedding.load import load_embedder
 from reservoir_cli.embedding.safety import require_plain
 from reservoir_cli.errors import ModelUnavailableError
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.embedding import Embedder, load_embedder
+from reservoir_cli.embedding import Embedder
+from reservoir_cli.embedding.load import load_embedder
 
 TinyModel = Callable[..., Path]
 

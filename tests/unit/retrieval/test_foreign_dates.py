@@ -12,7 +12,7 @@ from test_question_dates import NEGATIVE as ENGLISH_WITHOUT
 from test_question_dates import POSITIVE
 
 from reservoir_cli.retrieval.question_dates import find_dates
-from reservoir_cli.retrieval.question_dates.foreign import in_english
+from reservoir_cli.retrieval.question_dates.rewrite_foreign import in_english
 
 GERMAN = {
     "Was haben wir am 3. Februar besprochen?": "02-03",

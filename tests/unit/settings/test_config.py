@@ -8,11 +8,11 @@ from example_settings import EVERY_TABLE, write_settings
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import config, edit_settings_file
-from reservoir_cli.settings.keys import split_key
 from reservoir_cli.settings.schema import (
     SETTINGS,
     Settings,
 )
+from reservoir_cli.settings.setting_keys import split_key
 
 
 def test_without_a_file_every_setting_has_its_default() -> None:

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import config, edit_settings_file
-from reservoir_cli.settings.keys import dotted_key, split_key
 from reservoir_cli.settings.schema import MODEL_ONLY, SETTINGS, Value
+from reservoir_cli.settings.setting_keys import dotted_key, split_key
 from reservoir_cli.settings.setting_values import check_value, format_value, parse_value
 
 

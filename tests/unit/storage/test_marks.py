@@ -13,10 +13,10 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Message, Scope
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.filter_conditions import Filter
-from reservoir_cli.storage.marks import Pins, Tags
 from reservoir_cli.storage.postgres import admin
 from reservoir_cli.storage.proxy_ledger import Ledger, LedgerEntry
 from reservoir_cli.storage.store import Store
+from reservoir_cli.storage.tags_and_pins import Pins, Tags
 from reservoir_cli.tokens import load_counter
 
 EVERYWHERE = Scope(None)

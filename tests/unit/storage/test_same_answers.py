@@ -24,7 +24,7 @@ from postgres_server import PostgresServer, installed
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.reservoir import Filter, Reservoir
-from reservoir_cli.storage.marks import Pins
+from reservoir_cli.storage.tags_and_pins import Pins
 
 START = datetime(2026, 5, 9, 12, tzinfo=UTC)
 EVERYWHERE = Scope(None)

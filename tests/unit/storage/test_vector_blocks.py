@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from reservoir_cli.messages import Key, Message, Scope
 from reservoir_cli.storage.passage import Passage
-from reservoir_cli.storage.sqlite import vector_blocks, vectors
+from reservoir_cli.storage.sqlite import exact_vectors, vector_blocks
 from reservoir_cli.storage.store import Store
 
 HERE = Scope("p", "i")
@@ -138,7 +138,7 @@ def test_cosines_are_exact_for_the_nearest_and_close_for_the_others(store, add):
     question = directions(1, seed=7)[0]
     exact = directions(1_000) @ question
     cosines = np.array([row[-1] for row in rows_by_id(store, question).values()])
-    nearest = np.argsort(-exact)[: vectors.RESCORED // 2]
+    nearest = np.argsort(-exact)[: exact_vectors.RESCORED // 2]
     np.testing.assert_allclose(cosines[nearest], exact[nearest], atol=1e-6)
     np.testing.assert_allclose(cosines, exact, atol=0.01)
 

@@ -13,7 +13,7 @@ from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.proxy.parse_request import parse
 from reservoir_cli.server.proxy.protocols import CHAT, MESSAGES, RESPONSES
-from reservoir_cli.transfer.store_exchange import Exchange
+from reservoir_cli.transfer.exchange import Exchange
 
 SESSION = "11111111-2222-4333-8444-555555555555"
 QUESTION, ANSWER = "why did we drop Redis?", "It lost jobs.\n\nSee the log."
@@ -66,6 +66,7 @@ def send_exchange(
     turns: list[Any],
     reply: Any = None,
     now: datetime | None = None,
+    model: str = "m",
 ) -> int:
     """Send a request and its answer through the proxy."""
     path, key = PATHS.get(client, CHAT), "input" if client == "codex" else "messages"
@@ -81,10 +82,11 @@ def send_exchange(
     exchange = Exchange(
         Scope("p", client),
         request.conversation,
-        "m",
+        model,
         request.messages,
         answer,
         named=request.named,
+        request=hash((model, request.text)),
     )
     return reservoir.exchanges.store(exchange, now)
 
@@ -261,19 +263,77 @@ def test_storing_an_exchange_costs_the_same_in_a_store_of_any_size(reservoir: Re
     assert steps(reservoir.store, lambda: store("three?")) <= cost + 50
 
 
-def test_only_an_answer_of_the_same_day_is_replaced(reservoir):
-    morning = datetime(2026, 5, 8, 9, tzinfo=UTC)
-    question = {"role": "user", "content": "what is new?"}
-    answers = {
-        "Nothing.": morning,
-        "Rain.": morning + timedelta(hours=1),
-        "Sun.": morning + timedelta(days=1),
-        "Snow.": morning + timedelta(days=1, hours=1),
-    }
-    for answer, now in answers.items():
-        send_exchange(reservoir, "x", [question], [{"role": "assistant", "content": answer}], now)
-    expected = ["what is new?", "Rain.", "what is new?", "Snow."]
+DAY = datetime(2026, 5, 8, 9, tzinfo=UTC)
+HELLO = {"role": "user", "content": "hello"}
+
+
+def reply(text: str, call_id: str = "") -> list[Any]:
+    """Return an answer, or a call of a tool."""
+    function = {"name": "look", "arguments": "{}"}
+    calls = {"tool_calls": [{"id": call_id, "function": function}]} if call_id else {}
+    return [{"role": "assistant", "content": text, **calls}]
+
+
+def test_only_the_same_request_soon_after_its_answer_is_a_retry(reservoir):
+    def ask(answer: str, after: timedelta, model: str = "m") -> None:
+        send_exchange(reservoir, "x", [HELLO], reply(answer), DAY + after, model)
+
+    ask("Hi.", timedelta(0))
+    ask("Hi again.", timedelta(minutes=2))
+    ask("Hi again.", timedelta(hours=1))
+    assert texts(reservoir) == ["hello", "Hi again."]
+    ask("Hello from another model.", timedelta(hours=1, seconds=1), "n")
+    ask("Later.", timedelta(hours=2), "n")
+    ask("Later again.", timedelta(hours=2, minutes=1), "n")
+    expected = [
+        *("hello", "Hi again."),
+        *("hello", "Hello from another model."),
+        *("hello", "Later again."),
+    ]
     assert texts(reservoir) == expected
-    said = [question, {"role": "assistant", "content": "Snow."}, {"role": "user", "content": NEXT}]
-    send_exchange(reservoir, "x", said, now=morning + timedelta(days=2))
-    assert texts(reservoir) == [*expected, NEXT]
+    history = [HELLO, *reply("Later again."), {"role": "user", "content": NEXT}]
+    send_exchange(reservoir, "x", history, reply(LAST), DAY + timedelta(hours=3))
+    assert texts(reservoir) == [*expected, NEXT, LAST]
+
+
+def test_an_answer_to_the_same_questions_after_other_answers_is_kept(reservoir):
+    question = {"role": "user", "content": "continue"}
+    for number in range(2):
+        moment = DAY + timedelta(minutes=number)
+        send_exchange(reservoir, "x", [HELLO], reply(f"Hi {number}."), moment, f"m{number}")
+        history = [HELLO, *reply(f"Hi {number}."), question]
+        send_exchange(reservoir, "x", history, reply(f"Go on {number}."), moment)
+    assert {"Hi 0.", "Go on 0.", "Hi 1.", "Go on 1."} <= set(texts(reservoir))
+
+
+def test_a_repeated_question_with_calls_keeps_all_steps_once(reservoir):
+    for number in range(3):
+        history, moment = [HELLO], DAY + timedelta(hours=number)
+        answers = [reply("", f"c{number}"), reply(f"It is {number}."), reply(f"Bye {number}.")]
+        sent = [
+            {"role": "tool", "tool_call_id": f"c{number}", "content": f"result {number}"},
+            {"role": "user", "content": f"{NEXT} {number}"},
+        ]
+        for answer, following in zip(answers, [*sent, HELLO], strict=True):
+            moment += timedelta(seconds=1)
+            send_exchange(reservoir, "x", history, answer, moment)
+            history += [*answer, following]
+    expected = [
+        text
+        for number in range(3)
+        for text in (
+            *("hello", "", f"result {number}", f"It is {number}."),
+            *(f"{NEXT} {number}", f"Bye {number}."),
+        )
+    ]
+    assert texts(reservoir) == expected
+
+
+def test_a_named_conversation_keeps_the_answers_of_another_day(reservoir):
+    answers = {"Nothing.": 0, "Rain.": 1, "Sun.": 24, "Snow.": 25}
+    question = {"role": "user", "content": [{"type": "text", "text": QUESTION}]}
+    for answer, hours in answers.items():
+        moment = DAY + timedelta(hours=hours)
+        said = {"role": "assistant", "content": answer}
+        send_exchange(reservoir, "claude-code", [question], [said], moment)
+    assert texts(reservoir) == [QUESTION, "Rain.", QUESTION, "Snow."]

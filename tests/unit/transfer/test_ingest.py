@@ -3,6 +3,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from datetime import datetime, timedelta
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 from behind import behind
@@ -332,3 +333,14 @@ def test_text_that_cannot_be_stored_is_cleaned_and_counted(store: Store) -> None
     )
     assert contents(store) == ["a\ufffdb\ufffd", "naïve \ufffd 😀"]
     assert (totals.imported, totals.mended) == (2, 1)
+
+
+@pytest.mark.parametrize("first", ["NFC", "NFD"])
+def test_a_forgotten_text_stays_out_in_another_unicode_form(store: Store, first: str) -> None:
+    said = {"role": "user", "conversation_id": "c", "created_at": "2026-05-09T10:00:00Z"}
+    texts = {form: normalize(form, "Übersee und Café") for form in ("NFC", "NFD")}
+    load_text(store, said | {"content": texts.pop(first)}, instance="p")
+    assert store.delete(store.find(EVERYWHERE))
+    [other] = texts.values()
+    report = load_text(store, said | {"content": other}, instance="p")
+    assert (report.imported, report.forgotten) == (0, 1)

@@ -108,13 +108,14 @@ def test_another_version_of_the_importer_reads_the_file_again(
 ) -> None:
     path = machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.sync()
-    monkeypatch.setattr(ClaudeCode, "version", 2)
+    version = ClaudeCode.version + 1
+    monkeypatch.setattr(ClaudeCode, "version", version)
     os.utime(path)
     second = machine.sync()
     assert (second.imports.imported, second.imports.already) == (0, 2)
     stored = Sources(machine.store).get("work", platform.node(), str(path))
     assert stored is not None
-    assert stored.version == 2
+    assert stored.version == version
 
 
 def machine_name(machine: Machine) -> str:

@@ -18,7 +18,6 @@ function live(form) {
     const address = `${form.getAttribute("action")}?${query}`;
     try {
       const answer = await fetch(`${address}&part=1`, { headers: { Accept: "text/html" } });
-      if (answer.status === 401) { location.reload(); return; }
       replace(target, await answer.text(), !answer.ok);
       settle(form, target);
       history.replaceState(null, "", address);
@@ -180,6 +179,13 @@ document.addEventListener("keydown", (event) => {
   const steps = { j: 1, k: -1, ...(onRow ? { ArrowDown: 1, ArrowUp: -1 } : {}) };
   if (event.key === "/") { event.preventDefault(); const field = $("[data-search]"); if (field) { field.focus(); field.select(); } else location.href = "/ui/"; }
   else if (event.key in steps) { event.preventDefault(); move(steps[event.key]); }
+});
+
+// Browsers keep earlier views for the back button: load them again after a deletion.
+const loadedAt = Date.now();
+if (new URLSearchParams(location.search).has("gone")) localStorage.setItem("deleted-at", loadedAt);
+addEventListener("pageshow", (event) => {
+  if (event.persisted && Number(localStorage.getItem("deleted-at")) > loadedAt) location.reload();
 });
 
 for (const form of $$("[data-live]")) {

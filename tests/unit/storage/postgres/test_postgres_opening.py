@@ -13,7 +13,7 @@ from postgres_server import PostgresServer, copied, installed
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.storage.postgres import schema, server
+from reservoir_cli.storage.postgres import inspect_server, schema
 from reservoir_cli.storage.postgres.connection import place_of
 from reservoir_cli.storage.store import Store
 
@@ -103,8 +103,8 @@ def test_a_server_without_pgvector_is_one_clear_error() -> None:
 )
 def test_a_server_that_cannot_hold_a_store_is_refused(version, encoding, vector, reason) -> None:
     with pytest.raises(StoreError, match=reason):
-        server._refuse(version, encoding, vector)
-    server._refuse(150_000, "UTF8", "0.8.0")
+        inspect_server._refuse(version, encoding, vector)
+    inspect_server._refuse(150_000, "UTF8", "0.8.0")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from behind import behind
 from on_server import EVERYWHERE, HERE, contents, embed, say
 from postgres_server import PostgresServer, installed
 
-from reservoir_cli.errors import StoreLockedError, UsageError
+from reservoir_cli.errors import ReservoirError, StoreLockedError, UsageError
 from reservoir_cli.messages import Key, Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.storage import replicate
@@ -360,3 +360,11 @@ def test_a_dump_of_a_database_is_restored_into_an_empty_one(
         assert restored.problems() == []
         assert admin.facts(restored)["guarded"]
     postgres.drop(target)
+
+
+def test_messages_that_were_moved_meanwhile_are_not_reported_as_forgotten(store: Store) -> None:
+    first, second = say(store, "one", "two")
+    store.move_partition("p", "renamed")
+    with pytest.raises(ReservoirError, match=f"message {first} is no longer in p"):
+        store.delete([Key("p", first), Key("p", second)])
+    assert len(store.last(Scope("renamed"), 9)) == 2

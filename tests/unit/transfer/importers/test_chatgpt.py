@@ -271,3 +271,37 @@ def test_an_answer_of_citations_only_is_empty() -> None:
     assert contents_of(
         conversation(node("q", None), node("a", "q", "assistant", marked("cite", "x")))
     ) == ["q"]
+
+
+REPORT = {"report_message": {"content": {"parts": [f"# Queues {CITED}\n\nUse one."]}}}
+
+
+@pytest.mark.parametrize("state", [REPORT, json.dumps(REPORT)])
+@pytest.mark.parametrize("hidden", [True, False])
+def test_the_report_of_a_deep_research_is_a_reply(state: Any, hidden: bool) -> None:
+    metadata = {
+        "chatgpt_sdk": {"widget_state": state},
+        "is_visually_hidden_from_conversation": hidden,
+    }
+    tool = node("t", "q", "tool", " ", metadata=metadata)
+    again = node("t2", "t", "tool", " ", metadata=metadata)
+    read_messages = messages(conversation(node("q", None), tool, again, node("next", "t2")))
+    replies = [message for message in read_messages if message.role == "assistant"]
+    assert [(reply.content, reply.source_id) for reply in replies] == [
+        ("# Queues\n\nUse one.", "t#report")
+    ]
+    assert [read_messages[0].content, read_messages[-1].content] == ["q", "next"]
+
+
+@pytest.mark.parametrize(
+    "state", ["", "{", "[]", 7, {"report_message": "x"}, {"status": "running"}]
+)
+def test_a_research_without_a_report_has_no_reply(state: Any) -> None:
+    tool = node("t", "q", "tool", "ok", metadata={"chatgpt_sdk": {"widget_state": state}})
+    assert contents_of(conversation(node("q", None), tool)) == ["q", "ok"]
+
+
+def test_the_output_of_code_that_can_be_cited_is_read() -> None:
+    tool = node("t", "q", "tool")
+    tool["message"]["content"] = {"content_type": "citable_code_output", "output_str": "L0: 42"}
+    assert contents_of(conversation(node("q", None), tool)) == ["q", "L0: 42"]

@@ -17,7 +17,7 @@ from reading import entries_by_file, records, skipped
 from reservoir_cli import Reservoir
 from reservoir_cli.messages import Message
 from reservoir_cli.transfer.importers import Record
-from reservoir_cli.transfer.importers.discover import llm_log
+from reservoir_cli.transfer.importers.discover_histories import llm_log
 
 ROOT = Path(__file__).parents[4]
 OLDER, NEWEST = "0.31.1", "0.36"

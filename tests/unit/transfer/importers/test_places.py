@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from databases import create_database
 
-from reservoir_cli.transfer.importers import discover
+from reservoir_cli.transfer.importers import discover_histories
 
 VARIABLES = (
     "XDG_DATA_HOME",
@@ -40,7 +40,7 @@ def write(path: Path, size: int = 10) -> Path:
 
 
 def discovered(form: str) -> list[tuple[str, Path, int, int]]:
-    histories = [history for history in discover.look() if history.form == form]
+    histories = [history for history in discover_histories.look() if history.form == form]
     return [(history.tool, history.path, history.files, history.size) for history in histories]
 
 
@@ -69,11 +69,11 @@ def test_goose_is_found_by_its_database_or_else_by_its_files(
     database = create_database(sessions, "goose")
     assert discovered("goose") == [("Goose", database, 1, database.stat().st_size)]
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
-    assert discover.goose_sessions() == home / "data/goose/sessions"
+    assert discover_histories.goose_sessions() == home / "data/goose/sessions"
     monkeypatch.setenv("GOOSE_PATH_ROOT", "relative")
-    assert discover.goose_sessions() == home / "data/goose/sessions"
+    assert discover_histories.goose_sessions() == home / "data/goose/sessions"
     monkeypatch.setenv("GOOSE_PATH_ROOT", str(home / "root"))
-    assert discover.goose_sessions() == home / "root/data/sessions"
+    assert discover_histories.goose_sessions() == home / "root/data/sessions"
 
 
 def test_lm_studio_may_be_in_another_folder(home: Path) -> None:
@@ -83,9 +83,9 @@ def test_lm_studio_may_be_in_another_folder(home: Path) -> None:
     pointer = home / ".lmstudio-home-pointer"
     for content in (b"", b"relative", b"\xff"):
         pointer.write_bytes(content)
-        assert discover.lm_studio_chats() == home / ".lmstudio/conversations"
+        assert discover_histories.lm_studio_chats() == home / ".lmstudio/conversations"
     pointer.write_text(f"{home / 'elsewhere'}\n", encoding="utf-8")
-    assert discover.lm_studio_chats() == home / "elsewhere/conversations"
+    assert discover_histories.lm_studio_chats() == home / "elsewhere/conversations"
 
 
 def test_aider_is_found_in_the_project(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,23 +104,26 @@ def test_zed_is_searched_in_the_folder_of_each_platform(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
-    assert discover.zed_threads() == home / ".local/share/zed/threads/threads.db"
+    assert discover_histories.zed_threads() == home / ".local/share/zed/threads/threads.db"
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
-    assert discover.zed_threads() == home / "data/zed/threads/threads.db"
+    assert discover_histories.zed_threads() == home / "data/zed/threads/threads.db"
     monkeypatch.setenv("FLATPAK_XDG_DATA_HOME", str(home / "flat"))
-    assert discover.zed_threads() == home / "flat/zed/threads/threads.db"
+    assert discover_histories.zed_threads() == home / "flat/zed/threads/threads.db"
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert discover.zed_threads() == home / "Library/Application Support/Zed/threads/threads.db"
+    assert (
+        discover_histories.zed_threads()
+        == home / "Library/Application Support/Zed/threads/threads.db"
+    )
     monkeypatch.setattr(sys, "platform", "win32")
     monkeypatch.setenv("LOCALAPPDATA", str(home / "local"))
-    assert discover.zed_threads() == home / "local/Zed/threads/threads.db"
+    assert discover_histories.zed_threads() == home / "local/Zed/threads/threads.db"
 
 
 def test_variables_locate_cline_and_open_webui(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert discover.open_webui_data() == home / ".open-webui/webui.db"
+    assert discover_histories.open_webui_data() == home / ".open-webui/webui.db"
     monkeypatch.setenv("DATA_DIR", str(home / "web"))
-    assert discover.open_webui_data() == home / "web/webui.db"
+    assert discover_histories.open_webui_data() == home / "web/webui.db"
     monkeypatch.setenv("CLINE_DIR", str(home / "cline"))
-    assert discover.cline_tasks() == home / "cline/data/tasks"
+    assert discover_histories.cline_tasks() == home / "cline/data/tasks"
     monkeypatch.setenv("CLINE_DATA_DIR", str(home / "data"))
-    assert discover.cline_tasks() == home / "data/tasks"
+    assert discover_histories.cline_tasks() == home / "data/tasks"

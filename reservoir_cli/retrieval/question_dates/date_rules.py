@@ -18,7 +18,7 @@ from reservoir_cli.retrieval.question_dates.calendar_days import (
     later,
     months_later,
 )
-from reservoir_cli.retrieval.question_dates.english import (
+from reservoir_cli.retrieval.question_dates.english_words import (
     AFTER_MODAL,
     COUNTS,
     DAY_LEADS,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from databases import create_database
 
-from reservoir_cli.transfer.importers import discover
+from reservoir_cli.transfer.importers import discover_histories
 
 VARIABLES = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "GEMINI_CLI_HOME", "COPILOT_HOME")
 
@@ -26,7 +26,7 @@ def write(path: Path, size: int = 10) -> None:
 
 
 def discovered(form: str) -> list[tuple[Path, int, int]]:
-    histories = [history for history in discover.look() if history.form == form]
+    histories = [history for history in discover_histories.look() if history.form == form]
     return [(history.path, history.files, history.size) for history in histories]
 
 
@@ -71,7 +71,7 @@ def test_editors_are_searched_in_the_folders_of_macos(
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setenv("XDG_CONFIG_HOME", "/elsewhere")
     library = home / "Library/Application Support"
-    assert discover.editor_user_dir("Cursor") == library / "Cursor/User"
+    assert discover_histories.editor_user_dir("Cursor") == library / "Cursor/User"
 
 
 def test_variables_of_the_tools_locate_their_histories(
@@ -81,7 +81,7 @@ def test_variables_of_the_tools_locate_their_histories(
         monkeypatch.setenv(name, str(home / name))
     write(home / "COPILOT_HOME/session-state/s1/events.jsonl")
     assert discovered("copilot-cli") == [(home / "COPILOT_HOME/session-state", 1, 10)]
-    assert discover.gemini_cli_sessions() == home / "GEMINI_CLI_HOME/.gemini/tmp"
-    assert discover.opencode_data() == home / "XDG_DATA_HOME/opencode"
+    assert discover_histories.gemini_cli_sessions() == home / "GEMINI_CLI_HOME/.gemini/tmp"
+    assert discover_histories.opencode_data() == home / "XDG_DATA_HOME/opencode"
     if sys.platform == "linux":
-        assert discover.editor_user_dir("Code") == home / "XDG_CONFIG_HOME/Code/User"
+        assert discover_histories.editor_user_dir("Code") == home / "XDG_CONFIG_HOME/Code/User"

@@ -1,4 +1,4 @@
-"""Store vectors, and compare the nearest messages with a question.
+"""Store the exact vectors of passages, and compare the nearest messages by them.
 
 The search has two steps: every passage is compared by its int8 codes (``vector_scan``), then the
 nearest messages by their float32 vectors.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reservoir_cli.cli.pace import in_words, pace
+from reservoir_cli.cli.format_progress import in_words, pace
 
 PACES = [
     # done, total, measured, seconds, text

@@ -9,14 +9,14 @@ day, a year or a preposition. The patterns of a language are compiled when a que
 import re
 import unicodedata
 
-from reservoir_cli.retrieval.question_dates import chinese, european
+from reservoir_cli.retrieval.question_dates import rewrite_chinese, rewrite_european
 from reservoir_cli.util.languages import guess_language
 
 _WORD = re.compile(r"[a-z]+")
 #: A range of years may have no other word of a date: "de 2020 a 2022".
 _YEARS = (
     r"(?i)\b(?:zwischen|von|entre|desde|de) \d{4} (?:bis|und|et|[aà]|y|hasta) \d{4}\b"
-    + european.COUNTED
+    + rewrite_european.COUNTED
 )
 #: Maps letters one to one, so that positions in the text stay the same.
 _UNACCENTED = str.maketrans(
@@ -34,19 +34,21 @@ def in_english(question: str) -> str:
     if question.isascii() and not (has_years or _SIGNS & set(_WORD.findall(question.lower()))):
         return question
     text = " ".join(unicodedata.normalize("NFC", question).split())
-    text = chinese.in_english(text)
+    text = rewrite_chinese.in_english(text)
     plain = text.lower().translate(_UNACCENTED)
     if len(plain) != len(text):  # a capital letter whose lower case has two characters
         return text
     words = set(_WORD.findall(plain))
     guess = guess_language(text)
-    for name in sorted(european.LANGUAGES, key=lambda name: name != guess):
+    for name in sorted(rewrite_european.LANGUAGES, key=lambda name: name != guess):
         # Short texts may be mistaken for Dutch or Italian; only another known language rules
         # shared words out.
-        is_other_language = guess != name and guess in ("en", *european.LANGUAGES)
+        is_other_language = guess != name and guess in ("en", *rewrite_european.LANGUAGES)
         signs = _OWN_SIGNS if is_other_language else _ALL_SIGNS
         if has_years or words & signs[name]:
-            rewritten = european.rewrite(text, plain, european.LANGUAGES[name], sure=name == guess)
+            rewritten = rewrite_european.rewrite(
+                text, plain, rewrite_european.LANGUAGES[name], sure=name == guess
+            )
             if rewritten != text:
                 return rewritten
     return text
@@ -56,9 +58,9 @@ def _signs(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_OWN_SIGNS = {name: _signs(known.signs) for name, known in european.LANGUAGES.items()}
+_OWN_SIGNS = {name: _signs(known.signs) for name, known in rewrite_european.LANGUAGES.items()}
 _ALL_SIGNS = {
     name: _OWN_SIGNS[name] | _signs(known.shared_signs)
-    for name, known in european.LANGUAGES.items()
+    for name, known in rewrite_european.LANGUAGES.items()
 }
 _SIGNS = frozenset().union(*_ALL_SIGNS.values())

@@ -8,9 +8,8 @@ import pytest
 
 from reservoir_cli.agents.mcp.tool_schemas import tools
 from reservoir_cli.agents.mcp.tools import Answers
+from reservoir_cli.agents.mcp.unload_when_idle import Worker
 from reservoir_cli.reservoir import Reservoir
-
-server = pytest.importorskip("reservoir_cli.agents.mcp.server", reason="mcp is not installed")
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +44,7 @@ def test_a_store_is_closed_when_idle_and_opened_again_at_the_next_call(tmp_path)
     opened = Opened(tmp_path / "reservoir.db")
 
     async def session() -> None:
-        worker = server.Worker(Answers(opened), idle=0.05)
+        worker = Worker(Answers(opened), idle=0.05)
         await worker.answer("remember", arguments("one"), "p")
         while not opened.closed:
             await asyncio.sleep(0.01)
@@ -60,7 +59,7 @@ def test_a_store_stays_open_between_calls(tmp_path) -> None:
     opened = Opened(tmp_path / "reservoir.db")
 
     async def session() -> None:
-        worker = server.Worker(Answers(opened))
+        worker = Worker(Answers(opened))
         for number in range(1, 4):
             answer = await worker.answer("remember", arguments("note"), "p")
             assert f"[#{number}]" in answer
@@ -81,7 +80,7 @@ def test_a_call_cancelled_before_its_turn_never_starts(tmp_path) -> None:
     opened = Opened(tmp_path / "reservoir.db")
 
     async def session() -> str:
-        worker = server.Worker(Waiting(opened))
+        worker = Worker(Waiting(opened))
         first, second, third = (
             asyncio.ensure_future(worker.answer("remember", arguments(text), "p"))
             for text in ("one", "two", "three")

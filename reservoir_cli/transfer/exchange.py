@@ -1,0 +1,35 @@
+"""A request that passed through the proxy, with its answer."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from reservoir_cli.messages import Message, Scope
+
+#: Tag of an incomplete answer.
+PARTIAL = "partial"
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request and its answer.
+
+    :param conversation: the id of the conversation.
+    :param messages: the messages of the request, with their identities as ``source_id``.
+    :param reply: the answer with its identity; ``None`` without an answer.
+    :param partial: the reply is incomplete.
+    :param named: the client names its conversation.
+    :param is_whole: the messages are the whole history; else the provider has the earlier ones.
+    :param request: a hash of the bytes of the request, valid in this process.
+    :param asked_at: when the request arrived; ``None`` if unknown.
+    """
+
+    scope: Scope
+    conversation: str
+    model: str | None
+    messages: tuple[Message, ...]
+    reply: Message | None
+    partial: bool = False
+    named: bool = True
+    is_whole: bool = True
+    request: int = 0
+    asked_at: datetime | None = None

@@ -1,0 +1,149 @@
+"""Keep the answers to a question that is asked several times apart.
+
+A conversation without a name is recognised by its questions alone. The same questions may be a
+retry, whose answer replaces the old one, or another conversation, whose answers must not.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import NamedTuple
+
+from reservoir_cli.messages import Message, Scope, StoredMessage
+from reservoir_cli.storage.content_identity import parts_of
+from reservoir_cli.storage.sources import Sources
+from reservoir_cli.transfer.exchange import PARTIAL, Exchange
+from reservoir_cli.transfer.skip_proxied import SOURCE
+
+#: How long after an answer the same request is a retry.
+RETRY_TIME = timedelta(minutes=5)
+#: A client may ask again a little before the end of the old answer is noted.
+_SLACK = timedelta(seconds=1)
+#: The most answers of which the requests are remembered.
+_MAX_ANSWERS = 1_000
+
+
+class _Answered(NamedTuple):
+    """The last answer to a question.
+
+    :param suffix: what was added to its identity.
+    """
+
+    request: int
+    ended_at: datetime
+    suffix: str
+
+
+class RepeatedQuestions:
+    """Give messages other identities if a question is asked again, but is no retry.
+
+    :param redact: returns a message as a partition would store it.
+    """
+
+    def __init__(self, sources: Sources, redact: Callable[[Exchange, Message], Message]) -> None:
+        self._sources, self._redact = sources, redact
+        self._answered: OrderedDict[tuple[Scope, str], _Answered] = OrderedDict()
+
+    def keep_apart(self, exchange: Exchange, now: datetime) -> Exchange:
+        """Return an exchange whose identities are those of no other conversation's answers."""
+        messages = list(exchange.messages)
+        if not exchange.named:
+            messages = self._separate_calls(exchange.scope, messages)
+        reply = exchange.reply
+        if reply and messages and exchange.messages[-1].role != "assistant":
+            # The answer to a result of a tool has the same suffix as the call.
+            base = str(exchange.messages[-1].source_id)
+            inherited = str(messages[-1].source_id).removeprefix(base)
+            reply = _rename(reply, inherited)
+            suffix = self._suffix_of(exchange, reply, now)
+            reply = _rename(reply, suffix)
+            if messages[-1].role == "user":
+                messages[-1] = _rename(messages[-1], suffix)
+        return replace(exchange, messages=tuple(messages), reply=reply)
+
+    def _separate_calls(self, scope: Scope, messages: list[Message]) -> list[Message]:
+        """Rename the messages of turns whose first tool calls are stored with a suffix."""
+        starts = [index for index, message in enumerate(messages) if message.role == "user"]
+        turns = [messages[start:end] for start, end in pairwise([*starts, len(messages)])]
+        suffixes = [_hash(call) if (call := _first_calls(turn)) else "" for turn in turns]
+        ids = [
+            _rename(turn[1], suffix).source_id or ""
+            for turn, suffix in zip(turns, suffixes, strict=True)
+            if suffix
+        ]
+        stored = self._sources.find_stored(scope, SOURCE, ids) if ids else {}
+        separated = messages[: starts[0]] if starts else list(messages)
+        for turn, suffix in zip(turns, suffixes, strict=True):
+            known = suffix and _rename(turn[1], suffix).source_id in stored
+            separated += [_rename(message, suffix) for message in turn] if known else turn
+        return separated
+
+    def _suffix_of(self, exchange: Exchange, reply: Message, now: datetime) -> str:
+        """Return what to add to an answer's identity; nothing for a first answer and a retry."""
+        key = exchange.scope, str(reply.source_id)
+        last = self._answered.get(key)
+        suffixes = ("", last.suffix) if last else ("",)
+        ids = [f"{reply.source_id}{suffix}" for suffix in suffixes]
+        stored = self._sources.find_stored(exchange.scope, SOURCE, ids)
+        suffix = self._choose_suffix(exchange, reply, now, last, [stored.get(id) for id in ids])
+        if not exchange.named:
+            self._answered[key] = _Answered(exchange.request, now, suffix)
+            self._answered.move_to_end(key)
+            if len(self._answered) > _MAX_ANSWERS:
+                self._answered.popitem(last=False)
+        return suffix
+
+    def _choose_suffix(
+        self,
+        exchange: Exchange,
+        reply: Message,
+        now: datetime,
+        last: _Answered | None,
+        stored: Sequence[StoredMessage | None],
+    ) -> str:
+        """Return a suffix.
+
+        :param last: the last answer to the question.
+        :param stored: the stored answers without a suffix, and with that of the last answer.
+        """
+        redacted = self._redact(exchange, reply)
+        first = stored[0]
+        if first is None or PARTIAL in first.tags or parts_of(redacted) == parts_of(first):
+            return ""
+        if exchange.named:
+            is_older = first.created_at.date() < now.date()
+            return f"@{now:%Y-%m-%d}" if is_older else ""
+        if last and (_is_retry(exchange, last, now) or (stored[-1] and PARTIAL in stored[-1].tags)):
+            return last.suffix
+        return _hash(redacted)
+
+
+def _is_retry(exchange: Exchange, last: _Answered, now: datetime) -> bool:
+    """Return whether the last request was sent again, soon after it was answered."""
+    asked_at = exchange.asked_at or now
+    soon = last.ended_at - _SLACK <= asked_at <= last.ended_at + RETRY_TIME
+    return soon and exchange.request == last.request
+
+
+def _first_calls(turn: Sequence[Message]) -> Message | None:
+    """Return the answer to a question if it calls tools."""
+    return turn[1] if turn[1:] and turn[1].tool_calls else None
+
+
+def _calls(message: Message) -> list[str]:
+    """Return the identities of a message's tool calls."""
+    return parts_of(message)[-len(message.tool_calls) :] if message.tool_calls else []
+
+
+def _hash(message: Message) -> str:
+    """Return a suffix for identities: a hash of an answer's calls, or else of its text."""
+    import hashlib  # loads OpenSSL
+
+    parts = sorted(_calls(message)) or parts_of(message)
+    return f"@{hashlib.sha256(''.join(parts).encode()).hexdigest()[:16]}"
+
+
+def _rename(message: Message, suffix: str) -> Message:
+    return replace(message, source_id=f"{message.source_id}{suffix}") if suffix else message
