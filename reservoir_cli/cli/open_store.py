@@ -20,18 +20,23 @@ _last_opened: list[Reservoir] = []
 
 
 @contextmanager
-def open_reservoir(ctx: typer.Context, *, create: bool = False) -> Iterator[Reservoir]:
+def open_reservoir(
+    ctx: typer.Context, *, create: bool = False, change: bool = False
+) -> Iterator[Reservoir]:
     """Open the store of this run with its settings.
 
     :param create: create the store if it does not exist.
+    :param change: refuse an unfinished copy, as ``create`` does, but create no store that was
+        named by ``--db``.
     """
     flags = globals_of(ctx)
-    if flags.db and not create and not is_on_a_server(flags.db) and not Path(flags.db).exists():
+    is_missing = _is_missing(flags.db)
+    if is_missing and not create:
         console.warn(f"there is no store at {flags.db}")
     with Reservoir.open(
         flags.db,
         config_file=flags.config,
-        create=create,
+        create=create or (change and not is_missing),
         offline=flags.offline,
         notify=console.warn,
         progress=console.progress,
@@ -44,6 +49,11 @@ def open_reservoir(ctx: typer.Context, *, create: bool = False) -> Iterator[Rese
             raise
         finally:
             console.progress.stop()
+
+
+def _is_missing(location: str | None) -> bool:
+    """Return whether a named store is a file that does not exist."""
+    return location is not None and not is_on_a_server(location) and not Path(location).exists()
 
 
 def opener(ctx: typer.Context) -> Callable[..., Reservoir]:

@@ -107,7 +107,12 @@ def test_an_interrupted_copy_is_reported(cli, url, samples_file, tmp_path, kind)
         assert read.err.count("a copy that is not finished") == read.err.count(command) == 1
         assert "not recorded" not in read.err
         assert read.out
-    for arguments in (["ingest", "--no-embed"], ["embed"], ["context", "x", "--save"]):
+    for arguments in (
+        ["ingest", "--no-embed"],
+        ["embed"],
+        ["summarize"],
+        ["context", "x", "--save"],
+    ):
         refused = cli("--db", target, *arguments, stdin="too early", code=3)
         assert refused.err.splitlines() == [
             f"error: the store {target} is a copy that is not finished",

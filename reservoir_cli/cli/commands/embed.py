@@ -31,7 +31,7 @@ def embed(
     With --model or --rebuild, new embeddings are built beside the old ones, which stay in use
     until the new ones are complete. Run the command again to resume after an interruption.
     """
-    with open_store.open_reservoir(ctx, create=model is not None) as reservoir:
+    with open_store.open_reservoir(ctx, create=model is not None, change=True) as reservoir:
         before, name = reservoir.config, find_weights.absolute(model) if model else None
         if name:
             reservoir.use(before.with_flags({"embedding_model": name}))

@@ -34,7 +34,7 @@ def summarize(
     the setting episodes is auto.
     """
     outcomes: list[Outcome] = []
-    with open_store.open_reservoir(ctx) as reservoir:
+    with open_store.open_reservoir(ctx, change=True) as reservoir:
         for outcome in reservoir.summarize(partition, command=command, dry_run=dry_run):
             outcomes.append(outcome)
             name = outcome.conversation.conversation.id
