@@ -152,7 +152,7 @@ class Reservoir(Reader):
         """Summarise the conversations of a partition that have no summary, or have grown since.
 
         :param command: reads a conversation on stdin and prints its summary; split as a shell
-            would, but run without one.
+            would, but run without one. Summaries that it has not written are replaced.
         :raises ModelUnavailableError: there is no embedding model.
         """
         from reservoir_cli.transfer.summarize import parse_command, summarize

@@ -16,8 +16,9 @@ LIMIT = 1.7
 _STARTUP = 0.1
 #: Options before the command that take a value.
 _WITH_VALUE = ("--config", "--db")
-#: Seconds to write to the log that a hook was ended.
-_LOGGING = 0.1
+#: Seconds to write to the log that a hook was ended, and before the limit to import what writes it:
+#: a hook that ends sooner does not need it.
+_LOGGING, _IMPORTING = 0.1, 0.7
 
 
 def is_hook(arguments: list[str]) -> bool:
@@ -63,6 +64,7 @@ def _watch(child: int, reader: int, deadline: float) -> NoReturn:
     import select
     import signal
 
+    log_ended = _prepare_log(deadline)
     output = bytearray()
     while select.select([reader], [], [], max(0.0, deadline - time.monotonic()))[0]:
         if chunk := os.read(reader, 65_536):
@@ -73,7 +75,7 @@ def _watch(child: int, reader: int, deadline: float) -> NoReturn:
                 os.write(1, output)
         os._exit(0)
     os.kill(child, signal.SIGKILL)
-    _log_ended()
+    log_ended()
     os._exit(0)
 
 
@@ -84,9 +86,10 @@ def _end_later(deadline: float) -> None:
     def wait() -> None:
         time.sleep(max(0.0, deadline - time.monotonic()))
         if running.acquire(blocking=False):
-            _log_ended()
+            log_ended()
             os._exit(0)
 
+    log_ended = _prepare_log(deadline)
     running = _thread.allocate_lock()
     _finishers.append(lambda: running.acquire(blocking=True))
     _thread.start_new_thread(wait, ())
@@ -101,24 +104,35 @@ def finish() -> None:
         lift()
 
 
-def _log_ended() -> None:
-    """Log that a hook was ended, without waiting long: it may be the disk that hangs."""
+def _prepare_log(deadline: float) -> Callable[[], None]:
+    """Return a function that logs that a hook was ended.
+
+    It does not wait long, since it may be the disk that hangs; so the imports are done in advance.
+    """
     import _thread
 
-    written = _thread.allocate_lock()
+    ended, written = _thread.allocate_lock(), _thread.allocate_lock()
+    ended.acquire()
     written.acquire()
 
     def write() -> None:
+        time.sleep(max(0.0, deadline - _IMPORTING - time.monotonic()))
         from datetime import UTC, datetime
 
-        from reservoir_cli.settings import log_file
+        from reservoir_cli.settings import log_file, paths
 
         with suppress(Exception):
+            paths.log_files()  # it imports more where RESERVOIR_HOME is not set
+            ended.acquire()
             log_file.append(datetime.now(UTC), f"hook ended: it took more than {LIMIT} seconds")
         written.release()
 
+    def log_ended() -> None:
+        ended.release()
+        written.acquire(timeout=_LOGGING)
+
     _thread.start_new_thread(write, ())
-    written.acquire(timeout=_LOGGING)
+    return log_ended
 
 
 def _age() -> float:

@@ -206,7 +206,7 @@ def message_number(typed: str, name: str = "--id") -> int:
 
 def join_words(words: Sequence[str]) -> str:
     """Join the words of an unquoted question; ``-`` alone reads stdin."""
-    return text_or_stdin(" ".join(words))
+    return text_or_stdin(" ".join(words), "question")
 
 
 def first_words(message: StoredMessage) -> str:
@@ -259,21 +259,27 @@ def check_one_form(**flags: bool) -> None:
         )
 
 
-def text_or_stdin(text: str) -> str:
-    """Return the text, cleaned; for ``-``, the text on stdin."""
+def text_or_stdin(text: str, what: str = "text") -> str:
+    """Return the text, cleaned; for ``-``, the text on stdin.
+
+    :param what: what to type on a terminal.
+    """
     if text != "-":
         return clean_text(text)
-    return decode(read_stdin(), "stdin")[0].strip()
+    return decode(read_stdin(what), "stdin")[0].strip()
 
 
-def read_stdin(most: int = LARGEST) -> bytes:
+def read_stdin(what: str, most: int = LARGEST) -> bytes:
     """Read all of stdin; a closed stdin is empty.
 
+    :param what: what to type on a terminal.
     :param most: the largest number of bytes.
     :raises ReservoirError: stdin is larger, or cannot be read.
     """
     if sys.stdin is None:
         return b""
+    if can_ask():
+        console.note(f"type the {what}, then end it with Ctrl-D")
     try:
         return read_stream(sys.stdin.buffer, most)
     except OSError as error:

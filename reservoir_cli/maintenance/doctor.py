@@ -285,8 +285,10 @@ def _embedder(
     engine = embedder.engine
     size = f"{embedder.dimensions} dimensions"
     yield Check("model", Status.OK, f"{embedder.name}, {size}, {engine.origin}")
-    status = Status.OK if engine.kind == "compiled" else Status.NOTE
-    yield Check("engine", status, f"{engine.kind}: {engine.reason}")
+    if engine.kind == "compiled":
+        yield Check("engine", Status.OK, engine.reason)  # it begins with that word
+    else:
+        yield Check("engine", Status.NOTE, f"{engine.kind}: {engine.reason}")
     return embedder
 
 

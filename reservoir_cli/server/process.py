@@ -174,11 +174,14 @@ def listen(host: str, port: int) -> socket.socket:
     except UnicodeError:
         raise ReservoirError(f"{host} is not a valid host name", hint=_HOST_HINT) from None
     except OSError as error:
-        hint = "another server is using it; --port N selects another port"
+        hint = "--port N selects another port"
         problem = os.strerror(error.errno) if error.errno else str(error)
-        if error.errno != errno.EADDRINUSE:
-            is_foreign = error.errno == errno.EADDRNOTAVAIL
-            hint = _HOST_HINT if is_foreign else "--port N selects another port"
+        if error.errno == errno.EADDRNOTAVAIL:
+            hint = _HOST_HINT
+        elif error.errno == errno.EADDRINUSE and running_servers.is_at(port):
+            hint = f"Reservoir's server is running there: reservoir serve --stop stops it; {hint}"
+        elif error.errno == errno.EADDRINUSE:
+            hint = f"another server is using it; {hint}"
         raise ReservoirError(f"cannot listen at {host}:{port}: {problem}", hint=hint) from None
     # Inherited by connections. Without it, the start of an answer's body arrives 40 ms after its
     # headers, because asyncio does not recognise these sockets as TCP.

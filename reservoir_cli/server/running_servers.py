@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from reservoir_cli.settings import paths
 from reservoir_cli.util.private_files import exclusive_lock, write_private
@@ -74,6 +75,17 @@ def read_servers() -> list[RunningServer]:
         return []
     servers = map(_parse_entry, entries) if isinstance(entries, list) else ()
     return [server for server in servers if server]
+
+
+def is_at(port: int) -> bool:
+    """Return whether a running server of this home uses a port."""
+    return any(_port(server) == port and server.request_code() for server in read_servers())
+
+
+def _port(server: RunningServer) -> int | None:
+    with suppress(ValueError):
+        return urlsplit(server.base_url).port
+    return None
 
 
 def _parse_entry(entry: Any) -> RunningServer | None:

@@ -325,7 +325,7 @@ def required_window(config: Config, model: str | None, settings: Settings) -> in
     question = f"did you mean {', '.join(near)}? Or " if near else ""
     raise UsageError(
         f"unknown model {model!r}",
-        hint=f"{question}reservoir config --set {assignment} adds it",
+        hint=f"{question}reservoir config set {assignment} adds it",
     )
 
 

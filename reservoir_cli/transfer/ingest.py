@@ -24,6 +24,7 @@ from reservoir_cli.transfer.returned_contexts import remove_contexts
 from reservoir_cli.transfer.skip_elsewhere import ElsewhereFilter
 from reservoir_cli.util.clock import is_far_ahead
 from reservoir_cli.util.interrupts import explain_interrupt
+from reservoir_cli.util.progress import report_megabytes
 
 _BATCH = 1_000
 #: Printed when Ctrl-C ends an import.
@@ -114,7 +115,7 @@ class Ingestor(Intake):
             now=datetime.now(UTC),
             dry_run=dry_run,
             elsewhere=elsewhere,
-            after_batch=lambda: self._progress("MB read", file.done >> 20, file.size >> 20),
+            after_batch=lambda: report_megabytes(self._progress, file.done, file.size),
         )
         report.marked = left_out
         return report

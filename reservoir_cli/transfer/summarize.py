@@ -67,6 +67,8 @@ def summarize(
 ) -> Iterator[Outcome]:
     """Summarise the conversations that have no summary or have changed since.
 
+    A command also replaces the summaries that it has not written itself.
+
     :param command: a program and its arguments, which reads a conversation on stdin and prints
         the summary; without it the summary is extracted from the conversation's own sentences.
     :param announce: called with the command before its first run.
@@ -85,7 +87,7 @@ def summarize(
         messages = mask.messages(store.by_key(list(store.find(own_scope, selection))))
         digest = _digest(messages)
         key = (conversation.instance, conversation_id)
-        if not messages or known.get(key) == (digest, made_by):
+        if not messages or _is_current(known.get(key), digest, made_by):
             continue
         if dry_run:
             yield Outcome(conversation)
@@ -125,6 +127,14 @@ def summarize(
                 continue
             summaries.put(summary)
         yield Outcome(conversation, summary)
+
+
+def _is_current(known: tuple[str, str] | None, digest: str, made_by: str) -> bool:
+    """Return whether a summary may stay: an extract never replaces what a program wrote.
+
+    :param known: the digest and the author of the stored summary.
+    """
+    return known is not None and known[0] == digest and made_by in (known[1], EXTRACT)
 
 
 def _ignore(_: str) -> None:

@@ -38,7 +38,7 @@ from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.skip_elsewhere import ElsewhereFilter
 from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.private_files import exclusive_lock, make_private_dir
-from reservoir_cli.util.progress import Progress
+from reservoir_cli.util.progress import Progress, report_megabytes
 from reservoir_cli.util.read_files import open_regular
 
 #: An unfinished turn is stored when its file has not changed for this long.
@@ -219,7 +219,7 @@ class _SourceSync:
             self._read_or_report(file)
             bytes_read += file.size
         if changed:
-            progress("MB read", total >> 20, total >> 20)
+            report_megabytes(progress, total, total)
         self._forget_vanished(known, files)
         report = self.report.imports
         self._ingestor.report(report, report.modes, self._source.partition)
@@ -227,7 +227,7 @@ class _SourceSync:
 
     @staticmethod
     def _report_progress(progress: Progress, before: int, total: int, read: int) -> None:
-        progress("MB read", (before + read) >> 20, total >> 20)
+        report_megabytes(progress, before + read, total)
 
     def _is_unchanged(self, file: FileState, known: dict[str, tuple[int, int, int]]) -> bool:
         size, mtime_ns, settled = known.get(_escape_path(file.path), (-1, -1, 1))

@@ -6,5 +6,11 @@ from collections.abc import Callable
 Progress = Callable[[str, int, int], None]
 
 
+def report_megabytes(progress: Progress, done: int, total: int) -> None:
+    """Report how many of a number of bytes have been read; below one MB without a number."""
+    megabytes = total >> 20
+    progress("MB read" if megabytes else "reading", done >> 20, megabytes)
+
+
 def no_progress(_what: str, _done: int, _total: int) -> None:
     """Ignore progress."""

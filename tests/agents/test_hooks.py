@@ -294,6 +294,41 @@ with open({str(pid)!r}, "w") as file:
     assert not worker or _ends(int(worker))
 
 
+#: Code that makes the import of what writes the log slow, as on a busy machine.
+SLOW_IMPORT = """
+import sys, time
+class Slow:
+    def find_spec(self, name, *_):
+        if name == "reservoir_cli.settings.log_file":
+            time.sleep(0.3)
+sys.meta_path.insert(0, Slow())
+"""
+
+
+@posix_only
+@pytest.mark.parametrize("slow_import", ["", SLOW_IMPORT], ids=["quick", "slow"])
+def test_a_hanging_hook_is_logged(tmp_path: Path, slow_import: str) -> None:
+    script = f"""{slow_import}
+from reservoir_cli.agents import time_limit
+time_limit._age = lambda: 0.0
+time_limit._LOGGING = 0.2
+time_limit.begin()
+import time; time.sleep(600)
+"""
+    file = tmp_path / "reservoir.log"
+    for _ in range(10):  # a busy machine may be too slow even so
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "RESERVOIR_HOME": str(tmp_path)},
+            timeout=PATIENCE,
+            check=False,
+        )
+        if file.exists():
+            break
+    line = file.read_text(encoding="utf-8")
+    assert line.endswith(f" WARNING hook ended: it took more than {LIMIT} seconds\n")
+
+
 @posix_only
 def test_a_worker_that_dies_prints_nothing(tmp_path: Path) -> None:
     code = "import os, signal; os.write(1, b'half'); os.kill(os.getpid(), signal.SIGSEGV)"

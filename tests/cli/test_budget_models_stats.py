@@ -98,7 +98,7 @@ def test_an_unknown_model_is_exit_2_with_similar_names_and_the_command_that_adds
     result = cli(command, *question, "--model", "gpt-4x", code=2)
     assert result.out == ""
     assert "gpt-4" in result.err.splitlines()[1]
-    assert "reservoir config --set models.gpt-4x.context_window=N" in result.err
+    assert "reservoir config set models.gpt-4x.context_window=N" in result.err
 
 
 def test_gpt_4_1_is_not_gpt_4(cli):

@@ -149,7 +149,7 @@ def test_an_unknown_model_is_exit_2_with_similar_names_and_the_command_that_adds
     error, hint = result.err.splitlines()
     assert "gpt-4oo" in error
     assert "gpt-4o" in hint.replace("gpt-4oo", "")
-    assert "config --set models.gpt-4oo.context_window=N" in hint
+    assert "config set models.gpt-4oo.context_window=N" in hint
 
 
 def test_a_model_that_was_added_is_known(cli):

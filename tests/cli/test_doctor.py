@@ -94,6 +94,14 @@ def links(store) -> list[tuple]:
 
 
 @pytest.mark.model
+def test_the_engine_is_named_once(cli_with_model):
+    rows = cli_with_model("doctor", "--json").document["checks"]
+    (detail,) = (row["detail"] for row in rows if row["name"] == "engine")
+    assert detail.startswith("compiled ")
+    assert detail.count("compiled") == 1
+
+
+@pytest.mark.model
 def test_repair_rebuilds_what_embedding_made(samples):
     question = ("search", "why did we drop Redis?", "--all-partitions", "--json")
     before, tied = samples(*question).document, links(samples.db)

@@ -297,7 +297,7 @@ def test_an_interrupted_import_is_consistent_and_the_next_one_finishes_it(machin
             [(f"m{number}", f"Is it {number}?") for number in range(count)],
         )
     connection.close()
-    answers = [(READ, "\n"), (WHICH, "3\n"), (WHERE, "work\n"), ("MB read", "\x03")]
+    answers = [(READ, "\n"), (WHICH, "3\n"), (WHERE, "work\n"), ("reading", "\x03")]
     result = machine.talk("init", "--no-embed", answers=answers)
     assert result.code == 130
     assert "Traceback" not in result.out

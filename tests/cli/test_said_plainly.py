@@ -207,7 +207,7 @@ def test_an_error_of_format_json_is_a_document(cli, form):
 
 def test_a_hint_with_the_name_of_a_model_is_quoted_for_the_shell(cli):
     result = cli("budget", "--model", "x; rm -rf ~", code=2)
-    assert "config --set 'models.x; rm -rf ~.context_window=N' adds it" in result.err
+    assert "config set 'models.x; rm -rf ~.context_window=N' adds it" in result.err
 
 
 def test_similar_models_are_of_the_same_family(cli):

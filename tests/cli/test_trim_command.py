@@ -128,6 +128,37 @@ def test_a_list_without_a_question_has_no_old_part(trim):
 
 
 @pytest.mark.parametrize(
+    ("messages", "start"),
+    [
+        pytest.param([SYSTEM, TURN[0], *OLD[1::2] * 2], 1, id="the only question"),
+        pytest.param([SYSTEM, *OLD[1::2] * 2], 0, id="no question"),
+    ],
+)
+def test_a_long_turn_that_cannot_be_trimmed_is_noted(trim, messages, start):
+    result = trim(messages, "--iteration", "2", "--budget", "500")
+    assert result.document == messages
+    assert result.err.startswith(
+        f"note: nothing was trimmed: the current turn begins at message {start}"
+    )
+    assert "--turn-start I" in result.err
+    later = trim(
+        messages, "--iteration", "2", "--budget", "500", "--turn-start", str(len(messages))
+    )
+    assert len(later.document) < len(messages)
+    for arguments in (
+        ("--iteration", "1", "--budget", "500"),
+        ("--iteration", "2"),
+        ("--iteration", "2", "--budget", "9000"),
+    ):
+        assert "note" not in trim(messages, *arguments).err
+
+
+def test_a_terminal_is_told_what_to_type(cli):
+    shown = cli.talk("trim", "--iteration", "1", answers=[("end it with Ctrl-D", "\x03")])
+    assert "note: type the list of messages, then end it with Ctrl-D" in shown.out
+
+
+@pytest.mark.parametrize(
     "document",
     [
         "not json",

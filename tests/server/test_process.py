@@ -192,6 +192,26 @@ def test_a_port_that_is_taken_is_an_error(store_path: Path) -> None:
     assert "hint: " in stderr
 
 
+def test_a_port_that_another_server_of_reservoir_uses_says_how_to_stop_it(store_path: Path) -> None:
+    with started(store_path) as (first, ready):
+        port = ready["page"].removesuffix("/ui/").rpartition(":")[2]
+        code, stderr = refused(store_path, "--port", port)
+        assert code == 1
+        assert "hint: Reservoir's server is running there: " in stderr
+        assert " serve --stop stops it" in stderr
+        first.kill()
+        first.communicate(timeout=PATIENCE)
+        # Its entry stays, but it is not the server that uses the port.
+        with socket.create_server(("127.0.0.1", int(port))) as taken:
+            taken.settimeout(PATIENCE)
+            closer = threading.Thread(target=lambda: taken.accept()[0].close())
+            closer.start()
+            code, stderr = refused(store_path, "--port", port)
+            closer.join(PATIENCE)
+    assert code == 1
+    assert "hint: another server is using it" in stderr
+
+
 @pytest.mark.parametrize("host", ["nosuch.invalid", "192.0.2.1", "a" * 70])
 def test_a_host_that_is_not_this_machine_is_an_error_about_the_host(host: str) -> None:
     with pytest.raises(ReservoirError) as raised:

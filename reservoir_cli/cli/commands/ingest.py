@@ -169,7 +169,7 @@ def _store_stdin(
     as_json: bool,
 ) -> None:
     """Store the text of stdin with the other fields of ``message``."""
-    data = _read_stdin(LARGEST)
+    data = options.read_stdin("message", LARGEST)
     if len(data) > _MEGABYTE:
         size = f"{len(data) / _MEGABYTE:,.1f} MB"
         console.note(f"stdin is {size}, stored as one message; --format NAME reads a history")
@@ -196,7 +196,11 @@ def _store_stdin(
 
 
 def _open_source(source: str) -> str | File:
-    return File.of_bytes("stdin", _read_stdin(LARGEST_PIPED)) if source == "-" else source
+    return (
+        File.of_bytes("stdin", options.read_stdin("message", LARGEST_PIPED))
+        if source == "-"
+        else source
+    )
 
 
 def _print_summary(report: ImportReport, dry_run: bool) -> None:
@@ -237,9 +241,3 @@ def _print_json(report: ImportReport, dry_run: bool) -> None:
             "dry_run": dry_run,
         }
     )
-
-
-def _read_stdin(most: int) -> bytes:
-    if options.can_ask():
-        console.note("type the message, then end it with Ctrl-D")
-    return options.read_stdin(most)

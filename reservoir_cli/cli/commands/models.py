@@ -13,7 +13,7 @@ def models(
 
     Window is the model's context window, reserve the part kept for the answer, "for context" the
     part that a context may use, and recommended the value of --budget recommended. To add a model:
-    reservoir config --set models.NAME.context_window=N
+    reservoir config set models.NAME.context_window=N
     """
     rows = config.model_rows(options.load_config(ctx), partition)
     if as_json:

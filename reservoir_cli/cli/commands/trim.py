@@ -1,6 +1,7 @@
 """``reservoir trim``: trim the message list of a tool loop to a budget."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -78,22 +79,30 @@ def trim(
             f"--turn-start {start} is beyond the end of {len(messages)} messages",
             hint="it counts from 0; without it the turn begins at the last question",
         )
-    kept = trim_history(
+    trim_before = partial(
+        trim_history,
         messages,
-        turn_start=start,
         iteration=iteration,
         budget=tokens,
         counter=storing_counter(settings.token_counter),
         multiplier=settings.token_multiplier,
     )
+    kept = trim_before(turn_start=start)
     console.write_json(kept if isinstance(document, list) else {**document, "messages": kept})
+    if turn_start is None and start <= 1 and trim_before(turn_start=len(messages)) is not messages:
+        console.note(
+            f"nothing was trimmed: the current turn begins at message {start}, as no later one is "
+            "a question; --turn-start I begins it later"
+        )
     console.aside(
         f"{options.counted(len(messages), 'message')}, {len(messages) - len(kept):,} trimmed"
     )
 
 
 def _read(file: str) -> Any:
-    text = options.text_or_stdin("-") if file == "-" else read_text(Path(file))[0]
+    text = (
+        options.text_or_stdin("-", "list of messages") if file == "-" else read_text(Path(file))[0]
+    )
     try:
         document = json.loads(text)
         json.dumps(document, allow_nan=False)  # refuse NaN and numbers too large for a float

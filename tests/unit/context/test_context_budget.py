@@ -90,7 +90,7 @@ def test_an_unknown_model_gets_similar_names_and_the_command_that_adds_it(memory
     with pytest.raises(UsageError) as caught:
         memory.ask(model="gpt-4x")
     assert "gpt-4" in caught.value.hint
-    assert "config --set models.gpt-4x.context_window=N" in caught.value.hint
+    assert "config set models.gpt-4x.context_window=N" in caught.value.hint
 
 
 def test_minimum_history_uses_the_reserve_with_a_warning(memory):

@@ -126,6 +126,19 @@ def test_a_command_reads_the_conversation_and_writes_the_summary(
     assert [line for line in notes if "write it.py" in line] == [f"conversations go to: {command}"]
 
 
+def test_an_extract_replaces_a_commands_summary_only_if_the_conversation_has_grown(
+    reservoir: Reservoir, tmp_path: Path
+) -> None:
+    run(reservoir)
+    assert len(run(reservoir, program(tmp_path, "print('by hand')"))) == 2
+    assert list(reservoir.summarize("p", dry_run=True)) == []
+    assert run(reservoir) == []
+    assert set(texts(reservoir).values()) == {"by hand"}
+    add_conversation(reservoir, "two", ["The queue then got a second consumer for long jobs."], 2)
+    assert [outcome.conversation.conversation.id for outcome in run(reservoir)] == ["two"]
+    assert texts(reservoir)["two"] != texts(reservoir)["one"] == "by hand"
+
+
 def test_a_text_that_is_edited_meanwhile_is_not_in_the_summary(
     reservoir: Reservoir, tmp_path: Path
 ) -> None:
