@@ -309,10 +309,10 @@ sys.meta_path.insert(0, Slow())
 @pytest.mark.parametrize("slow_import", ["", SLOW_IMPORT], ids=["quick", "slow"])
 def test_a_hanging_hook_is_logged(tmp_path: Path, slow_import: str) -> None:
     script = f"""{slow_import}
-from reservoir_cli.agents import time_limit
-time_limit._age = lambda: 0.0
-time_limit._LOGGING = 0.2
-time_limit.begin()
+from reservoir_cli.agents import hook_time_limit
+hook_time_limit._age = lambda: 0.0
+hook_time_limit._LOGGING = 0.2
+hook_time_limit.begin()
 import time; time.sleep(600)
 """
     file = tmp_path / "reservoir.log"

@@ -34,14 +34,15 @@ END = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
 def started(store_path: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], Any]]:
     """Start a server; yield the process and the document that it prints when it is ready."""
     command = [RESERVOIR, "--db", str(store_path), "serve", "--port", "0", "--json", *words]
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    )
+    with hangup_by_default():
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
     watchdog = threading.Timer(PATIENCE, process.kill)
     watchdog.start()
     try:
@@ -53,6 +54,19 @@ def started(store_path: Path, *words: str) -> Iterator[tuple[subprocess.Popen[st
         watchdog.cancel()
         process.kill()
         process.communicate(timeout=PATIENCE)
+
+
+@contextmanager
+def hangup_by_default() -> Iterator[None]:
+    """Start processes that a closing terminal ends, even if the tests run under ``nohup``."""
+    if os.name != "posix":
+        yield
+        return
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def ask(ready: Any, *messages: dict[str, str]) -> bytes:
