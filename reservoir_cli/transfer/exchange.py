@@ -19,7 +19,6 @@ class Exchange:
     :param partial: the reply is incomplete.
     :param named: the client names its conversation.
     :param is_whole: the messages are the whole history; else the provider has the earlier ones.
-    :param request: a hash of the bytes of the request, valid in this process.
     :param asked_at: when the request arrived; ``None`` if unknown.
     """
 
@@ -31,5 +30,4 @@ class Exchange:
     partial: bool = False
     named: bool = True
     is_whole: bool = True
-    request: int = 0
     asked_at: datetime | None = None

@@ -17,7 +17,7 @@ from reservoir_cli.storage.sources import Sources
 from reservoir_cli.transfer.exchange import PARTIAL, Exchange
 from reservoir_cli.transfer.skip_proxied import SOURCE
 
-#: How long after an answer the same request is a retry.
+#: How long after an answer the same messages to the same model are a retry.
 RETRY_TIME = timedelta(minutes=5)
 #: A client may ask again a little before the end of the old answer is noted.
 _SLACK = timedelta(seconds=1)
@@ -28,6 +28,7 @@ _MAX_ANSWERS = 1_000
 class _Answered(NamedTuple):
     """The last answer to a question.
 
+    :param request: a hash of the model and the messages, valid in this process.
     :param suffix: what was added to its identity.
     """
 
@@ -89,7 +90,7 @@ class RepeatedQuestions:
         stored = self._sources.find_stored(exchange.scope, SOURCE, ids)
         suffix = self._choose_suffix(exchange, reply, now, last, [stored.get(id) for id in ids])
         if not exchange.named:
-            self._answered[key] = _Answered(exchange.request, now, suffix)
+            self._answered[key] = _Answered(_hash_request(exchange), now, suffix)
             self._answered.move_to_end(key)
             if len(self._answered) > _MAX_ANSWERS:
                 self._answered.popitem(last=False)
@@ -121,10 +122,16 @@ class RepeatedQuestions:
 
 
 def _is_retry(exchange: Exchange, last: _Answered, now: datetime) -> bool:
-    """Return whether the last request was sent again, soon after it was answered."""
+    """Return whether the last messages were sent again, soon after they were answered."""
     asked_at = exchange.asked_at or now
     soon = last.ended_at - _SLACK <= asked_at <= last.ended_at + RETRY_TIME
-    return soon and exchange.request == last.request
+    return soon and _hash_request(exchange) == last.request
+
+
+def _hash_request(exchange: Exchange) -> int:
+    """Return a hash of what a retry has in common with a request: whether it streams may differ."""
+    parts = (part for message in exchange.messages for part in parts_of(message))
+    return hash((exchange.model, *parts))
 
 
 def _first_calls(turn: Sequence[Message]) -> Message | None:

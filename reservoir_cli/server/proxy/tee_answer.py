@@ -104,6 +104,5 @@ class Listener:
             partial=not self._answer.complete or self._answer.failed,
             named=self._request.named,
             is_whole=self._request.continues is None,
-            request=hash(self._request.text),
             asked_at=self._asked_at,
         )

@@ -86,7 +86,6 @@ def send_exchange(
         request.messages,
         answer,
         named=request.named,
-        request=hash((model, request.text)),
     )
     return reservoir.exchanges.store(exchange, now)
 
