@@ -204,13 +204,13 @@ def test_a_conversation_whose_instructions_mention_a_title_is_stored(
     question = [instruction, user("an article on queues")]
     provider.reply = completion("Queues.")
     client.post(served.root + CHAT, json=chat(*question))
-    provider.reply = completion("Queues, at length.")
+    provider.reply = completion("A long article on queues.")
     client.post(served.root + CHAT, json=chat(*question, assistant("Queues."), user("longer")))
     assert texts(served, 2) == [
         "user: an article on queues",
         "assistant: Queues.",
         "user: longer",
-        "assistant: Queues, at length.",
+        "assistant: A long article on queues.",
     ]
 
 

@@ -60,7 +60,7 @@ class Answer:
         return Message("assistant", text, tool_calls=tuple(calls)) if text or calls else None
 
     def _paragraphs(self) -> list[str]:
-        """Return the texts; those of adjacent blocks are one, which citations have split."""
+        """Return the texts; adjacent blocks, into which citations split a text, are joined."""
         paragraphs, last = list[str](), None
         for key, pieces in self.texts.items():
             text = "".join(pieces)

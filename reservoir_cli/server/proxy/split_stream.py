@@ -41,7 +41,7 @@ class Reader:
         self._size += len(chunk)
         if self._size > MAX_BYTES:
             raise Unreadable
-        searched = max(len(self._buffer) - 1, 0)  # but for a CR, which an LF may follow
+        searched = max(len(self._buffer) - 1, 0)  # the last byte may be a CR that an LF follows
         self._buffer += chunk
         if self._lines:
             for line in self._take_lines(searched):
@@ -68,7 +68,7 @@ class Reader:
     def _take_lines(self, start: int) -> Iterator[bytes]:
         """Remove the complete lines from the buffer; a line ends in CR, LF or both.
 
-        :param start: the buffer contains no end of a line before.
+        :param start: no line ends before this position in the buffer.
         """
         end = max(self._buffer.rfind(b"\n", start), self._buffer.rfind(b"\r", start, -1))
         if end < 0:

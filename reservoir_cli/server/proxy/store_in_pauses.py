@@ -15,9 +15,9 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.transfer.exchange import Exchange
 
-#: Seconds until exchanges are stored again that the store could not take.
+#: Seconds before another attempt to store exchanges.
 RETRY_DELAY = 5.0
-#: The most exchanges that wait for a store that takes none; the oldest are dropped.
+#: The most exchanges that wait while the store cannot be written; the oldest are dropped.
 MAX_WAITING = 500
 
 
@@ -32,7 +32,7 @@ class _Waiting(NamedTuple):
 class ExchangeQueue:
     """A queue of exchanges, which are stored and then embedded in batches.
 
-    While the store can take none, for instance because another program writes, they stay queued.
+    They stay queued while the store cannot be written, as when another program writes.
 
     :param on_embedded: called in another thread after a batch was embedded.
     """
@@ -98,7 +98,7 @@ class ExchangeQueue:
     def _store(self, reservoir: Reservoir, waiting: _Waiting) -> int:
         """Store an exchange; return how many messages were added.
 
-        :raises StoreError: the store can take none.
+        :raises StoreError: the store cannot be written.
         """
         try:
             return reservoir.exchanges.store(waiting.exchange, waiting.now)
@@ -114,7 +114,7 @@ class ExchangeQueue:
             future.add_done_callback(self._retry_failed)
 
     def _retry_failed(self, stored: Future[None]) -> None:
-        """Store exchanges later that are still queued; drop the oldest if there are too many."""
+        """Try again later to store what is still queued; drop the oldest if there are too many."""
         error = None if stored.cancelled() else stored.exception()
         if error is None or not self._waiting:
             self._problem = ""
@@ -147,7 +147,7 @@ class ExchangeQueue:
 
 
 def _reason(error: BaseException) -> str:
-    """Describe an error; of other libraries' only the type, as their texts might quote messages."""
+    """Describe an error: our own by its message, others by type, as they might quote messages."""
     return error.message if isinstance(error, ReservoirError) else type(error).__name__
 
 
