@@ -26,7 +26,7 @@ class MessageGroup(NamedTuple):
     @property
     def priority(self) -> float:
         """The highest priority of its members."""
-        return max(member.scores.priority for member in self.members)
+        return max([member.scores.priority for member in self.members])
 
     @property
     def is_long(self) -> bool:
@@ -69,7 +69,7 @@ class MessageGroup(NamedTuple):
 
 def members_by_time(groups: Iterable[MessageGroup]) -> tuple[Candidate, ...]:
     """Return the members of all groups, oldest first."""
-    return tuple(sorted((member for group in groups for member in group.members), key=by_time))
+    return tuple(sorted([member for group in groups for member in group.members], key=by_time))
 
 
 def merge_groups(exchange: Sequence[MessageGroup]) -> MessageGroup:
