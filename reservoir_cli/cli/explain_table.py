@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from reservoir_cli.cli import console, options
-from reservoir_cli.context.candidate import Candidate
-from reservoir_cli.context.reasons import describe_reason
+from reservoir_cli.context.candidate import Candidate, describe_reason
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.render.json import explain_candidates
 from reservoir_cli.messages import plain_text

@@ -9,7 +9,7 @@ from pathlib import Path
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.read_settings_file import missing_file_error
 from reservoir_cli.settings.store_location import is_on_a_server, mask_password
-from reservoir_cli.util import this_program
+from reservoir_cli.util import installation
 
 _NAME = "reservoir.exe" if sys.platform == "win32" else "reservoir"
 
@@ -26,7 +26,7 @@ def program() -> list[str]:
     for path in (*candidates, scripts, Path(shutil.which("reservoir") or "")):
         if path.name.lower() == _NAME and path.is_file():
             return [os.path.abspath(path)]
-    return [*this_program.IN_PYTHON]
+    return [*installation.IN_PYTHON]
 
 
 def with_options(config: Path | None, db: str | None) -> list[str]:

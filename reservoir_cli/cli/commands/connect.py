@@ -17,7 +17,7 @@ from reservoir_cli.cli import completion_values, console, options
 from reservoir_cli.cli.global_options import globals_of, warn_of_variables
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.paths import abbreviate_home
-from reservoir_cli.util.extras import install_hint
+from reservoir_cli.util.installation import install_hint
 
 ClientName = typer.Argument(
     metavar="CLIENT",

@@ -16,8 +16,8 @@ from reservoir_cli.cli import (
     options,
 )
 from reservoir_cli.cli.explain_table import print_explanation
+from reservoir_cli.context.candidate import describe_reason
 from reservoir_cli.context.prepare_request import ContextOptions
-from reservoir_cli.context.reasons import describe_reason
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.request import FORMATS
 from reservoir_cli.errors import UsageError

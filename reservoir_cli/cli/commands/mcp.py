@@ -10,7 +10,7 @@ from reservoir_cli.agents.mcp.tool_schemas import tools
 from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.cli.app import terminated_by
 from reservoir_cli.errors import UsageError
-from reservoir_cli.util.extras import install_hint
+from reservoir_cli.util.installation import install_hint
 
 
 def mcp(

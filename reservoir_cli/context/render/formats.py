@@ -18,9 +18,8 @@ from reservoir_cli.context.window_turns import (
     fixed_turns,
     history_turns,
 )
-from reservoir_cli.errors import UsageError
+from reservoir_cli.errors import UsageError, unknown_format
 from reservoir_cli.settings.models import find_model
-from reservoir_cli.util.unknown_format import unknown_format
 
 
 class ContextWindow(FinishedWindow):

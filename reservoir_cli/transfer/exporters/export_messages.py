@@ -7,7 +7,7 @@ keep one conversation in memory at a time.
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.errors import ReservoirError, UsageError, unknown_format
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings import paths
@@ -25,7 +25,6 @@ from reservoir_cli.transfer.reports import ExportReport
 from reservoir_cli.util.private_files import replace_atomically
 from reservoir_cli.util.progress import Progress
 from reservoir_cli.util.read_files import suggest_fix
-from reservoir_cli.util.unknown_format import unknown_format
 
 #: ``document`` is ``json`` in the envelope that every command prints with ``--json``.
 ROWS = ("jsonl", "json", "document")

@@ -2,8 +2,8 @@
 
 from importlib import import_module
 
+from reservoir_cli.errors import unknown_format
 from reservoir_cli.transfer.importers.importer import Importer
-from reservoir_cli.util.unknown_format import unknown_format
 
 #: Module and class of each format, the most specific first; loaded when a file is read.
 _CLASSES = {
