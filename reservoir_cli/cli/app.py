@@ -17,7 +17,7 @@ from reservoir_cli.cli import completion_scripts, console, mistyped_commands, su
 from reservoir_cli.cli.command_list import EXAMPLES, CommandGroup
 from reservoir_cli.cli.global_options import Globals
 from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.settings.store_location import check_location
+from reservoir_cli.settings.paths import check_location
 from reservoir_cli.util.interrupts import explain_now
 from reservoir_cli.util.private_files import remove_temporary
 

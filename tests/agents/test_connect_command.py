@@ -12,9 +12,9 @@ from pathlib import Path
 import forked
 import pytest
 
+from reservoir_cli.agents.connect import CLIENTS
 from reservoir_cli.agents.connect.client import Client
 from reservoir_cli.agents.connect.own_command import program, with_options
-from reservoir_cli.agents.connect.registry import CLIENTS
 from reservoir_cli.errors import UsageError
 
 Run = Callable[..., forked.Answer]

@@ -7,8 +7,8 @@ import sysconfig
 from pathlib import Path
 
 from reservoir_cli.errors import UsageError
+from reservoir_cli.settings.paths import is_on_a_server, mask_password
 from reservoir_cli.settings.read_settings_file import missing_file_error
-from reservoir_cli.settings.store_location import is_on_a_server, mask_password
 from reservoir_cli.util import installation
 
 _NAME = "reservoir.exe" if sys.platform == "win32" else "reservoir"

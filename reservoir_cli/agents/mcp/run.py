@@ -16,8 +16,7 @@ from reservoir_cli.agents.kept_store import Opener
 from reservoir_cli.agents.mcp import stdio
 from reservoir_cli.agents.mcp.reserve_pipes import Wire
 from reservoir_cli.agents.mcp.server import build_server
-from reservoir_cli.agents.mcp.tool_schemas import Tool
-from reservoir_cli.agents.mcp.tools import Answers
+from reservoir_cli.agents.mcp.tools import Answers, Tool
 from reservoir_cli.agents.mcp.unload_when_idle import Worker
 
 #: Seconds to wait for a client's list of the folders it works in.

@@ -19,7 +19,7 @@ from mcp.types import (
 from mcp.types import Tool as ListedTool
 
 from reservoir_cli import __version__
-from reservoir_cli.agents.mcp.tool_schemas import INSTRUCTIONS, Tool
+from reservoir_cli.agents.mcp.tools import INSTRUCTIONS, Tool
 from reservoir_cli.agents.mcp.unload_when_idle import Worker
 from reservoir_cli.errors import ReservoirError
 

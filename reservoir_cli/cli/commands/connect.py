@@ -9,10 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from reservoir_cli.agents import connect as agents
-from reservoir_cli.agents.connect import Outcome, Status
+from reservoir_cli.agents.connect import CLIENTS, Outcome, Status, client_named
 from reservoir_cli.agents.connect.edit_file import Change, RefusedFileError
 from reservoir_cli.agents.connect.own_command import with_options
-from reservoir_cli.agents.connect.registry import CLIENTS, client_named
 from reservoir_cli.cli import completion_values, console, options
 from reservoir_cli.cli.global_options import globals_of, warn_of_variables
 from reservoir_cli.errors import UsageError
