@@ -12,8 +12,7 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, plain_text
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.web.rendering import link
-from reservoir_cli.server.web.shell_command import context_command
-from reservoir_cli.server.web.window_form import Question
+from reservoir_cli.server.web.window_form import Question, context_command
 from reservoir_cli.settings.schema import Settings
 
 #: The most messages shown that could only have filled the budget.

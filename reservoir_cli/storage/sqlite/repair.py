@@ -13,7 +13,7 @@ from reservoir_cli.messages import Scope, clean_text
 from reservoir_cli.storage import links, mark_rows, properties, reads
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.portable_sql import batches
-from reservoir_cli.storage.sqlite import foreign_code, keyword_search, vector_blocks
+from reservoir_cli.storage.sqlite import keyword_search, store_file, vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.store import Problem
 
@@ -57,7 +57,7 @@ def problems(connection: Connection, model_id: str | None) -> Iterator[Problem]:
 
     :param model_id: the active model; ``None`` if there is none yet.
     """
-    if code := foreign_code.find_code(connection):
+    if code := store_file.find_code(connection):
         yield Problem(f"there is {code}: nothing is written", repairable=False)
     if count := count_full_text_problems(connection):
         yield Problem(f"the full-text index is wrong for {_messages(count)}", repairable=True)
