@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 from reservoir_cli.chat.turn import Section, Turn
-from reservoir_cli.context import window_turns
+from reservoir_cli.context import finished_window
 from reservoir_cli.context.budget import Meter, TokenBudget
 from reservoir_cli.context.candidate import Candidate, Span
 from reservoir_cli.context.layout import Costs
@@ -85,14 +85,14 @@ def count_printed(
 
     :param limit: a count above it may be too low, but never falls below the limit.
     """
-    printed_turns = window_turns.history_turns(request, recalled, history, quote)
+    printed_turns = finished_window.history_turns(request, recalled, history, quote)
     tokens = count_turns(printed_turns, request.format, meter)
     if request.format in PROVIDERS or tokens > limit:
         return tokens
     all_turns = [
-        *window_turns.fixed_turns(request),
+        *finished_window.fixed_turns(request),
         *printed_turns,
-        *window_turns.current_turn(request),
+        *finished_window.current_turn(request),
     ]
     framed_tokens = count_framed(all_turns, request.format, meter)
     return max(tokens, framed_tokens - sum(budget.sections.values()))
@@ -100,7 +100,7 @@ def count_printed(
 
 def count_sections(request: ContextRequest, meter: Meter) -> dict[Section, int]:
     """Count the tokens of each section that is not pruned; the question's include the frame."""
-    fixed = [*window_turns.fixed_turns(request), *window_turns.current_turn(request)]
+    fixed = [*finished_window.fixed_turns(request), *finished_window.current_turn(request)]
     sections = {
         section: count_turns(
             [turn for turn in fixed if turn.section is section], request.format, meter
@@ -120,9 +120,9 @@ def cap_sections(request: ContextRequest, settings: Settings, meter: Meter) -> C
 
     knowledge, episodes = request.knowledge, request.episodes
     cap = settings.max_knowledge_tokens
-    while len(knowledge) > 1 and count(window_turns.knowledge_turn(knowledge)) > cap:
+    while len(knowledge) > 1 and count(finished_window.knowledge_turn(knowledge)) > cap:
         knowledge = knowledge[:-1]
-    while episodes and count(window_turns.episodes_turn(episodes)) > settings.max_episode_tokens:
+    while episodes and count(finished_window.episodes_turn(episodes)) > settings.max_episode_tokens:
         episodes = episodes[1:]
     return replace(request, knowledge=knowledge, episodes=episodes)
 
@@ -138,7 +138,7 @@ def cap_notes(
     if left_out:
         noun = "piece" if left_out == 1 else "pieces"
         notes.append(f"{left_out} {noun} of knowledge and episodes left out: beyond the caps")
-    first = count_turns(window_turns.knowledge_turn(request.knowledge), request.format, meter)
+    first = count_turns(finished_window.knowledge_turn(request.knowledge), request.format, meter)
     if first > settings.max_knowledge_tokens:
         notes.append(
             f"the first piece of knowledge alone takes {first:,} tokens, more than "

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reservoir_cli.context import window_turns
+from reservoir_cli.context import finished_window
 from reservoir_cli.context.budget import Meter, TokenBudget
 from reservoir_cli.context.candidate import Candidate, Selection
 from reservoir_cli.context.costs import build_costs, count_printed
@@ -120,11 +120,11 @@ class Chooser:
 
     def _request_body(self, selection: Selection) -> dict[str, Any]:
         """Return the whole request, since the provider cannot count anything smaller."""
-        history = window_turns.history_turns(self.request, selection.recalled, selection.history)
+        history = finished_window.history_turns(self.request, selection.recalled, selection.history)
         all_turns = [
-            *window_turns.fixed_turns(self.request),
+            *finished_window.fixed_turns(self.request),
             *history,
-            *window_turns.current_turn(self.request),
+            *finished_window.current_turn(self.request),
         ]
         body = render(all_turns, "anthropic", None, 1)
         assert isinstance(body, dict)

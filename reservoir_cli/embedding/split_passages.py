@@ -1,4 +1,4 @@
-"""Split a long text into passages that fit the model. Pure.
+"""Split text into the word pieces of the model, and a long text into passages that fit it. Pure.
 
 A model reads a few hundred word pieces and ignores the rest, so a longer message is embedded as
 several passages, each with its own vector. The text is never changed: a passage is a span of

@@ -7,7 +7,7 @@ from typing import Any
 
 from reservoir_cli.context.candidate import Candidate, Dropped, describe_reason
 from reservoir_cli.context.render.formats import ContextWindow
-from reservoir_cli.context.window_message import WindowMessage
+from reservoir_cli.context.render.json import WindowMessage
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, plain_text
 from reservoir_cli.reservoir import Reservoir
