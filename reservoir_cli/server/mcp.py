@@ -9,9 +9,8 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import Receive, Scope, Send
 
-from reservoir_cli.agents.mcp.server import build_server
+from reservoir_cli.agents.mcp.server import Worker, build_server
 from reservoir_cli.agents.mcp.tools import Answers, offered_tools
-from reservoir_cli.agents.mcp.unload_when_idle import Worker
 from reservoir_cli.server.security import ANY
 from reservoir_cli.server.state import ServerState
 

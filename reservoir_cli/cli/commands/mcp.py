@@ -37,9 +37,9 @@ def mcp(
     if options.can_ask():
         console.note("waiting for an MCP client on stdin; Ctrl-C ends it")
     wire = take_wire()
-    from reservoir_cli.agents.mcp import run, tools
+    from reservoir_cli.agents.mcp import server, tools
 
-    run.run(
+    server.run(
         wire,
         open_store.opener(ctx),
         tools.offered_tools(() if partition else known.mcp_partitions, read_only=read_only),

@@ -256,10 +256,10 @@ def _fields(report: SyncReport) -> dict[str, Any]:
 
 
 def _print_units(ctx: typer.Context, as_json: bool) -> None:
-    from reservoir_cli.agents.connect.own_command import with_options
+    from reservoir_cli.agents.connect.connection import own_command
 
     flags = globals_of(ctx)
-    command = [*with_options(flags.config, flags.db), "sync", "--quiet"]
+    command = [*own_command(flags.config, flags.db), "sync", "--quiet"]
     warn_of_variables(flags, "the timer", "sync --timer")
     systemd, launchd = systemd_units(command), launchd_units(command)
     if as_json:

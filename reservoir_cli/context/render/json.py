@@ -1,4 +1,4 @@
-"""Render the window with all data about it: format ``json``, and the public API's messages. Pure."""
+"""Render the window with all data about it: format ``json``, and the API's messages. Pure."""
 
 import warnings
 from collections.abc import Mapping

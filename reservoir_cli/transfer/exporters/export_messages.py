@@ -16,7 +16,7 @@ from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
-from reservoir_cli.transfer.exporters import native
+from reservoir_cli.transfer.exporters import rows
 from reservoir_cli.transfer.exporters.build_turns import Thread, build_turns, read_threads
 from reservoir_cli.transfer.reports import ExportReport
 from reservoir_cli.util.private_files import replace_atomically
@@ -216,14 +216,14 @@ def _rows(
     progress: Progress,
 ) -> Iterator[str]:
     write = {
-        "jsonl": native.write_jsonl,
-        "json": native.write_array,
-        "document": native.write_document,
+        "jsonl": rows.write_jsonl,
+        "json": rows.write_array,
+        "document": rows.write_document,
     }[form]
     keys = store.find(scope, where)
 
-    def counted() -> Iterator[native.Row]:
-        for row, masked in native.read_rows(store, keys, mask, embeddings=embeddings):
+    def counted() -> Iterator[rows.Row]:
+        for row, masked in rows.read_rows(store, keys, mask, embeddings=embeddings):
             yield row
             report.messages += 1
             report.masked += masked

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
+from reservoir_cli.agents.mcp.server import Worker
 from reservoir_cli.agents.mcp.tools import Answers, offered_tools
-from reservoir_cli.agents.mcp.unload_when_idle import Worker
 from reservoir_cli.reservoir import Reservoir
 
 
