@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from reservoir_cli import __version__
-from reservoir_cli.cli import completion_scripts, console, mistyped_commands, suggested_commands
+from reservoir_cli.cli import completion_scripts, console, mistyped_commands, repeat_global_options
 from reservoir_cli.cli.command_list import EXAMPLES, CommandGroup
 from reservoir_cli.cli.global_options import Globals
 from reservoir_cli.errors import ReservoirError, UsageError
@@ -63,7 +63,7 @@ def _choose_color(unwanted: bool) -> None:
 
 def _repeat(_: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
     """Repeat an option in the commands that hints suggest."""
-    suggested_commands.repeat(param.opts[0], value and str(value), EXAMPLES)
+    repeat_global_options.repeat(param.opts[0], value and str(value), EXAMPLES)
     return value
 
 

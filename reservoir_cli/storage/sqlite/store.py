@@ -160,7 +160,7 @@ class SqliteStore(Transactions, Store):
 
     def repair(self, link_threshold: LinkThreshold) -> list[int]:
         """See :class:`~reservoir_cli.storage.store.Store`."""
-        from reservoir_cli.storage.sqlite import repair, rewrite
+        from reservoir_cli.storage.sqlite import repair
 
         with self._lock, errors(self.location):
             self._require_writable()
@@ -171,7 +171,7 @@ class SqliteStore(Transactions, Store):
         with self._temporary_store() as fresh:
             repaired: list[int] = []
             with self._outside_transaction():
-                rewrite.rewrite(
+                repair.rewrite_damaged(
                     self._file,
                     fresh._file,
                     lambda: repaired.extend(fresh.repair(link_threshold)),
