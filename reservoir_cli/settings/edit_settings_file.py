@@ -1,4 +1,4 @@
-"""Edit settings in the settings file, and change nothing else in it."""
+"""Edit settings in the settings file, and change nothing else in it; comments stay."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""Paths of our settings, data, cache and log.
+"""Paths of our settings, data, cache and log, and the check of a store's location.
 
 ``RESERVOIR_HOME`` moves all our files to one folder, except for compiled models, which all homes
 share; ``RESERVOIR_CONFIG`` and ``RESERVOIR_DB`` move one file each. By default the platform's usual

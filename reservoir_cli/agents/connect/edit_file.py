@@ -1,4 +1,8 @@
-"""Edit another program's settings file in place, with a backup and a record, or refuse to."""
+"""Edit another program's settings file in place, with a backup and a record, or refuse to.
+
+Records have hashes of the files before and after. They allow ``disconnect`` to restore byte for
+byte a file that nobody else changed.
+"""
 
 import copy
 import difflib

@@ -386,7 +386,7 @@ def _text(text: str, option: str) -> str:
 
 
 def print_explanation(window: ContextWindow) -> None:
-    """Print the table to stderr."""
+    """Print the table of ``--explain`` to stderr: each candidate, its scores, and its outcome."""
     selection = window.selection
     left_out = [dropped.candidate for dropped in (*selection.dropped, *selection.passed_over)]
     candidates = {candidate.message.id: candidate for candidate in (*window.kept, *left_out)}

@@ -269,12 +269,12 @@ def _print_units(ctx: typer.Context, as_json: bool) -> None:
 
 
 def systemd_units(command: Sequence[str]) -> str:
-    """Return a service and its timer."""
+    """Return a service of systemd and its timer, which run a command every few minutes."""
     return _SYSTEMD.format(command=_for_systemd(command), minutes=_MINUTES)
 
 
 def launchd_units(command: Sequence[str]) -> str:
-    """Return a property list."""
+    """Return a property list, by which launchd runs a command every few minutes."""
     arguments = "\n".join(f"    <string>{_escape_xml(word)}</string>" for word in command)
     return _LAUNCHD.format(arguments=arguments, seconds=60 * _MINUTES)
 

@@ -139,7 +139,7 @@ def context_command(
     form: str,
     options: ContextOptions,
 ) -> str:
-    """Return the command, quoted for a shell.
+    """Return the command that prints the window shown on the page, quoted for a shell.
 
     :param database: the store, if it is not the default one.
     """

@@ -100,7 +100,7 @@ def write_openai(thread: Thread) -> str:
 
 
 def write_markdown(thread: Thread) -> str:
-    """Render a conversation as a section of Markdown."""
+    """Render a conversation as Markdown: a title, and each message under its role and time."""
     partition, instance, _ = thread.name
     title = _join_lines(thread.about.title) if thread.about else ""
     place = f"{partition}/{instance}"

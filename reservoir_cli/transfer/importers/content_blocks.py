@@ -156,7 +156,11 @@ def _shorten(name: str) -> str:
 
 
 def remove_marks(text: str) -> str:
-    """Return a text without citation marks; keep names and titles that belong to a sentence."""
+    """Return a text without citation marks; keep names and titles that belong to a sentence.
+
+    OpenAI's applications render them. A mark is delimited by private-use characters and holds its
+    kind and fields, such as the search results that a citation refers to.
+    """
     return _MARK.sub(_visible_text, text) if "\ue200" in text else text
 
 
