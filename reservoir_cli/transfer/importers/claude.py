@@ -15,10 +15,13 @@ from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, 
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
 from reservoir_cli.transfer.importers.message_times import fill_gaps, moment
+from reservoir_cli.transfer.importers.message_trees import find_branch
 
 _ROLES = {"human": "user", "assistant": "assistant"}
 #: Types of blocks that the application adds itself, and does not display.
 _ADDED = ("token_budget", "flag")
+#: The key of a message with its parent's id. All versions of the first one have a common parent.
+_PARENT = "parent_message_uuid"
 
 
 class Claude:
@@ -50,8 +53,9 @@ def _read_conversation(
     identities.follow(id(thread), identity or "")
     stated_times = [moment(obj(entry).get("created_at")) for entry in entries]
     times = fill_gaps(stated_times, moment(value.get("created_at")))
+    abandoned = _abandoned_ids(entries, value.get("current_leaf_message_uuid"))
     for number, (entry, created_at) in enumerate(zip(entries, times, strict=True), 1):
-        if entry is None:
+        if entry is None or text(obj(entry).get("uuid")) in abandoned:
             continue
         where = f"{place}, message {number}"
         try:
@@ -63,6 +67,36 @@ def _read_conversation(
         for part, message in enumerate(messages, 1):
             part_id = message_id and (message_id if part == 1 else f"{message_id}#{part}")
             yield thread.record(message, part_id or identities.new(id(thread), message))
+
+
+def _abandoned_ids(entries: list[Any], current: Any) -> set[str]:
+    """Return the ids of the messages that the user edited or had written again, and those below.
+
+    Messages whose parents are missing or unknown are on no other branch.
+
+    :param current: the last message of the current branch; without one, that of the newest leaf.
+    """
+    nodes = {identity: entry for entry in objects(entries) if (identity := text(entry.get("uuid")))}
+    children: dict[str, list[str]] = {}
+    for identity, node in nodes.items():
+        if parent := text(node.get(_PARENT)):
+            children.setdefault(parent, []).append(identity)
+    branch = {text(node.get("uuid")): node for node in find_branch(nodes, current, _PARENT, _time)}
+    parents = filter(None, (text(node.get(_PARENT)) for node in branch.values()))
+    versions = [identity for parent in parents for identity in children[parent]]
+    left = [identity for identity in versions if identity not in branch]
+    abandoned: set[str] = set()
+    while left:
+        identity = left.pop()
+        if identity not in abandoned:
+            abandoned.add(identity)
+            left += children.get(identity, ())
+    return abandoned
+
+
+def _time(node: dict[str, Any]) -> float:
+    time = moment(node.get("created_at"))
+    return time.timestamp() if time else 0.0
 
 
 def _messages(value: Any, created_at: datetime | None) -> list[Message]:

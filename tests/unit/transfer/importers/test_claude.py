@@ -1,5 +1,7 @@
 """Special cases of Claude.ai's export."""
 
+from typing import Any
+
 from reading import lines, read, roles_and_texts
 
 from reservoir_cli.transfer.importers.claude import Claude
@@ -14,3 +16,52 @@ def test_blocks_that_are_not_displayed_are_left_out() -> None:
     reply = {"uuid": "m", "sender": "assistant", "text": "", "content": content}
     entries = read(lines({"uuid": "c", "chat_messages": [reply]}), Claude())
     assert roles_and_texts(entries) == [("assistant", "Done.")]
+
+
+#: The parent of the first message of a conversation, and of its other versions.
+ROOT = "00000000-0000-4000-8000-000000000000"
+
+
+def message(name: str, parent: str | None, minute: int) -> dict[str, Any]:
+    sender = "human" if name.startswith("q") else "assistant"
+    created_at = f"2026-06-01T09:{minute:02}:00Z"
+    return {
+        "uuid": name,
+        "parent_message_uuid": parent,
+        "sender": sender,
+        "text": name,
+        "created_at": created_at,
+    }
+
+
+def texts(*messages: dict[str, Any], **more: Any) -> list[str]:
+    conversation = {"uuid": "c", "chat_messages": list(messages), **more}
+    return [text for _, text in roles_and_texts(read(lines(conversation), Claude()))]
+
+
+EDITED = (
+    message("q1", ROOT, 0),
+    message("a1", "q1", 1),
+    message("q2", "a1", 2),
+    message("a2", "q2", 3),
+    message("q2 edited", "a1", 4),
+    message("a2 to the edited", "q2 edited", 5),
+    message("a2 again", "q2 edited", 6),
+    message("q3", "a2 again", 7),
+)
+
+
+def test_edited_questions_and_repeated_answers_are_left_out() -> None:
+    assert texts(*EDITED) == ["q1", "a1", "q2 edited", "a2 again", "q3"]
+    assert texts(*EDITED, current_leaf_message_uuid="a2") == ["q1", "a1", "q2", "a2"]
+    first_edited = [message("q1 edited", ROOT, 8), message("a1 to the edited", "q1 edited", 9)]
+    assert texts(*EDITED, *first_edited) == ["q1 edited", "a1 to the edited"]
+
+
+def test_messages_without_a_known_parent_are_kept() -> None:
+    flat = [{**entry, "parent_message_uuid": None} for entry in EDITED]
+    assert len(texts(*flat)) == len(EDITED)
+    with_gap = [entry for entry in EDITED if entry["uuid"] != "a1"]
+    assert texts(*with_gap) == ["q1", "q2 edited", "a2 again", "q3"]
+    in_a_circle = [message("q1", "a1", 0), message("a1", "q1", 1)]
+    assert texts(*in_a_circle) == ["q1", "a1"]
