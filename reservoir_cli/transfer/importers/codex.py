@@ -54,7 +54,7 @@ class Codex:
 
     name = "codex"
     instance = "codex"
-    version = 1
+    version = 2
     only_databases = False
 
     def detect(self, head: str) -> bool:
@@ -87,7 +87,7 @@ class Codex:
                 yield value
                 continue
             kind, payload = value.get("type"), obj(value.get("payload"))
-            if kind == "session_meta" and start.state:  # a fork, which continues the source ids
+            if kind == "session_meta" and start.state:  # it changes the source ids
                 raise StartOver
             if kind == "response_item":
                 begins = complete or _is_question(payload)
@@ -101,18 +101,24 @@ class Codex:
 
 
 class _Rollout:
-    """A rollout while it is read."""
+    """A rollout while it is read.
+
+    A fork begins with its own metadata, and repeats those and the messages of the session that it
+    continues. They have the same ids there, so that only what follows is new.
+    """
 
     def __init__(self, session: str) -> None:
         self._identities = SourceIds()
         self._begin(session)
+        self._is_named = False
         self._folder: str | None = None
 
     def _begin(self, session: str) -> None:
         self._about = Conversation(session, source=Codex.name)
         self._thread = Thread(Codex.name, self._about)
+        self._is_named = True
         # Sessions may begin with the same words: the first message's id depends on the session.
-        self._identities.follow(session, session)
+        self._identities.follow("", session)
 
     def restore(self, state: State | None) -> None:
         """Restore the state of a checkpoint."""
@@ -120,7 +126,7 @@ class _Rollout:
             return
         model, project, branch = state["about"]
         self._begin(state["session"])
-        self._identities.follow(state["session"], state["previous"])
+        self._identities.follow("", state["previous"])
         about = Conversation(state["session"], None, Codex.name, model, project, branch)
         self._about = self._thread.conversation = about
         self._thread.trace, self._folder = state["trace"], state["folder"]
@@ -133,7 +139,7 @@ class _Rollout:
         return {
             "lines": lines,
             "session": self._about.id,
-            "previous": self._identities.last(self._about.id),
+            "previous": self._identities.last(""),
             "trace": self._thread.trace,
             "folder": self._folder,
             "about": (self._about.model, self._about.project, self._about.branch),
@@ -141,9 +147,11 @@ class _Rollout:
 
     def read(self, place: str, line: dict[str, Any]) -> Iterator[Record | Skipped]:
         payload, kind = obj(line.get("payload")), line.get("type")
-        if kind == "session_meta" and text(payload.get("id")):
-            self._begin(str(text(payload["id"])))
-        if kind in ("session_meta", "turn_context"):
+        if kind == "session_meta" and self._is_named:
+            self._identities.follow("", text(payload.get("id")) or self._identities.last(""))
+        elif kind in ("session_meta", "turn_context"):
+            if kind == "session_meta" and (session := text(payload.get("id"))):
+                self._begin(session)
             self._about = self._thread.conversation = _update_metadata(self._about, payload)
             self._folder = text(payload.get("cwd")) or self._folder
         elif kind == "response_item":
@@ -159,7 +167,7 @@ class _Rollout:
             return
         if message is not None:
             # The id depends on the whole text, so that earlier imports are recognised.
-            source_id = self._identities.new(self._about.id, message)
+            source_id = self._identities.new("", message)
             cleaned = _clean_message(message)
             if cleaned.content or message.role == "tool" or message.tool_calls:
                 yield self._thread.record(cleaned, source_id, self._folder)

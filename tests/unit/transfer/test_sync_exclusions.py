@@ -76,6 +76,37 @@ def test_sessions_that_codex_copied_from_others_are_left_out(machine: Machine) -
     assert machine.sync(source=source).read == 0
 
 
+def test_a_fork_of_a_codex_session_is_a_conversation_of_its_own(machine: Machine) -> None:
+    def meta(session_id: str) -> dict[str, Any]:
+        return {"type": "session_meta", "payload": {"id": session_id, "cwd": "/app"}}
+
+    def said(role: str, words: str, time: str) -> dict[str, Any]:
+        content = [{"type": "input_text" if role == "user" else "output_text", "text": words}]
+        message = {"type": "message", "role": role, "content": content}
+        return {"type": "response_item", "timestamp": f"2026-06-01T{time}Z", "payload": message}
+
+    def turns(time: str, *words: str) -> list[dict[str, Any]]:
+        roles = ("user", "assistant") * len(words)
+        return [said(role, text, time) for role, text in zip(roles, words, strict=False)]
+
+    end = {"type": "event_msg", "payload": {"type": "task_complete"}}
+    shared = ("why?", "so")
+    machine.write("rollout-1.jsonl", meta("01aa"), *turns("09:00:00", *shared), end)
+    # A fork repeats the session that it continues, with the time at which it was made.
+    fork = [meta("01bb"), meta("01aa"), *turns("10:00:00", *shared), end]
+    machine.write("rollout-2.jsonl", *fork, *turns("10:01:00", "and here?", "here, too"), end)
+    again = [meta("01cc"), *fork, *turns("11:00:00", "and here?", "here, too"), end]
+    machine.write("rollout-3.jsonl", *again, *turns("11:01:00", "thanks", "gladly"), end)
+    source = Source("codex", "codex", machine.root, "work")
+    assert machine.sync(source=source).imports.imported == 6
+    messages = machine.store.last(Scope("work", "codex"), 0)
+    assert [(message.conversation_id, message.content) for message in messages] == [
+        *(("01aa", words) for words in shared),
+        *(("01bb", words) for words in ("and here?", "here, too")),
+        *(("01cc", words) for words in ("thanks", "gladly")),
+    ]
+
+
 def test_excluded_folders_are_left_out(machine: Machine) -> None:
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.write("secret/s2.jsonl", *turn(3, "two?", "two.", sessionId="s2"))
