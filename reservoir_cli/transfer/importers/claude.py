@@ -1,5 +1,6 @@
 """Import Claude.ai's data export: conversations as lists of messages with content blocks."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -20,6 +21,16 @@ from reservoir_cli.transfer.importers.message_trees import find_branch
 _ROLES = {"human": "user", "assistant": "assistant"}
 #: Types of blocks that the application adds itself, and does not display.
 _ADDED = ("token_budget", "flag")
+#: The tools that write a document, and their parameters with its text.
+_DOCUMENTS = {
+    "artifacts": ("content", "new_str"),
+    "create_file": ("file_text",),
+    "str_replace": ("new_str",),
+}
+#: What stands for a call in the text of a message.
+_PLACEHOLDER = re.compile(
+    r"\n?```\s*This block is not supported on your current device yet\.\s*```\n?"
+)
 #: The key of a message with its parent's id. All versions of the first one have a common parent.
 _PARENT = "parent_message_uuid"
 
@@ -108,14 +119,14 @@ def _messages(value: Any, created_at: datetime | None) -> list[Message]:
     content = value.get("content")
     if not isinstance(content, list):
         content = []
-    content = [block for block in content if obj(block).get("type") not in _ADDED]
+    content = [part for block in content for part in _parts(block)]
     messages = content_blocks.messages(role, content, created_at, text(value.get("uuid")) or "")
     texts = [
         index
         for index, message in enumerate(messages)
         if message.role == role and message.content.strip()
     ]
-    full_text = text(value.get("text"))
+    full_text = text(_PLACEHOLDER.sub("", text(value.get("text")) or ""))
     if not texts and full_text:
         messages.append(Message(role, full_text, created_at))
         texts = [len(messages) - 1]
@@ -126,6 +137,19 @@ def _messages(value: Any, created_at: datetime | None) -> list[Message]:
     elif attachments:
         messages.insert(0, Message(role, "\n".join(attachments), created_at))
     return messages
+
+
+def _parts(block: Any) -> list[Any]:
+    """Return a block; what it writes into a document, as text, and the rest of it; or nothing."""
+    kind, arguments = obj(block).get("type"), obj(obj(block).get("input"))
+    if kind in _ADDED:
+        return []
+    names = _DOCUMENTS.get(str(block.get("name")), ()) if kind == "tool_use" else ()
+    written = [name for name in names if text(arguments.get(name))]
+    if not written:
+        return [block]
+    rest = {name: value for name, value in arguments.items() if name not in written}
+    return [*(arguments[name] for name in written), block | {"input": rest}]
 
 
 def _attachment_texts(value: dict[str, Any]) -> list[str]:

@@ -1,8 +1,9 @@
 """Special cases of Claude.ai's export."""
 
+import json
 from typing import Any
 
-from reading import lines, read, roles_and_texts
+from reading import lines, read, records, roles_and_texts
 
 from reservoir_cli.transfer.importers.claude import Claude
 
@@ -15,6 +16,40 @@ def test_blocks_that_are_not_displayed_are_left_out() -> None:
     ]
     reply = {"uuid": "m", "sender": "assistant", "text": "", "content": content}
     entries = read(lines({"uuid": "c", "chat_messages": [reply]}), Claude())
+    assert roles_and_texts(entries) == [("assistant", "Done.")]
+
+
+def test_artifacts_are_text() -> None:
+    created = {"command": "create", "title": "Letter", "content": "Dear Ms Lee,\nthe pump leaks."}
+    changed = {"command": "update", "old_str": "leaks", "new_str": "drips"}
+    content = [
+        {"type": "tool_use", "id": "t1", "name": "artifacts", "input": created},
+        {"type": "tool_result", "tool_use_id": "t1", "content": "OK"},
+        {"type": "tool_use", "id": "t2", "name": "artifacts", "input": changed},
+        {"type": "tool_use", "id": "t3", "name": "create_file", "input": {"file_text": "# Plan"}},
+        {"type": "tool_use", "id": "t4", "name": "web_search", "input": {"content": "kept"}},
+    ]
+    reply = {"uuid": "m", "sender": "assistant", "text": "Not used.", "content": content}
+    entries = read(lines({"uuid": "c", "chat_messages": [reply]}), Claude())
+    texts = ["Dear Ms Lee,\nthe pump leaks.", "OK", "drips\n# Plan"]
+    assert [record.message.content for record in records(entries)] == texts
+    calls = [call for record in records(entries) for call in record.message.tool_calls]
+    assert [(call.name, json.loads(call.arguments)) for call in calls] == [
+        ("artifacts", {"command": "create", "title": "Letter"}),
+        ("artifacts", {"command": "update", "old_str": "leaks"}),
+        ("create_file", {}),
+        ("web_search", {"content": "kept"}),
+    ]
+
+
+def test_the_placeholder_of_a_call_is_no_text() -> None:
+    placeholder = "\n```\nThis block is not supported on your current device yet.\n```\n"
+    call = {"type": "tool_use", "id": "t", "name": "web_search", "input": {}}
+    reply = {"uuid": "m", "sender": "assistant", "text": 2 * placeholder, "content": [call]}
+    [entry] = read(lines({"uuid": "c", "chat_messages": [reply]}), Claude())
+    assert roles_and_texts([entry]) == [("assistant", "")]
+    before = {**reply, "content": None, "text": f"Done.{placeholder}"}
+    entries = read(lines({"uuid": "c", "chat_messages": [before]}), Claude())
     assert roles_and_texts(entries) == [("assistant", "Done.")]
 
 
