@@ -1,7 +1,7 @@
 """Import Codex's sessions (rollouts): one line per item sent to or received from the model."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +24,7 @@ from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.transfer.importers.message_times import moment
 from reservoir_cli.transfer.importers.resume import Checkpoint, StartOver, State, lines
+from reservoir_cli.transfer.importers.watched_files import contains
 from reservoir_cli.util.read_files import read_bounded
 
 #: Beginnings of user messages that the program writes.
@@ -47,6 +48,8 @@ _LINES = ("session_meta", "response_item", "event_msg", "turn_context", "compact
 _COPIES, _DEPTH = "external_agent_session_imports.json", 5
 #: Events that end a turn.
 _ENDS = ("task_complete", "turn_aborted")
+#: The event by which the user takes back the last turns, mostly to edit a question.
+_ROLLBACK = "thread_rolled_back"
 
 
 class Codex:
@@ -66,7 +69,7 @@ class Codex:
         """Yield the messages in order; skip events, which repeat the items."""
         if _is_copy(file):
             return
-        rollout = _Rollout(file.stem)
+        rollout = _Rollout(file.stem, _taken_back(file, Checkpoint()))
         for entry in entries(file):
             if isinstance(entry, Skipped):
                 yield entry
@@ -78,7 +81,7 @@ class Codex:
         if _is_copy(file):
             yield replace(start, complete=True, last=True)
             return
-        rollout = _Rollout(file.stem)
+        rollout = _Rollout(file.stem, _taken_back(file, start))
         rollout.restore(start.state)
         turn, complete = start, True
         for line in lines(file, start):
@@ -105,9 +108,12 @@ class _Rollout:
 
     A fork begins with its own metadata, and repeats those and the messages of the session that it
     continues. They have the same ids there, so that only what follows is new.
+
+    :param taken_back: the positions of the items that the user took back.
     """
 
-    def __init__(self, session: str) -> None:
+    def __init__(self, session: str, taken_back: Container[str]) -> None:
+        self._taken_back = taken_back
         self._identities = SourceIds()
         self._begin(session)
         self._is_named = False
@@ -169,8 +175,42 @@ class _Rollout:
             # The id depends on the whole text, so that earlier imports are recognised.
             source_id = self._identities.new("", message)
             cleaned = _clean_message(message)
-            if cleaned.content or message.role == "tool" or message.tool_calls:
+            is_kept = cleaned.content or message.role == "tool" or message.tool_calls
+            if is_kept and place not in self._taken_back:
                 yield self._thread.record(cleaned, source_id, self._folder)
+
+
+def _taken_back(file: File, start: Checkpoint) -> set[str]:
+    """Return the positions of the items after a checkpoint that the user took back."""
+    taken: set[str] = set()
+    if not contains(file, _ROLLBACK.encode()):
+        return taken
+    items: list[str] = []
+    questions: list[int] = []
+    for line in lines(file, start):
+        value = {} if isinstance(line.value, Skipped) else line.value
+        kind, payload = value.get("type"), obj(value.get("payload"))
+        if kind == "response_item":
+            if _is_typed(value):
+                questions.append(len(items))
+            items.append(line.place)
+        elif kind == "event_msg" and payload.get("type") == _ROLLBACK:
+            count = payload.get("num_turns")
+            undone = questions[-count:] if isinstance(count, int) and count > 0 else []
+            for first in undone[:1]:
+                taken.update(items[first:])
+                del items[first:]
+            del questions[len(questions) - len(undone) :]
+    return taken
+
+
+def _is_typed(line: dict[str, Any]) -> bool:
+    """Return whether an item is a message that the user typed."""
+    try:
+        message = _message(line)
+    except ValueError:
+        return False
+    return message is not None and message.role == "user" and bool(_clean_message(message).content)
 
 
 def _is_copy(file: File) -> bool:

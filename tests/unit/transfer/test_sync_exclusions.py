@@ -107,6 +107,37 @@ def test_a_fork_of_a_codex_session_is_a_conversation_of_its_own(machine: Machine
     ]
 
 
+def test_turns_that_were_taken_back_in_codex_are_left_out(machine: Machine) -> None:
+    def item(role: str, words: str) -> dict[str, Any]:
+        content = [{"type": "input_text" if role == "user" else "output_text", "text": words}]
+        message = {"type": "message", "role": role, "content": content}
+        return {"type": "response_item", "timestamp": "2026-06-01T09:00:00Z", "payload": message}
+
+    def turn(question: str) -> list[dict[str, Any]]:
+        reply = item("assistant", f"{question}, answered")
+        return [item("user", question), reply, event("task_complete")]
+
+    def event(kind: str, **more: Any) -> dict[str, Any]:
+        return {"type": "event_msg", "payload": {"type": kind, **more}}
+
+    meta = {"type": "session_meta", "payload": {"id": "01aa", "cwd": "/app"}}
+    environment = item("user", "<environment_context>x</environment_context>")
+    path = machine.write("rollout-1.jsonl", meta, environment, *turn("one"), *turn("two"))
+    source = Source("codex", "codex", machine.root, "work")
+    machine.sync(source=source)
+    back = event("thread_rolled_back", num_turns=1)
+    machine.write("rollout-1.jsonl", *turn("three"), environment, *turn("four"), back)
+    machine.write("rollout-1.jsonl", *turn("five"), event("thread_rolled_back", num_turns=2))
+    machine.write("rollout-1.jsonl", *turn("six"), event("thread_rolled_back", num_turns=None))
+    machine.sync(source=source)
+    kept = ["one", "two", "six"]
+    assert machine.said() == [words for name in kept for words in (name, f"{name}, answered")]
+    again = ingestor(machine.store).import_files([path], partition="work")
+    assert (again.imported, again.already) == (0, 6)
+    machine.write("rollout-1.jsonl", event("thread_rolled_back", num_turns=99))
+    assert ingestor(machine.store).import_files([path], partition="home").total == 0
+
+
 def test_excluded_folders_are_left_out(machine: Machine) -> None:
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.write("secret/s2.jsonl", *turn(3, "two?", "two.", sessionId="s2"))
