@@ -21,11 +21,6 @@ _MARKED_LINE = re.compile(r"^\s*(?:<[^>\n]*>\s*)*DO NOT INDEX\b", re.MULTILINE)
 _OWN_FORMAT = "reservoir"
 
 
-def may_contain_mark(file: File) -> bool:
-    """Return whether a file contains the mark anywhere, without parsing it."""
-    return contains(file, _MARK.encode())
-
-
 def marked_by(item: object) -> str | None:
     """Return the id of the conversation that a record marks as not to be stored, if it does."""
     if not isinstance(item, Record) or item.message.role != "user":
@@ -47,18 +42,18 @@ def find_marked(files: Iterable[DetectedFile]) -> set[str]:
     return {
         conversation_id
         for detected in files
-        if detected.importer.name != _OWN_FORMAT and _may_mark(detected.file)
+        if detected.importer.name != _OWN_FORMAT and may_contain_mark(detected.file)
         for record in detected.records()
         if (conversation_id := marked_by(record))
     }
 
 
-def _may_mark(file: File) -> bool:
+def may_contain_mark(file: File) -> bool:
     """Return whether a file has to be parsed to find marks."""
     try:
         if file.path and file.head().startswith(SQLITE):
             return foreign_databases.may_contain(file.path, _MARK.encode())
-        return may_contain_mark(file)
+        return contains(file, _MARK.encode())
     except (Unreadable, OSError):
         return True  # what can be read is imported
 

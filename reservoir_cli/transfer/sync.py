@@ -202,6 +202,7 @@ class _SourceSync:
         self._excluded = watched_files.compile_exclusion(list(source.exclude))
         self.report = SourceReport(source)
         self._marked: set[str] | None = None
+        self.file_marks: set[str] = set()
         self._elsewhere = None if copies else ElsewhereFilter(self._store)
         self._progress: Callable[[int], None] = lambda _: None
 
@@ -280,6 +281,8 @@ class _SourceSync:
             file.mtime_ns,
         )
         previous = self._table.get(row.partition, row.machine, row.path)
+        known = json.loads(previous.state) if previous and previous.state else {}
+        self.file_marks = set(known.get(MARKED, ()))
         path = Path(file.path)
         start = self._find_start(previous, row, path)
         if not start.offset and not start.state and not self._is_of_tool(path):
@@ -379,7 +382,7 @@ class _FileSync:
         :param old: the file has not changed for a while: also store an unfinished turn.
         """
         file = self._open_part(old=old)
-        if not file.name.endswith(watched_files.DATABASES) and may_contain_mark(file):
+        if self._may_contain_new_mark(file):
             for item in self._items(file):
                 self._record_mark(item)
         ready: list[Item] = []
@@ -403,6 +406,14 @@ class _FileSync:
                 ready = []
         self._sync.report.held += held
         self._sync.store(ready, self._row_at(checkpoint, settled=not held))
+
+    def _may_contain_new_mark(self, file: File) -> bool:
+        """Return whether to look for marks before anything is stored.
+
+        Later reads of a database yield only a few changed conversations, each as a whole.
+        """
+        is_read_again = self._start.state and file.name.endswith(watched_files.DATABASES)
+        return not is_read_again and may_contain_mark(file)
 
     def _open_part(self, *, old: bool) -> File:
         """Return the part of the file to read: complete lines, or up to its end if it is old."""
@@ -463,9 +474,10 @@ class _FileSync:
         )
 
     def _earlier_marks(self) -> set[str]:
-        """Return the conversation of the part read earlier, if it is marked."""
+        """Return the marked conversations of the part read earlier."""
         session = str((self._start.state or {}).get("session", self._path.stem))
-        return {session} & self._sync.marked
+        is_resumed = bool(self._start.offset or self._start.state)
+        return {session} & self._sync.marked | (self._sync.file_marks if is_resumed else set())
 
 
 def _escape_path(path: str) -> str:

@@ -256,22 +256,44 @@ def test_ingest_leaves_out_marked_conversations_with_their_subagents(machine: Ma
     assert machine.said() == ["why DO NOT INDEX?", "so."]
 
 
+def write_log(path: Path, rows: list[tuple[str, str, str, str]]) -> None:
+    """Add rows to a log of llm: id, prompt, conversation and time."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS responses (id TEXT PRIMARY KEY, model TEXT, prompt TEXT, "
+            "system TEXT, response TEXT, conversation_id TEXT, datetime_utc TEXT)"
+        )
+        connection.executemany(
+            "INSERT INTO responses VALUES (?, 'gpt', ?, NULL, 'Yes.', ?, ?)", rows
+        )
+
+
+PRIVATE = [
+    (f"r{number:04}", f"private {number}", "c1", "2026-03-01T08:00:00") for number in range(600)
+]
+MARK = ("r9999", "DO NOT INDEX", "c1", "2026-03-01T08:00:00")
+
+
 def test_ingest_finds_a_mark_in_a_database_and_behind_the_first_batch(
     machine: Machine, tmp_path: Path
 ) -> None:
-    log = tmp_path / "logs.db"
-    with closing(sqlite3.connect(log)) as connection, connection:
-        connection.execute(
-            "CREATE TABLE responses (id TEXT PRIMARY KEY, model TEXT, prompt TEXT, system TEXT, "
-            "response TEXT, conversation_id TEXT, datetime_utc TEXT)"
-        )
-        rows = [(f"r{number:04}", f"private {number}") for number in range(600)]
-        connection.executemany(
-            "INSERT INTO responses VALUES (?, 'gpt', ?, NULL, 'Yes.', 'c1', '2026-03-01T08:00:00')",
-            [*rows, ("r9999", "DO NOT INDEX")],
-        )
-    report = ingest(machine, log)
+    write_log(tmp_path / "logs.db", [*PRIVATE, MARK])
+    report = ingest(machine, tmp_path / "logs.db")
     assert (report.imported, report.marked) == (0, {"c1"})
+
+
+def test_syncing_finds_a_mark_in_a_database_and_remembers_it(
+    machine: Machine, tmp_path: Path
+) -> None:
+    log = tmp_path / "logs.db"
+    source = Source("llm", "llm", log, "work")
+    write_log(log, [*PRIVATE, MARK])
+    report = machine.sync(source=source)
+    assert (report.imports.imported, report.marked) == (0, {"c1"})
+    write_log(log, [("s1", "public", "c2", "2026-05-01T08:00:00")])
+    assert machine.sync(source=source).imports.imported == 2
+    [state] = Sources(machine.store).find_marked("work", platform.node(), "llm")
+    assert '"c1"' in state
 
 
 class Unread:
