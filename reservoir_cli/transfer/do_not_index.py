@@ -30,11 +30,16 @@ def marked_by(item: object) -> str | None:
     return item.message.conversation_id if is_mark else None
 
 
-def is_marked(conversation_id: str | None, marked: Container[str]) -> bool:
-    """Return whether a conversation, or the one its subagent works for, is marked."""
+def is_marked(record: Record, marked: Container[str]) -> bool:
+    """Return whether the conversation of a record, or the one its subagent works for, is marked."""
+    conversation_id = record.message.conversation_id
     if not conversation_id:
         return False
-    return conversation_id in marked or conversation_id.partition("/")[0] in marked
+    return any(
+        identity in marked
+        for identity in (conversation_id, conversation_id.partition("/")[0], record.parent)
+        if identity
+    )
 
 
 def find_marked(files: Iterable[DetectedFile]) -> set[str]:
@@ -66,7 +71,7 @@ def skip_marked(
     :param left_out: receives the ids of the conversations that are left out.
     """
     for record in records:
-        if isinstance(record, Record) and is_marked(record.message.conversation_id, marked):
+        if isinstance(record, Record) and is_marked(record, marked):
             left_out.add(str(record.message.conversation_id))
         else:
             yield record

@@ -211,8 +211,7 @@ class _SourceSync:
         key = (self._source.partition, self._machine)
         known = self._table.file_states(*key, self._source.tool)
         changed = [file for file in files if not self._is_unchanged(file, known)]
-        # Read a session before its sub-agents, which are in a folder beside it.
-        changed.sort(key=lambda file: (file.path.count(os.sep), file.mtime_ns, file.path))
+        changed.sort(key=self._reading_order)
         self.report.files = len(files)
         total, bytes_read = sum(file.size for file in changed), 0
         for file in changed:
@@ -225,6 +224,14 @@ class _SourceSync:
         report = self.report.imports
         self._ingestor.report(report, report.modes, self._source.partition)
         return self.report
+
+    def _reading_order(self, file: FileState) -> tuple[int, int, str]:
+        """Return a key that sorts a session before its sub-agents and forks.
+
+        Sub-agents are in a folder beside it, or have a later date in their names.
+        """
+        is_dated = getattr(self.importer, "names_are_dated", False)
+        return file.path.count(os.sep), 0 if is_dated else file.mtime_ns, file.path
 
     @staticmethod
     def _report_progress(progress: Progress, before: int, total: int, read: int) -> None:
@@ -354,7 +361,7 @@ class _SourceSync:
         if item.folder and self._excluded(item.folder):
             self.report.excluded += 1
             return False
-        if is_marked(item.message.conversation_id, self.marked):
+        if is_marked(item, self.marked):
             self.report.marked.add(str(item.message.conversation_id))
             return False
         return True

@@ -59,6 +59,7 @@ class Codex:
     instance = "codex"
     version = 2
     only_databases = False
+    names_are_dated = True
 
     def detect(self, head: str) -> bool:
         """Recognise lines with a payload of a known type."""
@@ -136,6 +137,7 @@ class _Rollout:
         about = Conversation(state["session"], None, Codex.name, model, project, branch)
         self._about = self._thread.conversation = about
         self._thread.trace, self._folder = state["trace"], state["folder"]
+        self._thread.parent = state["parent"]
 
     def state(self, lines: int) -> State:
         """Return the state needed to continue; it contains no text of messages.
@@ -148,6 +150,7 @@ class _Rollout:
             "previous": self._identities.last(""),
             "trace": self._thread.trace,
             "folder": self._folder,
+            "parent": self._thread.parent,
             "about": (self._about.model, self._about.project, self._about.branch),
         }
 
@@ -158,6 +161,7 @@ class _Rollout:
         elif kind in ("session_meta", "turn_context"):
             if kind == "session_meta" and (session := text(payload.get("id"))):
                 self._begin(session)
+                self._thread.parent = _parent(payload)
             self._about = self._thread.conversation = _update_metadata(self._about, payload)
             self._folder = text(payload.get("cwd")) or self._folder
         elif kind == "response_item":
@@ -178,6 +182,12 @@ class _Rollout:
             is_kept = cleaned.content or message.role == "tool" or message.tool_calls
             if is_kept and place not in self._taken_back:
                 yield self._thread.record(cleaned, source_id, self._folder)
+
+
+def _parent(payload: dict[str, Any]) -> str | None:
+    """Return the id of the session that started a subagent."""
+    spawned = obj(obj(obj(payload.get("source")).get("subagent")).get("thread_spawn"))
+    return text(spawned.get("parent_thread_id")) or text(payload.get("parent_thread_id"))
 
 
 def _taken_back(file: File, start: Checkpoint) -> set[str]:

@@ -70,12 +70,14 @@ class Thread:
 
     :param conversation: the metadata; without any, the id is that of the first message.
     :param folder: its working folder.
+    :param parent: the id of the conversation whose subagent held it.
     """
 
     source: str
     conversation: Conversation | None = None
     trace: str = ""
     folder: str | None = None
+    parent: str | None = None
 
     def record(self, message: Message, source_id: str, folder: str | None = None) -> Record:
         """Return the record of the next message, with a new trace for each question.
@@ -96,4 +98,5 @@ class Thread:
             ),
             conversation=self.conversation,
             folder=folder or self.folder,
+            parent=self.parent,
         )

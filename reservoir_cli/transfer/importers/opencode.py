@@ -125,7 +125,8 @@ def _make_thread(key: str, session: dict[str, Any]) -> Thread:
     if title and _UNTITLED.match(title):
         title = None
     about = Conversation(key, title, OpenCode.name, project=folder_name(folder))
-    return Thread(OpenCode.name, about, folder=folder)
+    parent = session.get("parent_id") or session.get("parentID")
+    return Thread(OpenCode.name, about, folder=folder, parent=text(parent))
 
 
 def _read_session(

@@ -1,8 +1,10 @@
 """Files and messages that syncing and importing leave out."""
 
 import json
+import os
 import platform
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -20,6 +22,9 @@ from reservoir_cli.transfer.importers import DetectedFile, File, Record, Skipped
 from reservoir_cli.transfer.importers.watched_files import compile_exclusion
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.sync import Source
+
+sys.path.append(str(Path(__file__).parent / "importers"))
+from databases import create_database
 
 
 def test_a_resumed_session_that_copies_all_lines_adds_only_what_is_new(machine: Machine) -> None:
@@ -96,7 +101,8 @@ def test_a_fork_of_a_codex_session_is_a_conversation_of_its_own(machine: Machine
     fork = [meta("01bb"), meta("01aa"), *turns("10:00:00", *shared), end]
     machine.write("rollout-2.jsonl", *fork, *turns("10:01:00", "and here?", "here, too"), end)
     again = [meta("01cc"), *fork, *turns("11:00:00", "and here?", "here, too"), end]
-    machine.write("rollout-3.jsonl", *again, *turns("11:01:00", "thanks", "gladly"), end)
+    last = machine.write("rollout-3.jsonl", *again, *turns("11:01:00", "thanks", "gladly"), end)
+    os.utime(last, (0, 0))  # the sessions that it continues were changed later
     source = Source("codex", "codex", machine.root, "work")
     assert machine.sync(source=source).imports.imported == 6
     messages = machine.store.last(Scope("work", "codex"), 0)
@@ -105,6 +111,45 @@ def test_a_fork_of_a_codex_session_is_a_conversation_of_its_own(machine: Machine
         *(("01bb", words) for words in ("and here?", "here, too")),
         *(("01cc", words) for words in ("thanks", "gladly")),
     ]
+
+
+def test_a_marked_session_of_codex_is_left_out_with_its_subagents(machine: Machine) -> None:
+    def rollout(session_id: str, words: str, **more: Any) -> list[dict[str, Any]]:
+        content = [{"type": "input_text", "text": words}]
+        message = {"type": "message", "role": "user", "content": content}
+        return [
+            {"type": "session_meta", "payload": {"id": session_id, **more}},
+            {"type": "response_item", "timestamp": "2026-06-01T09:00:00Z", "payload": message},
+        ]
+
+    spawned = {"subagent": {"thread_spawn": {"parent_thread_id": "01aa", "depth": 1}}}
+    agent = machine.write("rollout-2.jsonl", *rollout("01bb", "look", source=spawned))
+    machine.write("rollout-1.jsonl", *rollout("01aa", "DO NOT INDEX this"))
+    machine.write("rollout-3.jsonl", *rollout("01cc", "public"))
+    os.utime(agent, (0, 0))  # the session was still running when it had ended
+    report = machine.sync(source=Source("codex", "codex", machine.root, "work"))
+    assert report.marked == {"01aa", "01bb"}
+    assert machine.said() == ["public"]
+
+
+def test_a_marked_session_of_opencode_is_left_out_with_its_subagents(machine: Machine) -> None:
+    machine.root.mkdir(exist_ok=True)
+    path = create_database(machine.root, "opencode")
+    with closing(sqlite3.connect(path)) as database, database:
+        [[identity]] = database.execute("SELECT id FROM session")
+        database.execute("UPDATE session SET id = 'ses_agent', parent_id = ?", [identity])
+        for table in ("message", "part"):
+            database.execute(f"UPDATE {table} SET session_id = 'ses_agent'")
+        database.execute(
+            "INSERT INTO session (id, time_created, time_updated) VALUES (?, 0, 0)", [identity]
+        )
+        message = ["msg_0", identity, 0, 0, '{"role": "user"}']
+        database.execute("INSERT INTO message VALUES (?, ?, ?, ?, ?)", message)
+        part = ["prt_0", "msg_0", identity, 0, 0, '{"type": "text", "text": "DO NOT INDEX"}']
+        database.execute("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", part)
+    report = machine.sync(source=Source("opencode", "opencode", machine.root, "work"))
+    assert report.marked == {identity, "ses_agent"}
+    assert report.imports.imported == 0
 
 
 def test_turns_that_were_taken_back_in_codex_are_left_out(machine: Machine) -> None:
