@@ -196,6 +196,15 @@ def test_excluded_folders_are_left_out(machine: Machine) -> None:
     assert machine.said() == ["one?", "one."]
 
 
+def test_an_excluded_folder_may_be_named_by_a_symbolic_link(tmp_path: Path) -> None:
+    (tmp_path / "disk" / "diary").mkdir(parents=True)
+    (tmp_path / "code").symlink_to(tmp_path / "disk")
+    is_excluded = compile_exclusion([str(tmp_path / "code" / "diary")])
+    for folder in ("disk", "code"):
+        assert is_excluded(str(tmp_path / folder / "diary" / "may"))
+    assert not is_excluded(str(tmp_path / "disk" / "other"))
+
+
 def test_an_exclusion_is_a_folder_or_a_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     is_excluded = compile_exclusion(["~/diary", "*/scratch*"])
