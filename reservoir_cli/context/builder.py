@@ -86,7 +86,7 @@ def build_context(
     selection, used, count_notes = chooser.choose()
     if settings.episodes == "auto" and embedder and vector is not None and not silent:
         with_summaries = select_with_summaries(
-            chooser, store, ranking.scope, (embedder, vector), settings, redactor
+            chooser, store, ranking.scope, (embedder, vector), settings, redactor, where, without
         )
         if with_summaries:
             request, selection, used, count_notes = with_summaries

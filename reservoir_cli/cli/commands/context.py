@@ -62,6 +62,7 @@ def context(
         typer.Option(
             metavar="NAME",
             help="Model to build the context for; `models` lists them.",
+            callback=options.check_typed_name,
             autocompletion=completion_values.models,
         ),
     ] = None,

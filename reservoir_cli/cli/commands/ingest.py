@@ -127,7 +127,7 @@ def _check_options(
 
     :raises UsageError: an option is invalid; nothing was created yet.
     """
-    if not is_message and (role or trace_id or at):
+    if not is_message and any(option is not None for option in (role, trace_id, at)):
         raise UsageError(
             "--role, --trace-id and --at are for a message from stdin",
             hint="files contain these themselves; store a text file as one message by < FILE",
@@ -136,7 +136,7 @@ def _check_options(
         importer_named(form)
     for name in filter(None, (*names, trace_id)):
         check_name(name)
-    author = parse_role(role or "user").value
+    author = parse_role("user" if role is None else role).value
     return author, parse_time(at, datetime.now(UTC)) if at is not None else None
 
 
