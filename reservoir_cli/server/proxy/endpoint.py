@@ -15,7 +15,6 @@ from reservoir_cli.server.limits import BodyTooLarge, BodyTooSlow, ClientGone, r
 from reservoir_cli.server.proxy import forward, identify_client
 from reservoir_cli.server.proxy.enrich import Enricher
 from reservoir_cli.server.proxy.forwarded_headers import to_upstream
-from reservoir_cli.server.proxy.json_spans import OddJSON
 from reservoir_cli.server.proxy.parse_request import LISTS, ParsedRequest, parse
 from reservoir_cli.server.proxy.paths import Target, parse_path
 from reservoir_cli.server.proxy.protocols import error_body, protocol_of
@@ -104,7 +103,7 @@ class Proxy:
             return _Outgoing(body, "skipped; reason=encoding")
         try:
             parsed = await _parse(target.path, body, headers)
-        except OddJSON:
+        except Exception:  # whatever is odd about a request, it must still be forwarded
             return _Outgoing(body, "skipped; reason=form")
         if parsed.side and not target.path.endswith("/count_tokens"):
             return _Outgoing(body, "skipped; reason=side request")
