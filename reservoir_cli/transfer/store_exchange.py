@@ -38,7 +38,7 @@ class ExchangeLog:
     def __init__(self, ingestor: Ingestor) -> None:
         self._ingestor, self._store, self._redactor = ingestor, ingestor.store, ingestor.redactor
         self._sources = Sources(ingestor.store)
-        self._repeated = RepeatedQuestions(self._sources, self._redact)
+        self._repeated = RepeatedQuestions(ingestor.store, self._redact)
         self.ledger = Ledger(ingestor.store)
 
     def store(self, exchange: Exchange, now: datetime | None = None) -> int:

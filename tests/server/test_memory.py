@@ -176,6 +176,17 @@ def test_the_answers_of_different_models_to_a_question_are_kept(
     assert texts(served, 2) == expected
 
 
+def test_continued_answers_are_kept(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    history = [HELLO, assistant("It lost")]
+    for text in (" jobs", " in March"):
+        provider.reply = completion(text)
+        client.post(served.root + CHAT, json=chat(*history))
+        history[-1] = assistant(history[-1]["content"] + text)
+    assert {"assistant: jobs", "assistant: in March"} < set(texts(served, 2))
+
+
 def test_a_cache_key_separates_conversations_and_does_not_join_them(
     served: Served, provider: Upstream, client: httpx2.Client
 ) -> None:
@@ -297,6 +308,41 @@ def test_a_forgotten_message_does_not_come_back(
     for _ in range(2):
         client.post(served.root + CHAT, json=chat(HELLO, assistant(), user("and then?")))
     assert texts(served, 3) == ["user: and then?", f"assistant: {ANSWER}"]
+
+
+@pytest.mark.parametrize("headers", [{}, {"x-session-id": "s"}])
+def test_a_deleted_question_that_is_asked_again_later_is_stored(
+    served: Served, provider: Upstream, client: httpx2.Client, headers: dict[str, str]
+) -> None:
+    for number in range(3):
+        provider.reply = completion(f"Answer {number}.")
+        client.post(served.root + CHAT, json=chat(HELLO), headers=headers)
+        expected = [f"user: {QUESTION}", f"assistant: Answer {number}."]
+        assert texts(served, number + 1) == expected
+        if number < 2:
+            with Reservoir.open(served.store) as reservoir:
+                reservoir.forget([row.key for row in reservoir.view(Scope("default", "proxy"), 0)])
+    provider.reply = completion("Later.")
+    history = [HELLO, assistant("Answer 2."), user("and then?")]
+    client.post(served.root + CHAT, json=chat(*history), headers=headers)
+    assert texts(served, 4) == [*expected, "user: and then?", "assistant: Later."]
+
+
+def test_a_retry_that_is_answered_after_the_deletion_is_not_stored(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = completion()
+    client.post(served.root + CHAT, json=chat(HELLO))
+    assert len(texts(served, 1)) == 2
+
+    def delete_and_answer(_: ReceivedRequest) -> Reply:
+        with Reservoir.open(served.store) as reservoir:
+            reservoir.forget([row.key for row in reservoir.view(Scope("default", "proxy"), 0)])
+        return completion("Another answer.")
+
+    provider.answer = delete_and_answer
+    client.post(served.root + CHAT, json=chat(HELLO))
+    assert texts(served, 2) == []
 
 
 def test_partition_and_instance_come_from_the_path(
