@@ -28,6 +28,8 @@ from reservoir_cli.settings.upstreams import Upstream
 _LARGE = 256 << 10
 #: Values of headers that switch something off.
 _NO = ("", "0", "no", "false", "off", "never")
+#: The command ``ollama`` sends HEAD / first.
+_RUNNING = "Reservoir is running\n"
 _NO_SUCH_PATH = "404: no such path; use /v1/… or /api/…, or /PARTITION/INSTANCE/v1/…\n"
 
 
@@ -65,9 +67,12 @@ class Proxy:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        target = parse_path(scope["reservoir_path"])
+        path = scope["reservoir_path"]
+        target = parse_path(path)
         if target is None:
-            answer = Response(_NO_SUCH_PATH, 404, media_type="text/plain")
+            is_probe = path in ("", "/") and scope["method"] in ("GET", "HEAD")
+            text, status = (_RUNNING, 200) if is_probe else (_NO_SUCH_PATH, 404)
+            answer = Response(text, status, media_type="text/plain")
             await answer(scope, receive, send)
             return
         headers = Headers(scope=scope)
