@@ -174,8 +174,8 @@ class Chooser:
             low, high = high, 2 * high
             if trial._fits(best, high):
                 break
-        while high > _NEAR_ENOUGH * low:
-            middle = math.isqrt(low * high)
+        while high > max(low + 1, _NEAR_ENOUGH * low):
+            middle = max(low + 1, math.isqrt(low * high))
             low, high = (low, middle) if trial._fits(best, middle) else (middle, high)
         return high
 

@@ -87,9 +87,21 @@ def test_open_proxy_needs_no_token_for_the_proxy_only(store_path, provider: Upst
         assert plain_http.get(f"{origin}/v1/models", headers={"Host": "x.y"}).status_code == 403
 
 
+def test_the_command_ollama_finds_an_open_proxy_running(store_path) -> None:
+    import proxied
+
+    with proxied.serving(store_path, open_proxy=True) as server, plain_http.client() as client:
+        root = server.state.origin
+        assert client.head(f"{root}/").status_code == client.head(server.root).status_code == 200
+        assert client.get(f"{root}/").text == "Reservoir is running\n"
+        assert client.post(f"{root}/", json={}).status_code == 404
+    with proxied.serving(store_path) as server:
+        assert plain_http.get(f"{server.state.origin}/").status_code == 401
+
+
 def test_paths_that_lead_elsewhere_are_404(served: Served, provider: Upstream) -> None:
     with plain_http.client(timeout=60) as client:
-        for path in ("/", "/v1", "/v2/models", "/work/v1/models", "/mcp/x", "/v1/%2e%2e/admin"):
+        for path in ("/v1", "/v2/models", "/work/v1/models", "/mcp/x", "/v1/%2e%2e/admin"):
             assert client.get(served.root + path).status_code == 404, path
             assert "/PARTITION/INSTANCE/v1/" in client.get(served.root + "/home/v1/models").text
     assert provider.requests == []
