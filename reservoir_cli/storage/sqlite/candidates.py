@@ -17,14 +17,12 @@ from reservoir_cli.storage.portable_sql import decoding, placeholders
 from reservoir_cli.storage.sqlite import exact_vectors, vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.sqlite.postings import Stem, look_up, read_postings, respell
-from reservoir_cli.storage.sqlite.vector_scan import Blocks, KeptBlocks, scan, state_of
+from reservoir_cli.storage.sqlite.vector_scan import Blocks, KeptBlocks, State, scan, state_of
 from reservoir_cli.util.greatest import greatest
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from reservoir_cli.storage.sqlite.vector_scan import State
 
     #: Data of messages by name; arrays of one length.
     Columns = dict[str, NDArray[Any]]

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     #: dimensions are 0 if nothing in the block is embedded.
     _Codes = tuple[NDArray[np.int8], NDArray[np.float32]]
 
-    #: See :func:`state_of`.
-    State = tuple[int, int, int]
-
+#: See :func:`state_of`.
+State = tuple[int, int, int]
 #: The columns of a block except its codes.
 HEAD = tuple(name for name in vector_blocks.COLUMNS if name != "codes")
 #: The most bytes of codes that are kept between questions.
