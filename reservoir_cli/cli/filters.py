@@ -66,14 +66,14 @@ def message_filter(
         raise UsageError("--match needs a text", hint='--match "some words"')
     now = datetime.now(UTC)
     return Filter(
-        role=parse_role(role).value if role else None,
+        role=None if role is None else parse_role(role).value,
         trace_id=trace_id,
         conversation_id=conversation_id,
         since=parse_time(since, now) if since is not None else None,
         until=parse_time(until, now) if until is not None else None,
         text=clean_text(text) if text else None,
-        source=clean_text(source) if source else None,
-        project=clean_text(project) if project else None,
+        source=source,
+        project=project,
         tag=tag,
         pinned=pinned,
         secrets=secrets,

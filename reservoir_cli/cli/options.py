@@ -15,16 +15,13 @@ from reservoir_cli.settings.config import Config
 from reservoir_cli.util.read_files import LARGEST, decode, read_stream
 
 
-def _check_name(value: str | None) -> str | None:
+def check_typed_name(param: typer.CallbackParam, value: str | None) -> str | None:
     """Return a name from the command line, cleaned.
 
     :raises UsageError: the name is empty.
     """
     if value is not None and not value.strip():
-        raise UsageError(
-            "the name of a partition, instance, trace or tag cannot be empty",
-            hint="leave the option out",
-        )
+        raise UsageError(f"{param.opts[-1]} cannot be empty", hint="leave the option out")
     return clean_text(value) if value else None
 
 
@@ -35,7 +32,7 @@ def _partition(about: str) -> Any:
         metavar="NAME",
         help=f"Workspace, such as a person or a project{about}.",
         autocompletion=completion_values.partitions,
-        callback=_check_name,
+        callback=check_typed_name,
     )
 
 
@@ -46,7 +43,7 @@ def _instance(about: str) -> Any:
         metavar="NAME",
         help=f"Channel in the partition, such as a tool or a topic{about}.",
         autocompletion=completion_values.instances,
-        callback=_check_name,
+        callback=check_typed_name,
     )
 
 
@@ -77,13 +74,16 @@ TraceId = Annotated[
         "--trace-id",
         metavar="ID",
         help="Id that a question and its replies share.",
-        callback=_check_name,
+        callback=check_typed_name,
     ),
 ]
 TraceFilter = Annotated[
     str | None,
     typer.Option(
-        "--trace-id", metavar="ID", help="Only a question and its replies.", callback=_check_name
+        "--trace-id",
+        metavar="ID",
+        help="Only a question and its replies.",
+        callback=check_typed_name,
     ),
 ]
 Conversation = Annotated[str | None, typer.Option(metavar="ID", help="Only this conversation.")]
@@ -116,22 +116,30 @@ RoleFilter = Annotated[
 ]
 Source = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Only messages from this tool, such as chatgpt or cli."),
+    typer.Option(
+        metavar="NAME",
+        help="Only messages from this tool, such as chatgpt or cli.",
+        callback=check_typed_name,
+    ),
 ]
 Project = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Only conversations held in a folder with this name."),
+    typer.Option(
+        metavar="NAME",
+        help="Only conversations held in a folder with this name.",
+        callback=check_typed_name,
+    ),
 ]
 Tag = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Only messages with this tag.", callback=_check_name),
+    typer.Option(metavar="NAME", help="Only messages with this tag.", callback=check_typed_name),
 ]
 ConversationTag = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
         help="Only conversations with a message that has this tag.",
-        callback=_check_name,
+        callback=check_typed_name,
     ),
 ]
 Timestamps = Annotated[
@@ -153,6 +161,7 @@ Model = Annotated[
     typer.Option(
         metavar="NAME",
         help="Model to plan for; `models` lists them.",
+        callback=check_typed_name,
         autocompletion=completion_values.models,
     ),
 ]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from reservoir_cli.context import window_turns
+from reservoir_cli.context import finished_window
 from reservoir_cli.context.candidate import Candidate, Selection
 from reservoir_cli.context.render.formats import count_turns
 from reservoir_cli.context.request import ContextRequest, Piece
@@ -14,6 +14,7 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings.schema import Settings
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.summaries import Summaries, Summary
 
@@ -34,23 +35,50 @@ def select_with_summaries(
     question: tuple[Embedder, "NDArray[np.float32]"],
     settings: Settings,
     redactor: Redactor,
+    where: Filter,
+    without: Collection[int],
 ) -> Chosen | None:
     """Select messages and summaries of other conversations; ``None`` if there are none.
 
     :param question: the embedder, and the question's vector.
+    :param where: consider only messages that match.
+    :param without: ids of messages to leave out.
     """
+    allowed = _allowed_summaries(store, scope, where, without)
+    if not allowed:
+        return None
     room = min(settings.max_episode_tokens, chooser.budget.history // _SHARE)
     smaller = chooser.budget._replace(history=chooser.budget.history - room)
     without_summaries, _, _ = replace(chooser, budget=smaller).choose()
-    summaries = _choose(chooser, without_summaries, store, scope, question, room, redactor)
+    summaries = _choose(chooser, without_summaries, allowed, question, room, redactor)
     return _select_again(chooser, summaries) if summaries else None
+
+
+def _allowed_summaries(
+    store: Store, scope: Scope, where: Filter, without: Collection[int]
+) -> list[Summary]:
+    """Return the summaries of conversations of which every message may be printed.
+
+    A summary may quote any of them.
+    """
+    summaries = Summaries(store).read(scope)
+    if not summaries or (where == Filter() and not without):
+        return summaries
+    matching = store.threads(scope, where)
+    sizes = {entry.thread: entry.messages for entry in store.conversations(scope)}
+    left = set(without)
+    return [
+        summary
+        for summary in summaries
+        for thread in [(summary.partition, summary.instance, summary.conversation_id)]
+        if len(set(matching.get(thread, ())) - left) == sizes.get(thread)
+    ]
 
 
 def _choose(
     chooser: Chooser,
     selection: Selection,
-    store: Store,
-    scope: Scope,
+    summaries: Sequence[Summary],
     question: tuple[Embedder, "NDArray[np.float32]"],
     room: int,
     redactor: Redactor,
@@ -58,16 +86,17 @@ def _choose(
     """Return the summaries that fit a question best, by instance and conversation.
 
     :param selection: the messages printed beside them.
+    :param summaries: those that may be printed.
     """
     embedder, vector = question
     request = chooser.request
     printed = _conversations([*selection.recalled, *selection.history])
     chosen = dict[tuple[str, str | None], Piece]()
-    best = _best_summaries(Summaries(store).read(scope), embedder.model_id, vector, printed)
+    best = _best_summaries(summaries, embedder.model_id, vector, printed)
     for summary in best:
         key = (summary.instance, summary.conversation_id)
         extended = {**chosen, key: Piece(_line(summary, redactor))}
-        summary_turns = window_turns.history_turns(
+        summary_turns = finished_window.history_turns(
             replace(request, summaries=_in_order(extended)), (), ()
         )
         if count_turns(summary_turns, request.format, chooser.meter) <= room:

@@ -21,11 +21,6 @@ _MARKED_LINE = re.compile(r"^[^\S\n]*(?:<[^>\n]*>[^\S\n]*)*DO NOT INDEX\b", re.M
 _OWN_FORMAT = "reservoir"
 
 
-def may_contain_mark(file: File) -> bool:
-    """Return whether a file contains the mark anywhere, without parsing it."""
-    return contains(file, _MARK.encode())
-
-
 def marked_by(item: object) -> str | None:
     """Return the id of the conversation that a record marks as not to be stored, if it does."""
     if not isinstance(item, Record) or item.message.role != "user":
@@ -35,11 +30,16 @@ def marked_by(item: object) -> str | None:
     return item.message.conversation_id if is_mark else None
 
 
-def is_marked(conversation_id: str | None, marked: Container[str]) -> bool:
-    """Return whether a conversation, or the one its subagent works for, is marked."""
+def is_marked(record: Record, marked: Container[str]) -> bool:
+    """Return whether the conversation of a record, or the one its subagent works for, is marked."""
+    conversation_id = record.message.conversation_id
     if not conversation_id:
         return False
-    return conversation_id in marked or conversation_id.partition("/")[0] in marked
+    return any(
+        identity in marked
+        for identity in (conversation_id, conversation_id.partition("/")[0], record.parent)
+        if identity
+    )
 
 
 def find_marked(files: Iterable[DetectedFile]) -> set[str]:
@@ -47,18 +47,18 @@ def find_marked(files: Iterable[DetectedFile]) -> set[str]:
     return {
         conversation_id
         for detected in files
-        if detected.importer.name != _OWN_FORMAT and _may_mark(detected.file)
+        if detected.importer.name != _OWN_FORMAT and may_contain_mark(detected.file)
         for record in detected.records()
         if (conversation_id := marked_by(record))
     }
 
 
-def _may_mark(file: File) -> bool:
+def may_contain_mark(file: File) -> bool:
     """Return whether a file has to be parsed to find marks."""
     try:
         if file.path and file.head().startswith(SQLITE):
             return foreign_databases.may_contain(file.path, _MARK.encode())
-        return may_contain_mark(file)
+        return contains(file, _MARK.encode())
     except (Unreadable, OSError):
         return True  # what can be read is imported
 
@@ -71,7 +71,7 @@ def skip_marked(
     :param left_out: receives the ids of the conversations that are left out.
     """
     for record in records:
-        if isinstance(record, Record) and is_marked(record.message.conversation_id, marked):
+        if isinstance(record, Record) and is_marked(record, marked):
             left_out.add(str(record.message.conversation_id))
         else:
             yield record

@@ -16,7 +16,7 @@ from reservoir_cli.storage.content_identity import parts_of
 from reservoir_cli.storage.sources import Sources
 from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer.exchange import PARTIAL, Exchange
-from reservoir_cli.transfer.skip_proxied import SOURCE
+from reservoir_cli.transfer.skip_duplicates import SOURCE
 
 #: How long after an answer the same messages to the same model are a retry.
 RETRY_TIME = timedelta(minutes=5)

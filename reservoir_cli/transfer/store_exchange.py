@@ -20,7 +20,7 @@ from reservoir_cli.transfer.file_import import Destination
 from reservoir_cli.transfer.importers import Record
 from reservoir_cli.transfer.ingest import Ingestor
 from reservoir_cli.transfer.repeated_questions import RepeatedQuestions
-from reservoir_cli.transfer.skip_proxied import SOURCE, identity_prefix
+from reservoir_cli.transfer.skip_duplicates import SOURCE, identity_prefix
 from reservoir_cli.util.clock import is_far_ahead
 
 #: A shortened history has at least a summary, a question and its answer.

@@ -35,7 +35,7 @@ from reservoir_cli.transfer.importers.resume import Checkpoint, Resumable, Start
 from reservoir_cli.transfer.importers.watched_files import FileState
 from reservoir_cli.transfer.ingest import INTERRUPTED, Ingestor
 from reservoir_cli.transfer.reports import ImportReport
-from reservoir_cli.transfer.skip_elsewhere import ElsewhereFilter
+from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
 from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.private_files import exclusive_lock, make_private_dir
 from reservoir_cli.util.progress import Progress, report_megabytes
@@ -202,6 +202,7 @@ class _SourceSync:
         self._excluded = watched_files.compile_exclusion(list(source.exclude))
         self.report = SourceReport(source)
         self._marked: set[str] | None = None
+        self.file_marks: set[str] = set()
         self._elsewhere = None if copies else ElsewhereFilter(self._store)
         self._progress: Callable[[int], None] = lambda _: None
 
@@ -210,8 +211,7 @@ class _SourceSync:
         key = (self._source.partition, self._machine)
         known = self._table.file_states(*key, self._source.tool)
         changed = [file for file in files if not self._is_unchanged(file, known)]
-        # Read a session before its sub-agents, which are in a folder beside it.
-        changed.sort(key=lambda file: (file.path.count(os.sep), file.mtime_ns, file.path))
+        changed.sort(key=self._reading_order)
         self.report.files = len(files)
         total, bytes_read = sum(file.size for file in changed), 0
         for file in changed:
@@ -224,6 +224,14 @@ class _SourceSync:
         report = self.report.imports
         self._ingestor.report(report, report.modes, self._source.partition)
         return self.report
+
+    def _reading_order(self, file: FileState) -> tuple[int, int, str]:
+        """Return a key that sorts a session before its sub-agents and forks.
+
+        Sub-agents are in a folder beside it, or have a later date in their names.
+        """
+        is_dated = getattr(self.importer, "names_are_dated", False)
+        return file.path.count(os.sep), 0 if is_dated else file.mtime_ns, file.path
 
     @staticmethod
     def _report_progress(progress: Progress, before: int, total: int, read: int) -> None:
@@ -280,6 +288,8 @@ class _SourceSync:
             file.mtime_ns,
         )
         previous = self._table.get(row.partition, row.machine, row.path)
+        known = json.loads(previous.state) if previous and previous.state else {}
+        self.file_marks = set(known.get(MARKED, ()))
         path = Path(file.path)
         start = self._find_start(previous, row, path)
         if not start.offset and not start.state and not self._is_of_tool(path):
@@ -351,7 +361,7 @@ class _SourceSync:
         if item.folder and self._excluded(item.folder):
             self.report.excluded += 1
             return False
-        if is_marked(item.message.conversation_id, self.marked):
+        if is_marked(item, self.marked):
             self.report.marked.add(str(item.message.conversation_id))
             return False
         return True
@@ -379,7 +389,7 @@ class _FileSync:
         :param old: the file has not changed for a while: also store an unfinished turn.
         """
         file = self._open_part(old=old)
-        if not file.name.endswith(watched_files.DATABASES) and may_contain_mark(file):
+        if self._may_contain_new_mark(file):
             for item in self._items(file):
                 self._record_mark(item)
         ready: list[Item] = []
@@ -403,6 +413,14 @@ class _FileSync:
                 ready = []
         self._sync.report.held += held
         self._sync.store(ready, self._row_at(checkpoint, settled=not held))
+
+    def _may_contain_new_mark(self, file: File) -> bool:
+        """Return whether to look for marks before anything is stored.
+
+        Later reads of a database yield only a few changed conversations, each as a whole.
+        """
+        is_read_again = self._start.state and file.name.endswith(watched_files.DATABASES)
+        return not is_read_again and may_contain_mark(file)
 
     def _open_part(self, *, old: bool) -> File:
         """Return the part of the file to read: complete lines, or up to its end if it is old."""
@@ -463,9 +481,10 @@ class _FileSync:
         )
 
     def _earlier_marks(self) -> set[str]:
-        """Return the conversation of the part read earlier, if it is marked."""
+        """Return the marked conversations of the part read earlier."""
         session = str((self._start.state or {}).get("session", self._path.stem))
-        return {session} & self._sync.marked
+        is_resumed = bool(self._start.offset or self._start.state)
+        return {session} & self._sync.marked | (self._sync.file_marks if is_resumed else set())
 
 
 def _escape_path(path: str) -> str:

@@ -9,7 +9,7 @@ from proxied import Served
 from upstream import Upstream
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.server import running_servers, security, token
+from reservoir_cli.server import running_servers, security
 from reservoir_cli.settings import paths
 
 ROUTES = ("/v1/models", "/v1/chat/completions", "/api/tags", "/mcp", "/ui/", "/nowhere")
@@ -108,13 +108,13 @@ def test_paths_that_lead_elsewhere_are_404(served: Served, provider: Upstream) -
 
 
 def test_the_token_is_in_a_private_file_and_does_not_change() -> None:
-    stored = token.load_token()
-    assert token.load_token() == stored
+    stored = security.load_token()
+    assert security.load_token() == stored
     assert len(stored) >= 32
     if os.name == "posix":
         assert stat.S_IMODE(paths.token_file().stat().st_mode) == 0o600
         paths.token_file().chmod(0o644)
-        assert token.load_token() == stored
+        assert security.load_token() == stored
         assert stat.S_IMODE(paths.token_file().stat().st_mode) == 0o600
 
 
@@ -122,7 +122,7 @@ def test_the_token_is_in_a_private_file_and_does_not_change() -> None:
 def test_an_invalid_token_is_replaced(text: str, home) -> None:
     home.mkdir()
     paths.token_file().write_text(text, encoding="utf-8")
-    assert token.load_token() != text
+    assert security.load_token() != text
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes and devices")
@@ -136,7 +136,7 @@ def test_a_special_file_in_place_of_the_token_is_refused(kind: str, home) -> Non
     else:
         paths.token_file().mkdir()
     with pytest.raises(ReservoirError, match="cannot store a token in") as caught:
-        token.load_token()
+        security.load_token()
     assert caught.value.exit_code == 1
     assert caught.value.hint == "move it away"
 

@@ -19,7 +19,11 @@ def embed(
     ctx: typer.Context,
     model: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Switch to this model: a name or a folder."),
+        typer.Option(
+            metavar="NAME",
+            help="Switch to this model: a name or a folder.",
+            callback=options.check_typed_name,
+        ),
     ] = None,
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Rebuild all embeddings, then switch to them.")

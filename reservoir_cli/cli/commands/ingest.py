@@ -14,8 +14,8 @@ from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Message, Scope, check_name, parse_role
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.transfer.importers import FORMATS, File
+from reservoir_cli.transfer.importers.detect_format import importer_named
 from reservoir_cli.transfer.importers.input_files import LARGEST_PIPED
-from reservoir_cli.transfer.importers.registry import importer_named
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.util.parse_time_options import parse_time
 from reservoir_cli.util.read_files import LARGEST, decode
@@ -127,7 +127,7 @@ def _check_options(
 
     :raises UsageError: an option is invalid; nothing was created yet.
     """
-    if not is_message and (role or trace_id or at):
+    if not is_message and any(option is not None for option in (role, trace_id, at)):
         raise UsageError(
             "--role, --trace-id and --at are for a message from stdin",
             hint="files contain these themselves; store a text file as one message by < FILE",
@@ -136,7 +136,7 @@ def _check_options(
         importer_named(form)
     for name in filter(None, (*names, trace_id)):
         check_name(name)
-    author = parse_role(role or "user").value
+    author = parse_role("user" if role is None else role).value
     return author, parse_time(at, datetime.now(UTC)) if at is not None else None
 
 

@@ -15,10 +15,9 @@ from starlette.types import Receive, Scope, Send
 from reservoir_cli.server.limits import BodyTooLarge, BodyTooSlow, ClientGone, read_body
 from reservoir_cli.server.proxy import forward, identify_client
 from reservoir_cli.server.proxy.enrich import Enricher
-from reservoir_cli.server.proxy.forwarded_headers import to_upstream
+from reservoir_cli.server.proxy.forward import to_upstream
 from reservoir_cli.server.proxy.parse_request import LISTS, ParsedRequest, parse
-from reservoir_cli.server.proxy.paths import Target, parse_path
-from reservoir_cli.server.proxy.protocols import error_body, protocol_of
+from reservoir_cli.server.proxy.protocols import Target, error_body, parse_path, protocol_of
 from reservoir_cli.server.proxy.provider_histories import ProviderHistories
 from reservoir_cli.server.proxy.store_in_pauses import ExchangeQueue
 from reservoir_cli.server.proxy.tee_answer import Listener

@@ -9,7 +9,7 @@ from typing import Any
 from reservoir_cli.messages import Message, ToolCall, call_from_dict
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.content_blocks import content_text
-from reservoir_cli.transfer.skip_proxied import normalise
+from reservoir_cli.transfer.skip_duplicates import normalise
 
 _SYSTEM = ("system", "developer")
 #: Open WebUI's documents before a question. It sends the question alone in the next request.

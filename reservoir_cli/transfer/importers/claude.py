@@ -1,5 +1,6 @@
 """Import Claude.ai's data export: conversations as lists of messages with content blocks."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -15,10 +16,23 @@ from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, 
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
 from reservoir_cli.transfer.importers.message_times import fill_gaps, moment
+from reservoir_cli.transfer.importers.message_trees import find_branch
 
 _ROLES = {"human": "user", "assistant": "assistant"}
 #: Types of blocks that the application adds itself, and does not display.
 _ADDED = ("token_budget", "flag")
+#: The tools that write a document, and their parameters with its text.
+_DOCUMENTS = {
+    "artifacts": ("content", "new_str"),
+    "create_file": ("file_text",),
+    "str_replace": ("new_str",),
+}
+#: What stands for a call in the text of a message.
+_PLACEHOLDER = re.compile(
+    r"\n?```\s*This block is not supported on your current device yet\.\s*```\n?"
+)
+#: The key of a message with its parent's id. All versions of the first one have a common parent.
+_PARENT = "parent_message_uuid"
 
 
 class Claude:
@@ -50,8 +64,9 @@ def _read_conversation(
     identities.follow(id(thread), identity or "")
     stated_times = [moment(obj(entry).get("created_at")) for entry in entries]
     times = fill_gaps(stated_times, moment(value.get("created_at")))
+    abandoned = _abandoned_ids(entries, value.get("current_leaf_message_uuid"))
     for number, (entry, created_at) in enumerate(zip(entries, times, strict=True), 1):
-        if entry is None:
+        if entry is None or text(obj(entry).get("uuid")) in abandoned:
             continue
         where = f"{place}, message {number}"
         try:
@@ -65,6 +80,36 @@ def _read_conversation(
             yield thread.record(message, part_id or identities.new(id(thread), message))
 
 
+def _abandoned_ids(entries: list[Any], current: Any) -> set[str]:
+    """Return the ids of the messages that the user edited or had written again, and those below.
+
+    Messages whose parents are missing or unknown are on no other branch.
+
+    :param current: the last message of the current branch; without one, that of the newest leaf.
+    """
+    nodes = {identity: entry for entry in objects(entries) if (identity := text(entry.get("uuid")))}
+    children: dict[str, list[str]] = {}
+    for identity, node in nodes.items():
+        if parent := text(node.get(_PARENT)):
+            children.setdefault(parent, []).append(identity)
+    branch = {text(node.get("uuid")): node for node in find_branch(nodes, current, _PARENT, _time)}
+    parents = filter(None, (text(node.get(_PARENT)) for node in branch.values()))
+    versions = [identity for parent in parents for identity in children[parent]]
+    left = [identity for identity in versions if identity not in branch]
+    abandoned: set[str] = set()
+    while left:
+        identity = left.pop()
+        if identity not in abandoned:
+            abandoned.add(identity)
+            left += children.get(identity, ())
+    return abandoned
+
+
+def _time(node: dict[str, Any]) -> float:
+    time = moment(node.get("created_at"))
+    return time.timestamp() if time else 0.0
+
+
 def _messages(value: Any, created_at: datetime | None) -> list[Message]:
     if not isinstance(value, dict):
         raise ValueError("not a message")
@@ -74,14 +119,14 @@ def _messages(value: Any, created_at: datetime | None) -> list[Message]:
     content = value.get("content")
     if not isinstance(content, list):
         content = []
-    content = [block for block in content if obj(block).get("type") not in _ADDED]
+    content = [part for block in content for part in _parts(block)]
     messages = content_blocks.messages(role, content, created_at, text(value.get("uuid")) or "")
     texts = [
         index
         for index, message in enumerate(messages)
         if message.role == role and message.content.strip()
     ]
-    full_text = text(value.get("text"))
+    full_text = text(_PLACEHOLDER.sub("", text(value.get("text")) or ""))
     if not texts and full_text:
         messages.append(Message(role, full_text, created_at))
         texts = [len(messages) - 1]
@@ -92,6 +137,19 @@ def _messages(value: Any, created_at: datetime | None) -> list[Message]:
     elif attachments:
         messages.insert(0, Message(role, "\n".join(attachments), created_at))
     return messages
+
+
+def _parts(block: Any) -> list[Any]:
+    """Return a block; what it writes into a document, as text, and the rest of it; or nothing."""
+    kind, arguments = obj(block).get("type"), obj(obj(block).get("input"))
+    if kind in _ADDED:
+        return []
+    names = _DOCUMENTS.get(str(block.get("name")), ()) if kind == "tool_use" else ()
+    written = [name for name in names if text(arguments.get(name))]
+    if not written:
+        return [block]
+    rest = {name: value for name, value in arguments.items() if name not in written}
+    return [*(arguments[name] for name in written), block | {"input": rest}]
 
 
 def _attachment_texts(value: dict[str, Any]) -> list[str]:

@@ -79,7 +79,7 @@ class Cline:
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages in order; skip environments, notices and summaries."""
-        task = _Task(_metadata(file))
+        task = _Task(*_metadata(file))
         for entry in entries(file):
             if isinstance(entry, Skipped):
                 yield entry
@@ -94,19 +94,17 @@ class Cline:
                 yield task.record(message)
 
 
-def _metadata(file: File) -> Conversation | None:
-    """Return a task's id, model and project, from its folder and the files in it."""
+def _metadata(file: File) -> tuple[Conversation | None, str | None]:
+    """Return a task's id, model and project, and its folder, from the files beside it."""
     place = PurePath(file.name.replace("\\", "/"))
     if place.name != _HISTORY or not place.parent.name:
-        return None
+        return None, None
     usages = objects(_read_beside(file, "task_metadata.json").get("model_usage"))
     models = [model for usage in usages if (model := text(usage.get("model_id")))]
-    return Conversation(
-        clean_text(place.parent.name),
-        source=Cline.name,
-        model=models[-1] if models else None,
-        project=folder_name(_read_beside(file, "history_item.json").get("workspace")),
-    )
+    folder = text(_read_beside(file, "history_item.json").get("workspace"))
+    model = models[-1] if models else None
+    name = clean_text(place.parent.name)
+    return Conversation(name, None, Cline.name, model, folder_name(folder)), folder
 
 
 def _read_beside(file: File, name: str) -> dict[str, Any]:
@@ -129,6 +127,7 @@ class _Task:
     """
 
     about: Conversation | None
+    folder: str | None = None
     identities: SourceIds = field(default_factory=SourceIds)
     spoken: set[str] = field(default_factory=set)
     pending: list[tuple[str, str]] = field(default_factory=list)
@@ -136,7 +135,7 @@ class _Task:
     time: datetime | None = None
 
     def __post_init__(self) -> None:
-        self.thread = Thread(Cline.name, self.about)
+        self.thread = Thread(Cline.name, self.about, folder=self.folder)
         if self.about:
             self.identities.follow("", self.about.id)
             # Cline names a task after the millisecond in which it began.
@@ -173,12 +172,12 @@ class _Task:
         self.time = moment_ms(value.get("ts")) or self.time
         return [replace(message, created_at=self.time) for message in messages]
 
-    def _update_metadata(self, model: str | None = None, project: str | None = None) -> None:
+    def _update_metadata(self, model: str | None = None, folder: str | None = None) -> None:
         if self.about is None:
             self.about = Conversation("", source=Cline.name)
-        self.about = replace(
-            self.about, model=model or self.about.model, project=self.about.project or project
-        )
+        self.thread.folder = self.thread.folder or folder
+        project = self.about.project or folder_name(folder)
+        self.about = replace(self.about, model=model or self.about.model, project=project)
 
     # Entries of the user, which also contain the program's text
 
@@ -258,7 +257,7 @@ class _Task:
         folder, model = _FOLDER.search(details), _MODEL.search(details)
         self._update_metadata(
             model=text(model[1]) if model else None,
-            project=folder_name(folder[1]) if folder else None,
+            folder=text(folder[1]) if folder else None,
         )
         self.time = _current_time(details) or self.time
 

@@ -1,15 +1,14 @@
 """Import Codex's sessions (rollouts): one line per item sent to or received from the model."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
-from reservoir_cli.transfer.importers.citation_marks import remove_marks
-from reservoir_cli.transfer.importers.content_blocks import content_text
+from reservoir_cli.transfer.importers.content_blocks import content_text, remove_marks
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.foreign_values import (
     branch_name,
@@ -24,6 +23,7 @@ from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.transfer.importers.message_times import moment
 from reservoir_cli.transfer.importers.resume import Checkpoint, StartOver, State, lines
+from reservoir_cli.transfer.importers.watched_files import contains
 from reservoir_cli.util.read_files import read_bounded
 
 #: Beginnings of user messages that the program writes.
@@ -47,6 +47,8 @@ _LINES = ("session_meta", "response_item", "event_msg", "turn_context", "compact
 _COPIES, _DEPTH = "external_agent_session_imports.json", 5
 #: Events that end a turn.
 _ENDS = ("task_complete", "turn_aborted")
+#: The event by which the user takes back the last turns, mostly to edit a question.
+_ROLLBACK = "thread_rolled_back"
 
 
 class Codex:
@@ -54,8 +56,9 @@ class Codex:
 
     name = "codex"
     instance = "codex"
-    version = 1
+    version = 2
     only_databases = False
+    names_are_dated = True
 
     def detect(self, head: str) -> bool:
         """Recognise lines with a payload of a known type."""
@@ -66,7 +69,7 @@ class Codex:
         """Yield the messages in order; skip events, which repeat the items."""
         if _is_copy(file):
             return
-        rollout = _Rollout(file.stem)
+        rollout = _Rollout(file.stem, _taken_back(file, Checkpoint()))
         for entry in entries(file):
             if isinstance(entry, Skipped):
                 yield entry
@@ -78,7 +81,7 @@ class Codex:
         if _is_copy(file):
             yield replace(start, complete=True, last=True)
             return
-        rollout = _Rollout(file.stem)
+        rollout = _Rollout(file.stem, _taken_back(file, start))
         rollout.restore(start.state)
         turn, complete = start, True
         for line in lines(file, start):
@@ -87,7 +90,7 @@ class Codex:
                 yield value
                 continue
             kind, payload = value.get("type"), obj(value.get("payload"))
-            if kind == "session_meta" and start.state:  # a fork, which continues the source ids
+            if kind == "session_meta" and start.state:  # it changes the source ids
                 raise StartOver
             if kind == "response_item":
                 begins = complete or _is_question(payload)
@@ -101,18 +104,27 @@ class Codex:
 
 
 class _Rollout:
-    """A rollout while it is read."""
+    """A rollout while it is read.
 
-    def __init__(self, session: str) -> None:
+    A fork begins with its own metadata, and repeats those and the messages of the session that it
+    continues. They have the same ids there, so that only what follows is new.
+
+    :param taken_back: the positions of the items that the user took back.
+    """
+
+    def __init__(self, session: str, taken_back: Container[str]) -> None:
+        self._taken_back = taken_back
         self._identities = SourceIds()
         self._begin(session)
+        self._is_named = False
         self._folder: str | None = None
 
     def _begin(self, session: str) -> None:
         self._about = Conversation(session, source=Codex.name)
         self._thread = Thread(Codex.name, self._about)
+        self._is_named = True
         # Sessions may begin with the same words: the first message's id depends on the session.
-        self._identities.follow(session, session)
+        self._identities.follow("", session)
 
     def restore(self, state: State | None) -> None:
         """Restore the state of a checkpoint."""
@@ -120,10 +132,11 @@ class _Rollout:
             return
         model, project, branch = state["about"]
         self._begin(state["session"])
-        self._identities.follow(state["session"], state["previous"])
+        self._identities.follow("", state["previous"])
         about = Conversation(state["session"], None, Codex.name, model, project, branch)
         self._about = self._thread.conversation = about
         self._thread.trace, self._folder = state["trace"], state["folder"]
+        self._thread.parent = state["parent"]
 
     def state(self, lines: int) -> State:
         """Return the state needed to continue; it contains no text of messages.
@@ -133,17 +146,21 @@ class _Rollout:
         return {
             "lines": lines,
             "session": self._about.id,
-            "previous": self._identities.last(self._about.id),
+            "previous": self._identities.last(""),
             "trace": self._thread.trace,
             "folder": self._folder,
+            "parent": self._thread.parent,
             "about": (self._about.model, self._about.project, self._about.branch),
         }
 
     def read(self, place: str, line: dict[str, Any]) -> Iterator[Record | Skipped]:
         payload, kind = obj(line.get("payload")), line.get("type")
-        if kind == "session_meta" and text(payload.get("id")):
-            self._begin(str(text(payload["id"])))
-        if kind in ("session_meta", "turn_context"):
+        if kind == "session_meta" and self._is_named:
+            self._identities.follow("", text(payload.get("id")) or self._identities.last(""))
+        elif kind in ("session_meta", "turn_context"):
+            if kind == "session_meta" and (session := text(payload.get("id"))):
+                self._begin(session)
+                self._thread.parent = _parent(payload)
             self._about = self._thread.conversation = _update_metadata(self._about, payload)
             self._folder = text(payload.get("cwd")) or self._folder
         elif kind == "response_item":
@@ -159,10 +176,50 @@ class _Rollout:
             return
         if message is not None:
             # The id depends on the whole text, so that earlier imports are recognised.
-            source_id = self._identities.new(self._about.id, message)
+            source_id = self._identities.new("", message)
             cleaned = _clean_message(message)
-            if cleaned.content or message.role == "tool" or message.tool_calls:
+            is_kept = cleaned.content or message.role == "tool" or message.tool_calls
+            if is_kept and place not in self._taken_back:
                 yield self._thread.record(cleaned, source_id, self._folder)
+
+
+def _parent(payload: dict[str, Any]) -> str | None:
+    """Return the id of the session that started a subagent."""
+    spawned = obj(obj(obj(payload.get("source")).get("subagent")).get("thread_spawn"))
+    return text(spawned.get("parent_thread_id")) or text(payload.get("parent_thread_id"))
+
+
+def _taken_back(file: File, start: Checkpoint) -> set[str]:
+    """Return the positions of the items after a checkpoint that the user took back."""
+    taken: set[str] = set()
+    if not contains(file, _ROLLBACK.encode()):
+        return taken
+    items: list[str] = []
+    questions: list[int] = []
+    for line in lines(file, start):
+        value = {} if isinstance(line.value, Skipped) else line.value
+        kind, payload = value.get("type"), obj(value.get("payload"))
+        if kind == "response_item":
+            if _is_typed(value):
+                questions.append(len(items))
+            items.append(line.place)
+        elif kind == "event_msg" and payload.get("type") == _ROLLBACK:
+            count = payload.get("num_turns")
+            undone = questions[-count:] if isinstance(count, int) and count > 0 else []
+            for first in undone[:1]:
+                taken.update(items[first:])
+                del items[first:]
+            del questions[len(questions) - len(undone) :]
+    return taken
+
+
+def _is_typed(line: dict[str, Any]) -> bool:
+    """Return whether an item is a message that the user typed."""
+    try:
+        message = _message(line)
+    except ValueError:
+        return False
+    return message is not None and message.role == "user" and bool(_clean_message(message).content)
 
 
 def _is_copy(file: File) -> bool:

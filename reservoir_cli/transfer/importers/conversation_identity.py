@@ -69,16 +69,20 @@ class Thread:
     """A conversation, which sets its id and a trace on its messages.
 
     :param conversation: the metadata; without any, the id is that of the first message.
+    :param folder: its working folder.
+    :param parent: the id of the conversation whose subagent held it.
     """
 
     source: str
     conversation: Conversation | None = None
     trace: str = ""
+    folder: str | None = None
+    parent: str | None = None
 
     def record(self, message: Message, source_id: str, folder: str | None = None) -> Record:
         """Return the record of the next message, with a new trace for each question.
 
-        :param folder: the working folder of the conversation.
+        :param folder: the working folder of the message, if it differs from the conversation's.
         """
         if self.conversation is None:
             self.conversation = Conversation(source_id, source=self.source)
@@ -93,5 +97,6 @@ class Thread:
                 conversation_id=self.conversation.id,
             ),
             conversation=self.conversation,
-            folder=folder,
+            folder=folder or self.folder,
+            parent=self.parent,
         )

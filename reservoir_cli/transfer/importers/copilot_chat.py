@@ -15,7 +15,14 @@ from typing import Any
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, assign_ids
-from reservoir_cli.transfer.importers.foreign_values import obj, objects, text, uri_folder_name
+from reservoir_cli.transfer.importers.foreign_values import (
+    folder_name,
+    obj,
+    objects,
+    text,
+    uri_folder_name,
+    uri_path,
+)
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
@@ -53,7 +60,7 @@ class CopilotChat:
         if not isinstance(requests, list):
             yield Skipped("the session", "no list of requests")
             return
-        thread = Thread(self.name, _describe_session(document.value, file))
+        thread = _make_thread(document.value, file)
         identities = SourceIds()
         identities.follow(self.name, thread.conversation.id if thread.conversation else "")
         for number, request in enumerate(requests, 1):
@@ -125,16 +132,18 @@ def _push(parent: Any, key: Any, values: Any, start: Any) -> None:
     parent[key] = listed
 
 
-def _describe_session(session: dict[str, Any], file: File) -> Conversation:
-    """Return the id, title and project of a session."""
+def _make_thread(session: dict[str, Any], file: File) -> Thread:
+    """Return the conversation of a session, with its id, title, project and folder."""
     identity = text(session.get("sessionId")) or file.stem
-    folder = uri_folder_name(session.get("workingDirectory")) or _workspace_folder(file)
-    title = text(session.get("customTitle"))
-    return Conversation(identity, title, CopilotChat.name, project=folder)
+    folder = uri_path(session.get("workingDirectory")) or _workspace_folder(file)
+    title, name = text(session.get("customTitle")), folder_name(folder)
+    project = name and name.removesuffix(".code-workspace")
+    about = Conversation(identity, title, CopilotChat.name, project=project)
+    return Thread(CopilotChat.name, about, folder=folder)
 
 
 def _workspace_folder(file: File) -> str | None:
-    """Return the name of the folder open in VS Code, from ``workspace.json``."""
+    """Return the folder or workspace file open in VS Code, from ``workspace.json``."""
     path = file.path.absolute().parent.parent / "workspace.json" if file.path else None
     if path is None or path.is_symlink():
         return None
@@ -143,8 +152,7 @@ def _workspace_folder(file: File) -> str | None:
             known = obj(json.loads(read_stream(stream, 1 << 20)))
     except (OSError, ValueError, RecursionError):
         return None
-    name = uri_folder_name(known.get("folder") or known.get("workspace"))
-    return name.removesuffix(".code-workspace") if name else None
+    return uri_path(known.get("folder") or known.get("workspace"))
 
 
 def _read_request(

@@ -63,6 +63,7 @@ class _Session:
     threads: dict[str, Thread] = field(default_factory=dict)
     identities: SourceIds = field(default_factory=SourceIds)
     seen: set[str] = field(default_factory=set)
+    folder: str | None = None
 
     def __post_init__(self) -> None:
         self.about = Conversation(self.identity, source=CopilotCli.name)
@@ -94,6 +95,7 @@ class _Session:
     def _update_metadata(self, data: dict[str, Any]) -> None:
         """Update the conversation with the model, folder and branch of an event."""
         place = obj(data.get("context")) or data
+        self.folder = self.folder or text(place.get("cwd"))
         self.about = replace(
             self.about,
             model=text(data.get("selectedModel")) or self.about.model,
@@ -110,6 +112,7 @@ class _Session:
             self.threads[key] = Thread(CopilotCli.name, replace(self.about, id=key))
             self.identities.follow(id(self.threads[key]), key)
         thread = self.threads[key]
+        thread.folder = self.folder
         model = text(data.get("model")) or (thread.conversation or self.about).model
         thread.conversation = replace(self.about, id=key, model=model)
         return thread

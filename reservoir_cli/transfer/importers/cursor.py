@@ -30,6 +30,7 @@ from reservoir_cli.transfer.importers.foreign_values import (
     parse_object,
     text,
     uri_folder_name,
+    uri_path,
 )
 from reservoir_cli.transfer.importers.importer import Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
@@ -115,23 +116,23 @@ class _Composer:
         self._identity = identity
         self._value = value
         self._at = moment_ms(value.get("createdAt"))
-        self._thread = Thread(Cursor.name, self._describe())
+        header = self._database.one("composerHeaders", "composerId", identity)
+        folder = _folder(value) or _folder(parse_object(header.get("value")) or {})
+        folder = folder or text(value.get("currentDir"))
+        self._thread = Thread(Cursor.name, self._describe(folder), folder=folder)
         self._held_thinking: list[Record] = []
         self._identities = SourceIds()
         self._identities.follow(identity, identity)
 
-    def _describe(self) -> Conversation:
+    def _describe(self, folder: str | None) -> Conversation:
         value = self._value
         title = text(value.get("name"))
-        header = self._database.one("composerHeaders", "composerId", self._identity)
         return Conversation(
             self._identity,
             None if title == _UNTITLED else title,
             Cursor.name,
             model=_model(obj(value.get("modelConfig"))),
-            project=_folder(value)
-            or _folder(parse_object(header.get("value")) or {})
-            or folder_name(value.get("currentDir")),
+            project=folder_name(folder),
             branch=branch_name(value.get("createdOnBranch")),
         )
 
@@ -195,6 +196,7 @@ class _Composer:
             folders = bubble.get("workspaceUris")
             first = folders[0] if isinstance(folders, list) and folders else None
             model = _model(obj(bubble.get("modelInfo"))) or about.model
+            self._thread.folder = self._thread.folder or uri_path(first)
             project = about.project or uri_folder_name(first)
             self._thread.conversation = replace(about, model=model, project=project)
 
@@ -237,8 +239,8 @@ def _call_blocks(tool: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _folder(value: dict[str, Any]) -> str | None:
-    """Return the folder name of the workspace that a conversation belongs to."""
-    return folder_name(obj(obj(value.get("workspaceIdentifier")).get("uri")).get("fsPath"))
+    """Return the folder of the workspace that a conversation belongs to."""
+    return text(obj(obj(value.get("workspaceIdentifier")).get("uri")).get("fsPath"))
 
 
 def _time(bubble: dict[str, Any]) -> datetime | None:

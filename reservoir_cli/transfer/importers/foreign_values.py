@@ -24,8 +24,13 @@ def folder_name(path: Any) -> str | None:
 
 def uri_folder_name(uri: Any) -> str | None:
     """Return the last component of the path of a URI such as ``file:///home/ann/my%20app``."""
+    return folder_name(uri_path(uri))
+
+
+def uri_path(uri: Any) -> str | None:
+    """Return the path of a URI such as ``file:///home/ann/my%20app``."""
     clean = text(uri)
-    return folder_name(unquote(clean.split("://", 1)[-1])) if clean else None
+    return unquote(clean.split("://", 1)[-1]) if clean else None
 
 
 def branch_name(value: Any) -> str | None:

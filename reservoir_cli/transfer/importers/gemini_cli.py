@@ -58,7 +58,8 @@ class GeminiCli:
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield messages in order, without those that the user rewound."""
-        session = _Session(*_survey(file))
+        about, folder, rewound = _survey(file)
+        session = _Session(about, rewound, folder)
         for entry in _messages(file):
             if isinstance(entry, Skipped):
                 yield entry
@@ -78,6 +79,7 @@ class _Session:
 
     conversation: Conversation
     rewound: set[str]
+    folder: str | None
     thread: Thread = field(init=False)
     identities: SourceIds = field(default_factory=SourceIds)
     seen: set[str] = field(default_factory=set)
@@ -85,7 +87,7 @@ class _Session:
     held: tuple[str, dict[str, Any]] | None = None
 
     def __post_init__(self) -> None:
-        self.thread = Thread(GeminiCli.name, self.conversation)
+        self.thread = Thread(GeminiCli.name, self.conversation, folder=self.folder)
         self.identities.follow(self.conversation.id, self.conversation.id)
 
     def read(
@@ -253,9 +255,9 @@ def _list_messages(line: dict[str, Any]) -> list[Any]:
     return listed if isinstance(listed, list) else []
 
 
-def _survey(file: File) -> tuple[Conversation, set[str]]:
-    """Read the whole file for the conversation's metadata and the ids of rewound messages."""
-    about = Conversation(file.stem, source=GeminiCli.name)
+def _survey(file: File) -> tuple[Conversation, str | None, set[str]]:
+    """Read the whole file for the conversation's metadata, folder and ids of rewound messages."""
+    about, folder = Conversation(file.stem, source=GeminiCli.name), None
     order: dict[str, None] = {}
     rewound: set[str] = set()
     with suppress(Unreadable, OSError):
@@ -265,24 +267,24 @@ def _survey(file: File) -> tuple[Conversation, set[str]]:
                 about,
                 id=text(header.get("sessionId")) or about.id,
                 title=text(header.get("summary")) or about.title,
-                project=about.project or _project(line),
             )
+            folder = folder or _working_folder(line)
             ids = [text(message.get("id")) for message in (line, *objects(_list_messages(line)))]
             order |= dict.fromkeys(filter(None, ids))
             rewound.update(pop_from(order, text(line.get("$rewindTo")) or ""))
-    return replace(about, project=about.project or _folder(file)), rewound
+    return replace(about, project=folder_name(folder) or _folder(file)), folder, rewound
 
 
-def _project(line: dict[str, Any]) -> str | None:
-    """Return the name of the session's working folder, if a line contains it."""
+def _working_folder(line: dict[str, Any]) -> str | None:
+    """Return the session's working folder, if a line contains it."""
     header = obj(line.get("$set")) or line
     folders = header.get("directories")
     if isinstance(folders, list) and folders:
-        return folder_name(folders[0])
+        return text(folders[0])
     for message in (line, *objects(_list_messages(line))[:1]):
         for part in objects(message.get("content"))[:1]:
             if match := _FOLDER.search(str(part.get("text"))[:_BEGINNING]):
-                return folder_name(match[1])
+                return text(match[1].strip())
     return None
 
 

@@ -134,6 +134,7 @@ class _Session:
                 text(model),
                 folder_name(self.about.get("working_dir")),
             ),
+            folder=text(self.about.get("working_dir")),
         )
         self.identities.follow("", self.identity)
 

@@ -30,6 +30,7 @@ class Record:
 
     :param message: has ``source`` and ``source_id``, which make imports repeatable.
     :param folder: the working folder of the conversation, as the tool recorded it.
+    :param parent: the id of the conversation for which a subagent's conversation was held.
     """
 
     message: Message
@@ -38,6 +39,7 @@ class Record:
     conversation: Conversation | None = None
     vectors: Vectors | None = None
     folder: str | None = None
+    parent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,8 +108,8 @@ def _read(database: Database, identity: Any, about: dict[str, Any]) -> Iterator[
         rows = database.rows("part", "message_id", message_id, "id")
         return (_parse_row(f"part {row.get('id')}", row) for row in rows)
 
-    about_session = _describe_session(session_id, about)
-    yield from _read_session(about_session, map(read_message, ids), read_parts)
+    thread = _make_thread(session_id, about)
+    yield from _read_session(thread, map(read_message, ids), read_parts)
 
 
 def _parse_row(place: str, row: dict[str, Any]) -> Placed:
@@ -120,15 +120,17 @@ def _parse_row(place: str, row: dict[str, Any]) -> Placed:
     return place, {"time": {"created": row.get("time_created")}} | value | {"id": row.get("id")}
 
 
-def _describe_session(key: str, session: dict[str, Any]) -> Conversation:
-    title, folder = text(session.get("title")), folder_name(session.get("directory"))
+def _make_thread(key: str, session: dict[str, Any]) -> Thread:
+    title, folder = text(session.get("title")), text(session.get("directory"))
     if title and _UNTITLED.match(title):
         title = None
-    return Conversation(key, title, OpenCode.name, project=folder)
+    about = Conversation(key, title, OpenCode.name, project=folder_name(folder))
+    parent = session.get("parent_id") or session.get("parentID")
+    return Thread(OpenCode.name, about, folder=folder, parent=text(parent))
 
 
 def _read_session(
-    about: Conversation,
+    thread: Thread,
     messages: Iterator[Placed],
     parts: Callable[[str], Iterator[Placed]],
 ) -> Iterator[Record | Skipped]:
@@ -136,7 +138,6 @@ def _read_session(
 
     :param parts: returns the parts of a message by its id.
     """
-    thread = Thread(OpenCode.name, about)
     for place, message in messages:
         message_id = text(message.get("id")) if message else None
         if message is None or message_id is None:
@@ -233,8 +234,8 @@ def _read_tree(file: File) -> Iterator[Record | Skipped]:
         if session_id is None or not _ID.fullmatch(session_id):
             yield Skipped(place, "no id")
             continue
-        about = _describe_session(session_id, session)
-        yield from _read_session(about, _read_folder(storage / "message" / session_id), read_parts)
+        thread = _make_thread(session_id, session)
+        yield from _read_session(thread, _read_folder(storage / "message" / session_id), read_parts)
 
 
 def _read_folder(folder: Path) -> Iterator[Placed]:

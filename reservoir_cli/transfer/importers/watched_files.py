@@ -74,9 +74,12 @@ def _file_state(path: str, status: os.stat_result) -> FileState:
 def compile_exclusion(patterns: list[str]) -> Callable[[str], bool]:
     """Return a function that tests whether a path is excluded.
 
+    Tools record working folders without symbolic links, so links in the patterns are followed.
+
     :param patterns: folders, whose contents are excluded, or patterns such as ``*/scratch/*``.
     """
     wanted = [os.path.expanduser(pattern).rstrip("/\\") for pattern in patterns]
+    wanted += [os.path.realpath(pattern) for pattern in wanted if os.path.isabs(pattern)]
     folders = [f"{pattern}{os.sep}" for pattern in wanted]
 
     def excluded(path: str) -> bool:

@@ -27,7 +27,7 @@ from reservoir_cli.transfer.importers.importer import Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.message_times import moment
 from reservoir_cli.transfer.importers.resume import Checkpoint
-from reservoir_cli.util.extras import install_hint
+from reservoir_cli.util.installation import install_hint
 from reservoir_cli.util.read_files import LARGEST
 
 _COLUMNS = {"threads": "id summary updated_at created_at folder_paths data_type data"}
@@ -186,17 +186,18 @@ class _Thread:
     def __post_init__(self) -> None:
         model = text(obj(self.value.get("model")).get("model"))
         title = text(self.row.get("summary")) or text(self.value.get("title"))
-        about = Conversation(self.identity, title, Zed.name, model, self._project())
-        self.thread = Thread(Zed.name, about)
+        folder = self._folder()
+        about = Conversation(self.identity, title, Zed.name, model, folder_name(folder))
+        self.thread = Thread(Zed.name, about, folder=folder)
         self.end_time = moment(self.row.get("updated_at")) or moment(self.value.get("updated_at"))
         self.start_time = moment(self.row.get("created_at")) or self.end_time
 
-    def _project(self) -> str | None:
+    def _folder(self) -> str | None:
         paths = (text(self.row.get("folder_paths")) or "").splitlines()
         snapshot = obj(self.value.get("initial_project_snapshot"))
         worktrees = objects(snapshot.get("worktree_snapshots"))
         paths += [str(worktree.get("worktree_path") or "") for worktree in worktrees]
-        return next((name for path in paths if (name := folder_name(path))), None)
+        return next((path for path in paths if folder_name(path)), None)
 
     def read(self, place: str) -> Iterator[Record | Skipped]:
         """Yield the messages: the last turn with the thread's end time, the others with its start.

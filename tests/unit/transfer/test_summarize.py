@@ -15,6 +15,7 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Conversation, Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.replicate import copy
 from reservoir_cli.storage.summaries import Summaries
 from reservoir_cli.transfer.summarize import LONGEST, CannotRunError, Outcome
@@ -215,3 +216,27 @@ def test_a_context_shows_summaries_of_conversations_that_it_does_not_print(
                 assert not summaries
             shown_count += len(summaries)
         assert shown_count
+
+
+def test_a_filtered_context_shows_no_summary_of_what_it_leaves_out(
+    location: str, fake_embedder: Embedder, reservoir: Reservoir
+) -> None:
+    for day, name in enumerate(("three", "four", "five", "six", "seven", "eight"), 2):
+        add_conversation(reservoir, name, [said_in(name, text) for text in TALK], day)
+    run(reservoir)
+    settings = {"partition": "p", "episodes": "auto"}
+    with Reservoir.open(location, embedder=fake_embedder, settings=settings) as with_episodes:
+
+        def shown(where: Filter) -> str:
+            windows = [
+                with_episodes.context("what moved?", budget=budget, where=where)
+                for budget in (120, 160, 240, 280, 320, 360, 400)
+            ]
+            return "\n".join(piece.text for window in windows for piece in window.request.summaries)
+
+        everything = shown(Filter())
+        assert "five queue" in everything
+        assert shown(Filter(role="user")) == everything
+        assert not shown(Filter(role="assistant"))
+        assert not shown(Filter(source="chatgpt"))
+        assert "five queue" not in shown(Filter(since=NOW - timedelta(days=5, seconds=-1)))

@@ -1,8 +1,10 @@
 """Files and messages that syncing and importing leave out."""
 
 import json
+import os
 import platform
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -20,6 +22,9 @@ from reservoir_cli.transfer.importers import DetectedFile, File, Record, Skipped
 from reservoir_cli.transfer.importers.watched_files import compile_exclusion
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.sync import Source
+
+sys.path.append(str(Path(__file__).parent / "importers"))
+from databases import create_database
 
 
 def test_a_resumed_session_that_copies_all_lines_adds_only_what_is_new(machine: Machine) -> None:
@@ -76,6 +81,108 @@ def test_sessions_that_codex_copied_from_others_are_left_out(machine: Machine) -
     assert machine.sync(source=source).read == 0
 
 
+def test_a_fork_of_a_codex_session_is_a_conversation_of_its_own(machine: Machine) -> None:
+    def meta(session_id: str) -> dict[str, Any]:
+        return {"type": "session_meta", "payload": {"id": session_id, "cwd": "/app"}}
+
+    def said(role: str, words: str, time: str) -> dict[str, Any]:
+        content = [{"type": "input_text" if role == "user" else "output_text", "text": words}]
+        message = {"type": "message", "role": role, "content": content}
+        return {"type": "response_item", "timestamp": f"2026-06-01T{time}Z", "payload": message}
+
+    def turns(time: str, *words: str) -> list[dict[str, Any]]:
+        roles = ("user", "assistant") * len(words)
+        return [said(role, text, time) for role, text in zip(roles, words, strict=False)]
+
+    end = {"type": "event_msg", "payload": {"type": "task_complete"}}
+    shared = ("why?", "so")
+    machine.write("rollout-1.jsonl", meta("01aa"), *turns("09:00:00", *shared), end)
+    # A fork repeats the session that it continues, with the time at which it was made.
+    fork = [meta("01bb"), meta("01aa"), *turns("10:00:00", *shared), end]
+    machine.write("rollout-2.jsonl", *fork, *turns("10:01:00", "and here?", "here, too"), end)
+    again = [meta("01cc"), *fork, *turns("11:00:00", "and here?", "here, too"), end]
+    last = machine.write("rollout-3.jsonl", *again, *turns("11:01:00", "thanks", "gladly"), end)
+    os.utime(last, (0, 0))  # the sessions that it continues were changed later
+    source = Source("codex", "codex", machine.root, "work")
+    assert machine.sync(source=source).imports.imported == 6
+    messages = machine.store.last(Scope("work", "codex"), 0)
+    assert [(message.conversation_id, message.content) for message in messages] == [
+        *(("01aa", words) for words in shared),
+        *(("01bb", words) for words in ("and here?", "here, too")),
+        *(("01cc", words) for words in ("thanks", "gladly")),
+    ]
+
+
+def test_a_marked_session_of_codex_is_left_out_with_its_subagents(machine: Machine) -> None:
+    def rollout(session_id: str, words: str, **more: Any) -> list[dict[str, Any]]:
+        content = [{"type": "input_text", "text": words}]
+        message = {"type": "message", "role": "user", "content": content}
+        return [
+            {"type": "session_meta", "payload": {"id": session_id, **more}},
+            {"type": "response_item", "timestamp": "2026-06-01T09:00:00Z", "payload": message},
+        ]
+
+    spawned = {"subagent": {"thread_spawn": {"parent_thread_id": "01aa", "depth": 1}}}
+    agent = machine.write("rollout-2.jsonl", *rollout("01bb", "look", source=spawned))
+    machine.write("rollout-1.jsonl", *rollout("01aa", "DO NOT INDEX this"))
+    machine.write("rollout-3.jsonl", *rollout("01cc", "public"))
+    os.utime(agent, (0, 0))  # the session was still running when it had ended
+    report = machine.sync(source=Source("codex", "codex", machine.root, "work"))
+    assert report.marked == {"01aa", "01bb"}
+    assert machine.said() == ["public"]
+
+
+def test_a_marked_session_of_opencode_is_left_out_with_its_subagents(machine: Machine) -> None:
+    machine.root.mkdir(exist_ok=True)
+    path = create_database(machine.root, "opencode")
+    with closing(sqlite3.connect(path)) as database, database:
+        [[identity]] = database.execute("SELECT id FROM session")
+        database.execute("UPDATE session SET id = 'ses_agent', parent_id = ?", [identity])
+        for table in ("message", "part"):
+            database.execute(f"UPDATE {table} SET session_id = 'ses_agent'")
+        database.execute(
+            "INSERT INTO session (id, time_created, time_updated) VALUES (?, 0, 0)", [identity]
+        )
+        message = ["msg_0", identity, 0, 0, '{"role": "user"}']
+        database.execute("INSERT INTO message VALUES (?, ?, ?, ?, ?)", message)
+        part = ["prt_0", "msg_0", identity, 0, 0, '{"type": "text", "text": "DO NOT INDEX"}']
+        database.execute("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", part)
+    report = machine.sync(source=Source("opencode", "opencode", machine.root, "work"))
+    assert report.marked == {identity, "ses_agent"}
+    assert report.imports.imported == 0
+
+
+def test_turns_that_were_taken_back_in_codex_are_left_out(machine: Machine) -> None:
+    def item(role: str, words: str) -> dict[str, Any]:
+        content = [{"type": "input_text" if role == "user" else "output_text", "text": words}]
+        message = {"type": "message", "role": role, "content": content}
+        return {"type": "response_item", "timestamp": "2026-06-01T09:00:00Z", "payload": message}
+
+    def turn(question: str) -> list[dict[str, Any]]:
+        reply = item("assistant", f"{question}, answered")
+        return [item("user", question), reply, event("task_complete")]
+
+    def event(kind: str, **more: Any) -> dict[str, Any]:
+        return {"type": "event_msg", "payload": {"type": kind, **more}}
+
+    meta = {"type": "session_meta", "payload": {"id": "01aa", "cwd": "/app"}}
+    environment = item("user", "<environment_context>x</environment_context>")
+    path = machine.write("rollout-1.jsonl", meta, environment, *turn("one"), *turn("two"))
+    source = Source("codex", "codex", machine.root, "work")
+    machine.sync(source=source)
+    back = event("thread_rolled_back", num_turns=1)
+    machine.write("rollout-1.jsonl", *turn("three"), environment, *turn("four"), back)
+    machine.write("rollout-1.jsonl", *turn("five"), event("thread_rolled_back", num_turns=2))
+    machine.write("rollout-1.jsonl", *turn("six"), event("thread_rolled_back", num_turns=None))
+    machine.sync(source=source)
+    kept = ["one", "two", "six"]
+    assert machine.said() == [words for name in kept for words in (name, f"{name}, answered")]
+    again = ingestor(machine.store).import_files([path], partition="work")
+    assert (again.imported, again.already) == (0, 6)
+    machine.write("rollout-1.jsonl", event("thread_rolled_back", num_turns=99))
+    assert ingestor(machine.store).import_files([path], partition="home").total == 0
+
+
 def test_excluded_folders_are_left_out(machine: Machine) -> None:
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.write("secret/s2.jsonl", *turn(3, "two?", "two.", sessionId="s2"))
@@ -87,6 +194,15 @@ def test_excluded_folders_are_left_out(machine: Machine) -> None:
     report = machine.sync(source=source)
     assert (report.files, report.excluded) == (2, 2)
     assert machine.said() == ["one?", "one."]
+
+
+def test_an_excluded_folder_may_be_named_by_a_symbolic_link(tmp_path: Path) -> None:
+    (tmp_path / "disk" / "diary").mkdir(parents=True)
+    (tmp_path / "code").symlink_to(tmp_path / "disk")
+    is_excluded = compile_exclusion([str(tmp_path / "code" / "diary")])
+    for folder in ("disk", "code"):
+        assert is_excluded(str(tmp_path / folder / "diary" / "may"))
+    assert not is_excluded(str(tmp_path / "disk" / "other"))
 
 
 def test_an_exclusion_is_a_folder_or_a_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,22 +310,44 @@ def test_ingest_leaves_out_marked_conversations_with_their_subagents(machine: Ma
     assert machine.said() == ["why DO NOT INDEX?", "so."]
 
 
+def write_log(path: Path, rows: list[tuple[str, str, str, str]]) -> None:
+    """Add rows to a log of llm: id, prompt, conversation and time."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS responses (id TEXT PRIMARY KEY, model TEXT, prompt TEXT, "
+            "system TEXT, response TEXT, conversation_id TEXT, datetime_utc TEXT)"
+        )
+        connection.executemany(
+            "INSERT INTO responses VALUES (?, 'gpt', ?, NULL, 'Yes.', ?, ?)", rows
+        )
+
+
+PRIVATE = [
+    (f"r{number:04}", f"private {number}", "c1", "2026-03-01T08:00:00") for number in range(600)
+]
+MARK = ("r9999", "DO NOT INDEX", "c1", "2026-03-01T08:00:00")
+
+
 def test_ingest_finds_a_mark_in_a_database_and_behind_the_first_batch(
     machine: Machine, tmp_path: Path
 ) -> None:
-    log = tmp_path / "logs.db"
-    with closing(sqlite3.connect(log)) as connection, connection:
-        connection.execute(
-            "CREATE TABLE responses (id TEXT PRIMARY KEY, model TEXT, prompt TEXT, system TEXT, "
-            "response TEXT, conversation_id TEXT, datetime_utc TEXT)"
-        )
-        rows = [(f"r{number:04}", f"private {number}") for number in range(600)]
-        connection.executemany(
-            "INSERT INTO responses VALUES (?, 'gpt', ?, NULL, 'Yes.', 'c1', '2026-03-01T08:00:00')",
-            [*rows, ("r9999", "DO NOT INDEX")],
-        )
-    report = ingest(machine, log)
+    write_log(tmp_path / "logs.db", [*PRIVATE, MARK])
+    report = ingest(machine, tmp_path / "logs.db")
     assert (report.imported, report.marked) == (0, {"c1"})
+
+
+def test_syncing_finds_a_mark_in_a_database_and_remembers_it(
+    machine: Machine, tmp_path: Path
+) -> None:
+    log = tmp_path / "logs.db"
+    source = Source("llm", "llm", log, "work")
+    write_log(log, [*PRIVATE, MARK])
+    report = machine.sync(source=source)
+    assert (report.imports.imported, report.marked) == (0, {"c1"})
+    write_log(log, [("s1", "public", "c2", "2026-05-01T08:00:00")])
+    assert machine.sync(source=source).imports.imported == 2
+    [state] = Sources(machine.store).find_marked("work", platform.node(), "llm")
+    assert '"c1"' in state
 
 
 class Unread:

@@ -299,3 +299,17 @@ def test_no_json_stops_reading(values: list[Any]) -> None:
 def test_no_text_stops_reading(text: str) -> None:
     for entry in read(text):
         assert isinstance(entry, Record | Skipped)
+
+
+@pytest.mark.parametrize("parameter", ["system", "input_schema"])
+@pytest.mark.parametrize("with_tools", [True, False])
+def test_a_parameter_may_be_named_like_a_key_of_anthropic(parameter: str, with_tools: bool) -> None:
+    schema = {"type": "object", "properties": {parameter: {"type": "string"}}}
+    tools = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
+    call = {"id": "c1", "function": {"name": "f", "arguments": {parameter: "x"}}}
+    result = {"role": "tool", "tool_call_id": "c1", "content": "42"}
+    talk = [user("q"), assistant("r", tool_calls=[call]), result]
+    body = {"messages": talk, "tools": tools} if with_tools else {"messages": talk}
+    assert choose(file_of(lines(body))).name == "openai"
+    schema_only = {"messages": TALK, "tools": [{"name": "f", "input_schema": schema}]}
+    assert choose(file_of(lines(schema_only))).name == "anthropic"
