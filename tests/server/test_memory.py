@@ -258,6 +258,25 @@ def test_a_deleted_question_that_is_asked_again_later_is_stored(
     assert texts(served, 4) == [*expected, "user: and then?", "assistant: Later."]
 
 
+@pytest.mark.parametrize("headers", [{}, {"x-session-id": "s"}])
+def test_steps_of_an_agent_that_is_asked_again_after_the_deletion_are_stored(
+    served: Served, provider: Upstream, client: httpx2.Client, headers: dict[str, str]
+) -> None:
+    for number in range(2):
+        call = {"id": f"c{number}", "function": {"name": "look", "arguments": "{}"}}
+        turn = {"role": "assistant", "content": f"I look {number}.", "tool_calls": [call]}
+        body = json.dumps({"choices": [{"message": turn, "finish_reason": "tool_calls"}]})
+        provider.reply = Reply([body.encode()], "application/json", framing="length")
+        client.post(served.root + CHAT, json=chat(HELLO), headers=headers)
+        result = {"role": "tool", "tool_call_id": f"c{number}", "content": "42"}
+        provider.reply = completion(f"Answer {number}.")
+        client.post(served.root + CHAT, json=chat(HELLO, turn, result), headers=headers)
+        steps = [f"assistant: I look {number}.", "tool: 42", f"assistant: Answer {number}."]
+        assert texts(served, 2 * number + 2) == [f"user: {QUESTION}", *steps]
+        with Reservoir.open(served.store) as reservoir:
+            reservoir.forget([row.key for row in reservoir.view(Scope("default", "proxy"), 0)])
+
+
 def test_a_retry_that_is_answered_after_the_deletion_is_not_stored(
     served: Served, provider: Upstream, client: httpx2.Client
 ) -> None:
