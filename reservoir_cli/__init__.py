@@ -52,7 +52,7 @@ _MODULES = {
     "StoredMessage": "messages",
     "ToolCall": "messages",
     "UsageError": "errors",
-    "WindowMessage": "context.window_message",
+    "WindowMessage": "context.render.json",
     "trim_history": "chat.trim",
 }
 

@@ -12,6 +12,8 @@ The number is the exit code of the command line. An error is raised where it is 
 printed once, in ``cli.app``. No error contains the text of a message.
 """
 
+from collections.abc import Collection
+
 #: The exit codes of the command line and their meanings, as the man page and the docs list them.
 EXIT_CODES = {
     0: "Success, also if a read finds nothing.",
@@ -25,6 +27,15 @@ EXIT_CODES = {
     "does not help.",
     130: "Interrupted.",
     143: "Terminated.",
+}
+#: Names that other programs use for our formats.
+_OTHER_NAMES = {
+    "md": "markdown",
+    "txt": "text",
+    "plain": "text",
+    "ndjson": "jsonl",
+    "claude": "anthropic",
+    "gpt": "openai",
 }
 
 
@@ -94,3 +105,13 @@ class ModelUnavailableError(ReservoirError):
 
     exit_code = 5
     kind = "unavailable"
+
+
+def unknown_format(name: str, known: Collection[str]) -> UsageError:
+    """Return the error for an unknown format; its hint suggests the likely one and lists all."""
+    from difflib import get_close_matches
+
+    alias = _OTHER_NAMES.get(name.lower(), "")
+    matches = [alias] if alias in known else get_close_matches(name.lower(), known, 1)
+    question = f"did you mean {matches[0]}? " if matches else ""
+    return UsageError(f"unknown format {name!r}", hint=f"{question}formats are {', '.join(known)}")

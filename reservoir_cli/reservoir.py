@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from reservoir_cli.errors import ReservoirError, TextRemainsError, UsageError
 from reservoir_cli.messages import Key, Message, Scope, StoredMessage, clean_text
 from reservoir_cli.reader import Reader
-from reservoir_cli.settings.store_location import is_on_a_server
+from reservoir_cli.settings.paths import is_on_a_server
 from reservoir_cli.storage.conversations import ConversationSummary
 from reservoir_cli.storage.filter_conditions import Filter, IdField
 from reservoir_cli.storage.holdings import PlaceSummary

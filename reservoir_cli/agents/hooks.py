@@ -14,7 +14,7 @@ from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import log_file
 from reservoir_cli.settings.schema import RECALL_BUDGET
-from reservoir_cli.util import this_program
+from reservoir_cli.util import installation
 
 #: The most characters that are printed; clients truncate beyond 10,000.
 MAX_OUTPUT = 9_000
@@ -126,7 +126,7 @@ def start_sync(config_file: Path | None, db: str | None) -> None:
     values = {"--config": config_file, "--db": db}
     options = [word for name, value in values.items() if value for word in (name, str(value))]
     # IN_PYTHON has -P: the current folder may contain a module of any name.
-    command = [*this_program.IN_PYTHON, *options, "sync", "--quiet"]
+    command = [*installation.IN_PYTHON, *options, "sync", "--quiet"]
     detached: dict[str, Any] = {"start_new_session": True}
     if sys.platform == "win32":
         flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP

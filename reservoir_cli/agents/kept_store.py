@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.settings.store_location import file_identity
+from reservoir_cli.settings.paths import file_identity
 
 #: Opens the store of the settings; takes keywords of :meth:`Reservoir.open`.
 Opener = Callable[..., Reservoir]

@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.agents.mcp.tool_schemas import tools
-from reservoir_cli.agents.mcp.tools import Answers
+from reservoir_cli.agents.mcp.tools import Answers, offered_tools
 from reservoir_cli.context.recall import Skipped
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import config
@@ -32,7 +31,7 @@ def answer(tool: str, arguments: Mapping[str, Any]) -> str:
     """
     if tool == "fragment":
         return recall(arguments["question"])
-    checked = tools()[tool].check(arguments)
+    checked = offered_tools()[tool].check(arguments)
     answers = Answers(_open)
     try:
         return answers.answer(tool, checked, _partition())

@@ -8,8 +8,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from reservoir_cli.tokens.approximate import ApproximateCounter
 from reservoir_cli.tokens.counter import PER_MESSAGE, TokenCounter
+from reservoir_cli.tokens.estimates import ApproximateCounter
 
 ChatMessage = dict[str, Any]
 

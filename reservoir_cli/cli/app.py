@@ -13,11 +13,11 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from reservoir_cli import __version__
-from reservoir_cli.cli import completion_scripts, console, mistyped_commands, suggested_commands
+from reservoir_cli.cli import completion_scripts, console, mistyped_commands, repeat_global_options
 from reservoir_cli.cli.command_list import EXAMPLES, CommandGroup
 from reservoir_cli.cli.global_options import Globals
 from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.settings.store_location import check_location
+from reservoir_cli.settings.paths import check_location
 from reservoir_cli.util.interrupts import explain_now
 from reservoir_cli.util.private_files import remove_temporary
 
@@ -63,7 +63,7 @@ def _choose_color(unwanted: bool) -> None:
 
 def _repeat(_: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
     """Repeat an option in the commands that hints suggest."""
-    suggested_commands.repeat(param.opts[0], value and str(value), EXAMPLES)
+    repeat_global_options.repeat(param.opts[0], value and str(value), EXAMPLES)
     return value
 
 

@@ -14,11 +14,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from reservoir_cli.cli import tables
-from reservoir_cli.cli.format_progress import pace
-from reservoir_cli.cli.suggested_commands import complete
+from reservoir_cli.cli.repeat_global_options import complete
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import StoredMessage, plain_text
 from reservoir_cli.util.clock import to_local
+from reservoir_cli.util.progress import pace
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,7 +8,7 @@ from typing import Any
 
 from reservoir_cli.cli.command_list import EXAMPLES
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings.store_location import is_on_a_server, mask_password
+from reservoir_cli.settings.paths import is_on_a_server, mask_password
 
 #: Global options, each with the placeholder of its value.
 BEFORE_COMMAND = {"--config": " FILE", "--db": " PATH", "--offline": "", "--no-color": ""}

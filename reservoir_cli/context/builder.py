@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from reservoir_cli.context import budget as budgets
 from reservoir_cli.context.budget import Meter
+from reservoir_cli.context.costs import cap_notes, cap_sections, count_sections
+from reservoir_cli.context.gather_candidates import Inputs, gather_candidates
 from reservoir_cli.context.pool import as_printed, build_pool, read_rows
-from reservoir_cli.context.rank_candidates import Inputs, rank_candidates
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.request import ContextRequest
-from reservoir_cli.context.sections import cap_notes, cap_sections, count_sections
 from reservoir_cli.context.selection import Rules
 from reservoir_cli.context.shrink_to_fit import Chooser
 from reservoir_cli.context.summaries import select_with_summaries
@@ -69,7 +69,9 @@ def build_context(
     embedded_at = perf_counter()
     with store.snapshot():
         instance = None if request.recall_only else _history_instance(request, store)
-        ranking = rank_candidates(inputs, instance, vector, where, explain=explain, without=without)
+        ranking = gather_candidates(
+            inputs, instance, vector, where, explain=explain, without=without
+        )
         silent, fills = ranking.silent, _fills_the_budget(inputs) and not ranking.silent
         room = int(budget.history / meter.factor) if fills else 0
         rules = _selection_rules(settings, meter, silent=silent)

@@ -1,17 +1,20 @@
-"""Count the tokens of single messages, and of a selection as it is printed."""
+"""Count the tokens of messages, of sections, which have caps, and of a selection as printed."""
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 
-from reservoir_cli.context import window_turns
+from reservoir_cli.chat.turn import Section, Turn
+from reservoir_cli.context import finished_window
 from reservoir_cli.context.budget import Meter, TokenBudget
 from reservoir_cli.context.candidate import Candidate, Span
 from reservoir_cli.context.layout import Costs
 from reservoir_cli.context.render import recalled as quoted
-from reservoir_cli.context.render.formats import count_framed, count_turns
+from reservoir_cli.context.render.formats import count_frame, count_framed, count_turns
 from reservoir_cli.context.request import PROVIDERS, ContextRequest
 from reservoir_cli.messages import StoredMessage, plain_text
+from reservoir_cli.settings.schema import Settings
 from reservoir_cli.tokens.counter import PER_MESSAGE
 
 
@@ -82,14 +85,63 @@ def count_printed(
 
     :param limit: a count above it may be too low, but never falls below the limit.
     """
-    printed_turns = window_turns.history_turns(request, recalled, history, quote)
+    printed_turns = finished_window.history_turns(request, recalled, history, quote)
     tokens = count_turns(printed_turns, request.format, meter)
     if request.format in PROVIDERS or tokens > limit:
         return tokens
     all_turns = [
-        *window_turns.fixed_turns(request),
+        *finished_window.fixed_turns(request),
         *printed_turns,
-        *window_turns.current_turn(request),
+        *finished_window.current_turn(request),
     ]
     framed_tokens = count_framed(all_turns, request.format, meter)
     return max(tokens, framed_tokens - sum(budget.sections.values()))
+
+
+def count_sections(request: ContextRequest, meter: Meter) -> dict[Section, int]:
+    """Count the tokens of each section that is not pruned; the question's include the frame."""
+    fixed = [*finished_window.fixed_turns(request), *finished_window.current_turn(request)]
+    sections = {
+        section: count_turns(
+            [turn for turn in fixed if turn.section is section], request.format, meter
+        )
+        for section in dict.fromkeys(turn.section for turn in fixed)
+    }
+    if frame := count_frame(request.format, meter):
+        sections[Section.CURRENT] = sections.get(Section.CURRENT, 0) + frame
+    return sections
+
+
+def cap_sections(request: ContextRequest, settings: Settings, meter: Meter) -> ContextRequest:
+    """Return the request without the pieces that exceed their section's cap."""
+
+    def count(pieces: Sequence[Turn]) -> int:
+        return count_turns(pieces, request.format, meter)
+
+    knowledge, episodes = request.knowledge, request.episodes
+    cap = settings.max_knowledge_tokens
+    while len(knowledge) > 1 and count(finished_window.knowledge_turn(knowledge)) > cap:
+        knowledge = knowledge[:-1]
+    while episodes and count(finished_window.episodes_turn(episodes)) > settings.max_episode_tokens:
+        episodes = episodes[1:]
+    return replace(request, knowledge=knowledge, episodes=episodes)
+
+
+def cap_notes(
+    request: ContextRequest, left_out: int, settings: Settings, meter: Meter
+) -> tuple[str, ...]:
+    """Return notes on pieces left out by the caps, and on a first piece that exceeds its cap.
+
+    :param left_out: how many pieces were left out.
+    """
+    notes = []
+    if left_out:
+        noun = "piece" if left_out == 1 else "pieces"
+        notes.append(f"{left_out} {noun} of knowledge and episodes left out: beyond the caps")
+    first = count_turns(finished_window.knowledge_turn(request.knowledge), request.format, meter)
+    if first > settings.max_knowledge_tokens:
+        notes.append(
+            f"the first piece of knowledge alone takes {first:,} tokens, more than "
+            f"max_knowledge_tokens ({settings.max_knowledge_tokens:,})"
+        )
+    return tuple(notes)

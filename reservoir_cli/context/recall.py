@@ -12,7 +12,7 @@ from typing import Any
 from reservoir_cli.context.agent_prompts import asks_nothing, shorten_prompt
 from reservoir_cli.context.prepare_request import Prepared, prepare, storing_meter
 from reservoir_cli.context.render.formats import ContextWindow
-from reservoir_cli.context.window_message import WindowMessage
+from reservoir_cli.context.render.json import WindowMessage
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import clean_text
 from reservoir_cli.redaction import Redactor

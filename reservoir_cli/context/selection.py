@@ -14,14 +14,17 @@ from reservoir_cli.context.excerpts import Excerpter, least_tokens, step_size
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.layout import Costs, Packing, ids, is_system
 from reservoir_cli.context.message_groups import (
+    PINNED,
+    PINNED_SHARE,
     MessageGroup,
     group_tool_calls,
     join_short_exchanges,
+    mark_pin,
     members_by_time,
     merge_groups,
+    pin_sort_key,
     remove_foreign_calls,
 )
-from reservoir_cli.context.pins import PINNED, PINNED_SHARE, mark_pin, pin_sort_key
 from reservoir_cli.messages import Role, StoredMessage
 
 NO_ROOM = "no room"

@@ -3,13 +3,14 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
-from reservoir_cli.context import window_turns
+from reservoir_cli.context import finished_window
 from reservoir_cli.context.budget import Meter, TokenBudget
 from reservoir_cli.context.candidate import Candidate, Selection
 from reservoir_cli.context.costs import build_costs, count_printed
-from reservoir_cli.context.layout import ids
+from reservoir_cli.context.layout import Costs, ids
 from reservoir_cli.context.render.formats import render
 from reservoir_cli.context.request import ContextRequest
 from reservoir_cli.context.selection import Rules, select
@@ -24,7 +25,7 @@ _MOST_REQUESTS, _TARGET_SHARE, _ENOUGH_SHARE = 3, 0.98, 0.95
 _MOST_DOUBLINGS, _NEAR_ENOUGH, _MOST_STEPS = 16, 1.08, 10
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Chooser:
     """Selects from one pool, counting tokens as they are printed."""
 
@@ -54,6 +55,11 @@ class Chooser:
         tokens = self.count_printed(with_note, selection)
         return (with_note, tokens) if tokens <= self.budget.history else (request, used)
 
+    @cached_property
+    def _costs(self) -> Costs:
+        """Count each message once, however often messages are selected."""
+        return build_costs(self.request, self.budget, self.meter)
+
     def _select_by_sums(self, room: int) -> tuple[Selection, int]:
         """Select by local counts.
 
@@ -78,7 +84,7 @@ class Chooser:
             self.pool,
             query=self.request.query,
             budget=room,
-            costs=build_costs(self.request, self.budget, self.meter),
+            costs=self._costs,
             rules=self.rules,
             not_reached=self.not_reached,
             unread=self.unread,
@@ -120,11 +126,11 @@ class Chooser:
 
     def _request_body(self, selection: Selection) -> dict[str, Any]:
         """Return the whole request, since the provider cannot count anything smaller."""
-        history = window_turns.history_turns(self.request, selection.recalled, selection.history)
+        history = finished_window.history_turns(self.request, selection.recalled, selection.history)
         all_turns = [
-            *window_turns.fixed_turns(self.request),
+            *finished_window.fixed_turns(self.request),
             *history,
-            *window_turns.current_turn(self.request),
+            *finished_window.current_turn(self.request),
         ]
         body = render(all_turns, "anthropic", None, 1)
         assert isinstance(body, dict)
@@ -172,12 +178,16 @@ class Chooser:
         low = high = max(1, self.budget.history)
         for _ in range(_MOST_DOUBLINGS):
             low, high = high, 2 * high
-            if trial._fits(best, high):
+            if trial._nearly_fits(best, high):
                 break
-        while high > _NEAR_ENOUGH * low:
-            middle = math.isqrt(low * high)
-            low, high = (low, middle) if trial._fits(best, middle) else (middle, high)
+        while high > max(low + 1, _NEAR_ENOUGH * low):
+            middle = max(low + 1, math.isqrt(low * high))
+            low, high = (low, middle) if trial._nearly_fits(best, middle) else (middle, high)
         return high
+
+    def _nearly_fits(self, candidate: Candidate, room: int) -> bool:
+        """Return whether a message is selected before the selection is counted as printed."""
+        return candidate.message.id not in ids(_left_out_for_room(self._select_within(room)))
 
     def _fits(self, candidate: Candidate, room: int) -> bool:
         selection, _ = self._select_by_sums(room)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from reservoir_cli.context import window_turns
+from reservoir_cli.context import finished_window
 from reservoir_cli.context.candidate import Candidate, Selection
 from reservoir_cli.context.render.formats import count_turns
 from reservoir_cli.context.request import ContextRequest, Piece
@@ -96,7 +96,7 @@ def _choose(
     for summary in best:
         key = (summary.instance, summary.conversation_id)
         extended = {**chosen, key: Piece(_line(summary, redactor))}
-        summary_turns = window_turns.history_turns(
+        summary_turns = finished_window.history_turns(
             replace(request, summaries=_in_order(extended)), (), ()
         )
         if count_turns(summary_turns, request.format, chooser.meter) <= room:

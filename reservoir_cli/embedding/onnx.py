@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.embedding.compiled_models import Manifest
 from reservoir_cli.embedding.embedder import Engine
-from reservoir_cli.embedding.split_passages import QUESTION, Span, cut
-from reservoir_cli.embedding.tokenizer import pieces
+from reservoir_cli.embedding.split_passages import QUESTION, Span, cut, pieces
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,4 +1,4 @@
-"""Split a long text into passages that fit the model. Pure.
+"""Split text into the word pieces of the model, and a long text into passages that fit it. Pure.
 
 A model reads a few hundred word pieces and ignores the rest, so a longer message is embedded as
 several passages, each with its own vector. The text is never changed: a passage is a span of
@@ -8,7 +8,11 @@ characters.
 import re
 from collections.abc import Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
 
 #: Characters from ``start`` (included) to ``end`` (excluded).
 Span = tuple[int, int]
@@ -156,3 +160,36 @@ class _Positions(NamedTuple):
         if _IDEOGRAPHIC_END.search(ending) or (gap and _SENTENCE_END.search(ending)):
             return _SENTENCE
         return _WORD if gap else _INSIDE
+
+
+def without_padding(published: str, max_length: int) -> "Tokenizer":
+    """Load a tokenizer that truncates at the model's length and does not pad.
+
+    Many are published with the truncation and padding used in training.
+
+    :param published: the tokenizer's JSON.
+    :param max_length: the most word pieces the model reads; 0 if unlimited.
+    """
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_str(published)
+    tokenizer.no_padding()
+    if max_length:
+        tokenizer.enable_truncation(max_length)
+    else:
+        tokenizer.no_truncation()
+    return tokenizer
+
+
+def pieces(tokenizer: "Tokenizer", text: str) -> list[Span]:
+    """Return the span of each word piece of a text, including those beyond the model's limit."""
+    encoded = tokenizer.encode(text, add_special_tokens=False)
+    spans: list[Span] = list(encoded.offsets)
+    for rest in encoded.overflowing:  # beyond the truncation
+        spans += rest.offsets
+    return spans
+
+
+def words(text: str) -> list[Span]:
+    """Approximate word pieces if there is no fast tokenizer: four letters or a symbol each."""
+    return [match.span() for match in re.finditer(r"\w{1,4}|[^\w\s]", text)]

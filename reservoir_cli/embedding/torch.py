@@ -8,8 +8,15 @@ from reservoir_cli.embedding.embedder import Engine
 from reservoir_cli.embedding.find_weights import ModelSource
 from reservoir_cli.embedding.identity import model_identity
 from reservoir_cli.embedding.prompts import prompts_of
-from reservoir_cli.embedding.split_passages import QUESTION, Span, cut, limit_for
-from reservoir_cli.embedding.tokenizer import pieces, without_padding, words
+from reservoir_cli.embedding.split_passages import (
+    QUESTION,
+    Span,
+    cut,
+    limit_for,
+    pieces,
+    without_padding,
+    words,
+)
 from reservoir_cli.errors import ModelUnavailableError
 
 if TYPE_CHECKING:

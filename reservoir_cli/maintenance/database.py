@@ -2,10 +2,9 @@
 
 from collections import Counter
 from contextlib import closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.errors import StoreError, UsageError
-from reservoir_cli.maintenance.calibration import Calibration
 from reservoir_cli.retrieval.embed_messages import Indexer
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage import replicate
@@ -15,6 +14,9 @@ from reservoir_cli.storage.sqlite.replace_file import check_count
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY
 from reservoir_cli.util.progress import Progress
+
+if TYPE_CHECKING:
+    from reservoir_cli.maintenance.calibration import Calibration
 
 #: Number of partitions in the status of a store.
 _LARGEST = 10
@@ -75,12 +77,12 @@ class Database:
         """
         raise self._needs_server()
 
-    def calibrate(self) -> Calibration:
+    def calibrate(self) -> "Calibration":
         """Measure the recall floor of the embedding model on this store, and keep it there.
 
         :raises ReservoirError: there are too few questions, or messages are not embedded yet.
         """
-        from reservoir_cli.maintenance.measure_recall_floor import calibrate  # loads numpy
+        from reservoir_cli.maintenance.calibration import calibrate  # loads numpy
 
         return calibrate(self._store, self._config, self._indexer.embedder(), self._progress)
 

@@ -1,10 +1,12 @@
 """Check settings, store, model and speed, and repair the store."""
 
 import os
+import re
 import shlex
 import statistics
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -29,13 +31,19 @@ from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, unfinished_copy_error
-from reservoir_cli.util.file_systems import network_file_system
 from reservoir_cli.util.private_files import restrict_permissions
 from reservoir_cli.util.progress import Progress
 
 _QUESTION = "why did we decide that, and when?"
 _REPETITIONS = 5
 _BATCH = 1_000
+#: The mounts visible to a process on Linux; other platforms have no such file.
+MOUNTS = Path("/proc/self/mounts")
+#: Types of file systems whose files are on another machine.
+_REMOTE = frozenset(
+    "nfs nfs4 cifs smb3 smbfs afs ceph glusterfs lustre davfs ncpfs fuse.sshfs fuse.glusterfs"
+    " fuse.ceph fuse.rclone fuse.s3fs".split()
+)
 
 
 class Status(StrEnum):
@@ -345,3 +353,20 @@ def _speed(store: Store, embedder: Embedder | None, config: Config) -> Check:
         Status.OK,
         f"a question among {len(found.ids):,} messages: {', '.join(medians)} (Python {version})",
     )
+
+
+def network_file_system(path: Path, mounts: Path | None = None) -> str | None:
+    """Return the type of the network file system that holds a path; ``None`` if it is local.
+
+    :param mounts: the table of mounts, ``MOUNTS`` by default.
+    """
+    kind = None
+    with suppress(OSError):
+        path, nearest = path.resolve(), 0
+        for line in (mounts or MOUNTS).read_text("utf-8", "surrogateescape").splitlines():
+            _, escaped, mount_kind, *_ = line.split(" ")
+            mounted = Path(re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), escaped))
+            # A later mount hides an earlier one at the same path.
+            if path.is_relative_to(mounted) and len(mounted.parts) >= nearest:
+                kind, nearest = mount_kind, len(mounted.parts)
+    return kind if kind in _REMOTE else None

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from reservoir_cli.redaction.false_alarms import is_real, is_real_token
 from reservoir_cli.redaction.secret_kinds import BLOCKS, GUESSES, SHORTEST_TOKEN, TOKENS, Rule
-from reservoir_cli.util.invisible_characters import INVISIBLE, ZERO_WIDTH_SPACE
+from reservoir_cli.util.unicode_text import INVISIBLE, ZERO_WIDTH_SPACE
 
 #: Longer texts are scanned in blocks of this many characters, with an overlap on both sides that
 #: can hold a private key.

@@ -6,7 +6,7 @@ question it answers, and the best of the messages around it. Measurements are in
 ``docs/ranking.md``.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -349,3 +349,48 @@ def recency_by_age(created_at: NDArray[np.int64], now_ms: int, half_life: float)
     """
     ages = np.maximum(0, now_ms - created_at) / 1000.0
     return np.asarray(np.exp2(-ages / half_life))
+
+
+def matching_positions(candidates: Candidates) -> NDArray[np.intp]:
+    """Return the positions of the candidates that match the filter they were read with."""
+    if candidates.matching is None:
+        return np.arange(len(candidates.ids))
+    return np.flatnonzero(candidates.matching)
+
+
+def select_scored(scored: Scored, positions: NDArray[np.intp]) -> Scored:
+    """Return some of the candidates with their scores in the whole scope.
+
+    Postings are left out: they are not needed once the scores are known.
+
+    :param positions: ascending.
+    """
+    if len(positions) == len(scored.candidates.ids):
+        return scored
+    candidates = scored.candidates
+    ids = candidates.ids[positions]
+    remaining = Candidates(
+        ids=ids,
+        created_at=candidates.created_at[positions],
+        tokens=candidates.tokens[positions],
+        terms=candidates.terms[positions],
+        asks=candidates.asks[positions],
+        own=candidates.own[positions],
+        thread=candidates.thread[positions],
+        loose=candidates.loose[positions],
+        cosine=candidates.cosine[positions],
+        by_id=np.argsort(ids, kind="stable"),
+        postings=(),
+        absent=0,
+        passages=candidates.passages[positions],
+    )
+    return replace(
+        scored,
+        candidates=remaining,
+        bm25=scored.bm25[positions],
+        dates=scored.dates[positions],
+        similarity=scored.similarity[positions],
+        recency=scored.recency[positions],
+        priority=scored.priority[positions],
+        parts=None if scored.parts is None else scored.parts[:, positions],
+    )

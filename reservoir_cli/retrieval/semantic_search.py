@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import to_epoch_ms
-from reservoir_cli.retrieval import filtered_scores, ranking
+from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.question_dates import date_scores, find_dates
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.respelling import drop_known_words, respelling_notes
@@ -43,9 +43,9 @@ def search(
     candidates = drop_known_words(candidates, embedder)
     dates = date_scores(find_dates(term, now), candidates.created_at, now.tzinfo or UTC)
     scored = ranking.score(candidates, settings, to_epoch_ms(now), dates)
-    matching = filtered_scores.matching_positions(candidates)
+    matching = ranking.matching_positions(candidates)
     sole = np.flatnonzero(np.isin(matching, _sole_positions(candidates)))
-    kept = filtered_scores.keep(scored, matching)
+    kept = ranking.select_scored(scored, matching)
     hits = _read_hits(store, kept, wanted, by_meaning, sole)
     if by_meaning or wanted.redactor is None:
         return hits

@@ -23,7 +23,7 @@ from reservoir_cli.server.mcp import McpEndpoint
 from reservoir_cli.server.proxy.endpoint import Proxy
 from reservoir_cli.server.security import Guard
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.server.web.routes import routes, token_routes
+from reservoir_cli.server.web.handlers import routes, token_routes
 
 _PREFIX = "/k/"
 

@@ -9,10 +9,8 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import Receive, Scope, Send
 
-from reservoir_cli.agents.mcp.server import build_server
-from reservoir_cli.agents.mcp.tool_schemas import tools
-from reservoir_cli.agents.mcp.tools import Answers
-from reservoir_cli.agents.mcp.unload_when_idle import Worker
+from reservoir_cli.agents.mcp.server import Worker, build_server
+from reservoir_cli.agents.mcp.tools import Answers, offered_tools
 from reservoir_cli.server.security import ANY
 from reservoir_cli.server.state import ServerState
 
@@ -26,7 +24,7 @@ class McpEndpoint:
         async def scope_of(_context: ServerRequestContext[Any, Any]) -> str:
             return str(state.config.lookup("partition")[0])
 
-        server = build_server(tools(state.config.mcp_partitions), self._worker, scope_of)
+        server = build_server(offered_tools(state.config.mcp_partitions), self._worker, scope_of)
         self._manager = StreamableHTTPSessionManager(
             server, stateless=True, security_settings=_security(state)
         )

@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 from reservoir_cli.agents.kept_store import Opener
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.reservoir import PATIENCE
-from reservoir_cli.server import running_servers, token
+from reservoir_cli.server import running_servers, security
 from reservoir_cli.server.app import build_app
 from reservoir_cli.server.background_work import Traffic
 from reservoir_cli.server.limits import MAX_CONNECTIONS
@@ -116,7 +116,7 @@ def new_state(
     return ServerState(
         settings=settings,
         open_reservoir=open_reservoir,
-        token=token.load_token(),
+        token=security.load_token(),
         reader=new_thread("questions", SHORT_PATIENCE, recorder=writer),
         writer=writer,
         embedder=new_thread("embedding"),

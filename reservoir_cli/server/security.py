@@ -1,21 +1,35 @@
-"""Check Host, Origin and ``Sec-Fetch-Site`` of every request before any route sees it.
+"""The server's token, and the checks of every request before any route sees it.
 
 A page of another site in the user's browser must not reach the server, neither by pointing its own
-host name at this machine (DNS rebinding) nor by a cross-site request.
+host name at this machine (DNS rebinding) nor by a cross-site request: Host, Origin and
+``Sec-Fetch-Site`` are checked.
 """
 
 import ipaddress
+import secrets
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.settings import paths
+from reservoir_cli.util.private_files import restrict_permissions, write_private
+from reservoir_cli.util.read_files import read_regular
+
 #: Allows every IP address, but no name.
 ANY = "*"
 #: ``Sec-Fetch-Site`` of requests made by our own page, or by the user typing an address.
 _OWN_SITES = ("same-origin", "none")
+#: Random bytes of a token, before encoding.
+_BYTES = 24
+#: The fewest characters that an existing token may have.
+_MIN_LENGTH = 16
+#: The largest file that is read, in bytes.
+_MAX_SIZE = 1 << 20
 
 
 class Guard:
@@ -84,3 +98,31 @@ def _is_own_origin(origin: str, host: str) -> bool:
     """Return whether an origin is this server's own."""
     parts = urlsplit(origin)
     return parts.scheme == "http" and parts.netloc.lower() == host.lower()
+
+
+def load_token() -> str:
+    """Return the token of this home; create one if there is none.
+
+    :raises ReservoirError: its file cannot be read or written.
+    """
+    file = paths.token_file()
+    try:
+        restrict_permissions([file])
+        if token := _read(file):
+            return token
+        write_private(file, secrets.token_urlsafe(_BYTES) + "\n")
+        return _read(file)
+    except OSError as error:
+        raise ReservoirError(
+            f"cannot store a token in {file}: {error.strerror}", hint="move it away"
+        ) from None
+
+
+def _read(file: Path) -> str:
+    """Return the token in a file, or ``""`` if it has none that is safe in a URL."""
+    try:
+        token = read_regular(file, _MAX_SIZE).decode("ascii").strip()
+    except (FileNotFoundError, UnicodeDecodeError):
+        return ""
+    safe = all(character.isalnum() or character in "-_" for character in token)
+    return token if safe and len(token) >= _MIN_LENGTH else ""

@@ -15,6 +15,7 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import mcp, paths, projects, proxy
 from reservoir_cli.settings import read_settings_file as settings_file
 from reservoir_cli.settings.models import MODELS, Model, find_model, match_name, near_names
+from reservoir_cli.settings.paths import mask_password
 from reservoir_cli.settings.schema import (
     DEFAULT_RESERVE,
     DEFAULTS,
@@ -32,7 +33,6 @@ from reservoir_cli.settings.schema import (
 )
 from reservoir_cli.settings.setting_keys import dotted_key, known_key, split_written_key
 from reservoir_cli.settings.setting_values import check_value, parse_value
-from reservoir_cli.settings.store_location import mask_password
 
 Origin = Literal["flag", "environment", "partition", "model", "file", "profile", "default"]
 

@@ -1,14 +1,16 @@
-"""Edit settings in the settings file, and change nothing else in it."""
+"""Edit settings in the settings file, and change nothing else in it; comments stay."""
 
+import io
 import os
 import re
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings import mcp, projects, remove_lines
+from reservoir_cli.settings import mcp, projects
 from reservoir_cli.settings.models import match_name
 from reservoir_cli.settings.read_settings_file import Contents, contents_of, read, read_text
 from reservoir_cli.settings.schema import ALIASES, Value, aliases_of, from_alias, setting_of
@@ -109,7 +111,7 @@ def _remove_keys(path: Path, keys: list[str], error: UsageError) -> None:
         for key in keys:
             parts = quoted_parts(key) if '"' in key or "'" in key else key.split(".")
             joined = [parts[0], ".".join(parts[1:-1]), parts[-1]]
-            without = (remove_lines.remove(text, names) for names in (parts, joined))
+            without = (remove_lines(text, names) for names in (parts, joined))
             after = next((after for after in without if after is not None), None)
             if after is None:
                 raise error
@@ -322,7 +324,7 @@ def _remove(text: str, changes: list[_Change]) -> str:
     for table, name, setting, _ in changes:
         for written in (setting, *aliases_of(setting)):
             names = [part for part in (table, name, written) if part is not None]
-            text = remove_lines.remove(text, names) or text
+            text = remove_lines(text, names) or text
     return text
 
 
@@ -350,3 +352,81 @@ def _quote_header(text: str, table: str, name: str) -> str:
 
 def _as_written(setting: str, value: Value, text: str | None) -> Value:
     return text.strip() if text is not None and is_duration(setting) else value
+
+
+def remove_lines(text: str, path: Sequence[str]) -> str | None:
+    """Return a TOML text without an entry or a table.
+
+    The comments inside a removed table are removed with it. Those between its last entry and the
+    next table stay, except for lines right below the entry that a blank line separates from others.
+
+    :param path: the names that lead to it.
+    :returns: the new text; ``None`` if there is no such entry or table.
+    :raises ValueError: the text is not TOML.
+    """
+    tomllib.loads(text)
+    kept: list[str] = []
+    after_entry: list[str] = []
+    header: tuple[str, ...] = ()
+    in_removed = removed_any = False
+    for lines, names in _statements(text):
+        if not names:
+            (after_entry if in_removed else kept).append(lines)
+            continue
+        is_header = lines.lstrip().startswith("[")
+        header = names if is_header else header
+        full_path = names if is_header else header + names
+        is_removed = full_path[: len(path)] == tuple(path)
+        if is_removed:
+            removed_any = True
+        else:
+            kept += [*_without_own_comments(after_entry, kept), lines]
+        after_entry = []
+        if is_header:
+            in_removed = is_removed
+    kept += _without_own_comments(after_entry, kept)
+    return "".join(kept) if removed_any else _remove_inline(text, path)
+
+
+def _statements(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the lines of each statement with the names of its key or header; a comment has none."""
+    lines = ""
+    for line in io.StringIO(text):
+        lines += line
+        try:
+            document = tomllib.loads(lines)
+        except tomllib.TOMLDecodeError:  # the value continues on the next line
+            continue
+        yield lines, _names(document)
+        lines = ""
+
+
+def _names(document: Any) -> tuple[str, ...]:
+    names: tuple[str, ...] = ()
+    while isinstance(document, dict) and len(document) == 1:
+        [(name, document)] = document.items()
+        names = (*names, name)
+    return names
+
+
+def _without_own_comments(lines: list[str], before: list[str]) -> list[str]:
+    """Return the lines after a removed table without the comments that belong to its last entry."""
+    blank = next((number for number, line in enumerate(lines) if not line.strip()), None)
+    if blank is None:
+        return lines
+    needs_gap = bool(before) and bool(before[-1].strip())
+    return lines[blank if needs_gap else blank + 1 :]
+
+
+def _remove_inline(text: str, path: Sequence[str]) -> str | None:
+    """Remove an entry that shares its line with others, ``models = { a = { … }, b = { … } }``."""
+    import tomlkit
+
+    document = tomlkit.parse(text)
+    table: Any = document
+    for name in path[:-1]:
+        table = table.get(name) if isinstance(table, dict) else None
+    if not isinstance(table, dict) or path[-1] not in table:
+        return None
+    del table[path[-1]]
+    return tomlkit.dumps(document)

@@ -10,7 +10,7 @@ from typing import Any
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import check_name
-from reservoir_cli.settings.typed_lists import parse_list
+from reservoir_cli.settings.setting_values import parse_list
 
 TABLE, PARTITIONS = "mcp", "partitions"
 KEY = f"{TABLE}.{PARTITIONS}"

@@ -1,10 +1,12 @@
 """Parse, check and format the values of settings."""
 
+import tomllib
 from typing import Any
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import is_text
 from reservoir_cli.settings import upstreams
+from reservoir_cli.settings.paths import check_location
 from reservoir_cli.settings.schema import (
     MODEL_ONLY,
     RESCALED,
@@ -14,8 +16,6 @@ from reservoir_cli.settings.schema import (
     Value,
     setting_of,
 )
-from reservoir_cli.settings.store_location import check_location
-from reservoir_cli.settings.typed_lists import parse_list
 from reservoir_cli.util.parse_time_options import format_duration, parse_age, parse_duration
 
 _TABLE_KEYS = SOURCE_KEYS | UPSTREAM_KEYS
@@ -163,3 +163,18 @@ def _bounds(key: str) -> tuple[float, float]:
         return 0, 1
     metadata = SETTINGS[setting_of(key)].metadata
     return metadata["low"] or 0, metadata["high"]
+
+
+def parse_list(text: str) -> Any:
+    """Return a list whose items are separated by commas, or written as in the settings file.
+
+    Items in brackets may have any type; ``None`` if they cannot be parsed.
+    """
+    text = text.strip()
+    if not (text.startswith("[") and text.endswith("]")):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    try:
+        parsed = tomllib.loads(f"items = {text}")
+    except (tomllib.TOMLDecodeError, RecursionError):  # the latter if nested too deeply
+        return None
+    return parsed["items"] if len(parsed) == 1 else None

@@ -6,21 +6,41 @@ only the conversation's id and the message's content.
 
 import json
 import re
+from collections.abc import Iterator
 from unicodedata import normalize
 
 from reservoir_cli.messages import Message, StoredMessage, clean_text
 
-#: The blocks that clients insert into a user's message.
-_INSERTED = re.compile(
-    r"<(system-reminder|environment_context|environment_details|user_instructions|"
-    r"permissions|session_context|local-command-caveat)\b[^>]*>.*?</\1[^>]*>",
-    re.DOTALL,
+#: The tags of blocks that clients insert into a user's message.
+_TAG = re.compile(
+    r"<(/?)(system-reminder|environment_context|environment_details|user_instructions|"
+    r"permissions|session_context|local-command-caveat)\b[^<>]*>"
 )
 
 
 def plain(text: str) -> str:
     """Return a text without the blocks that clients insert."""
-    return _INSERTED.sub("", clean_text(text)).strip()
+    return "".join(_outside_blocks(clean_text(text))).strip()
+
+
+def _outside_blocks(text: str) -> Iterator[str]:
+    """Yield the parts of a text outside of inserted blocks.
+
+    A block ends at the first end tag of its name. Each tag is read once: a text may repeat them.
+    """
+    blocks: list[tuple[int, int]] = []
+    next_ends: dict[str, int] = {}
+    for tag in reversed(list(_TAG.finditer(text))):
+        if tag[1]:
+            next_ends[tag[2]] = tag.end()
+        elif tag[2] in next_ends:
+            blocks.append((tag.start(), next_ends[tag[2]]))
+    position = 0
+    for start, end in reversed(blocks):
+        if start >= position:
+            yield text[position:start]
+            position = end
+    yield text[position:]
 
 
 def session_of(conversation: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope, call_from_dict, call_text, to_epoch_ms
 from reservoir_cli.storage import mark_rows
 from reservoir_cli.storage.portable_sql import Connection, decoding, placeholders
-from reservoir_cli.util.fold_case import fold
+from reservoir_cli.util.unicode_text import fold
 
 _ABOUT_PROJECT = """EXISTS (
     SELECT 1 FROM conversations c WHERE c.partition = m.partition AND c.instance = m.instance

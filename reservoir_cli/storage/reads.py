@@ -31,7 +31,7 @@ from reservoir_cli.storage.filter_conditions import (
 )
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.portable_sql import NO_LIMIT, UNDECODABLE, Connection
-from reservoir_cli.util.fold_case import fold
+from reservoir_cli.util.unicode_text import fold
 
 COLUMNS = (
     "m.id, m.trace_id, m.conversation_id, m.partition, m.instance, m.role, m.content, m.name, "

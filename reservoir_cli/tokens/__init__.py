@@ -11,10 +11,9 @@ silently replaced, because the budget would then be measured in different tokens
 """
 
 from reservoir_cli.tokens.anthropic import AnthropicCounter
-from reservoir_cli.tokens.approximate import ApproximateCounter
 from reservoir_cli.tokens.counter import TokenCounter
+from reservoir_cli.tokens.estimates import ApproximateCounter, RatioCounter
 from reservoir_cli.tokens.load import counter_id, load_counter, storing_counter
-from reservoir_cli.tokens.ratio import RatioCounter
 
 __all__ = [
     "AnthropicCounter",

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reservoir_cli.errors import ModelUnavailableError
-from reservoir_cli.tokens.approximate import ApproximateCounter
+from reservoir_cli.tokens.estimates import ApproximateCounter
 
 
 class AnthropicCounter:

@@ -2,10 +2,9 @@
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.tokens.anthropic import AnthropicCounter
-from reservoir_cli.tokens.approximate import ApproximateCounter
 from reservoir_cli.tokens.counter import TokenCounter
+from reservoir_cli.tokens.estimates import ApproximateCounter, RatioCounter
 from reservoir_cli.tokens.huggingface import HuggingFaceCounter
-from reservoir_cli.tokens.ratio import RatioCounter
 from reservoir_cli.tokens.tiktoken import TiktokenCounter
 
 

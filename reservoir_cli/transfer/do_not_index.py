@@ -16,7 +16,7 @@ from reservoir_cli.transfer.importers.watched_files import contains
 
 #: Excludes a conversation if it begins a line of a user's message.
 _MARK = "DO NOT INDEX"
-_MARKED_LINE = re.compile(r"^\s*(?:<[^>\n]*>\s*)*DO NOT INDEX\b", re.MULTILINE)
+_MARKED_LINE = re.compile(r"^[^\S\n]*(?:<[^>\n]*>[^\S\n]*)*DO NOT INDEX\b", re.MULTILINE)
 #: The format of Reservoir's own exports: messages that were already accepted once.
 _OWN_FORMAT = "reservoir"
 

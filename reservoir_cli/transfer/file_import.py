@@ -25,8 +25,7 @@ from reservoir_cli.transfer.importers.content_blocks import THINKING
 from reservoir_cli.transfer.redact_and_store import Added, Intake
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.returned_contexts import is_excerpt, remove_contexts
-from reservoir_cli.transfer.skip_elsewhere import ElsewhereFilter
-from reservoir_cli.transfer.skip_proxied import ProxyFilter
+from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter, ProxyFilter
 from reservoir_cli.util.clock import is_far_ahead
 
 #: Source and source id of a message.

@@ -21,7 +21,7 @@ from reservoir_cli.transfer.importers import DetectedFile, File, Record, Skipped
 from reservoir_cli.transfer.redact_and_store import Intake
 from reservoir_cli.transfer.reports import ImportReport, report_secrets
 from reservoir_cli.transfer.returned_contexts import remove_contexts
-from reservoir_cli.transfer.skip_elsewhere import ElsewhereFilter
+from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
 from reservoir_cli.util.clock import is_far_ahead
 from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.progress import report_megabytes

@@ -14,8 +14,9 @@ from typing import NamedTuple
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.storage.content_identity import parts_of
 from reservoir_cli.storage.sources import Sources
+from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer.exchange import PARTIAL, Exchange
-from reservoir_cli.transfer.skip_proxied import SOURCE
+from reservoir_cli.transfer.skip_duplicates import SOURCE
 
 #: How long after an answer the same messages to the same model are a retry.
 RETRY_TIME = timedelta(minutes=5)
@@ -43,8 +44,8 @@ class RepeatedQuestions:
     :param redact: returns a message as a partition would store it.
     """
 
-    def __init__(self, sources: Sources, redact: Callable[[Exchange, Message], Message]) -> None:
-        self._sources, self._redact = sources, redact
+    def __init__(self, store: Store, redact: Callable[[Exchange, Message], Message]) -> None:
+        self._store, self._sources, self._redact = store, Sources(store), redact
         self._answered: OrderedDict[tuple[Scope, str], _Answered] = OrderedDict()
 
     def keep_apart(self, exchange: Exchange, now: datetime) -> Exchange:
@@ -53,15 +54,15 @@ class RepeatedQuestions:
         if not exchange.named:
             messages = self._separate_calls(exchange.scope, messages)
         reply = exchange.reply
-        if reply and messages and exchange.messages[-1].role != "assistant":
+        if reply and messages:
             # The answer to a result of a tool has the same suffix as the call.
             base = str(exchange.messages[-1].source_id)
             inherited = str(messages[-1].source_id).removeprefix(base)
             reply = _rename(reply, inherited)
-            suffix = self._suffix_of(exchange, reply, now)
+            start = _start_of_question(messages)
+            suffix = self._suffix_of(exchange, [*messages[start:], reply], now)
             reply = _rename(reply, suffix)
-            if messages[-1].role == "user":
-                messages[-1] = _rename(messages[-1], suffix)
+            messages[start:] = [_rename(message, suffix) for message in messages[start:]]
         return replace(exchange, messages=tuple(messages), reply=reply)
 
     def _separate_calls(self, scope: Scope, messages: list[Message]) -> list[Message]:
@@ -81,20 +82,40 @@ class RepeatedQuestions:
             separated += [_rename(message, suffix) for message in turn] if known else turn
         return separated
 
-    def _suffix_of(self, exchange: Exchange, reply: Message, now: datetime) -> str:
-        """Return what to add to an answer's identity; nothing for a first answer and a retry."""
+    def _suffix_of(self, exchange: Exchange, turn: Sequence[Message], now: datetime) -> str:
+        """Return what to add to an answer's identity; nothing for a first answer and a retry.
+
+        :param turn: the question, if it is new, and the answer.
+        """
+        reply = turn[-1]
         key = exchange.scope, str(reply.source_id)
         last = self._answered.get(key)
         suffixes = ("", last.suffix) if last else ("",)
         ids = [f"{reply.source_id}{suffix}" for suffix in suffixes]
         stored = self._sources.find_stored(exchange.scope, SOURCE, ids)
         suffix = self._choose_suffix(exchange, reply, now, last, [stored.get(id) for id in ids])
+        if self._is_asked_after_deletion(exchange, [_rename(message, suffix) for message in turn]):
+            suffix = _hash(self._redact(exchange, reply))
         if not exchange.named:
             self._answered[key] = _Answered(_hash_request(exchange), now, suffix)
             self._answered.move_to_end(key)
             if len(self._answered) > _MAX_ANSWERS:
                 self._answered.popitem(last=False)
         return suffix
+
+    def _is_asked_after_deletion(self, exchange: Exchange, turn: Sequence[Message]) -> bool:
+        """Return whether a question was asked again after it or its answer was deleted."""
+        if not any(self._store.forgotten([replace(message, source=SOURCE) for message in turn])):
+            return False
+        asked = [
+            replace(
+                self._redact(exchange, message),
+                conversation_id=exchange.conversation,
+                created_at=exchange.asked_at,
+            )
+            for message in turn
+        ]
+        return not any(self._store.forgotten_contents(asked))
 
     def _choose_suffix(
         self,
@@ -110,15 +131,17 @@ class RepeatedQuestions:
         :param stored: the stored answers without a suffix, and with that of the last answer.
         """
         redacted = self._redact(exchange, reply)
-        first = stored[0]
-        if first is None or PARTIAL in first.tags or parts_of(redacted) == parts_of(first):
+        first, latest = stored[0], stored[-1]
+        is_partial = latest is not None and PARTIAL in latest.tags
+        again = last if last and (is_partial or _is_retry(exchange, last, now)) else None
+        if first is None:  # or deleted
+            return again.suffix if again else ""
+        if PARTIAL in first.tags or parts_of(redacted) == parts_of(first):
             return ""
         if exchange.named:
             is_older = first.created_at.date() < now.date()
             return f"@{now:%Y-%m-%d}" if is_older else ""
-        if last and (_is_retry(exchange, last, now) or (stored[-1] and PARTIAL in stored[-1].tags)):
-            return last.suffix
-        return _hash(redacted)
+        return again.suffix if again else _hash(redacted)
 
 
 def _is_retry(exchange: Exchange, last: _Answered, now: datetime) -> bool:
@@ -132,6 +155,17 @@ def _hash_request(exchange: Exchange) -> int:
     """Return a hash of what a retry has in common with a request: whether it streams may differ."""
     parts = (part for message in exchange.messages for part in parts_of(message))
     return hash((exchange.model, *parts))
+
+
+def _start_of_question(messages: Sequence[Message]) -> int:
+    """Return the index of the last question; of the end if results of tools follow it.
+
+    The beginning of an answer may follow it, which the model continues.
+    """
+    start = len(messages)
+    while start and messages[start - 1].role == "assistant":
+        start -= 1
+    return start - 1 if start and messages[start - 1].role == "user" else len(messages)
 
 
 def _first_calls(turn: Sequence[Message]) -> Message | None:

@@ -20,7 +20,8 @@ from reservoir_cli.transfer.file_import import Destination
 from reservoir_cli.transfer.importers import Record
 from reservoir_cli.transfer.ingest import Ingestor
 from reservoir_cli.transfer.repeated_questions import RepeatedQuestions
-from reservoir_cli.transfer.skip_proxied import SOURCE, identity_prefix
+from reservoir_cli.transfer.skip_duplicates import SOURCE, identity_prefix
+from reservoir_cli.util.clock import is_far_ahead
 
 #: A shortened history has at least a summary, a question and its answer.
 _SHORTENED = 3
@@ -38,7 +39,7 @@ class ExchangeLog:
     def __init__(self, ingestor: Ingestor) -> None:
         self._ingestor, self._store, self._redactor = ingestor, ingestor.store, ingestor.redactor
         self._sources = Sources(ingestor.store)
-        self._repeated = RepeatedQuestions(self._sources, self._redact)
+        self._repeated = RepeatedQuestions(ingestor.store, self._redact)
         self.ledger = Ledger(ingestor.store)
 
     def store(self, exchange: Exchange, now: datetime | None = None) -> int:
@@ -54,7 +55,8 @@ class ExchangeLog:
             known = self.find_continued(exchange.scope, exchange.messages)
             exchange = replace(exchange, conversation=known or exchange.conversation)
         exchange = self._repeated.keep_apart(exchange, now)
-        records = self._select_new(exchange, list(_records(exchange, now)))
+        history = list(_records(exchange, now))
+        records = self._date_after_known(exchange, history, self._select_new(exchange, history))
         added = 0
         if records:
             destination = Destination(str(exchange.scope.partition), exchange.scope.instance, "")
@@ -118,6 +120,23 @@ class ExchangeLog:
             or not stored_parts.issuperset(parts_of(self._redact(exchange, record.message)))
         ]
 
+    def _date_after_known(
+        self, exchange: Exchange, history: Sequence[Record], new: list[Record]
+    ) -> list[Record]:
+        """Date new messages after the one before them, in case the clock was set back meanwhile.
+
+        The date of that message stays, unless it is far ahead: then its own date is wrong.
+        """
+        before = history[: history.index(new[0])] if new else []
+        stored = self._stored_messages(exchange, [record.message for record in before[-1:]])
+        for previous in stored.values():
+            first = new[0].message.created_at
+            assert first
+            behind = previous.created_at - first
+            if behind >= timedelta() and not is_far_ahead(previous.created_at, first):
+                return [_delay(record, behind + _STEP) for record in new]
+        return new
+
     def _forgotten_identities(self, exchange: Exchange) -> set[str]:
         """Return the identities of forgotten messages that the client sends again."""
         if not self._store.forgotten_sessions([exchange.conversation]):
@@ -175,6 +194,12 @@ class ExchangeLog:
             )
         if PARTIAL in old.tags and not exchange.partial:
             Tags(self._store).remove(old.key, [PARTIAL])
+
+
+def _delay(record: Record, time: timedelta) -> Record:
+    created_at = record.message.created_at
+    assert created_at
+    return replace(record, message=replace(record.message, created_at=created_at + time))
 
 
 def _parts(messages: Iterable[Message | StoredMessage]) -> list[str]:

@@ -35,7 +35,7 @@ from reservoir_cli.transfer.importers.resume import Checkpoint, Resumable, Start
 from reservoir_cli.transfer.importers.watched_files import FileState
 from reservoir_cli.transfer.ingest import INTERRUPTED, Ingestor
 from reservoir_cli.transfer.reports import ImportReport
-from reservoir_cli.transfer.skip_elsewhere import ElsewhereFilter
+from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
 from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.private_files import exclusive_lock, make_private_dir
 from reservoir_cli.util.progress import Progress, report_megabytes

@@ -1,9 +1,11 @@
-"""The type of the callbacks that report the progress of long work."""
+"""Report the progress of long work: the type of the callbacks, and texts for people."""
 
 from collections.abc import Callable
 
 #: Called with the name of the work, the amount done, and the total (0: unknown).
 Progress = Callable[[str, int, int], None]
+#: Seconds before a rate is meaningful.
+_MEASURABLE = 1.0
 
 
 def report_megabytes(progress: Progress, done: int, total: int) -> None:
@@ -14,3 +16,30 @@ def report_megabytes(progress: Progress, done: int, total: int) -> None:
 
 def no_progress(_what: str, _done: int, _total: int) -> None:
     """Ignore progress."""
+
+
+def pace(done: int, total: int, measured: int, seconds: float) -> str:
+    """Return a text such as ``512 of 12,431 · 260/s · 46 s left``.
+
+    :param total: the amount of work; 0 if unknown.
+    :param measured: the part of ``done`` that took ``seconds``.
+    """
+    if not total:
+        return ""
+    parts = [f"{done:,} of {total:,}"]
+    if measured > 0 and seconds >= _MEASURABLE and done < total:
+        rate = measured / seconds
+        parts += [f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s"]
+        parts += [f"{duration_in_words((total - done) / rate)} left"]
+    return " · ".join(parts)
+
+
+def duration_in_words(seconds: float) -> str:
+    """Format a duration for people: ``46 s``, ``3 min``, ``1 h 20 min``."""
+    if seconds < 99.5:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:,} h {minutes} min" if minutes else f"{hours:,} h"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reservoir_cli.agents.connect.registry import CLIENTS
+from reservoir_cli.agents.connect import CLIENTS
 
 #: Settings files in which each client looks for servers.
 PLACES = {

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from reservoir_cli.agents.connect import Outcome, connect, disconnect, status
-from reservoir_cli.agents.connect import change_records as recorded
+from reservoir_cli.agents.connect import CLIENTS, Outcome, client_named, connect, disconnect, status
+from reservoir_cli.agents.connect import edit_file as recorded
 from reservoir_cli.agents.connect.client import Client
 from reservoir_cli.agents.connect.edit_file import RefusedFileError, SettingsFile
-from reservoir_cli.agents.connect.registry import CLIENTS, client_named
 from reservoir_cli.errors import ReservoirError, UsageError
 
 PROGRAM = ["/opt/a b/reservoir"]
@@ -348,7 +347,7 @@ def test_without_a_record_only_our_entry_is_removed(
     write_settings(client)
     before = parsed(client)
     connect(client, PROGRAM, hooks=bool(client.events))
-    recorded.save(client.settings(), None)
+    recorded.save_record(client.settings(), None)
     disconnect(client)
     after = parsed(client)
     assert after.pop(client.servers, {}) == before.pop(client.servers, {})

@@ -12,9 +12,9 @@ from pathlib import Path
 import forked
 import pytest
 
+from reservoir_cli.agents.connect import CLIENTS
 from reservoir_cli.agents.connect.client import Client
-from reservoir_cli.agents.connect.own_command import program, with_options
-from reservoir_cli.agents.connect.registry import CLIENTS
+from reservoir_cli.agents.connect.connection import own_command, own_program
 from reservoir_cli.errors import UsageError
 
 Run = Callable[..., forked.Answer]
@@ -102,7 +102,7 @@ def test_the_list_as_json_has_every_client(
         "title": "Zed",
         "installed": True,
         "connected": True,
-        "command": [*program(), "mcp"],
+        "command": [*own_program(), "mcp"],
         "up_to_date": True,
         "hooks": None,
         "settings": str(ZED.settings()),
@@ -111,7 +111,7 @@ def test_the_list_as_json_has_every_client(
     assert rows["claude"]["installed"] is False
     assert rows["claude"]["hooks"] is False
     text = ZED.settings().read_text(encoding="utf-8")
-    ZED.settings().write_text(text.replace(program()[0], "/moved/reservoir"), encoding="utf-8")
+    ZED.settings().write_text(text.replace(own_program()[0], "/moved/reservoir"), encoding="utf-8")
     assert run("connect").out.decode().startswith("zed\tanother program\t")
     (row,) = [row for row in run("connect", "--json").document["clients"] if row["connected"]]
     assert row["up_to_date"] is False
@@ -186,7 +186,7 @@ def test_global_options_are_written_to_the_settings_of_the_client(run: Run, tmp_
     result = run("--db", "mine.db", "--config", "mine.toml", "connect", "zed", RESERVOIR_HOME="/x")
     assert "warning" not in result.err
     entry = json.loads(ZED.settings().read_bytes())["context_servers"]["reservoir"]
-    assert entry["command"] == program()[0]
+    assert entry["command"] == own_program()[0]
     config, store = tmp_path / "mine.toml", tmp_path / "mine.db"
     assert entry["args"] == ["--config", str(config), "--db", str(store), "mcp"]
 
@@ -238,11 +238,11 @@ def test_the_path_of_the_running_program_is_found(
     link.parent.mkdir()
     link.symlink_to(tmp_path / "reservoir")
     monkeypatch.setattr(sys, "argv", [str(link)])
-    assert program() == [str(link)]
+    assert own_program() == [str(link)]
     monkeypatch.chdir(tmp_path)  # not a file in the current folder
     monkeypatch.setattr(sys, "argv", ["reservoir"])
-    assert program() != [str(tmp_path / "reservoir")]
-    assert os.path.isabs(program()[0])
+    assert own_program() != [str(tmp_path / "reservoir")]
+    assert os.path.isabs(own_program()[0])
 
 
 def test_without_a_script_python_runs_the_module(
@@ -251,7 +251,7 @@ def test_without_a_script_python_runs_the_module(
     monkeypatch.setattr(sys, "argv", ["-c"])
     monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert program() == [sys.executable, "-P", "-m", "reservoir_cli"]
+    assert own_program() == [sys.executable, "-P", "-m", "reservoir_cli"]
     with pytest.raises(UsageError):
-        with_options(None, "postgresql://me:secret@host/db")
-    assert with_options(None, "postgresql://host/db")[-2:] == ["--db", "postgresql://host/db"]
+        own_command(None, "postgresql://me:secret@host/db")
+    assert own_command(None, "postgresql://host/db")[-2:] == ["--db", "postgresql://host/db"]

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reservoir_cli.agents.mcp.tool_schemas import tools
-from reservoir_cli.agents.mcp.tools import Answers
+from reservoir_cli.agents.mcp.tools import Answers, offered_tools
 from reservoir_cli.context.render.frame import unwrap
 from reservoir_cli.errors import ReservoirError, StoreError, UsageError
 from reservoir_cli.messages import Message, Role
@@ -16,7 +15,7 @@ from reservoir_cli.reservoir import Reservoir
 
 KEY = "AKIA" + "Q7XN2VD4KLP3ZWTM"
 NOON = datetime(2026, 2, 13, 12, tzinfo=UTC)
-TOOLS = tools(["work", "home"])
+TOOLS = offered_tools(["work", "home"])
 
 
 @pytest.fixture

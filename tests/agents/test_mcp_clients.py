@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from mcp_client import LEGACY, MODERN, PATIENCE, RESERVOIR
 
-from reservoir_cli.agents.mcp.tool_schemas import INSTRUCTIONS
+from reservoir_cli.agents.mcp.tools import INSTRUCTIONS
 from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Reservoir
 

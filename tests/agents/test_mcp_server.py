@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from mcp_client import ERAS, LEGACY, MODERN, PATIENCE, RESERVOIR, RawClient
 
-from reservoir_cli.agents.mcp.tool_schemas import INSTRUCTIONS
+from reservoir_cli.agents.mcp.tools import INSTRUCTIONS
 from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Reservoir
 

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from reservoir_cli.agents.mcp.tool_schemas import INSTRUCTIONS, tools
+from reservoir_cli.agents.mcp.tools import INSTRUCTIONS, offered_tools
 from reservoir_cli.errors import UsageError
 from reservoir_cli.tokens import load_counter
 
-TOOLS = tools(["work", "home"])
+TOOLS = offered_tools(["work", "home"])
 
 
 def test_the_tools_and_their_parameters() -> None:
@@ -18,8 +18,8 @@ def test_the_tools_and_their_parameters() -> None:
         "read": ["id", "around", "max_tokens"],
         "remember": ["text"],
     }
-    assert "partition" not in tools()["recall"].parameters
-    assert list(tools(read_only=True)) == ["recall", "search", "read"]
+    assert "partition" not in offered_tools()["recall"].parameters
+    assert list(offered_tools(read_only=True)) == ["recall", "search", "read"]
 
 
 def test_the_first_512_characters_of_the_instructions_are_complete() -> None:

@@ -18,7 +18,7 @@ import pytest
 from fake_provider import ANSWER, FakeProvider, running
 from real_clients import KEYS, PROGRAMS, QUIET, Person, write_settings
 
-from reservoir_cli.agents.connect.registry import CLIENTS
+from reservoir_cli.agents.connect import CLIENTS
 
 RESERVOIR = Path(sys.executable).with_name("reservoir")
 NAMES = ("claude", "codex", "gemini", "opencode")

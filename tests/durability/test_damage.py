@@ -72,16 +72,16 @@ def test_a_repair_yields_to_a_concurrent_writer(
 ) -> None:
     from reservoir_cli.errors import StoreLockedError
     from reservoir_cli.storage.factory import open_store
-    from reservoir_cli.storage.sqlite import rewrite
+    from reservoir_cli.storage.sqlite import repair
 
     drop_from_index(filled.db)
-    copy = rewrite.copy
+    copy = repair.copy_tables
 
     def copy_then_another_writes(*connections: sqlite3.Connection) -> None:
         copy(*connections)
         filled.must("ingest", "--no-embed", stdin="said while it was repaired")
 
-    monkeypatch.setattr(rewrite, "copy", copy_then_another_writes)
+    monkeypatch.setattr(repair, "copy_tables", copy_then_another_writes)
     with closing(open_store(str(filled.db))) as store:
         with pytest.raises(StoreLockedError, match="while it was repaired"):
             store.repair(0.85)

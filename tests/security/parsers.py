@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from reservoir_cli.chat.trim import find_turn_start, trim_history
 from reservoir_cli.context.render.request_bodies import _arguments
 from reservoir_cli.embedding import split_passages
-from reservoir_cli.embedding.tokenizer import words
+from reservoir_cli.embedding.split_passages import words
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Role, ToolCall, clean_text
 from reservoir_cli.retrieval import question_dates

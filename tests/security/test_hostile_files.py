@@ -18,9 +18,11 @@ import world as worlds
 
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.messages import Role, StoredMessage
+from reservoir_cli.messages import Message, Role, StoredMessage
 from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.retrieval.question_dates import find_dates
+from reservoir_cli.storage.content_identity import plain
+from reservoir_cli.transfer.do_not_index import marked_by
 from reservoir_cli.transfer.importers import (
     File,
     Record,
@@ -278,6 +280,25 @@ def test_only_the_beginning_of_a_question_is_read_for_dates() -> None:
     date, now = "what was on 9 May 2026?", datetime(2026, 6, 1, tzinfo=UTC)
     assert find_dates("word " * 1_000 + date, now)
     assert not find_dates("word " * 2_000 + date, now)
+
+
+@pytest.mark.parametrize("piece", ["<permissions>", "<permissions ", "<permissions></permissions"])
+def test_tags_of_inserted_blocks_that_do_not_end_are_kept(piece: str) -> None:
+    text = piece * 200_000  # would take hours if the rest were searched from every tag
+    assert plain(text) == text.strip()
+
+
+def test_inserted_blocks_are_left_out_up_to_their_first_end() -> None:
+    reminder = "<system-reminder>a<permissions b></system-reminder>"
+    assert plain(f"1{reminder}2</permissions b>3<session_context>4") == (
+        "12</permissions b>3<session_context>4"
+    )
+
+
+@pytest.mark.parametrize("piece", ["\n", "<a>\n", "<a> "])
+def test_a_mark_is_searched_once_in_each_line(piece: str) -> None:
+    message = Message("user", piece * 200_000 + "why DO NOT INDEX?", conversation_id="c")
+    assert marked_by(Record(message)) is None
 
 
 def test_a_row_with_duplicate_keys_is_valid_json(world: Path) -> None:

@@ -197,6 +197,18 @@ def test_a_function_call_and_its_result_are_stored(
     assert (stored.name, stored.arguments) == ("look", FIRST)
 
 
+def test_members_without_a_value_are_ignored(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    choice = {"index": None, "message": assistant(), "finish_reason": "stop"}
+    body = json.dumps({"choices": [choice], "error": None}).encode()
+    provider.reply = Reply([body], "application/json", framing="length")
+    client.post(served.root + CHAT, json=chat(user("why?")))
+    assert texts(served, 1) == ["user: why?", f"assistant: {ANSWER}"]
+    with Reservoir.open(served.store) as reservoir:
+        assert not reservoir.view(Scope("default", "proxy"), 0)[1].tags
+
+
 def test_a_conversation_whose_instructions_mention_a_title_is_stored(
     served: Served, provider: Upstream, client: httpx2.Client
 ) -> None:

@@ -14,7 +14,7 @@ from upstream import ReceivedRequest, Reply, Upstream
 from reservoir_cli.context.render.frame import unwrap
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.server.proxy.protocols import CHAT, MESSAGES
+from reservoir_cli.server.proxy.protocols import CHAT, MESSAGES, OLLAMA_GENERATE
 
 pytestmark = pytest.mark.usefixtures("older")
 
@@ -176,6 +176,17 @@ def test_the_answers_of_different_models_to_a_question_are_kept(
     assert texts(served, 2) == expected
 
 
+def test_continued_answers_are_kept(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    history = [HELLO, assistant("It lost")]
+    for text in (" jobs", " in March"):
+        provider.reply = completion(text)
+        client.post(served.root + CHAT, json=chat(*history))
+        history[-1] = assistant(history[-1]["content"] + text)
+    assert {"assistant: jobs", "assistant: in March"} < set(texts(served, 2))
+
+
 def test_a_cache_key_separates_conversations_and_does_not_join_them(
     served: Served, provider: Upstream, client: httpx2.Client
 ) -> None:
@@ -203,7 +214,7 @@ def test_side_requests_are_passed_unchanged_and_not_stored(
     bodies = [
         chat(title, HELLO),
         chat(HELLO, max_tokens=1),
-        chat(user(f"### Task:\nGenerate a title for: {QUESTION}")),
+        chat(user(f"### Task:\nGenerate a title.\n<chat_history>\n{QUESTION}\n</chat_history>")),
         chat(user("Generate a title for this conversation:\n"), HELLO),
     ]
     for body in bodies:
@@ -211,6 +222,60 @@ def test_side_requests_are_passed_unchanged_and_not_stored(
         assert answer.headers["x-reservoir"] == "skipped; reason=side request"
     assert [json.loads(request.body) for request in provider.requests] == bodies
     assert texts(served, 4) == []
+
+
+def test_a_completion_of_code_in_an_editor_is_passed_unchanged_and_not_stored(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = completion("x + 1")
+    for more in ({"raw": True}, {"suffix": "print(f(2))"}):
+        body = {"prompt": "# the job queue of Redis\ndef f(x): return ", **more}
+        client.post(served.root + OLLAMA_GENERATE, json=body)
+        assert json.loads(provider.requests[-1].body) == body
+    assert texts(served, 2) == []
+
+
+@pytest.mark.parametrize("key", ["max_tokens", "max_completion_tokens"])
+def test_an_answer_without_a_limit_is_stored(
+    served: Served, provider: Upstream, client: httpx2.Client, key: str
+) -> None:
+    provider.reply = completion()
+    client.post(served.root + CHAT, json=chat(HELLO, **{key: -1}))
+    assert texts(served, 1) == [f"user: {QUESTION}", f"assistant: {ANSWER}"]
+
+
+DOCUMENTS = """### Task:
+Respond to the user query using the provided context, incorporating inline citations.
+
+### Guidelines:
+- If uncertain, ask the user for clarification.
+
+<context>
+<source id="1" name="notes.md">We had four queues.</source>
+</context>
+"""
+
+
+@pytest.mark.parametrize("form", ["{}", "\n<user_query>\n{}\n</user_query>\n{}"])
+def test_a_question_about_documents_is_stored_without_them(
+    served: Served, provider: Upstream, client: httpx2.Client, form: str
+) -> None:
+    provider.reply = completion()
+    client.post(served.root + CHAT, json=chat(user(DOCUMENTS + form.format(QUESTION, QUESTION))))
+    sent = json.loads(provider.requests[0].body)["messages"][0]["content"]
+    assert OLDER in sent.removeprefix(DOCUMENTS)
+    follow_up = user(DOCUMENTS + form.format("and then?", "and then?"))
+    client.post(served.root + CHAT, json=chat(HELLO, assistant(), follow_up))
+    answer = f"assistant: {ANSWER}"
+    assert texts(served, 2) == [f"user: {QUESTION}", answer, "user: and then?", answer]
+
+
+def test_a_task_that_the_user_writes_is_stored(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = completion()
+    client.post(served.root + CHAT, json=chat(user("### Task:\nName three queues.")))
+    assert texts(served, 1) == ["user: ### Task:\nName three queues.", f"assistant: {ANSWER}"]
 
 
 @pytest.mark.parametrize(
@@ -243,6 +308,41 @@ def test_a_forgotten_message_does_not_come_back(
     for _ in range(2):
         client.post(served.root + CHAT, json=chat(HELLO, assistant(), user("and then?")))
     assert texts(served, 3) == ["user: and then?", f"assistant: {ANSWER}"]
+
+
+@pytest.mark.parametrize("headers", [{}, {"x-session-id": "s"}])
+def test_a_deleted_question_that_is_asked_again_later_is_stored(
+    served: Served, provider: Upstream, client: httpx2.Client, headers: dict[str, str]
+) -> None:
+    for number in range(3):
+        provider.reply = completion(f"Answer {number}.")
+        client.post(served.root + CHAT, json=chat(HELLO), headers=headers)
+        expected = [f"user: {QUESTION}", f"assistant: Answer {number}."]
+        assert texts(served, number + 1) == expected
+        if number < 2:
+            with Reservoir.open(served.store) as reservoir:
+                reservoir.forget([row.key for row in reservoir.view(Scope("default", "proxy"), 0)])
+    provider.reply = completion("Later.")
+    history = [HELLO, assistant("Answer 2."), user("and then?")]
+    client.post(served.root + CHAT, json=chat(*history), headers=headers)
+    assert texts(served, 4) == [*expected, "user: and then?", "assistant: Later."]
+
+
+def test_a_retry_that_is_answered_after_the_deletion_is_not_stored(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = completion()
+    client.post(served.root + CHAT, json=chat(HELLO))
+    assert len(texts(served, 1)) == 2
+
+    def delete_and_answer(_: ReceivedRequest) -> Reply:
+        with Reservoir.open(served.store) as reservoir:
+            reservoir.forget([row.key for row in reservoir.view(Scope("default", "proxy"), 0)])
+        return completion("Another answer.")
+
+    provider.answer = delete_and_answer
+    client.post(served.root + CHAT, json=chat(HELLO))
+    assert texts(served, 2) == []
 
 
 def test_partition_and_instance_come_from_the_path(

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +115,23 @@ def test_an_exchange_is_stored_while_a_long_message_is_embedded(
             with Reservoir.open(served.store) as reservoir:
                 stored = len(reservoir.view(Scope("default"), 0))
             time.sleep(0.05)
+
+
+def test_a_conversation_keeps_its_order_if_the_clock_is_set_back(store_path: Path) -> None:
+    answers, start = ["one", "two", "three"], datetime(2026, 5, 9, 12, tzinfo=UTC)
+    clock = [start, start - timedelta(hours=1), start - timedelta(minutes=50)]
+    history: tuple[Message, ...] = ()
+    with Reservoir.open(store_path) as reservoir:
+        for number, (answer, now) in enumerate(zip(answers, clock, strict=True)):
+            question = Message("user", f"question {number}?", source_id=f"q{number}")
+            reply = Message("assistant", answer, source_id=f"a{number}")
+            history += (question,)
+            exchange = Exchange(Scope("p", "i"), "c", "m", history, reply, asked_at=now)
+            reservoir.exchanges.store(exchange, now)
+            history += (reply,)
+        rows = reservoir.view(Scope("p", "i"), 0)
+    assert [row.content for row in rows] == [message.content for message in history]
+    assert rows[-1].created_at - start < timedelta(seconds=1)
 
 
 def test_an_exchange_that_cannot_be_stored_does_not_block_others(

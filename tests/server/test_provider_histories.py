@@ -64,6 +64,14 @@ def test_equal_questions_of_a_conversation_keep_their_answers(
     assert len(conversations(served)) == 1
 
 
+def test_a_reference_that_is_no_text_is_passed_on(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    body = b'{"input": "continue", "previous_response_id": "\\ud800"}'
+    assert client.post(served.root + RESPONSES, content=body).status_code == 200
+    assert provider.requests[0].body == body
+
+
 @pytest.mark.parametrize("conversation", ["conv_1", {"id": "conv_1"}])
 def test_a_conversation_at_the_provider_keeps_its_id_and_all_answers(
     served: Served, provider: Upstream, client: httpx2.Client, conversation: Any

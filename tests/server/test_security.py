@@ -9,7 +9,7 @@ from proxied import Served
 from upstream import Upstream
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.server import running_servers, security, token
+from reservoir_cli.server import running_servers, security
 from reservoir_cli.settings import paths
 
 ROUTES = ("/v1/models", "/v1/chat/completions", "/api/tags", "/mcp", "/ui/", "/nowhere")
@@ -87,22 +87,34 @@ def test_open_proxy_needs_no_token_for_the_proxy_only(store_path, provider: Upst
         assert plain_http.get(f"{origin}/v1/models", headers={"Host": "x.y"}).status_code == 403
 
 
+def test_the_command_ollama_finds_an_open_proxy_running(store_path) -> None:
+    import proxied
+
+    with proxied.serving(store_path, open_proxy=True) as server, plain_http.client() as client:
+        root = server.state.origin
+        assert client.head(f"{root}/").status_code == client.head(server.root).status_code == 200
+        assert client.get(f"{root}/").text == "Reservoir is running\n"
+        assert client.post(f"{root}/", json={}).status_code == 404
+    with proxied.serving(store_path) as server:
+        assert plain_http.get(f"{server.state.origin}/").status_code == 401
+
+
 def test_paths_that_lead_elsewhere_are_404(served: Served, provider: Upstream) -> None:
     with plain_http.client(timeout=60) as client:
-        for path in ("/", "/v1", "/v2/models", "/work/v1/models", "/mcp/x", "/v1/%2e%2e/admin"):
+        for path in ("/v1", "/v2/models", "/work/v1/models", "/mcp/x", "/v1/%2e%2e/admin"):
             assert client.get(served.root + path).status_code == 404, path
             assert "/PARTITION/INSTANCE/v1/" in client.get(served.root + "/home/v1/models").text
     assert provider.requests == []
 
 
 def test_the_token_is_in_a_private_file_and_does_not_change() -> None:
-    stored = token.load_token()
-    assert token.load_token() == stored
+    stored = security.load_token()
+    assert security.load_token() == stored
     assert len(stored) >= 32
     if os.name == "posix":
         assert stat.S_IMODE(paths.token_file().stat().st_mode) == 0o600
         paths.token_file().chmod(0o644)
-        assert token.load_token() == stored
+        assert security.load_token() == stored
         assert stat.S_IMODE(paths.token_file().stat().st_mode) == 0o600
 
 
@@ -110,7 +122,7 @@ def test_the_token_is_in_a_private_file_and_does_not_change() -> None:
 def test_an_invalid_token_is_replaced(text: str, home) -> None:
     home.mkdir()
     paths.token_file().write_text(text, encoding="utf-8")
-    assert token.load_token() != text
+    assert security.load_token() != text
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes and devices")
@@ -124,7 +136,7 @@ def test_a_special_file_in_place_of_the_token_is_refused(kind: str, home) -> Non
     else:
         paths.token_file().mkdir()
     with pytest.raises(ReservoirError, match="cannot store a token in") as caught:
-        token.load_token()
+        security.load_token()
     assert caught.value.exit_code == 1
     assert caught.value.hint == "move it away"
 

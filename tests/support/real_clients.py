@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.agents.connect.registry import CLIENTS
+from reservoir_cli.agents.connect import CLIENTS
 
 #: The folder with the programs of the clients; ``make clients`` sets it.
 PROGRAMS = os.environ.get("RESERVOIR_TEST_CLIENTS")

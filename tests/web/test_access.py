@@ -4,7 +4,7 @@ import page_server
 import plain_http
 from page_server import TOKEN, PageServer, csrf_of
 
-from reservoir_cli.server.web.sessions import CODE_LIFETIME, SESSION_LIFETIME, Sessions
+from reservoir_cli.server.web.access import CODE_LIFETIME, SESSION_LIFETIME, Sessions
 
 VIEWS = (
     "/ui/",

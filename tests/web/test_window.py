@@ -16,9 +16,8 @@ from builders import FakeEmbedder
 from reservoir_cli.context.prepare_request import ContextOptions
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval.recall_floor import floor_property
-from reservoir_cli.server.web.shell_command import context_command
 from reservoir_cli.server.web.window import choose
-from reservoir_cli.server.web.window_form import Question
+from reservoir_cli.server.web.window_form import Question, context_command
 
 QUESTION = "why did we drop redis for the queue?"
 

@@ -4,8 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from reservoir_cli.agents.connect.client import Client
-from reservoir_cli.agents.connect.folders import app_data
+from reservoir_cli.agents.connect.client import Client, app_data
 
 
 class ClaudeDesktop(Client):

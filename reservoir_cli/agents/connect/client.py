@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import shutil
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -178,3 +179,17 @@ def shell_command(command: Sequence[str]) -> str:
         return shlex.join(command)
     words = [word.replace("\\", "/") for word in command]
     return " ".join(f'"{word}"' if " " in word else word for word in words)
+
+
+def xdg_config() -> Path:
+    """Return the XDG folder for settings, which some programs use on all platforms."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+
+
+def app_data() -> Path:
+    """Return the folder in which desktop programs keep their settings on this platform."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support"
+    return xdg_config()

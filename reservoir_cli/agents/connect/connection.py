@@ -4,8 +4,12 @@ A connection consists of entries in a program's settings: the MCP server ``reser
 hooks that call ``reservoir hook``. Nothing else in those files is changed.
 """
 
+import os
 import re
+import shutil
 import subprocess
+import sys
+import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,11 +24,15 @@ from reservoir_cli.agents.connect.edit_file import (
     lookup,
 )
 from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.settings.paths import is_on_a_server, mask_password
+from reservoir_cli.settings.read_settings_file import missing_file_error
+from reservoir_cli.util import installation
 
 #: Seconds that a client's own command may take.
 _PATIENCE = 60
 #: Returns the edits that a file needs.
 _Plan = Callable[[SettingsFile], list[Edit]]
+_PROGRAM_NAME = "reservoir.exe" if sys.platform == "win32" else "reservoir"
 
 
 @dataclass(frozen=True)
@@ -277,3 +285,39 @@ def _empty_containers(file: SettingsFile, edits: Sequence[Edit]) -> list[Edit]:
         if lookup(file.data_after([*edits, *removals]), path) in ({}, []):
             removals.append(Edit(path, removes=True))
     return removals
+
+
+def own_program() -> list[str]:
+    """Return the absolute path of ``reservoir``.
+
+    A symbolic link is not resolved, since it outlives the environment that it points to. If there
+    is no such file, return a command that runs our package in Python.
+    """
+    scripts = Path(sysconfig.get_path("scripts")) / _PROGRAM_NAME
+    started_as = Path(sys.argv[0]).with_suffix(Path(_PROGRAM_NAME).suffix)
+    candidates = [started_as] if started_as.is_absolute() or os.sep in sys.argv[0] else []
+    for path in (*candidates, scripts, Path(shutil.which("reservoir") or "")):
+        if path.name.lower() == _PROGRAM_NAME and path.is_file():
+            return [os.path.abspath(path)]
+    return [*installation.IN_PYTHON]
+
+
+def own_command(config: Path | None, db: str | None) -> list[str]:
+    """Return the program with the options that were typed before the command.
+
+    :raises UsageError: there is no such settings file, or the store's URL has a password, which
+        another program's settings would reveal.
+    """
+    options = []
+    if config is not None:
+        if not config.is_file():
+            raise missing_file_error(config)
+        options += ["--config", os.path.abspath(config)]
+    if db is not None:
+        if is_on_a_server(db) and mask_password(db) != db:
+            raise UsageError(
+                "--db has a password, which would be written to another program's settings",
+                hint="write the URL to our settings: reservoir config set database=URL",
+            )
+        options += ["--db", db if is_on_a_server(db) else os.path.abspath(db)]
+    return [*own_program(), *options]

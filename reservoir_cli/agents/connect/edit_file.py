@@ -1,20 +1,31 @@
-"""Edit another program's settings file in place, with a backup, or refuse to."""
+"""Edit another program's settings file in place, with a backup and a record, or refuse to.
+
+Records have hashes of the files before and after. They allow ``disconnect`` to restore byte for
+byte a file that nobody else changed.
+"""
 
 import copy
 import difflib
+import json
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from reservoir_cli.agents.connect import change_records, jsonc, toml
-from reservoir_cli.agents.connect.change_records import Record, fingerprint
+from reservoir_cli.agents.connect import jsonc, toml
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.util.private_files import make_private_dir, replace_atomically, resolve_path
+from reservoir_cli.settings import paths
+from reservoir_cli.util.private_files import (
+    make_private_dir,
+    replace_atomically,
+    resolve_path,
+    write_private,
+)
 from reservoir_cli.util.read_files import read_bounded, suggest_fix
 
 #: The largest settings file that is edited, in bytes.
@@ -80,7 +91,7 @@ class SettingsFile:
         self.original = None if blank else self._read()
         self.text = self._decode(self.original or b"")
         self.data = self._parse(self.text)
-        self.record = change_records.find(path)
+        self.record = find_record(path)
 
     @property
     def backup(self) -> Path:
@@ -172,14 +183,14 @@ class SettingsFile:
         added = [[str(step) for step in path] for path in containers]
         if self.record is not None:
             added, folders = self.record.containers + added, self.record.folders + folders
-        change_records.save(self.path, Record(before, fingerprint(written), added, folders))
+        save_record(self.path, Record(before, fingerprint(written), added, folders))
 
     def forget(self) -> None:
         """Delete the record of the file and its backup."""
         if self.record is not None:
             with suppress(OSError):
                 self.backup.unlink()
-            change_records.save(self.path, None)
+            save_record(self.path, None)
 
     def original_contents(self) -> bytes | None:
         """Return the contents before our first change; ``None`` if we created the file.
@@ -332,3 +343,53 @@ def _edit_data(data: Any, edit: Edit) -> None:
         data.append(edit.value)
     else:
         data[step] = edit.value
+
+
+@dataclass(frozen=True)
+class Record:
+    """A file that we changed.
+
+    :param before: the hash of its contents without our entries; ``None`` if we created it; empty
+        if unknown, because it already contained entries of ours.
+    :param after: the hash of its contents after our change.
+    :param containers: paths of the objects and arrays that we added for our entries.
+    :param folders: the folders that we created for it, the innermost last.
+    """
+
+    before: str | None
+    after: str
+    containers: list[list[str]] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+
+
+def fingerprint(data: bytes) -> str:
+    """Return the hash of a file's contents."""
+    return sha256(data).hexdigest()
+
+
+def find_record(path: Path) -> Record | None:
+    """Return the record of a file, if we changed it."""
+    with suppress(LookupError, TypeError):  # missing, of another version, or damaged
+        record = Record(**_load()[str(path)])
+        if isinstance(record.containers, list) and isinstance(record.folders, list):
+            return record
+    return None
+
+
+def save_record(path: Path, record: Record | None) -> None:
+    """Store the record of a file; ``None`` deletes it."""
+    records = _load()
+    records.pop(str(path), None)
+    if record is not None:
+        records[str(path)] = asdict(record)
+    if records:
+        write_private(paths.connections_file(), json.dumps({"files": records}, indent=2) + "\n")
+    else:
+        paths.connections_file().unlink(missing_ok=True)
+
+
+def _load() -> dict[str, Any]:
+    with suppress(OSError, ValueError, TypeError, AttributeError, LookupError, RecursionError):
+        records = json.loads(read_bounded(paths.connections_file()))["files"]
+        return {path: record for path, record in records.items() if isinstance(record, dict)}
+    return {}

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.agents.connect.client import Client
-from reservoir_cli.agents.connect.folders import xdg_config
+from reservoir_cli.agents.connect.client import Client, xdg_config
 
 
 class OpenCode(Client):

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.agents.connect.client import SERVER, Client
-from reservoir_cli.agents.connect.folders import app_data
+from reservoir_cli.agents.connect.client import SERVER, Client, app_data
 
 
 class VSCode(Client):

@@ -3,8 +3,7 @@
 import sys
 from pathlib import Path
 
-from reservoir_cli.agents.connect.client import Client
-from reservoir_cli.agents.connect.folders import app_data, xdg_config
+from reservoir_cli.agents.connect.client import Client, app_data, xdg_config
 
 
 class Zed(Client):

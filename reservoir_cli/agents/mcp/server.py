@@ -1,8 +1,17 @@
-"""The MCP server: the SDK handles the protocol, and a worker answers tool calls."""
+"""The MCP server: the SDK handles the protocol, and a worker answers tool calls.
 
+The worker closes the store when no call came for a while.
+"""
+
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
+from urllib.request import url2pathname
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -11,20 +20,60 @@ from mcp.types import (
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    ListRootsRequest,
+    ListRootsResult,
     ListToolsResult,
     PaginatedRequestParams,
     TextContent,
     ToolAnnotations,
 )
 from mcp.types import Tool as ListedTool
+from pydantic import ValidationError
 
 from reservoir_cli import __version__
-from reservoir_cli.agents.mcp.tool_schemas import INSTRUCTIONS, Tool
-from reservoir_cli.agents.mcp.unload_when_idle import Worker
+from reservoir_cli.agents.kept_store import Opener
+from reservoir_cli.agents.mcp import stdio
+from reservoir_cli.agents.mcp.reserve_pipes import Wire
+from reservoir_cli.agents.mcp.tools import INSTRUCTIONS, Answers, Tool
 from reservoir_cli.errors import ReservoirError
 
 #: Returns the partition of a call, given its request.
 ScopeOf = Callable[[ServerRequestContext[Any, Any]], Awaitable[str]]
+#: Seconds to wait for a client's list of the folders it works in.
+_PATIENCE = 2.0
+#: Seconds without a call after which the store is closed and the model unloaded.
+IDLE = 300.0
+#: Seconds that a call in progress may take when the session ends.
+_SHUTDOWN_TIMEOUT = 2.0
+
+
+class Worker:
+    """Run calls one after the other in a separate thread, and unload the model when idle."""
+
+    def __init__(self, answers: Answers, idle: float = IDLE) -> None:
+        self._answers, self._idle = answers, idle
+        self._pool = ThreadPoolExecutor(1, "answers")
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def answer(self, tool: str, arguments: Mapping[str, Any], partition: str) -> str:
+        """Return a tool's answer; a call that is cancelled before its turn never starts."""
+        if self._timer:
+            self._timer.cancel()
+        loop = asyncio.get_running_loop()
+        try:
+            return await asyncio.wrap_future(
+                self._pool.submit(self._answers.answer, tool, arguments, partition)
+            )
+        finally:
+            self._timer = loop.call_later(self._idle, self._release)
+
+    def _release(self) -> Future[None]:
+        return self._pool.submit(self._answers.release)
+
+    def close(self) -> None:
+        """Close the store after the call in progress; if that takes too long, leave it open."""
+        with suppress(TimeoutError, RuntimeError):
+            self._release().result(_SHUTDOWN_TIMEOUT)
 
 
 def build_server(tools: Mapping[str, Tool], worker: Worker, scope_of: ScopeOf) -> Server:
@@ -91,3 +140,57 @@ def _result(text: str, *, failed: bool = False) -> CallToolResult:
 def _failure(error: ReservoirError) -> CallToolResult:
     hint = f"\nhint: {error.hint}" if error.hint else ""
     return _result(f"error: {error.message}{hint}", failed=True)
+
+
+def run(
+    wire: Wire,
+    open_reservoir: Opener,
+    tools: Mapping[str, Tool],
+    partition: str,
+    partition_of: Callable[[Path], str | None] | None = None,
+) -> None:
+    """Serve until the client disconnects.
+
+    :param partition: the default partition of calls.
+    :param partition_of: returns the partition of a folder, if the settings name one, which takes
+        precedence over ``partition``. ``None`` to ignore the client's folders.
+    """
+    worker = Worker(Answers(open_reservoir))
+    scope = _Scope(partition, partition_of)
+    asyncio.run(stdio.serve(build_server(tools, worker, scope.of), wire))
+    worker.close()
+
+
+class _Scope:
+    """Determine the partition of a client from the folders it works in, once."""
+
+    def __init__(self, default: str, partition_of: Callable[[Path], str | None] | None) -> None:
+        self._default, self._partition_of = default, partition_of
+        self._known: str | None = None if partition_of else default
+
+    async def of(self, context: ServerRequestContext[Any, Any]) -> str:
+        """Return the partition of a call that does not name one."""
+        if self._known is None:
+            folders = await _folders(context)
+            self._known = self._first(folders)
+        return self._known
+
+    def _first(self, folders: list[Path]) -> str:
+        assert self._partition_of
+        named = (self._partition_of(folder) for folder in folders)
+        return next((partition for partition in named if partition), self._default)
+
+
+async def _folders(context: ServerRequestContext[Any, Any]) -> list[Path]:
+    """Return the folders a client works in: its roots, and the folder that it started us in."""
+    session, folders = context.session, [Path.cwd()]
+    capabilities = session.client_capabilities
+    if not session.can_send_request or capabilities is None or capabilities.roots is None:
+        return folders
+    try:
+        listed = await session.send_request(ListRootsRequest(), ListRootsResult, _PATIENCE)
+    except (MCPError, ValidationError):  # no answer, or an invalid one
+        return folders
+    urls = [urlsplit(str(root.uri)) for root in listed.roots]
+    roots = [url2pathname(unquote(url.path)) for url in urls if url.scheme == "file"]
+    return [*map(Path, roots), *folders]

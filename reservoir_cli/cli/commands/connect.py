@@ -9,15 +9,14 @@ from typing import Annotated, Any
 import typer
 
 from reservoir_cli.agents import connect as agents
-from reservoir_cli.agents.connect import Outcome, Status
+from reservoir_cli.agents.connect import CLIENTS, Outcome, Status, client_named
+from reservoir_cli.agents.connect.connection import own_command
 from reservoir_cli.agents.connect.edit_file import Change, RefusedFileError
-from reservoir_cli.agents.connect.own_command import with_options
-from reservoir_cli.agents.connect.registry import CLIENTS, client_named
 from reservoir_cli.cli import completion_values, console, options
 from reservoir_cli.cli.global_options import globals_of, warn_of_variables
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.paths import abbreviate_home
-from reservoir_cli.util.extras import install_hint
+from reservoir_cli.util.installation import install_hint
 
 ClientName = typer.Argument(
     metavar="CLIENT",
@@ -47,7 +46,7 @@ def connect(
     reservoir disconnect CLIENT undoes it.
     """
     flags = globals_of(ctx)
-    program = with_options(flags.config, flags.db)
+    program = own_command(flags.config, flags.db)
     if client is None:
         if hooks or dry_run or partition:
             raise UsageError("name a client", hint="reservoir connect claude")

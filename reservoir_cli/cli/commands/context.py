@@ -1,8 +1,9 @@
 """``reservoir context``: the best context a token budget can buy."""
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,13 +16,13 @@ from reservoir_cli.cli import (
     open_store,
     options,
 )
-from reservoir_cli.cli.explain_table import print_explanation
+from reservoir_cli.context.candidate import Candidate, describe_reason
 from reservoir_cli.context.prepare_request import ContextOptions
-from reservoir_cli.context.reasons import describe_reason
 from reservoir_cli.context.render.formats import ContextWindow
+from reservoir_cli.context.render.json import explain_candidates
 from reservoir_cli.context.request import FORMATS
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import check_name
+from reservoir_cli.messages import check_name, plain_text
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings.config import masking_command
 from reservoir_cli.settings.schema import SETTINGS, Value
@@ -36,6 +37,13 @@ _SETTINGS = {
     "--similar": "semantic_context_size",
     "--floor": "recall_floor",
 }
+COLUMNS = ("id", "day", "role", "tier", "sim", "rec", "prio", "tokens", "", "why", "text")
+#: Columns that a narrow terminal leaves out, the first of them first.
+_SPARE = ("text", "day", "tier", "rec", "sim")
+_LEGEND = (
+    "sim: how well it fits the question · rec: how new it is · "
+    "prio: 0.7 sim + 0.3 rec, unless set otherwise"
+)
 
 
 def _choices(key: str) -> tuple[str, ...]:
@@ -376,3 +384,39 @@ def _text(text: str, option: str) -> str:
             f"{option}: cannot read {path}: {reason}", hint="@@ stands for a literal @"
         ) from None
     return decode(data, str(path))[0].strip("\r\n")
+
+
+def print_explanation(window: ContextWindow) -> None:
+    """Print the table of ``--explain`` to stderr: each candidate, its scores, and its outcome."""
+    selection = window.selection
+    left_out = [dropped.candidate for dropped in (*selection.dropped, *selection.passed_over)]
+    candidates = {candidate.message.id: candidate for candidate in (*window.kept, *left_out)}
+    rows = [_cells(row, candidates[row["id"]]) for row in explain_candidates(window)]
+    console.side_table(COLUMNS, rows, numeric=COLUMNS[4:8], spare=_SPARE)
+    console.legend(_LEGEND)
+    if count := window.not_reached:
+        verb = "was" if count == 1 else "were"
+        console.aside(
+            f"{options.counted(count, 'message')} that could only have filled the budget "
+            f"{verb} not reached"
+        )
+
+
+def _first_words(candidate: Candidate) -> str:
+    return " ".join(plain_text(candidate.message)[:200].split())
+
+
+def _cells(row: dict[str, Any], candidate: Candidate) -> Sequence[str]:
+    return (
+        str(row["id"]),
+        row["created_at"][:10],
+        row["role"],
+        row["tier"],
+        f"{row['similarity']:.2f}",
+        f"{row['recency']:.2f}",
+        f"{row['priority']:.3f}",
+        f"{row['tokens']:,}",
+        "✓" if row["outcome"] == "kept" else "·",
+        describe_reason(row["reason"], candidate.message),
+        _first_words(candidate),
+    )

@@ -10,7 +10,7 @@ import typer
 from reservoir_cli.cli import console, filters, nothing_found, open_store, options
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import ConversationSummary, Filter, Reservoir
-from reservoir_cli.util.fold_case import fold
+from reservoir_cli.util.unicode_text import fold
 
 #: Minimum length of the unique id prefixes that a terminal shows.
 _SHORT = 8

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.agents import connect as agents
-from reservoir_cli.agents.connect.registry import client_named
+from reservoir_cli.agents.connect import client_named
 from reservoir_cli.cli import options
 from reservoir_cli.cli.commands.connect import ClientName, DryRun, show, showing_snippet
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, filters, forgetting, nothing_found, open_store, options
+from reservoir_cli.cli import console, filters, nothing_found, open_store, options
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope
 from reservoir_cli.reservoir import Filter, Reservoir
@@ -86,10 +86,10 @@ def forget(
             if not yes:
                 _preview(reservoir, found)
             if not yes and choice.scope:
-                forgetting.note_later_imports(reservoir, scope)
+                note_later_imports(reservoir, scope)
             options.confirm(question, yes)
             reservoir.forget(found)
-            forgetting.print_forgotten(len(found))
+            print_forgotten(len(found))
     if as_json:
         forgotten = [key.id for key in found or ()]
         console.document({"forgotten": len(forgotten), "ids": forgotten, "dry_run": dry_run})
@@ -221,3 +221,26 @@ def _print(reservoir: Reservoir, found: Sequence[Key], as_json: bool) -> None:
                 ],
             )
     console.aside(f"would forget {options.counted(len(found), 'message')}")
+
+
+def note_later_imports(reservoir: Reservoir, scope: Scope) -> None:
+    """Say before the question that no import brings the messages of a whole scope back.
+
+    If the scope is a partition, name the command that moves its messages instead.
+    """
+    note = "later imports, into any partition, will leave these messages out"
+    places = reservoir.lookup.places()
+    instances = {instance for partition, instance, _ in places if partition == scope.partition}
+    if instances and (scope.instance is None or instances == {scope.instance}):
+        has_others = any(partition != scope.partition for partition, _, _ in places)
+        verb = "merge" if has_others else "rename"
+        command = shlex.join(["reservoir", "partitions", verb, str(scope.partition), "RIGHT"])
+        note = f"{note}; to move them to the partition RIGHT instead: {command}"
+    console.note(note)
+
+
+def print_forgotten(count: int) -> None:
+    """Print how many messages were deleted, and that older copies still have them."""
+    console.aside(f"forgot {options.counted(count, 'message')}")
+    pronoun = "it" if count == 1 else "them"
+    console.note(f"backups and exports made earlier still have {pronoun}")

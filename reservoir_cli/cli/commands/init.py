@@ -12,8 +12,7 @@ import typer
 from reservoir_cli.cli import command_list, console, open_store, options
 from reservoir_cli.cli.commands.sync import new_sources, print_left_out, save_sources
 from reservoir_cli.cli.example_question import choose_question
-from reservoir_cli.cli.format_progress import in_words
-from reservoir_cli.cli.suggested_commands import complete
+from reservoir_cli.cli.repeat_global_options import complete
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, clean_name
 from reservoir_cli.reservoir import Reservoir
@@ -23,6 +22,7 @@ from reservoir_cli.transfer.importers import discover_histories
 from reservoir_cli.transfer.importers.discover_histories import History
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.sync import Source, choose_name, configured_sources
+from reservoir_cli.util.progress import duration_in_words
 
 #: Answers that import nothing.
 _NONE = ("n", "no", "none")
@@ -341,7 +341,9 @@ def _embed(reservoir: Reservoir, scope: Scope) -> None:
         reservoir.indexer.embed_if_possible(scope, most=_FIRST_BATCH)
         left = reservoir.indexer.pending(scope)
         seconds = (time.monotonic() - start) * left / _FIRST_BATCH
-        console.note(f"{options.counted(left, 'message')} to go, about {in_words(seconds)}")
+        console.note(
+            f"{options.counted(left, 'message')} to go, about {duration_in_words(seconds)}"
+        )
     reservoir.indexer.embed_if_possible(scope)
 
 

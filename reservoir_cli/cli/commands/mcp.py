@@ -6,11 +6,10 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.agents.mcp.reserve_pipes import end_on_signals, take_wire
-from reservoir_cli.agents.mcp.tool_schemas import tools
 from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.cli.app import terminated_by
 from reservoir_cli.errors import UsageError
-from reservoir_cli.util.extras import install_hint
+from reservoir_cli.util.installation import install_hint
 
 
 def mcp(
@@ -38,12 +37,12 @@ def mcp(
     if options.can_ask():
         console.note("waiting for an MCP client on stdin; Ctrl-C ends it")
     wire = take_wire()
-    from reservoir_cli.agents.mcp.run import run
+    from reservoir_cli.agents.mcp import server, tools
 
-    run(
+    server.run(
         wire,
         open_store.opener(ctx),
-        tools(() if partition else known.mcp_partitions, read_only=read_only),
+        tools.offered_tools(() if partition else known.mcp_partitions, read_only=read_only),
         partition or str(known.lookup("partition")[0]),
         None if partition or not known.projects else known.partition_of,
     )

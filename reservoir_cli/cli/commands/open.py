@@ -15,7 +15,7 @@ from reservoir_cli.cli import console
 from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.server import running_servers
-from reservoir_cli.util import this_program
+from reservoir_cli.util import installation
 
 #: Seconds to wait for a new server.
 _START = 60.0
@@ -84,7 +84,7 @@ def _start(command: Sequence[str]) -> str:
 
 def _command(ctx: typer.Context, port: int) -> list[str]:
     flags = globals_of(ctx)
-    command = [*this_program.IN_PYTHON, "--quiet"]
+    command = [*installation.IN_PYTHON, "--quiet"]
     command += ["--db", flags.db] if flags.db else []
     command += ["--config", str(flags.config)] if flags.config else []
     return [*command, *(["--offline"] if flags.offline else []), "serve", "--port", str(port)]

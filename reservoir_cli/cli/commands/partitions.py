@@ -5,14 +5,8 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import (
-    completion_values,
-    console,
-    forgetting,
-    nothing_found,
-    open_store,
-    options,
-)
+from reservoir_cli.cli import completion_values, console, nothing_found, open_store, options
+from reservoir_cli.cli.commands import forget
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, check_name
 from reservoir_cli.reservoir import Reservoir
@@ -217,10 +211,10 @@ def _delete(reservoir: Reservoir, name: str, yes: bool) -> None:
     question = f"forget all of {name}, {options.counted(len(found), 'message')}, for good?"
     options.require_answer(question, yes)
     if not yes:
-        forgetting.note_later_imports(reservoir, Scope(name))
+        forget.note_later_imports(reservoir, Scope(name))
     options.confirm(question, yes)
     reservoir.forget(found)
-    forgetting.print_forgotten(len(found))
+    forget.print_forgotten(len(found))
     _say_what_leads_to(reservoir.config, name)
 
 

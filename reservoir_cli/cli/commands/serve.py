@@ -9,7 +9,7 @@ from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.server import running_servers
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.util.extras import install_hint
+from reservoir_cli.util.installation import install_hint
 
 _PORT = 3017
 #: Packages of the extra serve.

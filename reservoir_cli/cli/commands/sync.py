@@ -1,13 +1,14 @@
 """``reservoir sync``: import new messages from the chat histories on this machine."""
 
-from collections.abc import Container
+import shlex
+from collections.abc import Container, Sequence
 from datetime import datetime
 from time import sleep
 from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, open_store, options, timer_units
+from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.cli.global_options import globals_of, warn_of_variables
 from reservoir_cli.errors import StoreLockedError
 from reservoir_cli.reservoir import Reservoir
@@ -19,6 +20,48 @@ from reservoir_cli.transfer.sync import Source, SourceReport, SyncReport
 
 #: Seconds between two runs with --watch.
 _PAUSE = 30
+#: Minutes between two runs of the timer.
+_MINUTES = 10
+_SYSTEMD = """\
+# ~/.config/systemd/user/reservoir-sync.service
+[Unit]
+Description=Import new messages into Reservoir
+
+[Service]
+Type=oneshot
+Nice=10
+ExecStart={command}
+
+# ~/.config/systemd/user/reservoir-sync.timer
+# then: systemctl --user enable --now reservoir-sync.timer
+[Unit]
+Description=Import new messages into Reservoir
+
+[Timer]
+OnStartupSec=2min
+OnUnitInactiveSec={minutes}min
+
+[Install]
+WantedBy=timers.target
+"""
+_LAUNCHD = """\
+<!-- ~/Library/LaunchAgents/reservoir-sync.plist
+     then: launchctl load ~/Library/LaunchAgents/reservoir-sync.plist -->
+<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" \
+"http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+  <key>Label</key><string>reservoir-sync</string>
+  <key>ProgramArguments</key>
+  <array>
+{arguments}
+  </array>
+  <key>StartInterval</key><integer>{seconds}</integer>
+  <key>ProcessType</key><string>Background</string>
+</dict>
+</plist>
+"""
 
 
 def sync(
@@ -213,13 +256,34 @@ def _fields(report: SyncReport) -> dict[str, Any]:
 
 
 def _print_units(ctx: typer.Context, as_json: bool) -> None:
-    from reservoir_cli.agents.connect.own_command import with_options
+    from reservoir_cli.agents.connect.connection import own_command
 
     flags = globals_of(ctx)
-    command = [*with_options(flags.config, flags.db), "sync", "--quiet"]
+    command = [*own_command(flags.config, flags.db), "sync", "--quiet"]
     warn_of_variables(flags, "the timer", "sync --timer")
-    systemd, launchd = timer_units.systemd(command), timer_units.launchd(command)
+    systemd, launchd = systemd_units(command), launchd_units(command)
     if as_json:
         console.document({"command": command, "systemd": systemd, "launchd": launchd})
     else:
         console.write(f"{systemd}\n{launchd}")
+
+
+def systemd_units(command: Sequence[str]) -> str:
+    """Return a service of systemd and its timer, which run a command every few minutes."""
+    return _SYSTEMD.format(command=_for_systemd(command), minutes=_MINUTES)
+
+
+def launchd_units(command: Sequence[str]) -> str:
+    """Return a property list, by which launchd runs a command every few minutes."""
+    arguments = "\n".join(f"    <string>{_escape_xml(word)}</string>" for word in command)
+    return _LAUNCHD.format(arguments=arguments, seconds=60 * _MINUTES)
+
+
+def _for_systemd(command: Sequence[str]) -> str:
+    """Quote a command; unlike a shell, systemd also reads these characters within quotes."""
+    line = shlex.join(command)
+    return line.replace("\\", "\\\\").replace("%", "%%").replace("$", "$$")
+
+
+def _escape_xml(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -9,11 +9,10 @@ import typer
 
 from reservoir_cli.chat.trim import find_turn_start, trim_history
 from reservoir_cli.cli import completion_values, console, options
-from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.errors import ReservoirError, UsageError, unknown_format
 from reservoir_cli.settings.config import required_window
 from reservoir_cli.tokens import storing_counter
 from reservoir_cli.transfer.importers import read_text
-from reservoir_cli.util.unknown_format import unknown_format
 
 #: The smallest budget that holds a question and its reply.
 _LEAST = 500

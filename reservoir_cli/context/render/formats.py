@@ -6,21 +6,19 @@ from typing import Any, assert_never, cast
 
 from reservoir_cli.chat.turn import Turn
 from reservoir_cli.context.budget import Meter
-from reservoir_cli.context.finished_window import FinishedWindow
-from reservoir_cli.context.render import request_bodies, text_and_markdown
-from reservoir_cli.context.render.frame import wrap
-from reservoir_cli.context.render.json import to_json
-from reservoir_cli.context.request import FORMATS, PROVIDERS, Format
-from reservoir_cli.context.window_message import WindowMessage, messages_of
-from reservoir_cli.context.window_turns import (
+from reservoir_cli.context.finished_window import (
+    FinishedWindow,
     current_turn,
     ends_with_a_question,
     fixed_turns,
     history_turns,
 )
-from reservoir_cli.errors import UsageError
+from reservoir_cli.context.render import request_bodies, text_and_markdown
+from reservoir_cli.context.render.frame import wrap
+from reservoir_cli.context.render.json import WindowMessage, messages_of, to_json
+from reservoir_cli.context.request import FORMATS, PROVIDERS, Format
+from reservoir_cli.errors import UsageError, unknown_format
 from reservoir_cli.settings.models import find_model
-from reservoir_cli.util.unknown_format import unknown_format
 
 
 class ContextWindow(FinishedWindow):

@@ -6,10 +6,15 @@ from dataclasses import replace
 from datetime import date, datetime
 
 from reservoir_cli.retrieval.question_dates.calendar_days import DAY, Span
-from reservoir_cli.retrieval.question_dates.date_rules import prefixes, rules
-from reservoir_cli.retrieval.question_dates.english_words import MONTH_KINDS, OWNERS, SIGNS
-from reservoir_cli.retrieval.question_dates.lexer import Token, read_tokens, without_code
-from reservoir_cli.retrieval.question_dates.phrases import Phrase
+from reservoir_cli.retrieval.question_dates.date_rules import Phrase, prefixes, rules
+from reservoir_cli.retrieval.question_dates.lexer import (
+    MONTH_KINDS,
+    OWNERS,
+    SIGNS,
+    Token,
+    read_tokens,
+    without_code,
+)
 from reservoir_cli.retrieval.question_dates.rewrite_foreign import in_english
 
 _YEARS_AHEAD = 10

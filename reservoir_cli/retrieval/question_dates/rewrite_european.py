@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
 
-from reservoir_cli.retrieval.question_dates.ranges import join_dates, joined_dates
+from reservoir_cli.retrieval.question_dates.european_ranges import join_dates, joined_dates
 
 Parts = Mapping[str, str]
 

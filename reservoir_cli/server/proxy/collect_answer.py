@@ -129,10 +129,10 @@ def _as_count(value: Any) -> int | None:
 
 def _collect_chat(answer: Answer, value: Mapping[str, Any]) -> None:
     answer.id = answer.id or str(value.get("id") or "")
-    answer.failed |= "error" in value
+    answer.failed |= value.get("error") is not None
     _collect_usage(answer, _as_object(value.get("usage")))
     for choice in map(_as_object, _as_list(value.get("choices"))):
-        if choice.get("index", 0) != 0:
+        if choice.get("index") not in (0, None):
             continue  # further choices are not part of the conversation
         message = _as_object(choice.get("delta") or choice.get("message"))
         content = message.get("content")
@@ -231,7 +231,7 @@ def _collect_ollama(answer: Answer, value: Mapping[str, Any]) -> None:
         answer.add_call(key, call.get("id"), function.get("name"), function.get("arguments"))
     answer.complete |= value.get("done") is True
     answer.reference = context_reference(value)
-    answer.failed |= "error" in value
+    answer.failed |= value.get("error") is not None
 
 
 _COLLECTORS: Mapping[str, Callable[[Answer, Mapping[str, Any]], None]] = {

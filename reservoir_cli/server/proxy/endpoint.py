@@ -14,11 +14,9 @@ from starlette.types import Receive, Scope, Send
 from reservoir_cli.server.limits import BodyTooLarge, BodyTooSlow, ClientGone, read_body
 from reservoir_cli.server.proxy import forward, identify_client
 from reservoir_cli.server.proxy.enrich import Enricher
-from reservoir_cli.server.proxy.forwarded_headers import to_upstream
-from reservoir_cli.server.proxy.json_spans import OddJSON
+from reservoir_cli.server.proxy.forward import to_upstream
 from reservoir_cli.server.proxy.parse_request import LISTS, ParsedRequest, parse
-from reservoir_cli.server.proxy.paths import Target, parse_path
-from reservoir_cli.server.proxy.protocols import error_body, protocol_of
+from reservoir_cli.server.proxy.protocols import Target, error_body, parse_path, protocol_of
 from reservoir_cli.server.proxy.provider_histories import ProviderHistories
 from reservoir_cli.server.proxy.store_in_pauses import ExchangeQueue
 from reservoir_cli.server.proxy.tee_answer import Listener
@@ -29,6 +27,8 @@ from reservoir_cli.settings.upstreams import Upstream
 _LARGE = 256 << 10
 #: Values of headers that switch something off.
 _NO = ("", "0", "no", "false", "off", "never")
+#: The command ``ollama`` sends HEAD / first.
+_RUNNING = "Reservoir is running\n"
 _NO_SUCH_PATH = "404: no such path; use /v1/… or /api/…, or /PARTITION/INSTANCE/v1/…\n"
 
 
@@ -66,9 +66,12 @@ class Proxy:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        target = parse_path(scope["reservoir_path"])
+        path = scope["reservoir_path"]
+        target = parse_path(path)
         if target is None:
-            answer = Response(_NO_SUCH_PATH, 404, media_type="text/plain")
+            is_probe = path in ("", "/") and scope["method"] in ("GET", "HEAD")
+            text, status = (_RUNNING, 200) if is_probe else (_NO_SUCH_PATH, 404)
+            answer = Response(text, status, media_type="text/plain")
             await answer(scope, receive, send)
             return
         headers = Headers(scope=scope)
@@ -104,7 +107,7 @@ class Proxy:
             return _Outgoing(body, "skipped; reason=encoding")
         try:
             parsed = await _parse(target.path, body, headers)
-        except OddJSON:
+        except Exception:  # whatever is odd about a request, it must still be forwarded
             return _Outgoing(body, "skipped; reason=form")
         if parsed.side and not target.path.endswith("/count_tokens"):
             return _Outgoing(body, "skipped; reason=side request")

@@ -1,6 +1,6 @@
-"""Forward a request to a model, and relay its answer byte for byte and unbuffered."""
+"""Forward a request to a model with its headers, and relay the answer byte for byte, unbuffered."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Protocol
 
@@ -8,13 +8,29 @@ import anyio
 import httpx2
 from starlette.types import Receive, Send
 
-from reservoir_cli.server.proxy.forwarded_headers import Headers, to_client
-
 #: Seconds to connect to a model. Reading has no limit: a model may think for long.
 _TIMEOUT = httpx2.Timeout(None, connect=10.0)
 _LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=32, keepalive_expiry=30.0)
 #: Statuses that a server may send as its answer; h11 reads those up to 999.
 _STATUSES = range(200, 600)
+Headers = list[tuple[bytes, bytes]]
+#: Headers of a single connection, which are never forwarded.
+_HOP_BY_HOP = frozenset(
+    (
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+    )
+)
+#: Headers that the proxy sets itself: the length may change, and answers must not be compressed.
+_OURS = frozenset((b"host", b"content-length", b"accept-encoding", b"expect"))
+_PREFIX = b"x-reservoir-"
 
 
 class Watcher(Protocol):
@@ -92,3 +108,35 @@ async def wait_for_disconnect(receive: Receive) -> None:
     """Wait until the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+def to_upstream(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+    """Return the headers of a request that are sent to a model."""
+    forwarded = [
+        (name, value)
+        for name, value in _end_to_end(headers)
+        if name.lower() not in _OURS and not name.lower().startswith(_PREFIX)
+    ]
+    return [*forwarded, (b"accept-encoding", b"identity")]
+
+
+def to_client(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+    """Return the headers of an answer that are sent to the client.
+
+    An answer in chunks may be of another length than its header says.
+    """
+    headers = [(name.lower(), value) for name, value in headers]
+    is_chunked = any(name == b"transfer-encoding" for name, _ in headers)
+    unwanted = {b"content-length"} if is_chunked else set()
+    return [pair for pair in _end_to_end(headers) if pair[0] not in unwanted]
+
+
+def _end_to_end(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+    headers = list(headers)
+    named = {
+        token.strip().lower()
+        for name, value in headers
+        if name.lower() == b"connection"
+        for token in value.split(b",")
+    }
+    return [pair for pair in headers if pair[0].lower() not in _HOP_BY_HOP | named]

@@ -1,8 +1,14 @@
-"""The providers' protocols: their paths, and the shape of their errors."""
+"""The providers' protocols: their paths, with or without a scope, and the shape of their errors."""
 
 import json
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
+
+from reservoir_cli.errors import UsageError
+from reservoir_cli.messages import check_name
 
 #: Paths whose requests are enriched.
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
@@ -11,6 +17,14 @@ COUNT_TOKENS, OLLAMA_CHAT, OLLAMA_GENERATE = (
     "/api/chat",
     "/api/generate",
 )
+#: Words that cannot be a partition in a path.
+RESERVED = ("v1", "api", "mcp", "ui", "k", "partition")
+#: The scope in a path: the original system's form, or just the two names.
+_ORIGINAL = re.compile(r"(?:/v1)?/partition/([^/]+)/instance/([^/]+)(/.*)?")
+_SCOPED = re.compile(r"/([^/]+)/([^/]+)(/(?:v1|api)/.+)")
+_PROVIDER = re.compile(r"/(?:v1|api)/.+")
+#: The start of a provider's path that lacks ``/v1/``, which the original's form allows.
+_WITHOUT_VERSION = re.compile(r"\A/(?!v1/|api/)")
 
 
 def protocol_of(path: str, headers: Mapping[str, str]) -> str:
@@ -34,3 +48,41 @@ def error_body(protocol: str, problem: str) -> bytes:
         error = {"message": problem, "type": "upstream_error", "param": None, "code": None}
         body = {"error": error}
     return json.dumps(body).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A parsed path.
+
+    :param path: the provider's path, still percent-encoded: starts with ``/v1/`` or ``/api/``.
+    """
+
+    path: str
+    partition: str | None = None
+    instance: str | None = None
+
+
+def parse_path(path: str) -> Target | None:
+    """Parse a path; return ``None`` if the proxy has no such path.
+
+    :param path: percent-encoded, without the query.
+    """
+    if any(unquote(part) in (".", "..") for part in path.split("/")):
+        return None
+    if original := _ORIGINAL.fullmatch(path):
+        rest = original[3] or ""
+        return _scoped_target(original[1], original[2], _WITHOUT_VERSION.sub("/v1/", rest, count=1))
+    scoped = _SCOPED.fullmatch(path)
+    if scoped and unquote(scoped[1]) not in RESERVED:
+        return _scoped_target(scoped[1], scoped[2], scoped[3])
+    return Target(path) if _PROVIDER.fullmatch(path) else None
+
+
+def _scoped_target(partition: str, instance: str, path: str) -> Target | None:
+    if not _PROVIDER.fullmatch(path):
+        return None
+    try:
+        names = [check_name(unquote(name, errors="strict")) for name in (partition, instance)]
+    except (UsageError, UnicodeDecodeError):
+        return None
+    return Target(path, *names)

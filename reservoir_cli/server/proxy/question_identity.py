@@ -9,7 +9,7 @@ from typing import Any
 from reservoir_cli.messages import Message
 from reservoir_cli.server.proxy import request_messages
 from reservoir_cli.server.proxy.json_spans import Document, OddJSON, Span, string_end
-from reservoir_cli.transfer.skip_proxied import identity_prefix, normalise
+from reservoir_cli.transfer.skip_duplicates import identity_prefix, normalise
 
 #: An address in JSON with its query.
 _ADDRESS = re.compile(r'(https?://[^"?]*)\?[^"]*')

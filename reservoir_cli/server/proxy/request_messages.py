@@ -1,6 +1,7 @@
 """Read the messages of a request, without the text that clients and the proxy add to them."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -8,9 +9,14 @@ from typing import Any
 from reservoir_cli.messages import Message, ToolCall, call_from_dict
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.content_blocks import content_text
-from reservoir_cli.transfer.skip_proxied import normalise
+from reservoir_cli.transfer.skip_duplicates import normalise
 
 _SYSTEM = ("system", "developer")
+#: Open WebUI's documents before a question. It sends the question alone in the next request.
+_DOCUMENTS = re.compile(
+    r"(?s)### Task:\s+Respond to the user query using the provided context\b.*</context>(.+)"
+)
+_QUERY = re.compile(r"(?s)\s*<user_query>(.+?)</user_query>")
 
 
 def read_element(element: Any) -> list[Message]:
@@ -83,7 +89,16 @@ def _old_call(element: dict[str, Any]) -> list[Any]:
 
 
 def _normalise(message: Message) -> Message:
-    return replace(message, content=normalise(message.content))
+    content = normalise(message.content)
+    return replace(message, content=_question(content) if message.role == "user" else content)
+
+
+def _question(content: str) -> str:
+    """Return a user's message without the documents that Open WebUI adds to it."""
+    if not (documents := _DOCUMENTS.match(content)):
+        return content
+    query = _QUERY.match(documents[1])
+    return (query or documents)[1].strip() or content
 
 
 def _text(content: Any) -> str:

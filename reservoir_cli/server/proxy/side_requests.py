@@ -11,7 +11,8 @@ _SIDE = re.compile(
     r"(?is)\btitle generator\b|\b(?:generate|write|create|produce)\b[^.\n]{0,60}\btitle\b"
     r"|\bisNewTopic\b"
 )
-_TASK = re.compile(r"(?s)\s*### Task:\s")
+#: Open WebUI's requests for titles, tags and the like. A question about documents begins alike.
+_TASK = re.compile(r"\s*### Task:\s(?=(?s:.*)<chat_history>)")
 #: The first message of opencode's title requests.
 _TITLE = re.compile(r"\s*Generate a title for this conversation:\s*")
 #: Characters of the system prompt that are searched.
@@ -21,15 +22,17 @@ _SEARCHED = 1_000
 def is_side_request(
     values: Mapping[str, Any], first: str, newest: str, *, has_answers: bool
 ) -> bool:
-    """Return whether a request only asks for a title, or checks that a model is available.
+    """Return whether a request asks for a title or completes code, or checks a model.
 
     :param first: its first question.
     :param newest: its last question.
     :param has_answers: whether it contains answers: then its system prompt only mentions titles.
     """
     for key in ("max_tokens", "max_completion_tokens", "max_output_tokens"):
-        if isinstance(values.get(key), int) and values[key] <= 1:
+        if isinstance(values.get(key), int) and 0 <= values[key] <= 1:  # -1 means no limit
             return True
+    if values.get("raw") is True or values.get("suffix"):  # Ollama: an editor completes code
+        return True
     if _TASK.match(newest) or _TITLE.fullmatch(first):
         return True
     return not has_answers and bool(_SIDE.search(_system_prompt(values)[:_SEARCHED]))

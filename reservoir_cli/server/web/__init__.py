@@ -1,6 +1,6 @@
 """The web page: conversations, the context window of a question, and usage over time.
 
-``routes`` lists the addresses, ``access`` checks sessions, ``handlers`` answers requests,
+``handlers`` lists the addresses and answers requests, ``access`` checks sessions,
 ``read_conversations``, ``window`` and ``usage_chart`` query the store, and ``templates`` and
 ``static`` are sent to the browser. The server has checked Host, Origin and ``Sec-Fetch-Site``
 before.

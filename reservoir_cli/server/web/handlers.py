@@ -1,24 +1,28 @@
-"""The page's route handlers: each reads its parameters, queries the store, fills a template."""
+"""The page's routes and their handlers, which read parameters and the store and fill a template."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from reservoir_cli.context.request import FORMATS
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, plain_text
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.server.web import read_conversations, usage_chart, window
+from reservoir_cli.server.web import access, read_conversations, usage_chart, window
 from reservoir_cli.server.web import window_form as question_form
-from reservoir_cli.server.web.conversation_filter import ROLES, ConversationFilter
 from reservoir_cli.server.web.query_parameters import name_of, number_of
+from reservoir_cli.server.web.read_conversations import ROLES, ConversationFilter
 from reservoir_cli.server.web.rendering import link, render
 from reservoir_cli.settings.config import Config
 
 T = TypeVar("T")
+_STATIC = Path(__file__).parent / "static"
 
 
 async def read(request: Request, function: Callable[[Reservoir], T]) -> T:
@@ -179,3 +183,28 @@ def default_partition(places: list[tuple[str, str, int]], config: Config) -> str
 async def use(request: Request) -> Response:
     """Show usage over time and the contents of the store."""
     return render(request, "usage.html", use=await read(request, usage_chart.summarize))
+
+
+def routes() -> Sequence[BaseRoute]:
+    """Return the routes below ``/ui``."""
+    return [
+        _view("/", index),
+        _view("/conversation", conversation),
+        _view("/message", message),
+        _view("/delete", delete, "GET", "POST"),
+        _view("/window", ask),
+        _view("/use", use),
+        _view("/leave", access.leave, "POST"),
+        Route("/enter", access.open_to_all(access.enter), methods=["GET", "POST"]),
+        Route("/csp", access.open_to_all(access.count_violation), methods=["POST"]),
+        Mount("/static", app=StaticFiles(directory=_STATIC)),
+    ]
+
+
+def _view(path: str, view: access.View, *methods: str) -> Route:
+    return Route(path, access.for_sessions(view), methods=list(methods or ("GET",)))
+
+
+def token_routes() -> Sequence[BaseRoute]:
+    """Return the routes below ``/k/TOKEN/ui``."""
+    return [Route("/codes", access.open_to_all(access.make_code), methods=["POST"])]

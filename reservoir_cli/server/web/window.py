@@ -5,16 +5,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reservoir_cli.context.candidate import Candidate, Dropped
-from reservoir_cli.context.reasons import describe_reason
+from reservoir_cli.context.candidate import Candidate, Dropped, describe_reason
 from reservoir_cli.context.render.formats import ContextWindow
-from reservoir_cli.context.window_message import WindowMessage
+from reservoir_cli.context.render.json import WindowMessage
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, plain_text
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.web.rendering import link
-from reservoir_cli.server.web.shell_command import context_command
-from reservoir_cli.server.web.window_form import Question
+from reservoir_cli.server.web.window_form import Question, context_command
 from reservoir_cli.settings.schema import Settings
 
 #: The most messages shown that could only have filled the budget.
@@ -144,11 +142,11 @@ def choose(reservoir: Reservoir, question: Question, default_store: str) -> Wind
 
 def floor_in_force(reservoir: Reservoir, partition: str, model: str | None) -> float:
     """Return the relevance below which a context recalls nothing, if the slider is not moved."""
-    from reservoir_cli.context import rank_candidates  # loads numpy
+    from reservoir_cli.context import gather_candidates  # loads numpy
 
     embedder = reservoir.indexer.usable_embedder(Scope(partition))
     settings = reservoir.config.settings(partition, model)
-    return rank_candidates.floor_in_force(settings, reservoir.store, embedder)
+    return gather_candidates.floor_in_force(settings, reservoir.store, embedder)
 
 
 def _build_window(reservoir: Reservoir, question: Question) -> ContextWindow:

@@ -1,5 +1,7 @@
-"""Read the form of the window view, and position its sliders."""
+"""Read the form of the window view, position its sliders, and build the command that prints it."""
 
+import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from reservoir_cli.context.prepare_request import ContextOptions
@@ -12,10 +14,12 @@ from reservoir_cli.server.web.query_parameters import (
     number_of,
     text_of,
 )
-from reservoir_cli.settings.schema import Settings
+from reservoir_cli.settings.schema import Settings, Value
 
 #: The default budget in tokens, if no model is given either.
 _BUDGET = 4_000
+#: Options of ``reservoir context``, by setting.
+_COMMAND_OPTIONS = {"recall_floor": "--floor", "excerpts": "--excerpts"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,3 +126,47 @@ def _slider(
     was = round(usual / step) * step  # browsers round a slider to its steps
     moved = getattr(options, name)
     return Slider(name, label, was if moved is None else moved, f"{was:g}", most, step)
+
+
+def context_command(
+    question: str,
+    *,
+    database: str | None,
+    partition: str,
+    instance: str | None,
+    model: str | None,
+    budget: int | None,
+    form: str,
+    options: ContextOptions,
+) -> str:
+    """Return the command that prints the window shown on the page, quoted for a shell.
+
+    :param database: the store, if it is not the default one.
+    """
+    named: dict[str, Value] = {
+        "--partition": partition,
+    }
+    flags = options.flags()
+    optional = {
+        "--instance": instance,
+        "--model": model,
+        "--budget": budget,
+        "--format": None if form == "text" else form,
+        **{option: flags.pop(name, None) for name, option in _COMMAND_OPTIONS.items()},
+    }
+    named |= {option: value for option, value in optional.items() if value is not None}
+    words = ["reservoir", *(["--db", database] if database else []), "context"]
+    for option, value in named.items():
+        words += _option_words(option, str(value))
+    # Settings without an option are passed in the environment.
+    environment = [f"RESERVOIR_{name.upper()}={value}" for name, value in flags.items()]
+    argument = ["--", question] if question.startswith("-") else [question]
+    return " ".join([*environment, shlex.join([*words, *argument])])
+
+
+def _option_words(option: str, value: str) -> Iterator[str]:
+    """Yield an option and its value; a value that looks like an option is joined with ``=``."""
+    if value.startswith("-"):
+        yield f"{option}={value}"
+    else:
+        yield from (option, value)

@@ -1,4 +1,4 @@
-"""Connect to the server, and report its errors without quoting anything secret.
+"""Connect to the server, and run statements that serve both databases.
 
 Only this package loads psycopg, and only for a store at the URL of a server.
 """
@@ -7,15 +7,15 @@ import itertools
 import struct
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from reservoir_cli.errors import ReservoirError, StoreError, StoreLockedError
+from reservoir_cli.errors import StoreError
 from reservoir_cli.storage.portable_sql import Condition
 from reservoir_cli.storage.postgres import locks
 from reservoir_cli.storage.postgres.ids import IdSource
+from reservoir_cli.storage.postgres.server_errors import FULL, locked_error, unreachable_error
 
 try:
     import psycopg
@@ -87,44 +87,6 @@ _TEMPORARY = (
     "reset by peer",
     "login has been failing",
 )
-#: Parts of messages of a server or a pool that has no connection left.
-_FULL = ("too many", "remaining connection slots", "no more connections allowed")
-#: Conflicts with another writer: the transaction can be run again. A duplicate key comes from a
-#: writer that took no lock; the next attempt uses other ids.
-_CONFLICTS = ("40001", "40P01", "23505")
-_BUSY = "55P03"
-#: The server or a proxy in front of it has closed the connection.
-_LOST = ("57P", "08")
-
-#: The message and the hint for an SQLSTATE, by its beginning.
-_MEANINGS = {
-    "28": ("the server {place} refused the user or the password", "check the URL, or ~/.pgpass"),
-    "3D000": ("there is no database {place}", "create it with createdb"),
-    "25006": ("the store {place} cannot be written to", "the server or the user is read-only"),
-    "42501": ("the user may not do this in the store {place}", "ask the owner of the database"),
-    "23514": (
-        "a time or a number is out of range",
-        "check the time of the message",
-    ),
-    "53100": ("the disk of the server is full", "make room, then run the command again"),
-    "53300": ("the server {place} has too many connections", "try again later, or use a pool"),
-    "57014": (
-        "the server {place} ended a statement that took too long",
-        "raise its statement_timeout, or that of the user or the database",
-    ),
-    "25P03": (
-        "the server {place} ended a transaction that was idle for too long",
-        "raise its idle_in_transaction_session_timeout, or that of the user or the database",
-    ),
-    "25P04": (
-        "the server {place} ended a transaction that took too long",
-        "raise its transaction_timeout, or that of the user or the database",
-    ),
-    "57P": ("the server {place} was stopped or is starting", "run the command again"),
-    "08": ("lost the connection to the server {place}", "run the command again"),
-    "XX001": ("the store {place} is corrupt", "restore it from a backup"),
-    "42P01": ("the store {place} has lost a table", "restore it from a backup"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +240,7 @@ class Connection:
             else:
                 locks.lock_partitions(self, partitions)
         except psycopg.errors.QueryCanceled:  # by the server's statement_timeout
-            raise _locked() from None
+            raise locked_error() from None
 
     def new_ids(self, partition: str, table: str = "messages") -> Iterator[int]:
         """Yield ids for new rows of a partition; call it inside a write transaction."""
@@ -287,25 +249,6 @@ class Connection:
 
 def _translate(sql: str) -> bytes:
     return sql.replace("?", "%s").encode()
-
-
-class ConflictError(StoreLockedError):
-    """The transaction conflicted with another writer's, was rolled back, and can be run again."""
-
-
-class ConnectionLostError(StoreError):
-    """The connection was lost; the transaction is rolled back and can be run again."""
-
-
-class UncertainCommitError(StoreError):
-    """The connection was lost during a commit, so that the write may be stored or not."""
-
-    def __init__(self, place: str) -> None:
-        super().__init__(
-            f"lost the connection to the server {place} while it stored a write, "
-            "which may be stored or not",
-            hint="check whether it was stored (reservoir view), and run the command again if not",
-        )
 
 
 def place_of(url: str) -> str:
@@ -367,12 +310,12 @@ def connect(
                 prepare_threshold=None,
             )
         except psycopg.OperationalError as error:
-            if _contains(error, _FULL):
+            if _contains(error, FULL):
                 pause = min(_PAUSE_IF_FULL, deadline - time.monotonic())
             else:
                 pause = next(pauses, 0) if _contains(error, _TEMPORARY) else 0
             if pause <= 0:
-                raise _unreachable(error, place) from None
+                raise unreachable_error(error, place) from None
             time.sleep(pause)
 
 
@@ -384,72 +327,3 @@ def _pauses(tries: int) -> Iterator[float]:
 def _contains(error: psycopg.OperationalError, signs: Iterable[str]) -> bool:
     text = str(error)
     return any(sign in text for sign in signs)
-
-
-def _unreachable(error: psycopg.OperationalError, place: str) -> StoreError:
-    """Return our error for a failed attempt to connect."""
-    text = str(error)
-    for sign, state in (
-        *((sign, "53300") for sign in _FULL),
-        ("password", "28"),
-        ("authentication", "28"),
-        ("pg_hba", "28"),
-        ("role ", "28"),
-        ("does not exist", "3D000"),
-        ("starting up", "57P"),
-        ("shutting down", "57P"),
-        ("login has been failing", "57P"),
-        ("session is read-only", "25006"),
-    ):
-        if sign in text:
-            message, hint = _MEANINGS[state]
-            return StoreError(message.format(place=place), hint=hint)
-    for sign, reason in (
-        ("refused", "nothing listens there"),
-        ("timeout", "it does not answer"),
-        ("resolve", "there is no such host"),
-        ("translate", "there is no such host"),
-        ("invalid port", "its port is not valid"),
-        ("SSL", "TLS failed"),
-        ("certificate", "TLS failed"),
-        ("No such file", "nothing listens there"),
-    ):
-        if sign in text:
-            return StoreError(
-                f"cannot reach the server {place}: {reason}",
-                hint="check the URL, and that the server runs",
-            )
-    return StoreError(f"cannot reach the server {place}", hint="check the URL of the store")
-
-
-@contextmanager
-def errors(place: str) -> Iterator[None]:
-    """Translate the server's errors to ours, which never contain message text."""
-    try:
-        yield
-    except psycopg.Error as error:
-        # Without its cause, in which the server quotes the values of a row.
-        raise _translate_error(error, place) from None
-
-
-def _locked() -> StoreLockedError:
-    return StoreLockedError(
-        "the store is locked by another process", hint="try again when it has finished"
-    )
-
-
-def _translate_error(error: psycopg.Error, place: str) -> ReservoirError:
-    lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
-    state = error.sqlstate or ("08" if lost else "")
-    if state in _CONFLICTS:
-        return ConflictError(
-            "another process changed the same data at the same time", hint="run the command again"
-        )
-    if state == _BUSY:
-        return _locked()
-    for beginning, (message, hint) in _MEANINGS.items():
-        if state.startswith(beginning):
-            kind = ConnectionLostError if beginning in _LOST else StoreError
-            return kind(message.format(place=place), hint=hint)
-    name = f"{type(error).__name__} {state}".strip()
-    return StoreError(f"the store {place} failed: {name}")

@@ -14,18 +14,16 @@ from psycopg.pq import TransactionStatus
 from reservoir_cli.errors import StoreError
 from reservoir_cli.storage import properties, transactions, unfinished_copy
 from reservoir_cli.storage.postgres import schema, timeouts
-from reservoir_cli.storage.postgres.connection import (
-    ConflictError,
-    Connection,
-    ConnectionLostError,
-    UncertainCommitError,
-    connect,
-    errors,
-    place_of,
-)
+from reservoir_cli.storage.postgres.connection import Connection, connect, place_of
 from reservoir_cli.storage.postgres.ids import IdSource
 from reservoir_cli.storage.postgres.inspect_server import inspect
 from reservoir_cli.storage.postgres.row_security import guard_statements
+from reservoir_cli.storage.postgres.server_errors import (
+    ConflictError,
+    ConnectionLostError,
+    UncertainCommitError,
+    errors,
+)
 
 #: The number of attempts for a write that conflicts with others, and seconds before the second.
 _TRIES, _PAUSE = 8, 0.02

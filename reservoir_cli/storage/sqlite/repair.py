@@ -1,23 +1,41 @@
-"""Check and rebuild derived data.
+"""Check a store, rebuild derived data, and rewrite a damaged file.
 
 Messages and vectors are the primary data; the full-text index, the vector blocks and the links are
 derived from them.
+
+A damaged page of an index, of the full-text index or of the vector blocks cannot be repaired in
+place. Therefore the tables are copied row by row into a fresh file, without using any index. If
+every message can be read, the pages of that file replace the store's in one transaction, so that
+programs that have the store open can keep using it.
 """
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
 from itertools import groupby
+from pathlib import Path
+from typing import Any
 
-from reservoir_cli.errors import StoreError
+from reservoir_cli.errors import StoreCorruptError, StoreError, StoreLockedError
 from reservoir_cli.messages import Scope, clean_text
 from reservoir_cli.storage import links, mark_rows, properties, reads
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.portable_sql import batches
-from reservoir_cli.storage.sqlite import foreign_code, keyword_search, vector_blocks
+from reservoir_cli.storage.sqlite import keyword_search, store_file, vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.store import Problem
+from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY
 
 _AT_ONCE = 1_000
+#: Tables that are rebuilt from the others, created by SQLite itself, or useful only for a short
+#: time.
+_DERIVED = ("vector_chunks", "synapses", "ledger%", "messages_fts%", "_sqlite_%", "sqlite_%")
+#: Tables that a store can lose: vectors can be computed again, records of runs are statistics.
+DISPENSABLE = {"embeddings", "pending", "rebuilding", "context_runs", "summaries", "sources"}
+#: Pages per step of the copy: so few that the first step never copies the whole file.
+_PAGES = 8
+#: How many ids are read at once; if that fails, half of them, down to one.
+_IDS_AT_ONCE = 4_096
 
 
 def file_problems(connection: sqlite3.Connection) -> list[str]:
@@ -57,7 +75,7 @@ def problems(connection: Connection, model_id: str | None) -> Iterator[Problem]:
 
     :param model_id: the active model; ``None`` if there is none yet.
     """
-    if code := foreign_code.find_code(connection):
+    if code := store_file.find_code(connection):
         yield Problem(f"there is {code}: nothing is written", repairable=False)
     if count := count_full_text_problems(connection):
         yield Problem(f"the full-text index is wrong for {_messages(count)}", repairable=True)
@@ -194,3 +212,193 @@ def _batches(connection: Connection, condition: str) -> Iterator[Sequence[int]]:
     """Return the ids of messages that meet a condition, a thousand at a time."""
     rows = connection.execute(f"SELECT id FROM messages WHERE {condition} ORDER BY id")
     return batches([row[0] for row in rows.fetchall()], _AT_ONCE)
+
+
+def rewrite_damaged(path: Path, fresh: Path, rebuild: Callable[[], None], patience: float) -> None:
+    """Replace the pages of a store by those of a fresh one with the same messages.
+
+    :param fresh: an empty store of the same schema.
+    :param rebuild: rebuilds the derived data of the fresh store, after the rest was copied.
+    :param patience: seconds to wait while other processes write.
+    :raises StoreCorruptError: messages cannot be read any more.
+    :raises StoreLockedError: another process has written meanwhile; nothing is changed then.
+    """
+    uri = path.as_uri()
+    with (
+        closing(connect_to_damaged(f"{uri}?mode=ro", patience)) as watching,
+        closing(connect_to_damaged(fresh.as_uri(), patience)) as new,
+        # Not the caller's connection, which may have a failed statement open.
+        closing(connect_to_damaged(f"{uri}?mode=rw", patience)) as target,
+    ):
+        before = _version(watching)
+        # Closing the connection is the only sure way to end its transaction before the write.
+        with closing(connect_to_damaged(f"{uri}?mode=ro", patience)) as old:
+            copy_tables(old, new)
+        rebuild()
+
+        def require_unchanged(_status: int, left: int, _pages: int) -> None:
+            # The backup has the write lock now; its last step commits and releases it.
+            if left and _version(watching) != before:
+                raise StoreLockedError(
+                    "another process wrote to the store while it was repaired",
+                    hint="run reservoir doctor --repair again",
+                )
+
+        target.execute("PRAGMA secure_delete = ON").fetchall()
+        new.backup(target, pages=_PAGES, progress=require_unchanged)
+        target.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def connect_to_damaged(uri: str, patience: float) -> sqlite3.Connection:
+    """Connect to a file that may be damaged."""
+    return sqlite3.connect(uri, uri=True, timeout=patience, isolation_level=None)
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA data_version").fetchone()[0])
+
+
+def copy_tables(
+    old: sqlite3.Connection, new: sqlite3.Connection, *, all_or_nothing: bool = True
+) -> set[str]:
+    """Copy all tables that are not derived.
+
+    :returns: the tables that are incomplete.
+    :raises StoreCorruptError: with ``all_or_nothing``, if an indispensable table is incomplete.
+    """
+    unlike = " AND ".join("name NOT LIKE ?" for _ in _DERIVED)
+    names = new.execute(
+        f"SELECT name FROM sqlite_master WHERE type = 'table' AND {unlike}", _DERIVED
+    ).fetchall()
+    new.execute("PRAGMA foreign_keys = OFF")
+    new.execute("BEGIN IMMEDIATE")
+    with suppress(sqlite3.DatabaseError):
+        old.execute("BEGIN")  # read all tables in the same state
+    lost = {name for (name,) in names if not _copy_table(old, new, name, all_or_nothing)}
+    if lost - {"conversations", "forgotten", "summaries", "sources", "tags", "pins"}:
+        # Vectors may be missing, or their model unknown: embed all messages again.
+        for name in ("embeddings", "pending", "rebuilding"):
+            new.execute(f"DELETE FROM {name}")
+        new.execute("DELETE FROM properties WHERE key LIKE 'next_model%'")
+        new.execute("INSERT INTO pending SELECT id FROM messages")
+    for name in ("embeddings", "pending", "rebuilding", "tags", "pins"):
+        new.execute(f"DELETE FROM {name} WHERE message_id NOT IN (SELECT id FROM messages)")
+    if not all_or_nothing:  # the salvaged store is a new one
+        new.execute("DELETE FROM properties WHERE key = ?", [UNFINISHED_COPY])
+    if all_or_nothing and (count := count_missing(old, new)):
+        raise StoreCorruptError(
+            f"the store is corrupt: {count:,} messages cannot be read",
+            hint="look for them in a backup",
+        )
+    with suppress(sqlite3.DatabaseError):  # ids of deleted messages must not be reused
+        last = old.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
+        new.execute(
+            "UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'messages'", last or (0,)
+        )
+    new.execute("COMMIT")
+    return lost
+
+
+def _copy_table(
+    old: sqlite3.Connection, new: sqlite3.Connection, name: str, all_or_nothing: bool
+) -> bool:
+    """Copy the readable rows of a table.
+
+    Each file has its own connection, so that an error of the damaged file does not affect the new
+    one.
+
+    :returns: whether the table is complete.
+    :raises StoreCorruptError: with ``all_or_nothing``, if it is incomplete and indispensable.
+    """
+    # Texts are copied as bytes: invalid UTF-8 is replaced later, in the new file.
+    columns = [(f'"{row[1]}"', row[2] == "TEXT") for row in _common_columns(old, new, name)]
+    read = ", ".join(f"CAST({column} AS BLOB)" if text else column for column, text in columns)
+    written = ", ".join("CAST(? AS TEXT)" if text else "?" for _, text in columns)
+    select = f"SELECT {read} FROM {name} NOT INDEXED"
+    names = ", ".join(column for column, _ in columns)
+    insert = f"INSERT INTO {name} ({names}) VALUES ({written})"
+    new.execute(f"DELETE FROM {name}")
+    try:
+        new.executemany(insert, old.execute(select))
+        return True
+    except sqlite3.DatabaseError as error:
+        if _is_newer_than(old, name):
+            return True
+        if all_or_nothing and name not in DISPENSABLE:
+            raise StoreCorruptError(
+                f"the store is corrupt: not all {name} can be read",
+                hint="look for them in a backup",
+            ) from error
+    new.execute(f"DELETE FROM {name}")
+    if not all_or_nothing:
+        for row in _readable_rows(old, name, select):
+            with suppress(sqlite3.DatabaseError):  # skip rows that break a constraint
+                new.execute(insert, row)
+    return False
+
+
+def _common_columns(
+    old: sqlite3.Connection, new: sqlite3.Connection, name: str
+) -> list[tuple[Any, ...]]:
+    """Return the columns of a table; an older store may have only some of them."""
+    columns = new.execute(f"PRAGMA table_info({name})").fetchall()
+    with suppress(sqlite3.DatabaseError):
+        old_names = {row[1] for row in old.execute(f"PRAGMA table_info({name})")}
+        return [row for row in columns if row[1] in old_names] or columns
+    return columns
+
+
+def _readable_rows(old: sqlite3.Connection, name: str, select: str) -> Iterator[Sequence[Any]]:
+    """Yield the readable rows; without row ids, only those before the first bad page."""
+    if _has_no_ids(old, name):
+        with suppress(sqlite3.DatabaseError):
+            yield from old.execute(select)
+        return
+    last = _last_id(old, name) // _IDS_AT_ONCE * _IDS_AT_ONCE
+    wanted = [(start, start + _IDS_AT_ONCE) for start in range(last, -1, -_IDS_AT_ONCE)]
+    while wanted:
+        start, end = wanted.pop()
+        try:
+            yield from old.execute(
+                f"{select} WHERE rowid >= ? AND rowid < ? ORDER BY rowid", (start, end)
+            ).fetchall()
+        except sqlite3.DatabaseError:
+            if end - start > 1:
+                middle = (start + end) // 2
+                wanted += [(middle, end), (start, middle)]
+
+
+def _has_no_ids(old: sqlite3.Connection, name: str) -> bool:
+    row = old.execute("SELECT sql FROM sqlite_master WHERE name = ?", [name]).fetchone()
+    # An older store does not have all tables.
+    return row is None or str(row[0]).endswith("WITHOUT ROWID")
+
+
+def _is_newer_than(old: sqlite3.Connection, name: str) -> bool:
+    """Return whether a table was added by a newer schema than a store's."""
+    with suppress(sqlite3.DatabaseError):
+        return not old.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [name]).fetchone()
+    return False
+
+
+def _last_id(old: sqlite3.Connection, name: str) -> int:
+    """Return an upper bound of a table's row ids, as far as they can be read."""
+    last = 0
+    for statement in (
+        f"SELECT max(rowid) FROM {name}",
+        f"SELECT max(seq) FROM sqlite_sequence WHERE name = '{name}'",
+        "SELECT max(id) FROM messages_fts_docsize",
+    ):
+        with suppress(sqlite3.DatabaseError):
+            last = max(last, old.execute(statement).fetchone()[0] or 0)
+    return last
+
+
+def count_missing(old: sqlite3.Connection, new: sqlite3.Connection) -> int:
+    """Count the messages in the old indexes that the copy lacks, as a lost page raises no error."""
+    copied = new.execute("SELECT COUNT(*) FROM messages").fetchone()[0]
+    counts = [copied]
+    for rows in ("messages INDEXED BY messages_by_instance", "messages_fts_docsize"):
+        with suppress(sqlite3.DatabaseError):
+            counts.append(old.execute(f"SELECT COUNT(*) FROM {rows}").fetchone()[0])
+    return int(max(counts) - copied)

@@ -10,7 +10,12 @@ from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.sqlite import repair
 from reservoir_cli.storage.sqlite.connection import Connection
-from reservoir_cli.storage.sqlite.rewrite import DISPENSABLE, connect, copy, count_missing
+from reservoir_cli.storage.sqlite.repair import (
+    DISPENSABLE,
+    connect_to_damaged,
+    copy_tables,
+    count_missing,
+)
 from reservoir_cli.storage.sqlite.store import SqliteStore
 
 _NOTHING = "nothing of the store can be read"
@@ -80,10 +85,10 @@ def _drop_calls(connection: Connection) -> int:
 def _copy_rows(path: Path, fresh: Path) -> Lost:
     try:
         with (
-            closing(connect(fresh.as_uri(), _PATIENCE)) as new,
-            closing(connect(f"{path.as_uri()}?mode=rw", _PATIENCE)) as old,
+            closing(connect_to_damaged(fresh.as_uri(), _PATIENCE)) as new,
+            closing(connect_to_damaged(f"{path.as_uri()}?mode=rw", _PATIENCE)) as old,
         ):
-            lost = copy(old, new, all_or_nothing=False)
+            lost = copy_tables(old, new, all_or_nothing=False)
             count = count_missing(old, new)
     except sqlite3.DatabaseError as error:
         raise StoreCorruptError(_NOTHING, hint="copy a backup to its place") from error

@@ -4,14 +4,18 @@
 needs only the standard library's ``sqlite3``; sqlite-utils is loaded only to migrate.
 """
 
+import json
 import sqlite3
 from collections.abc import Callable
 
 from sqlite_utils import Database, Migrations
 
-from reservoir_cli.storage.sqlite import reindex
+from reservoir_cli.messages import Message, call_from_dict, clean_text, plain_text
+from reservoir_cli.storage import fulltext
 
 migrations = Migrations("reservoir")
+#: The first schema whose full-text index has ł, ø, æ and ß as plain letters, and ü also as ue.
+FOLDED = 7
 
 
 @migrations()
@@ -315,8 +319,8 @@ def migrate(
         check()
         before = connection.execute("PRAGMA user_version").fetchone()[0]
         migrations.apply(database)
-        if 0 < before < reindex.FOLDED:
-            reindex.fold_letters(connection)
+        if 0 < before < FOLDED:
+            fold_letters(connection)
         check()
         connection.execute(f"PRAGMA application_id = {application:d}")
         connection.execute(f"PRAGMA user_version = {version:d}")
@@ -325,3 +329,26 @@ def migrate(
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def fold_letters(connection: sqlite3.Connection) -> None:
+    """Index those messages again whose words in the index have changed.
+
+    The index does not store the texts: to remove a message, FTS5 needs the text that was indexed.
+    """
+    rows = connection.execute("SELECT id, partition, instance, content, tool_calls FROM messages")
+    for message_id, partition, instance, content, calls in rows.fetchall():
+        tool_calls = tuple(map(call_from_dict, json.loads(calls or "[]")))
+        text = clean_text(plain_text(Message("assistant", content, tool_calls=tool_calls)))
+        before, after = fulltext.spaced_text(text), fulltext.indexed_text(text)
+        if before != after:
+            keys = fulltext.scope_keys(partition, instance)
+            connection.execute(
+                "INSERT INTO messages_fts (messages_fts, rowid, text, scope) "
+                "VALUES ('delete', ?, ?, ?)",
+                [message_id, before, keys],
+            )
+            connection.execute(
+                "INSERT INTO messages_fts (rowid, text, scope) VALUES (?, ?, ?)",
+                [message_id, after, keys],
+            )

@@ -11,7 +11,7 @@ from reservoir_cli.settings import paths
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.passage import Passage
-from reservoir_cli.storage.sqlite import secure_delete
+from reservoir_cli.storage.sqlite import merge_and_vacuum
 from reservoir_cli.storage.sqlite.connection import errors
 from reservoir_cli.storage.sqlite.store_file import path_of
 from reservoir_cli.storage.sqlite.transactions import SCHEMA_VERSION, Transactions
@@ -114,11 +114,11 @@ class SqliteStore(Transactions, Store):
         delete.remove(self._connection, ids, mark=mark, progress=progress)
 
     def _seal(self) -> None:
-        secure_delete.seal(self._connection)
+        merge_and_vacuum.seal(self._connection)
 
     def _purge(self) -> bool:
         with self._outside_transaction():
-            return secure_delete.finish(self._connection, _CHECKPOINT_PATIENCE)
+            return merge_and_vacuum.finish(self._connection, _CHECKPOINT_PATIENCE)
 
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
         """See :class:`~reservoir_cli.storage.store.Store`."""
@@ -129,10 +129,10 @@ class SqliteStore(Transactions, Store):
 
     def copy_to(self, target: Path, progress: Progress = no_progress) -> None:
         """See :class:`~reservoir_cli.storage.store.Store`."""
-        from reservoir_cli.storage.sqlite import backup
+        from reservoir_cli.storage.sqlite import online_copy
 
         with self.snapshot():
-            backup.write_copy(self._connection, target, progress)
+            online_copy.write_copy(self._connection, target, progress)
 
     def _messages_after(self, after: Key | None, count: int) -> list[Any]:
         return self._connection.execute(
@@ -160,7 +160,7 @@ class SqliteStore(Transactions, Store):
 
     def repair(self, link_threshold: LinkThreshold) -> list[int]:
         """See :class:`~reservoir_cli.storage.store.Store`."""
-        from reservoir_cli.storage.sqlite import repair, rewrite
+        from reservoir_cli.storage.sqlite import repair
 
         with self._lock, errors(self.location):
             self._require_writable()
@@ -171,7 +171,7 @@ class SqliteStore(Transactions, Store):
         with self._temporary_store() as fresh:
             repaired: list[int] = []
             with self._outside_transaction():
-                rewrite.rewrite(
+                repair.rewrite_damaged(
                     self._file,
                     fresh._file,
                     lambda: repaired.extend(fresh.repair(link_threshold)),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.storage import properties, transactions, unfinished_copy
-from reservoir_cli.storage.sqlite import foreign_code, secure_delete
+from reservoir_cli.storage.sqlite import merge_and_vacuum, store_file
 from reservoir_cli.storage.sqlite.connection import PRAGMAS, Connection, connect, errors, is_busy
 from reservoir_cli.storage.sqlite.store_file import (
     create_file,
@@ -94,7 +94,7 @@ class Transactions(transactions.Transactions, ABC):
                 )
             self._migrate()
         # Reads still work; a write raises an error that names the code.
-        self.read_only = self.read_only or foreign_code.find_code(self._connection) is not None
+        self.read_only = self.read_only or store_file.find_code(self._connection) is not None
 
     def _known_version(self) -> int:
         """Return the schema version; call it in each transaction, as a newer program may change it.
@@ -122,7 +122,7 @@ class Transactions(transactions.Transactions, ABC):
 
     def _refuse_code(self) -> None:
         """Refuse to write if foreign code in the file's schema would run."""
-        if code := foreign_code.find_code(self._connection):
+        if code := store_file.find_code(self._connection):
             raise StoreError(
                 f"the store {self.location} has {code}, and is not written to",
                 hint="drop it if it is yours; else reservoir doctor --salvage FILE makes a store "
@@ -161,7 +161,7 @@ class Transactions(transactions.Transactions, ABC):
         """Close the file, and finish a deletion that a reader has blocked until now."""
         with suppress(sqlite3.Error):
             if not self.read_only:
-                secure_delete.finish(self._connection, wait=0)
+                merge_and_vacuum.finish(self._connection, wait=0)
         self._connection.close()
 
     # Transactions

@@ -1,4 +1,4 @@
-"""Export messages in the formats of other programs, one module per format."""
+"""Export messages as rows of our own, or in the formats of other programs."""
 
 from reservoir_cli.transfer.exporters.export_messages import FORMATS, export, export_to
 

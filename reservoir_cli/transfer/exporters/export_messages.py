@@ -1,44 +1,133 @@
-"""Export messages in a format, to a file or a stream.
+"""Export messages in a format, to a file or a stream; all formats but rows are written here.
 
 Messages are read in batches, so that an export may be larger than memory. Formats of conversations
 keep one conversation in memory at a time.
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.messages import Scope
+from reservoir_cli.chat.turn import Turn
+from reservoir_cli.context.render.request_bodies import to_anthropic, to_openai
+from reservoir_cli.errors import ReservoirError, UsageError, unknown_format
+from reservoir_cli.messages import Role, Scope, StoredMessage, ToolCall, plain_text
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
-from reservoir_cli.transfer.exporters import (
-    anthropic,
-    markdown,
-    native,
-    openai,
-    sharegpt,
-)
-from reservoir_cli.transfer.exporters.build_turns import Thread, read_threads
+from reservoir_cli.transfer.exporters import rows
+from reservoir_cli.transfer.exporters.build_turns import Thread, build_turns, read_threads
 from reservoir_cli.transfer.reports import ExportReport
 from reservoir_cli.util.private_files import replace_atomically
 from reservoir_cli.util.progress import Progress
 from reservoir_cli.util.read_files import suggest_fix
-from reservoir_cli.util.unknown_format import unknown_format
 
 #: ``document`` is ``json`` in the envelope that every command prints with ``--json``.
 ROWS = ("jsonl", "json", "document")
-#: The function that writes a conversation, by format.
-CONVERSATIONS: dict[str, Callable[[Thread], str]] = {
-    "openai": openai.write,
-    "anthropic": anthropic.write,
-    "sharegpt": sharegpt.write,
-    "markdown": markdown.write,
-}
-FORMATS = ("jsonl", "json", *CONVERSATIONS)
 #: Characters written at once.
 _BATCH = 1 << 16
+#: The roles of ShareGPT's format.
+_SHAREGPT_ROLES = {
+    Role.USER.value: "human",
+    Role.ASSISTANT.value: "gpt",
+}
+
+
+def write_sharegpt(thread: Thread) -> str:
+    """Return the line ``{"id", "title", "model", "conversations": [{"from", "value"}]}``.
+
+    Empty without messages.
+    """
+    about = thread.about
+    fields = {
+        "id": thread.name[2],
+        "title": about.title if about else None,
+        "model": about.model if about else None,
+    }
+    entries = list(_sharegpt_entries(build_turns(thread)))
+    row = {key: value for key, value in fields.items() if value} | {"conversations": entries}
+    return json.dumps(row, ensure_ascii=False) + "\n" if entries else ""
+
+
+def _sharegpt_entries(turns: list[Turn]) -> Iterator[dict[str, str]]:
+    """Yield the entries of a conversation, each call right before its result.
+
+    The format has no ids for calls.
+    """
+    for index, turn in enumerate(turns):
+        if turn.role == Role.TOOL:
+            continue  # written with its call
+        if turn.content.strip():
+            yield {"from": _SHAREGPT_ROLES.get(turn.role, "system"), "value": turn.content}
+        results = turns[index + 1 : index + 1 + len(turn.tool_calls)]
+        for call, result in zip(turn.tool_calls, results, strict=True):
+            yield {"from": "function_call", "value": _call_json(call)}
+            yield {"from": "observation", "value": result.content}
+
+
+def _call_json(call: ToolCall) -> str:
+    """Return a call as JSON; arguments that are not a strict JSON object stay text."""
+    try:
+        parsed = json.loads(call.arguments)
+        if isinstance(parsed, dict):
+            text = json.dumps(
+                {"name": call.name, "arguments": parsed}, ensure_ascii=False, allow_nan=False
+            )
+            text.encode()  # raises for unpaired surrogates
+            return text
+    except (ValueError, RecursionError):
+        pass
+    return json.dumps({"name": call.name, "arguments": call.arguments}, ensure_ascii=False)
+
+
+def write_anthropic(thread: Thread) -> str:
+    """Return the line ``{"system", "messages", "tools"}``; empty without messages.
+
+    ``max_tokens`` is left to the sender.
+    """
+    body = to_anthropic(build_turns(thread), None, 0)
+    del body["max_tokens"]
+    if not body["messages"]:
+        return ""
+    return json.dumps(body, ensure_ascii=False) + "\n"
+
+
+def write_openai(thread: Thread) -> str:
+    """Return the line ``{"messages": […]}``; empty without messages."""
+    body = to_openai(build_turns(thread), None)
+    return json.dumps(body, ensure_ascii=False) + "\n" if body["messages"] else ""
+
+
+def write_markdown(thread: Thread) -> str:
+    """Render a conversation as Markdown: a title, and each message under its role and time."""
+    partition, instance, _ = thread.name
+    title = _join_lines(thread.about.title) if thread.about else ""
+    place = f"{partition}/{instance}"
+    parts = [f"# {title or place}", *([f"*{place}*"] if title else [])]
+    return "\n\n".join([*parts, *map(_format_message, thread.messages)]) + "\n\n"
+
+
+def _join_lines(text: str | None) -> str:
+    """Return a text without line breaks, which would end a heading."""
+    return " ".join((text or "").split())
+
+
+def _format_message(message: StoredMessage) -> str:
+    name = _join_lines(message.name)
+    author = f"{message.role.value} ({name})" if name else message.role.value
+    time = message.created_at.isoformat(timespec="seconds")
+    return f"## {author} · {time}\n\n{plain_text(message)}"
+
+
+#: The function that writes a conversation, by format.
+CONVERSATIONS: dict[str, Callable[[Thread], str]] = {
+    "openai": write_openai,
+    "anthropic": write_anthropic,
+    "sharegpt": write_sharegpt,
+    "markdown": write_markdown,
+}
+FORMATS = ("jsonl", "json", *CONVERSATIONS)
 
 
 def export_to(
@@ -127,14 +216,14 @@ def _rows(
     progress: Progress,
 ) -> Iterator[str]:
     write = {
-        "jsonl": native.write_jsonl,
-        "json": native.write_array,
-        "document": native.write_document,
+        "jsonl": rows.write_jsonl,
+        "json": rows.write_array,
+        "document": rows.write_document,
     }[form]
     keys = store.find(scope, where)
 
-    def counted() -> Iterator[native.Row]:
-        for row, masked in native.read_rows(store, keys, mask, embeddings=embeddings):
+    def counted() -> Iterator[rows.Row]:
+        for row, masked in rows.read_rows(store, keys, mask, embeddings=embeddings):
             yield row
             report.messages += 1
             report.masked += masked

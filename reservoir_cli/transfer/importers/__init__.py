@@ -1,13 +1,18 @@
 """Read the histories of other tools, one module per format.
 
-``registry`` lists them. An importer yields records and does not know the store; ``ingest`` stores
-them. A bad record is skipped with its position and never ends the run.
+``detect_format`` lists them. An importer yields records and does not know the store; ``ingest``
+stores them. A bad record is skipped with its position and never ends the run.
 """
 
-from reservoir_cli.transfer.importers.detect_format import DetectedFile, choose, find
+from reservoir_cli.transfer.importers.detect_format import (
+    FORMATS,
+    DetectedFile,
+    choose,
+    find,
+    importers,
+)
 from reservoir_cli.transfer.importers.importer import Importer, Record, Skipped, Vectors
 from reservoir_cli.transfer.importers.input_files import File, Unreadable, read_text
-from reservoir_cli.transfer.importers.registry import FORMATS, importers
 
 __all__ = [
     "FORMATS",

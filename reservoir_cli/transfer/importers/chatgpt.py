@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
-from reservoir_cli.transfer.importers.citation_marks import remove_marks
 from reservoir_cli.transfer.importers.content_blocks import (
     THINKING,
     content_text,
     file_marker,
+    remove_marks,
     thought,
 )
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
-from reservoir_cli.transfer.importers.citation_marks import remove_marks
-from reservoir_cli.transfer.importers.content_blocks import content_text
+from reservoir_cli.transfer.importers.content_blocks import content_text, remove_marks
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.foreign_values import (
     branch_name,

@@ -1,12 +1,13 @@
-"""Find files to import, and detect their formats by content."""
+"""Find files to import, and detect their formats by content; all formats are listed here."""
 
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path, PurePath
 
-from reservoir_cli.errors import ReservoirError
+from reservoir_cli.errors import ReservoirError, unknown_format
 from reservoir_cli.transfer.importers.importer import (
     SQLITE,
     Importer,
@@ -15,12 +16,6 @@ from reservoir_cli.transfer.importers.importer import (
 )
 from reservoir_cli.transfer.importers.input_files import File, Unreadable, gather
 from reservoir_cli.transfer.importers.json_stream import syntax_error
-from reservoir_cli.transfer.importers.registry import (
-    DATABASES,
-    FORMATS,
-    importer_named,
-    importers,
-)
 from reservoir_cli.util.read_files import decode
 
 #: Formats of lists of messages, which other files may resemble, and of any text. In a folder or
@@ -29,6 +24,41 @@ _LISTS, _TEXTS = ("openai", "anthropic"), ("text", "markdown")
 _JSON = (".json", ".jsonl", ".ndjson")
 #: Endings of files in a folder or zip that may contain messages; others are not opened.
 _SUFFIXES = (*_JSON, ".txt", ".md", ".markdown", ".db", ".sqlite", ".sqlite3", ".vscdb")
+#: Module and class of each format, the most specific first; loaded when a file is read.
+_CLASSES = {
+    "reservoir": ("native", "Native"),
+    "gemini-cli": ("gemini_cli", "GeminiCli"),
+    "opencode": ("opencode", "OpenCode"),
+    "copilot-chat": ("copilot_chat", "CopilotChat"),
+    "copilot-cli": ("copilot_cli", "CopilotCli"),
+    "cursor": ("cursor", "Cursor"),
+    "chatgpt": ("chatgpt", "ChatGPT"),
+    "claude": ("claude", "Claude"),
+    "claude-code": ("claude_code", "ClaudeCode"),
+    "codex": ("codex", "Codex"),
+    "llm": ("llm", "Llm"),
+    "cline": ("cline", "Cline"),
+    "goose": ("goose", "Goose"),
+    "lm-studio": ("lm_studio", "LmStudio"),
+    "aider": ("aider", "Aider"),
+    "zed": ("zed", "Zed"),
+    "open-webui": ("open_webui", "OpenWebUI"),
+    "sharegpt": ("sharegpt", "ShareGPT"),
+    "anthropic": ("anthropic", "Anthropic"),
+    "openai": ("openai", "OpenAI"),
+    "markdown": ("plain", "Markdown"),
+    "text": ("plain", "Plain"),
+}
+FORMATS = tuple(_CLASSES)
+#: Formats of databases; a database has the format if it contains all tables of one of its sets.
+DATABASES: dict[str, tuple[frozenset[str], ...]] = {
+    "opencode": (frozenset({"session", "message", "part"}),),
+    "cursor": (frozenset({"cursorDiskKV"}),),
+    "llm": (frozenset({"responses"}), frozenset({"turns"})),
+    "goose": (frozenset({"sessions", "messages", "schema_version"}),),
+    "open-webui": (frozenset({"chat", "auth", "user"}),),
+    "zed": (frozenset({"threads"}),),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,3 +194,23 @@ def _generality(detected: DetectedFile) -> int:
 
 def _list_formats() -> str:
     return f"formats are {', '.join(FORMATS)}"
+
+
+def importers() -> dict[str, Importer]:
+    """Return all importers by name, the most specific first."""
+    return {name: _load(*place)() for name, place in _CLASSES.items()}
+
+
+def importer_named(form: str) -> Importer:
+    """Return the importer of a format.
+
+    :raises UsageError: there is no format of that name.
+    """
+    if form not in _CLASSES:
+        raise unknown_format(form, FORMATS)
+    return _load(*_CLASSES[form])()
+
+
+def _load(module: str, class_name: str) -> type[Importer]:
+    loaded: type[Importer] = getattr(import_module(f"{__package__}.{module}"), class_name)
+    return loaded

@@ -27,7 +27,7 @@ from reservoir_cli.transfer.importers.importer import Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.message_times import moment
 from reservoir_cli.transfer.importers.resume import Checkpoint
-from reservoir_cli.util.extras import install_hint
+from reservoir_cli.util.installation import install_hint
 from reservoir_cli.util.read_files import LARGEST
 
 _COLUMNS = {"threads": "id summary updated_at created_at folder_paths data_type data"}

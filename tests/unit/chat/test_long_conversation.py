@@ -17,10 +17,8 @@ from bodies import BUDGETS, FORMS, SETTINGS, START, calls_of, recalled_text, tex
 from validators import problems
 
 from reservoir_cli import Message, Reservoir, ToolCall, UsageError
+from reservoir_cli.context.finished_window import ends_with_a_question
 from reservoir_cli.context.render.formats import ContextWindow
-from reservoir_cli.context.window_turns import (
-    ends_with_a_question,
-)
 from reservoir_cli.messages import Role, StoredMessage
 from reservoir_cli.tokens import ApproximateCounter
 

@@ -16,17 +16,17 @@ from validators import problems
 from reservoir_cli import Message, Reservoir, ToolCall
 from reservoir_cli.chat.turn import Section
 from reservoir_cli.context.candidate import Candidate, Scores, Selection, Tier
-from reservoir_cli.context.layout import Costs
-from reservoir_cli.context.render.formats import count_turns, render
-from reservoir_cli.context.render.recalled import quote_line
-from reservoir_cli.context.request import ContextRequest, Piece
-from reservoir_cli.context.selection import Rules, select
-from reservoir_cli.context.window_turns import (
+from reservoir_cli.context.finished_window import (
     current_turn,
     ends_with_a_question,
     fixed_turns,
     history_turns,
 )
+from reservoir_cli.context.layout import Costs
+from reservoir_cli.context.render.formats import count_turns, render
+from reservoir_cli.context.render.recalled import quote_line
+from reservoir_cli.context.request import ContextRequest, Piece
+from reservoir_cli.context.selection import Rules, select
 from reservoir_cli.messages import Role, StoredMessage, plain_text
 
 #: To try thousands after a change of the tested code: HYPOTHESIS_EXAMPLES=5000 pytest …

@@ -198,6 +198,15 @@ def test_the_budget_named_for_the_best_match_holds_it_among_many_matches(open_re
         assert number in {str(row["id"]) for row in stored_rows(ask(reservoir, budget=int(named)))}
 
 
+@pytest.mark.parametrize("budget", [1, 10, 20, 30])
+def test_a_budget_is_named_for_a_match_that_needs_little_more(open_reservoir, budget):
+    with open_reservoir(min_history_messages=2) as reservoir:
+        add_messages(reservoir, Message("user", "The delta1 runs daily."))
+        (note,) = ask(reservoir, budget=budget).hints
+        named = re.search(r"--budget (\d+) holds it", note)[1]
+        assert stored_rows(ask(reservoir, budget=int(named)))
+
+
 # What a small budget is used for
 
 

@@ -18,7 +18,7 @@ def models_folder() -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> TinyModel:
-    """Return a function that builds a model of two small layers once for each set of arguments."""
+    """Return a function that builds a model of one small layer once for each set of arguments."""
     folders: dict[str, Path] = {}
 
     def build(

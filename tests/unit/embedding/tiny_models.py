@@ -44,7 +44,7 @@ def save(
     config = getattr(transformers, f"{architecture}Config")(
         vocab_size=len(tokenizer),
         hidden_size=32,
-        num_hidden_layers=2,
+        num_hidden_layers=1,  # tracing each one takes seconds
         num_attention_heads=4,
         num_key_value_heads=4,
         intermediate_size=64,
@@ -52,7 +52,7 @@ def save(
         pad_token_id=0,
         # The same settings under the names of other architectures.
         **(
-            {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64}
+            {"dim": 32, "n_layers": 1, "n_heads": 4, "hidden_dim": 64}
             if "Distil" in architecture
             else {}
         ),

@@ -15,7 +15,7 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.storage import replicate
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres import admin
-from reservoir_cli.storage.postgres.connection import _unreachable
+from reservoir_cli.storage.postgres.server_errors import unreachable_error
 from reservoir_cli.storage.postgres.store import PostgresStore
 
 TIMEOUTS = (
@@ -174,5 +174,5 @@ def test_a_server_that_stays_full_is_one_clear_error(one_connection: str) -> Non
     ],
 )
 def test_every_report_of_a_full_server_is_recognised(text: str) -> None:
-    error = _unreachable(psycopg.OperationalError(text), "postgresql://h/d")
+    error = unreachable_error(psycopg.OperationalError(text), "postgresql://h/d")
     assert "has too many connections" in error.message

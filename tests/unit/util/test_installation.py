@@ -12,7 +12,7 @@ ROOT = Path(reservoir_cli.__file__).parents[1]
 SCRIPT = """
 import sys
 sys.path[:0] = sys.argv[1:]
-from reservoir_cli.util.extras import install_hint
+from reservoir_cli.util.installation import install_hint
 print(install_hint("serve"))
 """
 

@@ -1,4 +1,4 @@
-"""Skip imported messages that the proxy has already stored in the same conversation.
+"""Skip imported messages that the store has from the proxy, or in another partition or instance.
 
 The proxy and the client's own log give a message different ids. They share the conversation's id
 and the text.
@@ -102,3 +102,28 @@ def _match(unmatched: _StoredTexts, message: Message) -> bool:
     for stored_times, index in zip(times, first, strict=True):
         del stored_times[index or 0 : (index or 0) + 1]
     return True
+
+
+class ElsewhereFilter:
+    """Finds messages in other partitions and instances; each source is looked up once."""
+
+    def __init__(self, store: Store) -> None:
+        self._sources = Sources(store)
+        self._places: dict[str, list[Scope]] = {}
+
+    def skip_known(self, scope: Scope, records: Sequence[Record]) -> list[Record]:
+        """Return records without those that another scope than this one has."""
+        ids = {(str(record.message.source), str(record.message.source_id)) for record in records}
+        present = set()
+        for source in {source for source, _ in ids}:
+            if source not in self._places:
+                self._places[source] = self._sources.places(source)
+            others = [place for place in self._places[source] if place != scope]
+            if others:
+                of_source = [identity for identity in ids if identity[0] == source]
+                present |= self._sources.find_present(others, of_source)
+        return [
+            record
+            for record in records
+            if (record.message.source, record.message.source_id) not in present
+        ]

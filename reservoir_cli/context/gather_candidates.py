@@ -1,4 +1,4 @@
-"""Rank the messages of a question's scope, and decide whether any fits the question."""
+"""Gather the candidates of a question: score its scope, and decide whether any message fits."""
 
 from collections.abc import Collection
 from datetime import UTC
@@ -12,7 +12,7 @@ from reservoir_cli.context.request import ContextRequest
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope, to_epoch_ms
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.retrieval import filtered_scores, ranking, sessions
+from reservoir_cli.retrieval import ranking, sessions
 from reservoir_cli.retrieval.follow_up_questions import read_running_talk
 from reservoir_cli.retrieval.question_dates import date_scores, find_dates
 from reservoir_cli.retrieval.ranking import Scored
@@ -57,7 +57,7 @@ class Ranking(NamedTuple):
     notes: tuple[str, ...]
 
 
-def rank_candidates(
+def gather_candidates(
     inputs: Inputs,
     instance: str | None,
     vector: NDArray[np.float32] | None,
@@ -86,9 +86,9 @@ def rank_candidates(
         candidates = candidates.without(Keys((request.partition, number) for number in without))
     now, dates = _reference_time(request, candidates), _score_dates(request, candidates)
     scored = ranking.score(candidates, settings, now, dates, parts=explain)
-    passing = filtered_scores.matching_positions(candidates)
+    passing = ranking.matching_positions(candidates)
     thread_positions = sessions.thread_positions(candidates)[passing]
-    scored = filtered_scores.keep(scored, passing)
+    scored = ranking.select_scored(scored, passing)
     floor = floor_in_force(settings, store, inputs.embedder)
     return Ranking(
         scope,

@@ -2,10 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from reservoir_cli.maintenance.doctor import Check, Status, examine
+from reservoir_cli.maintenance import doctor
+from reservoir_cli.maintenance.doctor import MOUNTS, Check, Status, examine, network_file_system
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.util import file_systems
-from reservoir_cli.util.file_systems import MOUNTS, network_file_system
 
 pytestmark = pytest.mark.skipif(not MOUNTS.exists(), reason="only Linux has this table")
 TABLE = r"""overlay / overlay rw,relatime 0 0
@@ -61,7 +60,7 @@ def test_doctor_notes_a_store_on_a_network_file_system(
     assert notes() == []
     table = tmp_path / "mounts"
     table.write_text(f"server:/x {tmp_path} nfs4 rw 0 0\n", encoding="utf-8")
-    monkeypatch.setattr(file_systems, "MOUNTS", table)
+    monkeypatch.setattr(doctor, "MOUNTS", table)
     [note] = notes()
     assert note.status is Status.NOTE
     assert note.detail == "the store is on a network file system (nfs4)"

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Iterable
 
-from reservoir_cli.settings.store_location import mask_password
+from reservoir_cli.settings.paths import mask_password
 
 #: A word as the shell reads it, with its quotes.
 _WORD = r"""(?:'[^']*'|"[^"]*"|[^\s'"])+"""

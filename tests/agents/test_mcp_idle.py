@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from reservoir_cli.agents.mcp.tool_schemas import tools
-from reservoir_cli.agents.mcp.tools import Answers
-from reservoir_cli.agents.mcp.unload_when_idle import Worker
+from reservoir_cli.agents.mcp.server import Worker
+from reservoir_cli.agents.mcp.tools import Answers, offered_tools
 from reservoir_cli.reservoir import Reservoir
 
 
@@ -37,7 +36,7 @@ class Opened:
 
 
 def arguments(text: str) -> Mapping[str, object]:
-    return tools()["remember"].check({"text": text})
+    return offered_tools()["remember"].check({"text": text})
 
 
 def test_a_store_is_closed_when_idle_and_opened_again_at_the_next_call(tmp_path) -> None:

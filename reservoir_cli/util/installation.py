@@ -1,8 +1,12 @@
-"""Tell the user how to install an optional extra."""
+"""The installed package: the command that starts it again, and the one that adds an extra."""
 
+import sys
 from contextlib import suppress
 
 FULL, SLIM = "reservoir-cli", "reservoir-cli-slim"
+#: The command that starts this program again.
+#: ``-P`` excludes the current folder from the modules' path: its modules may be anybody's.
+IN_PYTHON = (sys.executable, "-P", "-m", "reservoir_cli")
 
 
 def install_hint(extra: str) -> str:

@@ -1,4 +1,4 @@
-"""Remove all remains of deleted rows from the files of the store."""
+"""Remove all remains of deleted rows: merge the full-text index, and rewrite the file."""
 
 import sqlite3
 from contextlib import closing

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reservoir_cli.cli.format_progress import in_words, pace
+from reservoir_cli.util.progress import duration_in_words, pace
 
 PACES = [
     # done, total, measured, seconds, text
@@ -26,4 +26,4 @@ DURATIONS = [(0.2, "1 s"), (46.4, "46 s"), (99.6, "2 min"), (3_570, "1 h"), (4_8
 
 @pytest.mark.parametrize(("seconds", "text"), DURATIONS)
 def test_a_duration_is_written_in_words(seconds, text):
-    assert in_words(seconds) == text
+    assert duration_in_words(seconds) == text

@@ -1,4 +1,6 @@
-"""Invisible characters, which can hide a token or a secret from a search."""
+"""Fold texts for comparison; and the invisible characters that can hide a token or a secret."""
+
+from unicodedata import normalize
 
 #: Characters that are drawn with no width, as the inside of a character class of a pattern: soft
 #: hyphens, joiners, directional controls, byte order marks, variation selectors, fillers and tags.
@@ -8,3 +10,11 @@ INVISIBLE = (
     "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff"
 )
 ZERO_WIDTH_SPACE = "\u200b"
+
+
+def fold(text: str) -> str:
+    """Return a text in NFC and casefolded, so that ``Müller`` typed on any system compares equal.
+
+    Some systems write an accent as a separate character after its letter.
+    """
+    return normalize("NFC", text.casefold())

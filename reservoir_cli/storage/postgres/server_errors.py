@@ -1,0 +1,141 @@
+"""The errors of a server as ours, which quote neither secrets nor message text."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from reservoir_cli.errors import ReservoirError, StoreError, StoreLockedError
+
+if TYPE_CHECKING:
+    import psycopg
+
+#: Parts of messages of a server or a pool that has no connection left.
+FULL = ("too many", "remaining connection slots", "no more connections allowed")
+#: Conflicts with another writer: the transaction can be run again. A duplicate key comes from a
+#: writer that took no lock; the next attempt uses other ids.
+_CONFLICTS = ("40001", "40P01", "23505")
+_BUSY = "55P03"
+#: The server or a proxy in front of it has closed the connection.
+_LOST = ("57P", "08")
+#: The message and the hint for an SQLSTATE, by its beginning.
+_MEANINGS = {
+    "28": ("the server {place} refused the user or the password", "check the URL, or ~/.pgpass"),
+    "3D000": ("there is no database {place}", "create it with createdb"),
+    "25006": ("the store {place} cannot be written to", "the server or the user is read-only"),
+    "42501": ("the user may not do this in the store {place}", "ask the owner of the database"),
+    "23514": (
+        "a time or a number is out of range",
+        "check the time of the message",
+    ),
+    "53100": ("the disk of the server is full", "make room, then run the command again"),
+    "53300": ("the server {place} has too many connections", "try again later, or use a pool"),
+    "57014": (
+        "the server {place} ended a statement that took too long",
+        "raise its statement_timeout, or that of the user or the database",
+    ),
+    "25P03": (
+        "the server {place} ended a transaction that was idle for too long",
+        "raise its idle_in_transaction_session_timeout, or that of the user or the database",
+    ),
+    "25P04": (
+        "the server {place} ended a transaction that took too long",
+        "raise its transaction_timeout, or that of the user or the database",
+    ),
+    "57P": ("the server {place} was stopped or is starting", "run the command again"),
+    "08": ("lost the connection to the server {place}", "run the command again"),
+    "XX001": ("the store {place} is corrupt", "restore it from a backup"),
+    "42P01": ("the store {place} has lost a table", "restore it from a backup"),
+}
+
+
+class ConflictError(StoreLockedError):
+    """The transaction conflicted with another writer's, was rolled back, and can be run again."""
+
+
+class ConnectionLostError(StoreError):
+    """The connection was lost; the transaction is rolled back and can be run again."""
+
+
+class UncertainCommitError(StoreError):
+    """The connection was lost during a commit, so that the write may be stored or not."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(
+            f"lost the connection to the server {place} while it stored a write, "
+            "which may be stored or not",
+            hint="check whether it was stored (reservoir view), and run the command again if not",
+        )
+
+
+def unreachable_error(error: "psycopg.OperationalError", place: str) -> StoreError:
+    """Return our error for a failed attempt to connect."""
+    text = str(error)
+    for sign, state in (
+        *((sign, "53300") for sign in FULL),
+        ("password", "28"),
+        ("authentication", "28"),
+        ("pg_hba", "28"),
+        ("role ", "28"),
+        ("does not exist", "3D000"),
+        ("starting up", "57P"),
+        ("shutting down", "57P"),
+        ("login has been failing", "57P"),
+        ("session is read-only", "25006"),
+    ):
+        if sign in text:
+            message, hint = _MEANINGS[state]
+            return StoreError(message.format(place=place), hint=hint)
+    for sign, reason in (
+        ("refused", "nothing listens there"),
+        ("timeout", "it does not answer"),
+        ("resolve", "there is no such host"),
+        ("translate", "there is no such host"),
+        ("invalid port", "its port is not valid"),
+        ("SSL", "TLS failed"),
+        ("certificate", "TLS failed"),
+        ("No such file", "nothing listens there"),
+    ):
+        if sign in text:
+            return StoreError(
+                f"cannot reach the server {place}: {reason}",
+                hint="check the URL, and that the server runs",
+            )
+    return StoreError(f"cannot reach the server {place}", hint="check the URL of the store")
+
+
+@contextmanager
+def errors(place: str) -> Iterator[None]:
+    """Translate the server's errors to ours, which never contain message text."""
+    import psycopg
+
+    try:
+        yield
+    except psycopg.Error as error:
+        # Without its cause, in which the server quotes the values of a row.
+        raise _translate_error(error, place) from None
+
+
+def locked_error() -> StoreLockedError:
+    """Return the error for a lock that another process kept for too long."""
+    return StoreLockedError(
+        "the store is locked by another process", hint="try again when it has finished"
+    )
+
+
+def _translate_error(error: "psycopg.Error", place: str) -> ReservoirError:
+    import psycopg
+
+    lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    state = error.sqlstate or ("08" if lost else "")
+    if state in _CONFLICTS:
+        return ConflictError(
+            "another process changed the same data at the same time", hint="run the command again"
+        )
+    if state == _BUSY:
+        return locked_error()
+    for beginning, (message, hint) in _MEANINGS.items():
+        if state.startswith(beginning):
+            kind = ConnectionLostError if beginning in _LOST else StoreError
+            return kind(message.format(place=place), hint=hint)
+    name = f"{type(error).__name__} {state}".strip()
+    return StoreError(f"the store {place} failed: {name}")
