@@ -3,6 +3,7 @@
 import fcntl
 import gc
 import os
+import shutil
 import signal
 import sys
 import warnings
@@ -154,9 +155,19 @@ def location(new_location: Callable[[], str]) -> str:
     return new_location()
 
 
+@pytest.fixture(scope="session")
+def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an empty SQLite store to copy, a fifth of the work of creating one."""
+    path = tmp_path_factory.mktemp("empty") / "store.db"
+    open_store(str(path)).close()
+    return path
+
+
 @pytest.fixture
-def store(location: str) -> Iterator[Store]:
+def store(location: str, store_kind: str, empty_file: Path) -> Iterator[Store]:
     """Open an empty store."""
+    if store_kind == "sqlite":
+        shutil.copy(empty_file, location)
     opened = open_store(location)
     yield opened
     opened.close()

@@ -50,9 +50,7 @@ class RepeatedQuestions:
 
     def keep_apart(self, exchange: Exchange, now: datetime) -> Exchange:
         """Return an exchange whose identities are those of no other conversation's answers."""
-        messages = list(exchange.messages)
-        if not exchange.named:
-            messages = self._separate_calls(exchange.scope, messages)
+        messages = self._separate_calls(exchange.scope, list(exchange.messages))
         reply = exchange.reply
         if reply and messages:
             # The answer to a result of a tool has the same suffix as the call.

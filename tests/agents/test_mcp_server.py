@@ -178,6 +178,14 @@ def test_invalid_lines_are_refused_and_the_session_continues(client_env) -> None
         assert client.request("ping")["result"] == {}
 
 
+def test_a_text_cut_within_a_character_is_answered(client_env) -> None:
+    with RawClient() as client:
+        client.open()
+        text, failed = client.call("recall", question="why did we drop Redis? \ud83d")
+        assert "214 jobs" in text
+        assert not failed
+
+
 def test_a_cancelled_call_gets_no_answer_and_delays_no_other_call(client_env) -> None:
     with RawClient() as client, sqlite3.connect(client_env / "reservoir.db") as other:
         client.open()

@@ -2,12 +2,14 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from importlib.util import module_from_spec
 from pathlib import Path
 
+import measuring
 import pytest
 
 from reservoir_cli.util.parse_time_options import parse_duration
@@ -46,6 +48,8 @@ def numbers(ranges: list[str]) -> set[int]:
 def test_lines_and_branches_that_a_forked_process_runs_are_counted(tmp_path: Path) -> None:
     pytest.importorskip("slipcover")
     (tmp_path / "mine.txt").write_text("not of a run", encoding="utf-8")
+    if measuring.probes:  # putting probes into all modules takes ten seconds
+        shutil.copytree(measuring.FOLDER / "code", tmp_path / "code")
     result = subprocess.run(
         [sys.executable, "-c", RUN],
         env={**os.environ, "RESERVOIR_TEST_COVERAGE": str(tmp_path), "PYTHONPATH": str(SUPPORT)},

@@ -268,6 +268,24 @@ def test_questions_about_different_pictures_keep_their_answers(
     assert answers == [f"assistant: Page {number}." for number in (0, 0, 1, 1)]
 
 
+def test_the_answer_to_a_picture_without_words_is_stored(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    history: list[Any] = [user("")]
+    history[0]["content"] = picture("data:image/png;base64,1")["content"][1:]
+    stored = ["user: [image]", "assistant: A cat.", "user: its colour?", "assistant: Grey."]
+    for number, answer in enumerate(("A cat.", "Grey."), 1):
+        provider.reply = completion(answer)
+        client.post(served.root + CHAT, json=chat(*history))
+        assert texts(served, number) == stored[: 2 * number]
+        history += [assistant(answer), user("its colour?")]
+    sent = [json.loads(request.body)["messages"][0] for request in provider.requests]
+    assert sent == [history[0]] * 2
+    with Reservoir.open(served.store) as reservoir:
+        rows = reservoir.view(Scope("default", "proxy"), 0)
+    assert len({row.conversation_id for row in rows}) == 1
+
+
 def test_a_picture_that_is_sent_again_is_the_same() -> None:
     address = "https://files.example/a.png?signature="
     mark = {"cache_control": {"type": "ephemeral"}}

@@ -14,7 +14,9 @@ from upstream import ReceivedRequest, Reply, Upstream
 from reservoir_cli.context.render.frame import unwrap
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.server.proxy.protocols import CHAT, MESSAGES, OLLAMA_GENERATE
+from reservoir_cli.server.proxy.endpoint import url_of
+from reservoir_cli.server.proxy.protocols import CHAT, MESSAGES
+from reservoir_cli.settings.upstreams import Upstream as UpstreamSetting
 
 pytestmark = pytest.mark.usefixtures("older")
 
@@ -206,78 +208,6 @@ def test_a_cache_key_separates_conversations_and_does_not_join_them(
     assert list(conversations.values()) == expected
 
 
-def test_side_requests_are_passed_unchanged_and_not_stored(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
-    provider.reply = completion("Redis")
-    title = {"role": "system", "content": "You are a title generator. Output a title."}
-    bodies = [
-        chat(title, HELLO),
-        chat(HELLO, max_tokens=1),
-        chat(user(f"### Task:\nGenerate a title.\n<chat_history>\n{QUESTION}\n</chat_history>")),
-        chat(user("Generate a title for this conversation:\n"), HELLO),
-    ]
-    for body in bodies:
-        answer = client.post(served.root + CHAT, json=body)
-        assert answer.headers["x-reservoir"] == "skipped; reason=side request"
-    assert [json.loads(request.body) for request in provider.requests] == bodies
-    assert texts(served, 4) == []
-
-
-def test_a_completion_of_code_in_an_editor_is_passed_unchanged_and_not_stored(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
-    provider.reply = completion("x + 1")
-    for more in ({"raw": True}, {"suffix": "print(f(2))"}):
-        body = {"prompt": "# the job queue of Redis\ndef f(x): return ", **more}
-        client.post(served.root + OLLAMA_GENERATE, json=body)
-        assert json.loads(provider.requests[-1].body) == body
-    assert texts(served, 2) == []
-
-
-@pytest.mark.parametrize("key", ["max_tokens", "max_completion_tokens"])
-def test_an_answer_without_a_limit_is_stored(
-    served: Served, provider: Upstream, client: httpx2.Client, key: str
-) -> None:
-    provider.reply = completion()
-    client.post(served.root + CHAT, json=chat(HELLO, **{key: -1}))
-    assert texts(served, 1) == [f"user: {QUESTION}", f"assistant: {ANSWER}"]
-
-
-DOCUMENTS = """### Task:
-Respond to the user query using the provided context, incorporating inline citations.
-
-### Guidelines:
-- If uncertain, ask the user for clarification.
-
-<context>
-<source id="1" name="notes.md">We had four queues.</source>
-</context>
-"""
-
-
-@pytest.mark.parametrize("form", ["{}", "\n<user_query>\n{}\n</user_query>\n{}"])
-def test_a_question_about_documents_is_stored_without_them(
-    served: Served, provider: Upstream, client: httpx2.Client, form: str
-) -> None:
-    provider.reply = completion()
-    client.post(served.root + CHAT, json=chat(user(DOCUMENTS + form.format(QUESTION, QUESTION))))
-    sent = json.loads(provider.requests[0].body)["messages"][0]["content"]
-    assert OLDER in sent.removeprefix(DOCUMENTS)
-    follow_up = user(DOCUMENTS + form.format("and then?", "and then?"))
-    client.post(served.root + CHAT, json=chat(HELLO, assistant(), follow_up))
-    answer = f"assistant: {ANSWER}"
-    assert texts(served, 2) == [f"user: {QUESTION}", answer, "user: and then?", answer]
-
-
-def test_a_task_that_the_user_writes_is_stored(
-    served: Served, provider: Upstream, client: httpx2.Client
-) -> None:
-    provider.reply = completion()
-    client.post(served.root + CHAT, json=chat(user("### Task:\nName three queues.")))
-    assert texts(served, 1) == ["user: ### Task:\nName three queues.", f"assistant: {ANSWER}"]
-
-
 @pytest.mark.parametrize(
     ("header", "value"),
     [
@@ -326,6 +256,25 @@ def test_a_deleted_question_that_is_asked_again_later_is_stored(
     history = [HELLO, assistant("Answer 2."), user("and then?")]
     client.post(served.root + CHAT, json=chat(*history), headers=headers)
     assert texts(served, 4) == [*expected, "user: and then?", "assistant: Later."]
+
+
+@pytest.mark.parametrize("headers", [{}, {"x-session-id": "s"}])
+def test_steps_of_an_agent_that_is_asked_again_after_the_deletion_are_stored(
+    served: Served, provider: Upstream, client: httpx2.Client, headers: dict[str, str]
+) -> None:
+    for number in range(2):
+        call = {"id": f"c{number}", "function": {"name": "look", "arguments": "{}"}}
+        turn = {"role": "assistant", "content": f"I look {number}.", "tool_calls": [call]}
+        body = json.dumps({"choices": [{"message": turn, "finish_reason": "tool_calls"}]})
+        provider.reply = Reply([body.encode()], "application/json", framing="length")
+        client.post(served.root + CHAT, json=chat(HELLO), headers=headers)
+        result = {"role": "tool", "tool_call_id": f"c{number}", "content": "42"}
+        provider.reply = completion(f"Answer {number}.")
+        client.post(served.root + CHAT, json=chat(HELLO, turn, result), headers=headers)
+        steps = [f"assistant: I look {number}.", "tool: 42", f"assistant: Answer {number}."]
+        assert texts(served, 2 * number + 2) == [f"user: {QUESTION}", *steps]
+        with Reservoir.open(served.store) as reservoir:
+            reservoir.forget([row.key for row in reservoir.view(Scope("default", "proxy"), 0)])
 
 
 def test_a_retry_that_is_answered_after_the_deletion_is_not_stored(
@@ -473,6 +422,24 @@ def test_upstreams_and_partition_follow_the_settings(
     served.settle(2)
     with Reservoir.open(served.store) as reservoir:
         assert len(reservoir.view(Scope("work", "proxy"), 0)) == 2
+
+
+@pytest.mark.parametrize(
+    ("protocol", "url", "expected"),
+    [
+        ("openai", "http://localhost:8080", "http://localhost:8080/v1/models?a=b"),
+        ("openai", "https://v2.host/openai/v1", "https://v2.host/openai/v1/models?a=b"),
+        ("openai", "https://v2.host/inference", "https://v2.host/inference/v1/models?a=b"),
+        ("openai", "https://host/v1beta/openai", "https://host/v1beta/openai/models?a=b"),
+        ("openai", "https://host/api/v3", "https://host/api/v3/models?a=b"),
+        ("anthropic", "https://host/v1", "https://host/v1/models?a=b"),
+        ("anthropic", "https://host/v1/id/claude", "https://host/v1/id/claude/v1/models?a=b"),
+    ],
+)
+def test_the_url_of_an_upstream_may_contain_the_version(
+    protocol: str, url: str, expected: str
+) -> None:
+    assert url_of(UpstreamSetting("u", protocol, url), "/v1/models", b"a=b") == expected
 
 
 def test_a_recall_is_recorded_after_the_answer(

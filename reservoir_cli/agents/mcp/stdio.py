@@ -5,6 +5,7 @@ its client. Here a daemon thread reads stdin, and everything else can be cancell
 """
 
 import asyncio
+import json
 import threading
 from contextlib import suppress
 
@@ -127,10 +128,23 @@ class _Session:
             rest = rest[self._wire.output.write(rest) :]
 
 
+def _replace_surrogates(line: bytes) -> bytes:
+    """Replace halves of surrogate pairs, which clients leave when they shorten a text.
+
+    The SDK rejects the whole message otherwise, and its request would get no answer.
+    """
+    if rb"\ud" not in line.lower():
+        return line
+    try:
+        return json.dumps(json.loads(line), ensure_ascii=False).encode("utf-8", "replace")
+    except (ValueError, RecursionError):
+        return line
+
+
 def _parse(line: bytes) -> JSONRPCMessage | ErrorData:
     """Return the message on a line, or an error if it is not one."""
     try:
-        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+        return jsonrpc_message_adapter.validate_json(_replace_surrogates(line), by_name=False)
     except ValueError as error:
         if "Invalid JSON" in str(error):
             return ErrorData(code=PARSE_ERROR, message="not JSON, or longer than 4 MB")

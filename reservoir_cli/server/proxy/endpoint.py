@@ -1,5 +1,6 @@
 """The proxy's endpoint: handle a request until its answer has ended."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -27,6 +28,9 @@ from reservoir_cli.settings.upstreams import Upstream
 _LARGE = 256 << 10
 #: Values of headers that switch something off.
 _NO = ("", "0", "no", "false", "off", "never")
+#: Base URLs with a version, such as ``https://host/v1beta/openai``.
+_VERSIONED = re.compile(r"(?<!/)/v\d[^/]*(/|$)")
+_VERSION_1 = re.compile(r"/v1$")
 #: The command ``ollama`` sends HEAD / first.
 _RUNNING = "Reservoir is running\n"
 _NO_SUCH_PATH = "404: no such path; use /v1/… or /api/…, or /PARTITION/INSTANCE/v1/…\n"
@@ -208,9 +212,13 @@ async def _parse(path: str, body: bytes, headers: Headers) -> ParsedRequest:
 
 
 def url_of(upstream: Upstream, path: str, query: bytes) -> str:
-    """Return the URL of a request at an upstream, whose base URL may end in ``/v1``."""
-    if upstream.url.endswith("/v1") and path.startswith("/v1/"):
-        path = path.removeprefix("/v1")
+    """Return the URL of a request at an upstream, whose base URL may contain the version.
+
+    That of OpenAI's protocol may have another one, and not at its end.
+    """
+    versioned = _VERSIONED if upstream.protocol == "openai" else _VERSION_1
+    if versioned.search(upstream.url):
+        path = re.sub("^/v1(?=/)", "", path)
     return f"{upstream.url}{path}{'?' if query else ''}{query.decode('ascii', 'replace')}"
 
 

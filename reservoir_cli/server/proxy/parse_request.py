@@ -85,7 +85,7 @@ def parse(path: str, body: bytes, headers: Mapping[str, str]) -> ParsedRequest:
         chain.read_list(document.items[key])
     else:
         chain.read_string(document, key)
-    if not chain.questions and not (continues and chain.messages):
+    if not (chain.questions or chain.has_files or (continues and chain.messages)):
         raise OddJSON("no question")
     texts = [question.text for question in chain.questions] or [""]
     has_answers = continues is not None or any(
@@ -94,7 +94,7 @@ def parse(path: str, body: bytes, headers: Mapping[str, str]) -> ParsedRequest:
     side = is_side_request(values, texts[0], texts[-1], has_answers=has_answers)
     return ParsedRequest(
         text,
-        conversation or f"proxy-{_hash(continues) if continues else chain.questions[0].id[:32]}",
+        conversation or f"proxy-{_hash(continues) if continues else chain.first_id[:32]}",
         values["model"] if isinstance(values.get("model"), str) else None,
         tuple(chain.questions),
         tuple(chain.messages),

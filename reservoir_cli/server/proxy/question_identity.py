@@ -42,13 +42,21 @@ class IdentityChain:
     The identity of a user message is a hash of its text, its pictures and other files, and the user
     messages before it; that of any other message is its position after it, so that clients may
     resend answers in any form.
+
+    :ivar has_files: whether a user message has pictures or other files.
     """
 
     def __init__(self, text: str, conversation: str) -> None:
         self.questions: list[Question] = []
         self.messages: list[Message] = []
+        self.has_files = False
         self._text, self._ordinal = text, 0
         self._chain, self._replies = hashlib.sha256(conversation.encode()).hexdigest(), 0
+
+    @property
+    def first_id(self) -> str:
+        """The identity of the first question; of the last message if none has words."""
+        return self.questions[0].id if self.questions else self._chain
 
     def next_id(self) -> str:
         """Return the identity of the next message if it is not the user's."""
@@ -81,6 +89,7 @@ class IdentityChain:
             self._add_question(Message("user", content), span.end - 1, files, newest=True)
 
     def _add_question(self, message: Message, at: int | None, files: str, *, newest: bool) -> None:
+        self.has_files |= bool(files)
         link = json.dumps([self._chain, message.content, *filter(None, [files])]).encode()
         self._chain, self._replies = hashlib.sha256(link).hexdigest(), 0
         identity = f"{identity_prefix(message.content)}{self._chain}"

@@ -47,6 +47,7 @@ class Transactions(transactions.Transactions, ABC):
         self.location = str(path)
         self.read_only = self.receiving = False
         self._patience = patience
+        self._checked_schema = -1
         self._lock = threading.RLock()
         with errors(self.location):
             self._connection = self._open(path, create)
@@ -129,6 +130,13 @@ class Transactions(transactions.Transactions, ABC):
                 "without it",
             )
 
+    def _refuse_new_code(self) -> None:
+        """Refuse code again if the schema has changed since the last check."""
+        version = self._connection.execute("PRAGMA schema_version").fetchone()[0]
+        if version != self._checked_schema:
+            self._refuse_code()
+            self._checked_schema = version
+
     def _refuse_others(self) -> None:
         """Refuse the database of another program; an empty one is accepted."""
         mark = self._connection.execute("PRAGMA application_id").fetchone()[0]
@@ -181,7 +189,7 @@ class Transactions(transactions.Transactions, ABC):
                 with self._transaction():
                     self._require_same_file()
                     self._known_version()
-                    self._refuse_code()
+                    self._refuse_new_code()
                     self._refuse_unfinished()
                     yield
             self._require_same_file()

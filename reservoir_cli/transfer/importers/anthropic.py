@@ -12,8 +12,6 @@ from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, 
 from reservoir_cli.transfer.importers.input_files import File
 
 _BLOCK = re.compile(r'"type"\s*:\s*"(?:tool_use|tool_result|thinking|redacted_thinking)"')
-#: Calls and tools of OpenAI's API. A parameter of a tool may be named like a key of Anthropic's.
-_OPENAI = re.compile(r'"tool_call(?:s|_id)"\s*:|"type"\s*:\s*"function"')
 
 
 class Anthropic:
@@ -26,7 +24,6 @@ class Anthropic:
         """Recognise a system text beside the messages, or blocks that only Anthropic uses."""
         has_messages = has_key(head, "messages", "role")
         typical = has_key(head, "system", "input_schema", "anthropic_version")
-        typical = typical and not _OPENAI.search(head)
         return is_json(head) and has_messages and (typical or bool(_BLOCK.search(head)))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:

@@ -47,7 +47,7 @@ class ChatGPT:
 
     def detect(self, head: str) -> bool:
         """Recognise a conversation that keeps its messages in a mapping."""
-        return is_json(head) and has_key(head, "mapping")
+        return is_json(head) and has_key(head, "mapping", depth=1)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield each conversation from its first message to its current one."""

@@ -43,7 +43,7 @@ class Claude:
 
     def detect(self, head: str) -> bool:
         """Recognise a conversation that lists its chat messages."""
-        return is_json(head) and has_key(head, "chat_messages")
+        return is_json(head) and has_key(head, "chat_messages", depth=1)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages of all conversations, in the order of the file."""

@@ -8,6 +8,8 @@ from typing import Protocol
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers.input_files import File
 
+#: Brackets of objects, keys, and other strings, of which the last one of a line may be cut off.
+_TOKEN = re.compile(r'(?P<line>^\{)|[{}]|"(?:(?P<key>[^"\\\n]*)"\s*:|(?:[^"\\\n]|\\.)*+"?)', re.M)
 #: How a SQLite file begins.
 SQLITE = b"SQLite format 3\0"
 
@@ -74,9 +76,20 @@ class Importer(Protocol):
         """
 
 
-def has_key(head: str, *names: str) -> bool:
-    """Return whether a JSON text has one of the keys; the names inside strings do not count."""
-    return re.search(rf'"(?:{"|".join(names)})"\s*:', head) is not None
+def has_key(head: str, *names: str, depth: int = 2) -> bool:
+    """Return whether a JSON text has one of the keys; the names inside strings do not count.
+
+    :param depth: in how many objects, one inside the other, the key may be. Calls of tools and
+        their results have keys of any name further inside.
+    """
+    if re.search(rf'"(?:{"|".join(names)})"\s*:', head) is None:  # the usual case
+        return False
+    opened = 0
+    for token in _TOKEN.finditer(head):
+        opened = 1 if token["line"] else opened + {"{": 1, "}": -1}.get(token[0], 0)
+        if token["key"] in names and opened <= depth:
+            return True
+    return False
 
 
 def is_json(head: str) -> bool:

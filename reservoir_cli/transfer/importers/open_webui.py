@@ -39,7 +39,7 @@ class OpenWebUI:
 
     def detect(self, head: str) -> bool:
         """Recognise a chat with a history in which messages name their children."""
-        tree = has_key(head, "childrenIds", "currentId")
+        tree = has_key(head, "childrenIds", "currentId", depth=5)
         return is_json(head) and has_key(head, "history") and tree
 
     def read(self, file: File) -> Iterator[Record | Skipped]:

@@ -35,24 +35,30 @@ class Memory:
         self, contents, role="user", *, cosine=None, instance="p", partition="p", link=NEVER, **more
     ):
         """Store messages a minute apart by one write, which is many times as fast."""
-        calls = tuple(ToolCall(call_id, "look", '{"at": 1}') for call_id in more.pop("calls", ()))
-        messages = []
-        for content in contents:
-            self.minute += 1
-            message = Message(
-                role,
-                content,
-                created_at=NOW + timedelta(minutes=self.minute),
-                tool_calls=calls,
-                source_id=str(self.minute),
-                **more,
-            )
-            messages.append(message)
-        stored = self.store.add(Scope(partition, instance), messages, counter=COUNTER, now=NOW)
+        messages = [self.message(content, role, **more) for content in contents]
+        cosines = [cosine] * len(messages)
+        return self.store_all(messages, cosines, Scope(partition, instance), link)
+
+    def message(self, content, role="user", *, calls=(), **more):
+        """Return a message a minute after the last one."""
+        self.minute += 1
+        return Message(
+            role,
+            content,
+            created_at=NOW + timedelta(minutes=self.minute),
+            tool_calls=tuple(ToolCall(call_id, "look", '{"at": 1}') for call_id in calls),
+            source_id=str(self.minute),
+            **more,
+        )
+
+    def store_all(self, messages, cosines, scope, link=NEVER):
+        """Store messages with their cosines to every question by one write."""
+        stored = self.store.add(scope, messages, counter=COUNTER, now=NOW)
         passages = {message.key: [] for message in stored}
-        if cosine is not None:
-            vector = np.array([cosine, (1 - cosine**2) ** 0.5], np.float32)
-            passages = {key: [Passage(key.id, 0, 0, 1, vector)] for key in passages}
+        for message, cosine in zip(stored, cosines, strict=True):
+            if cosine is not None:
+                vector = np.array([cosine, (1 - cosine**2) ** 0.5], np.float32)
+                passages[message.key] = [Passage(message.id, 0, 0, 1, vector)]
         self.store.add_passages(Compass.model_id, passages, link)
         return [message.id for message in stored]
 
@@ -120,11 +126,18 @@ def rows_of(store):
 
 def add_conversation(memory, count=12, *, instance="p"):
     """Store questions, replies and tool calls of realistic and varied lengths."""
+    messages, cosines = [], []
     for number in range(count):
         trace = f"{instance}{number}"
-        options = {"instance": instance, "trace_id": trace, "cosine": (number % 5) / 5}
-        memory.say(text(number, 12), **options)
+        turn = [("user", text(number, 12), {})]
         if number % 3 == 0:
-            memory.say("", "assistant", calls=[f"c{trace}"], **options)
-            memory.say(text(number + 1, 20), "tool", tool_call_id=f"c{trace}", **options)
-        memory.say(text(number + 2, 40 + 17 * (number % 4)), "assistant", **options)
+            turn += [
+                ("assistant", "", {"calls": [f"c{trace}"]}),
+                ("tool", text(number + 1, 20), {"tool_call_id": f"c{trace}"}),
+            ]
+        turn.append(("assistant", text(number + 2, 40 + 17 * (number % 4)), {}))
+        messages += [
+            memory.message(content, role, trace_id=trace, **more) for role, content, more in turn
+        ]
+        cosines += [(number % 5) / 5] * len(turn)
+    memory.store_all(messages, cosines, Scope("p", instance))
