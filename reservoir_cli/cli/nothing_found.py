@@ -54,22 +54,43 @@ def describe_elsewhere(
         return NOTHING_STORED
     if any(_contains(scope, entry) for entry in places):
         return ""
+    elsewhere = _name_places(scope, places, in_partition, beyond)
+    return f"nothing in {place(scope)}; {elsewhere}"
+
+
+def describe_others(
+    scope: Scope,
+    places: Sequence[tuple[str, str, int]],
+    *,
+    in_partition: str = "",
+    beyond: str = "",
+) -> str:
+    """Return where messages outside of a scope are; empty if there are none.
+
+    The parameters are those of :func:`describe_elsewhere`.
+    """
+    others = [entry for entry in places if not _contains(scope, entry)]
+    return _name_places(scope, others, in_partition, beyond) if others else ""
+
+
+def _name_places(
+    scope: Scope, places: Sequence[tuple[str, str, int]], in_partition: str, beyond: str
+) -> str:
+    """Name the most likely places of those outside of a scope, with their options."""
     own = [entry for entry in places if entry[0] == scope.partition]
     if own:
         _, instance, count = max(own, key=lambda entry: entry[2])
         ways = ", or ".join(filter(None, (_option("-i", instance), in_partition)))
-        elsewhere = f"{options.counted(count, 'message')} in {scope.partition}/{instance} ({ways})"
-    elif beyond and not _similar_names(scope, places):
+        return f"{options.counted(count, 'message')} in {scope.partition}/{instance} ({ways})"
+    if beyond and not _similar_names(scope, places):
         partition, instance, count = max(places, key=lambda entry: entry[2])
         ways = f"{_option('-p', partition)} {_option('-i', instance)}, or {beyond}"
-        elsewhere = f"{options.counted(count, 'message')} in {partition}/{instance} ({ways})"
-    else:
-        totals = _similar_names(scope, places) or _totals(places).most_common(_MOST_NAMED)
-        elsewhere = ", ".join(
-            f"{options.counted(count, 'message')} in {name} ({_option('-p', name)})"
-            for name, count in totals
-        )
-    return f"nothing in {place(scope)}; {elsewhere}"
+        return f"{options.counted(count, 'message')} in {partition}/{instance} ({ways})"
+    totals = _similar_names(scope, places) or _totals(places).most_common(_MOST_NAMED)
+    return ", ".join(
+        f"{options.counted(count, 'message')} in {name} ({_option('-p', name)})"
+        for name, count in totals
+    )
 
 
 def _option(option: str, name: str) -> str:

@@ -31,8 +31,10 @@ def read_running_talk(
     :param vector: the question's embedding; ``None`` to compare words only.
     :param session_gap: seconds without a message after which a session ends.
     :param conversation: the session to consider; ``None`` for that of the newest message.
+        Documents belong to none.
     """
-    newest = store.last(scope, _MESSAGES_READ, Filter(conversation_id=conversation))
+    where = Filter(conversation_id=conversation, documents=False)
+    newest = store.last(scope, _MESSAGES_READ, where)
     if not newest or now - newest[-1].created_at > timedelta(seconds=session_gap):
         return None
     turns: dict[Role, StoredMessage] = {}

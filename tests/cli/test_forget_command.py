@@ -58,11 +58,35 @@ def test_exactly_the_selected_messages_are_forgotten(spread, options, forgotten)
     result = spread("forget", *options, "--yes")
     assert result.out == ""
     noun, pronoun = ("message", "it") if len(forgotten) == 1 else ("messages", "them")
-    assert result.err == (
+    forgot, backups, *notes = result.err.splitlines(keepends=True)
+    assert all(note.startswith("note: matching and not forgotten: ") for note in notes)
+    assert forgot + backups == (
         f"forgot {len(forgotten)} {noun}\n"
         f"note: backups and exports made earlier still have {pronoun}\n"
     )
     assert remaining_texts(spread) == ALL - forgotten
+
+
+@pytest.mark.parametrize(
+    ("options", "others"),
+    [
+        (["--match", "secret"], "1 message in default/chatgpt (-i chatgpt, or --all-instances)"),
+        (["--match", "secret", "--all-instances"], "1 message in work/work (-p work -i work, or"),
+        (["--match", "secret", "--all-partitions"], None),
+        (["--before", "2026-05-09T14:00:05"], "2 messages in default/chatgpt (-i chatgpt, or"),
+        (["--match", "own"], None),
+        (["--scope"], None),
+        (["--id", "1"], None),
+    ],
+)
+def test_matches_outside_of_the_scope_are_named(spread, options, others):
+    for last in ("--dry-run", "--yes"):
+        notes = [
+            line for line in spread("forget", *options, last).err.splitlines() if "and not" in line
+        ]
+        assert len(notes) == (others is not None)
+        if others:
+            assert f"note: matching and not forgotten: {others}" in notes[0]
 
 
 @pytest.mark.parametrize(

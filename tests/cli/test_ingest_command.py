@@ -1,9 +1,11 @@
 """``reservoir ingest``: messages and files."""
 
+import io
 import json
 import os
 import subprocess
 import uuid
+import zipfile
 from datetime import UTC, datetime
 
 import pytest
@@ -31,6 +33,18 @@ def test_stdin_can_be_read_only_once(cli):
     result = cli("ingest", "-", "-", "--no-embed", stdin="x", code=2)
     assert result.out == ""
     assert result.err.startswith("error: ")
+    assert not cli.rows()
+
+
+def test_a_zip_archive_from_a_pipe_is_refused(cli):
+    with io.BytesIO() as buffer:
+        with zipfile.ZipFile(buffer, "w") as archive:  # not compressed: mostly text
+            archive.writestr("conversations.json", json.dumps([{"title": "long " * 999}]))
+        data = buffer.getvalue()
+    result = cli("ingest", "--no-embed", stdin=data, code=1)
+    assert result.err == (
+        "error: stdin is a zip archive, not text\nhint: give its name: reservoir ingest FILE.zip\n"
+    )
     assert not cli.rows()
 
 

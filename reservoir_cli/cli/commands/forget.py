@@ -90,6 +90,8 @@ def forget(
             options.confirm(question, yes)
             reservoir.forget(found)
             print_forgotten(len(found))
+        if found:
+            _note_others(reservoir, scope, choice)
     if as_json:
         forgotten = [key.id for key in found or ()]
         console.document({"forgotten": len(forgotten), "ids": forgotten, "dry_run": dry_run})
@@ -186,6 +188,20 @@ def _explain_nothing(
             console.note(f"{shlex.join(words)} searches titles and messages")
     else:
         _tell(scope, reservoir.lookup.places(), console.note)
+
+
+def _note_others(reservoir: Reservoir, scope: Scope, choice: _Choice) -> None:
+    """Say where other messages match that are outside of the scope, and so stay."""
+    if choice.match is None and choice.before is None:
+        return
+    others = nothing_found.describe_others(
+        scope,
+        reservoir.lookup.places(choice.where()),
+        in_partition="--all-instances",
+        beyond="--all-partitions",
+    )
+    if others:
+        console.note(f"matching and not forgotten: {others}")
 
 
 def _tell(

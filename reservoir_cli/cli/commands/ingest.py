@@ -28,6 +28,8 @@ _LIKE_A_PATH = re.compile(r"\S*[/\\]\S*|\S+\.\w{1,8}")
 #: Characters shown of a path that does not exist, which may be a whole message.
 _LONGEST_NAME = 200
 
+#: How a zip archive begins; one that is not compressed is mostly text.
+_ZIP = b"PK\x03\x04"
 _MEGABYTE = 1_000_000
 
 
@@ -170,6 +172,10 @@ def _store_stdin(
 ) -> None:
     """Store the text of stdin with the other fields of ``message``."""
     data = options.read_stdin("message", LARGEST)
+    if data.startswith(_ZIP):
+        raise ReservoirError(
+            "stdin is a zip archive, not text", hint="give its name: reservoir ingest FILE.zip"
+        )
     if len(data) > _MEGABYTE:
         size = f"{len(data) / _MEGABYTE:,.1f} MB"
         console.note(f"stdin is {size}, stored as one message; --format NAME reads a history")

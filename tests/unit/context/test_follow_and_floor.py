@@ -40,6 +40,7 @@ class Memory:
         conversation="old",
         instance="p",
         trace=None,
+        source=None,
     ):
         self.count += 1
         created_at = NOW - timedelta(days=days) + timedelta(seconds=self.count)
@@ -50,6 +51,7 @@ class Memory:
             conversation_id=conversation,
             trace_id=trace,
             source_id=str(self.count),
+            source=source,
         )
         scope, counter = Scope("p", instance), load_counter("approximate")
         (stored,) = self.store.add(scope, [message], counter=counter, now=NOW)
@@ -113,6 +115,18 @@ def test_messages_of_the_session_itself_keep_their_similarity(memory, message_id
 def test_a_session_ends_after_a_pause_of_session_gap(memory, message_ids, minutes, follows):
     followed, unfollowed = memory.similarity(minutes=minutes), memory.similarity(follow=False)
     assert (followed[message_ids[0]] > unfollowed[message_ids[0]] + 0.1) is follows
+
+
+def test_a_document_neither_begins_nor_continues_a_session(memory, message_ids):
+    boiler, garden, *_ = message_ids
+    memory.say("roses need water", GARDEN, conversation="note", source="markdown")
+    followed = memory.similarity()
+    assert followed[boiler] > followed[garden] + 0.1
+    followed, unfollowed = (
+        memory.similarity(minutes=241),
+        memory.similarity(minutes=241, follow=False),
+    )
+    assert followed == unfollowed
 
 
 def test_a_stored_question_is_not_part_of_its_own_session(memory, message_ids):
