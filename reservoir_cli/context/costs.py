@@ -51,7 +51,7 @@ def build_costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> C
         printed=lambda recalled, run, limit: count_printed(
             request, recalled, run, budget, meter, quote, limit
         ),
-        left_out=lambda answer: meter.count(f"{quoted.left_out_line(answer)}\n"),
+        left_out=cache(lambda answer: meter.count(f"{quoted.left_out_line(answer)}\n")),
         # In a recall, trials take a tenth of the time and fill one more token in a thousand.
         trials=1 if request.recall_only else 32,
     )

@@ -1,9 +1,6 @@
-"""Group messages that are kept or dropped together: calls with results, questions with replies.
+"""Groups of messages: calls with results, questions with replies. Pure."""
 
-Pinned groups are kept before all but the newest messages, within a share of the budget. Pure.
-"""
-
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,7 +9,6 @@ from reservoir_cli.context.candidate import Candidate, Dropped, Tier
 from reservoir_cli.context.excerpts import discount
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.layout import by_time
-from reservoir_cli.context.request import ContextRequest
 from reservoir_cli.context.standing_instructions import is_standing
 from reservoir_cli.messages import Role
 
@@ -20,10 +16,6 @@ ORPHAN = "orphan result"
 UNANSWERED = "unanswered call"
 
 _TIERS = list(Tier)
-#: The reason given for keeping pinned messages.
-PINNED = "pinned"
-#: The share of the budget for pinned and newest messages together.
-PINNED_SHARE = 1 / 4
 
 
 class MessageGroup(NamedTuple):
@@ -34,7 +26,7 @@ class MessageGroup(NamedTuple):
     @property
     def priority(self) -> float:
         """The highest priority of its members."""
-        return max(member.scores.priority for member in self.members)
+        return max([member.scores.priority for member in self.members])
 
     @property
     def is_long(self) -> bool:
@@ -77,7 +69,7 @@ class MessageGroup(NamedTuple):
 
 def members_by_time(groups: Iterable[MessageGroup]) -> tuple[Candidate, ...]:
     """Return the members of all groups, oldest first."""
-    return tuple(sorted((member for group in groups for member in group.members), key=by_time))
+    return tuple(sorted([member for group in groups for member in group.members], key=by_time))
 
 
 def merge_groups(exchange: Sequence[MessageGroup]) -> MessageGroup:
@@ -144,23 +136,3 @@ def remove_foreign_calls(candidate: Candidate) -> Candidate:
     if message.role is Role.ASSISTANT or not message.tool_calls:
         return candidate
     return replace(candidate, message=replace(message, tool_calls=()))
-
-
-def are_pins_kept(request: ContextRequest, *, nothing_fits: bool) -> bool:
-    """Return whether pins count: not in a recall, nor for a question that no message fits."""
-    return not (request.recall_only or nothing_fits)
-
-
-def pin_sort_key(members: Iterable[Candidate]) -> list[tuple[float, int]]:
-    """Return the sort key of a group with pinned messages; empty for a group without any."""
-    pins = (candidate.message for candidate in members if candidate.pinned)
-    return sorted((-pin.pinned_at.timestamp(), -pin.id) for pin in pins if pin.pinned_at)
-
-
-def mark_pin(candidate: Candidate, numbers: Set[int] | None = None) -> Candidate:
-    """Return a pinned message with the tier for pins, any other message unchanged.
-
-    :param numbers: ids of the messages that were kept as pins; ``None`` for all.
-    """
-    is_pin = candidate.pinned and (numbers is None or candidate.message.id in numbers)
-    return replace(candidate, tier=Tier.PINNED) if is_pin else candidate

@@ -139,8 +139,12 @@ def build_pool(inputs: Inputs, ranking: Ranking, wanted: Wanted, rows: PoolRows)
     about_asker = is_about_speaker(inputs.request.query)
     question_traces = {(row.instance, row.trace_id) for row in messages if row.role is Role.USER}
     pool = []
-    for row, position, age in zip(
-        messages, positions.tolist(), compute_ages(candidates, positions), strict=True
+    for row, position, age, scores in zip(
+        messages,
+        positions.tolist(),
+        compute_ages(candidates, positions),
+        _scores_at(scored, positions),
+        strict=True,
     ):
         is_cut = max_result_tokens > 0 and row.role is Role.TOOL and row.tokens > limit
         pinned = position in wanted.pins
@@ -149,7 +153,7 @@ def build_pool(inputs: Inputs, ranking: Ranking, wanted: Wanted, rows: PoolRows)
                 excerpts.shorten_result(row, limit, meter.counter) if is_cut else row,
                 wanted.tiers.get(position, Tier.OLDER),
                 position not in wanted.tiers and not pinned,
-                _scores_of(scored, position),
+                scores,
                 age,
                 is_cut,
                 position=int(ranking.thread_positions[position]),
@@ -165,18 +169,16 @@ def build_pool(inputs: Inputs, ranking: Ranking, wanted: Wanted, rows: PoolRows)
     return pool
 
 
-def _scores_of(scored: Scored, position: int) -> Scores:
-    """Return the scores of the message at a position."""
-    cosine = float(scored.candidates.cosine[position])
-    return Scores(
-        float(scored.similarity[position]),
-        0.0 if np.isnan(cosine) else cosine,
-        float(scored.bm25[position]),
-        float(scored.recency[position]),
-        float(scored.priority[position]),
-        not np.isnan(cosine),
-        _similarity_parts(scored, position),
-    )
+def _scores_at(scored: Scored, positions: NDArray[np.intp]) -> list[Scores]:
+    """Return the scores of the messages at these positions."""
+    cosine = scored.candidates.cosine[positions].astype(np.float64)
+    embedded = ~np.isnan(cosine)
+    values = (scored.similarity, scored.bm25, scored.recency, scored.priority)
+    similarity, bm25, recency, priority = (column[positions].tolist() for column in values)
+    parts = [_similarity_parts(scored, position) for position in positions.tolist()]
+    cosines = np.where(embedded, cosine, 0.0).tolist()
+    columns = (similarity, cosines, bm25, recency, priority, embedded.tolist(), parts)
+    return [Scores(*row) for row in zip(*columns, strict=True)]
 
 
 def _similarity_parts(scored: Scored, position: int) -> dict[str, float]:

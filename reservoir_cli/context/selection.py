@@ -14,17 +14,14 @@ from reservoir_cli.context.excerpts import Excerpter, least_tokens, step_size
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.layout import Costs, Packing, ids, is_system
 from reservoir_cli.context.message_groups import (
-    PINNED,
-    PINNED_SHARE,
     MessageGroup,
     group_tool_calls,
     join_short_exchanges,
-    mark_pin,
     members_by_time,
     merge_groups,
-    pin_sort_key,
     remove_foreign_calls,
 )
+from reservoir_cli.context.pins import keep_pins, kept_pins, mark_pin
 from reservoir_cli.messages import Role, StoredMessage
 
 NO_ROOM = "no room"
@@ -111,9 +108,7 @@ def select(
     for group in _newest_groups(groups, rules.min_history_messages):
         if not packing.add(group.members, int(budget * NEWEST_SHARE), "newest"):
             break
-    pinned_groups = [group for group in groups if pin_sort_key(group.members)]
-    for group in sorted(pinned_groups, key=lambda group: pin_sort_key(group.members)):
-        packing.add(group.members, int(budget * PINNED_SHARE), PINNED)
+    keep_pins(groups, packing, budget)
     exchange_groups = list(join_short_exchanges(groups, exchanges))
     if rules.order == "tiers":
         _take_by_tier(exchange_groups, packing, budget, query)
@@ -129,7 +124,7 @@ def select(
         for candidate in members_by_time(groups)
         if candidate.message.id not in accounted
     ]
-    kept_as_pins = {number for number, reason in packing.reasons.items() if reason == PINNED}
+    kept_as_pins = kept_pins(packing)
     dropped = [drop._replace(candidate=mark_pin(drop.candidate)) for drop in dropped]
     return Selection(
         tuple(mark_pin(candidate, kept_as_pins) for candidate in layout.recalled),

@@ -38,4 +38,4 @@ def is_standing(message: StoredMessage) -> bool:
     if len(message.content) > _LONGEST:
         return False
     text = message.content.lower()
-    return any(hint in text for hint in _HINTS) and re.search(_STANDING, text) is not None
+    return any(map(text.__contains__, _HINTS)) and re.search(_STANDING, text) is not None

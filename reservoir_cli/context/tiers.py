@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from reservoir_cli.context.candidate import Candidate, Tier
 from reservoir_cli.context.excerpts import FIRST_SHARE
 from reservoir_cli.context.gather_candidates import Inputs, Ranking
-from reservoir_cli.context.message_groups import are_pins_kept
+from reservoir_cli.context.pins import are_pins_kept
 from reservoir_cli.context.selection import Rules, is_printable
 from reservoir_cli.messages import Role, Scope
 from reservoir_cli.retrieval import ranking

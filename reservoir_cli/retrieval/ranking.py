@@ -237,14 +237,16 @@ def _add_neighbours(
     :param lengths: words of each message.
     """
     if "answers" not in sessions.known:
-        answers = asks[:-1] & sessions.same_session(1)
+        answers = asks[:-1] * sessions.same_session(1)
         short = np.minimum(1.0, SHORT_REPLY / np.maximum(lengths[1:], 1))
         sessions.known["answers"] = answers * short
     inherited = own.copy()
     inherited[1:] += REPLY_LINK * own[:-1] * sessions.known["answers"]
-    around = WINDOW_SHARE * window_max(inherited, sessions, WINDOW)
+    around = window_max(inherited, sessions, WINDOW)
+    around *= WINDOW_SHARE
     around += _balance(own, inherited, asks, lengths, sessions)
-    return inherited, inherited + around
+    around += inherited
+    return inherited, around
 
 
 def _balance(
@@ -263,9 +265,13 @@ def _balance(
     if "short talk" not in sessions.known:
         means = window_mean(lengths, sessions, MEAN_WINDOW)
         sessions.known["short talk"] = np.clip(2.0 - means / SHORT_TALK, 0.0, 1.0)
-    adjustment = MEAN_SHARE * (window_mean(inherited, sessions, MEAN_WINDOW) - inherited)
-    loss = ASKING_LOSS * asks * own
-    return np.asarray(sessions.known["short talk"] * (adjustment - loss))
+        sessions.known["asking loss"] = ASKING_LOSS * asks
+    adjustment = window_mean(inherited, sessions, MEAN_WINDOW)
+    adjustment -= inherited
+    adjustment *= MEAN_SHARE
+    adjustment -= sessions.known["asking loss"] * own
+    adjustment *= sessions.known["short talk"]
+    return adjustment
 
 
 def window_mean(values: NDArray[Any], sessions: Sessions, reach: int) -> Floats:
@@ -273,9 +279,14 @@ def window_mean(values: NDArray[Any], sessions: Sessions, reach: int) -> Floats:
 
     :param values: shape (n,), in session order.
     """
-    starts, ends = sessions.windows(reach)
-    sums = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
-    return np.asarray((sums[ends] - sums[starts]) / (ends - starts))
+    starts, ends, counts = sessions.windows(reach)
+    sums = np.zeros(len(values) + 1)
+    np.cumsum(values, dtype=np.float64, out=sums[1:])
+    # Every position is valid; in this mode it is not checked.
+    means = sums.take(ends, mode="clip")
+    means -= sums.take(starts, mode="clip")
+    means /= counts
+    return np.asarray(means)
 
 
 def window_max(values: Floats, sessions: Sessions, reach: int) -> Floats:
@@ -293,7 +304,7 @@ def window_max(values: Floats, sessions: Sessions, reach: int) -> Floats:
         np.maximum(ahead[:-step], ahead[step:] * same_session, out=ahead[:-step])
         np.maximum(behind[step:], behind[:-step] * same_session, out=behind[step:])
         covered += step
-    return np.maximum(ahead, behind)
+    return np.maximum(ahead, behind, out=ahead)
 
 
 def best(scores: Floats, count: int) -> Positions:

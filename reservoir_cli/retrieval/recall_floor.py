@@ -79,21 +79,21 @@ def relevance(candidates: Candidates, dates: Floats, running: NDArray[np.bool_])
     :param running: shape (n,), whether a message is in the running session.
     """
     matched, total_weight = _weights(candidates.postings, candidates.absent, len(candidates.ids))
-    matching = candidates.matching
-    if matching is None or matching.all():
-        best_fit = _best_score(candidates.cosine, matched / (total_weight or 1), dates)
-        matching = np.ones(len(running), bool)
-    else:
-        best_fit = _best_score(
-            candidates.cosine[matching], (matched / (total_weight or 1))[matching], dates[matching]
-        )
-    adjustment = _word_count_adjustment(candidates, matching)
+    matching: slice | NDArray[np.bool_] = slice(None)  # copies nothing
+    if candidates.matching is not None and not candidates.matching.all():
+        matching = candidates.matching
+    best_fit = _best_score(
+        candidates.cosine[matching], (matched / (total_weight or 1))[matching], dates[matching]
+    )
+    adjustment = _word_count_adjustment(candidates, candidates.cosine[matching])
     if candidates.talk is None:
         return max(0.0, best_fit + adjustment)
     for weight, postings in candidates.talk.postings:
         extra, extra_weight = _weights(postings, 0, len(candidates.ids))
         matched, total_weight = matched + weight * extra, total_weight + weight * extra_weight
-    in_other_sessions = ~running & matching
+    in_other_sessions = ~running
+    if not isinstance(matching, slice):
+        in_other_sessions &= matching
     elsewhere_scores = (
         candidates.talk.cosine[in_other_sessions],
         (matched / (total_weight or 1))[in_other_sessions],
@@ -102,9 +102,12 @@ def relevance(candidates: Candidates, dates: Floats, running: NDArray[np.bool_])
     return max(0.0, max(best_fit, _best_score(*elsewhere_scores)) + adjustment)
 
 
-def _word_count_adjustment(candidates: Candidates, matching: NDArray[np.bool_]) -> float:
-    """Return the adjustment for a question's number of words; 0 if only words are compared."""
-    if np.isnan(candidates.cosine[matching]).all():
+def _word_count_adjustment(candidates: Candidates, cosine: NDArray[np.float32]) -> float:
+    """Return the adjustment for a question's number of words; 0 if only words are compared.
+
+    :param cosine: of the messages that match the filter.
+    """
+    if np.isnan(cosine).all():
         return 0.0
     words = max(FEWEST, len(candidates.postings) + candidates.absent)
     return FEW_WORDS * (1 / words - USUAL)

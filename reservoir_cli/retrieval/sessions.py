@@ -51,31 +51,32 @@ class Sessions:
         session_positions: Positions = self.known["spots"][positions]
         return session_positions
 
-    def same_session(self, distance: int) -> NDArray[np.bool_]:
+    def same_session(self, distance: int) -> NDArray[np.float64]:
         """Return whether a message and the one at a distance after it are in the same session.
 
-        :returns: shape (n - distance,), in this order.
+        :returns: 1 or 0, shape (n - distance,), in this order. Scores are multiplied by it, which
+            takes half as long again with booleans.
         """
         if distance not in self.known:
-            self.known[distance] = self.number[distance:] == self.number[:-distance]
-        same_session: NDArray[np.bool_] = self.known[distance]
+            same = self.number[distance:] == self.number[:-distance]
+            self.known[distance] = same.astype(np.float64)
+        same_session: NDArray[np.float64] = self.known[distance]
         return same_session
 
-    def windows(self, reach: int) -> NDArray[np.int64]:
-        """Return where the window of neighbours around each message starts and ends.
+    def windows(self, reach: int) -> tuple[Positions, Positions, NDArray[np.float64]]:
+        """Return where the window of neighbours around each message starts and ends, and its size.
 
         :param reach: neighbours on each side, as far as the session has them.
-        :returns: shape (2, n), in this order.
+        :returns: each of shape (n,), in this order.
         """
         if ("edges", reach) not in self.known:
             positions = np.arange(len(self.number))
             begins = np.flatnonzero(np.diff(self.number, prepend=-1))
             lengths = np.diff(begins, append=len(positions))
-            starts = np.repeat(begins, lengths)
-            ends = np.repeat(begins + lengths, lengths)
-            bounds = np.maximum(starts, positions - reach), np.minimum(ends, positions + reach + 1)
-            self.known["edges", reach] = np.stack(bounds)
-        windows: NDArray[np.int64] = self.known["edges", reach]
+            starts = np.maximum(np.repeat(begins, lengths), positions - reach)
+            ends = np.minimum(np.repeat(begins + lengths, lengths), positions + reach + 1)
+            self.known["edges", reach] = starts, ends, (ends - starts).astype(np.float64)
+        windows: tuple[Positions, Positions, NDArray[np.float64]] = self.known["edges", reach]
         return windows
 
     def parts(self) -> list[tuple[slice, "Sessions"]]:

@@ -71,6 +71,8 @@ def attach(connection: Connection, messages: Sequence[StoredMessage]) -> list[St
             for _, message_id, name in tags:
                 names.setdefault((partition, message_id), []).append(name)
             moments |= {(partition, message_id): at for _, message_id, at in pins}
+    if not names and not moments:
+        return list(messages)
     return [
         _with_marks(message, names.get(message.key, []), moments.get(message.key))
         if message.key in names or message.key in moments

@@ -56,7 +56,7 @@ def to_message(row: Sequence[Any]) -> StoredMessage:
     """
     try:
         texts = _texts(row)
-        if {*map(type, texts)} != {str} or any("\0" in text for text in texts):
+        if {*map(type, texts)} != {str} or "\0" in "".join(texts):
             raise ValueError("not a text")
         calls = json.loads(row[8]) if row[8] else ()
         return StoredMessage(
