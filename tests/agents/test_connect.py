@@ -417,6 +417,23 @@ def test_a_hook_among_others_in_a_group_is_removed_alone(name: str, user: Path) 
     assert json.loads(path.read_bytes()) == {"hooks": {event: [{"hooks": [other, other]}]}}
 
 
+@pytest.mark.parametrize("name", WITH_HOOKS)
+def test_hooks_that_the_user_added_to_are_kept_updated_and_removed(name: str, user: Path) -> None:
+    client = CLIENTS[name]
+    path = client.hooks_settings()
+    path.parent.mkdir(parents=True)
+    connect(client, ["/opt/reservoir"], hooks=True)
+    edited = path.read_text().replace("user-prompt", "user-prompt --budget 800")
+    path.write_text(edited.replace('"/opt/reservoir hook stop', '"A=b /opt/reservoir hook stop'))
+    assert not connect(client, ["/opt/reservoir"], hooks=True).is_changed
+    connect(client, ["/new/reservoir"], hooks=True)
+    commands = [command for _, command in client.hooks(client.open(path))]
+    assert len(commands) == len(client.events)
+    assert "/new/reservoir hook user-prompt --budget 800" in commands
+    disconnect(client)
+    assert not path.exists() or "reservoir" not in path.read_text()
+
+
 @pytest.mark.parametrize("name", sorted(set(ALL) - set(WITH_HOOKS)))
 def test_a_client_without_hooks_says_so(name: str, write_settings: WriteSettings) -> None:
     write_settings(CLIENTS[name])

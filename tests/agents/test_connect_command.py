@@ -191,6 +191,10 @@ def test_global_options_are_written_to_the_settings_of_the_client(run: Run, tmp_
     assert entry["args"] == ["--config", str(config), "--db", str(store), "mcp"]
 
 
+def test_the_home_folder_in_the_path_of_a_store_is_expanded(user: Path) -> None:
+    assert own_command(None, "~/my.db")[-2:] == ["--db", str(user / "my.db")]
+
+
 def test_variables_that_the_client_may_lack_are_warned_about(run: Run, tmp_path: Path) -> None:
     ZED.settings().parent.mkdir(parents=True)
     home = str(tmp_path / "elsewhere")

@@ -63,6 +63,18 @@ def test_an_argument_is_replaced_in_its_place(text: str) -> None:
     assert changed.startswith(text)
 
 
+@pytest.mark.parametrize("args", ['["mcp"]', '["mcp", "-p", "a#b"]', '["a]b"]', "[]"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_the_comment_behind_a_replaced_value_stays(args: str, end: str) -> None:
+    text = f"[mcp_servers.reservoir]{end}command = 'x' # mine{end}args = {args} # ours{end}"
+    changed = toml.assign(text, (*PATH, "args"), ["mcp", "-p", "work"])
+    changed = toml.assign(changed, (*PATH, "command"), "/y")
+    assert changed.splitlines()[1:] == [
+        'command = "/y" # mine',
+        'args = ["mcp", "-p", "work"] # ours',
+    ]
+
+
 def test_text_of_others_around_our_table_stays() -> None:
     text = (
         'a = 1\n\n[mcp_servers.reservoir]\ncommand = "x"\n\n'

@@ -222,6 +222,8 @@ def test_timers_are_printed_with_absolute_paths(machine):
     plist = plistlib.loads(result.out[result.out.index("<?xml") :].encode())
     assert plist["ProgramArguments"][-2:] == ["sync", "--quiet"]
     assert Path(plist["ProgramArguments"][0]).is_absolute()
+    printed = machine("sync", "--timer", "--json").document["launchd"]
+    assert printed.startswith("<?xml")  # nothing may stand before it
     assert not machine.home.exists() or not machine.db.exists()
 
 

@@ -14,8 +14,13 @@ from reservoir_cli.agents.connect.edit_file import Edit, RefusedFileError, Setti
 
 #: The name of our entry in every client's settings.
 SERVER = "reservoir"
-#: One of our hook commands, and its event.
-_HOOK = re.compile(r"reservoir(?:_cli|\.exe)?['\"]?(?: .*)? hook (user-prompt|stop|session-\w+)$")
+#: The option that users may add to our hook commands.
+_BUDGET = r"--budget[ =]\d+"
+#: One of our hook commands.
+_HOOK = re.compile(
+    r"reservoir(?:_cli|\.exe)?['\"]?(?: .*)? hook"
+    rf"(?: {_BUDGET})? (?:user-prompt|stop|session-\w+)(?: {_BUDGET})?$"
+)
 #: The events of Claude Code, which Codex has too.
 HOOK_EVENTS = {
     "SessionStart": "session-start",
@@ -135,12 +140,16 @@ class Client(ABC):
                         yield ("hooks", event, number, "hooks", index), command
 
     def hook_edits(self, file: SettingsFile, program: Sequence[str]) -> list[Edit]:
-        """Return the edits after which every event calls our hook."""
+        """Return the edits after which every event calls our hook.
+
+        Variables before a command and its budget are the user's, and stay.
+        """
         edits, present = [], set()
         for path, command in self.hooks(file):
             present.add(path[1])
-            wanted = shell_command([*program, "hook", self.events[str(path[1])]])
-            if command != wanted:
+            ours = shell_command([*program, "hook", self.events[str(path[1])]])
+            wanted = " ".join([ours, *re.findall(_BUDGET, command)])
+            if not f" {command}".endswith(f" {wanted}"):
                 edits.append(Edit((*path, "command"), wanted))
         for event in self.events:
             if event not in present:

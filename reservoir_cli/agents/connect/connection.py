@@ -24,7 +24,7 @@ from reservoir_cli.agents.connect.edit_file import (
     lookup,
 )
 from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.settings.paths import is_on_a_server, mask_password
+from reservoir_cli.settings.paths import expand_user, is_on_a_server, mask_password
 from reservoir_cli.settings.read_settings_file import missing_file_error
 from reservoir_cli.util import installation
 
@@ -319,5 +319,5 @@ def own_command(config: Path | None, db: str | None) -> list[str]:
                 "--db has a password, which would be written to another program's settings",
                 hint="write the URL to our settings: reservoir config set database=URL",
             )
-        options += ["--db", db if is_on_a_server(db) else os.path.abspath(db)]
+        options += ["--db", db if is_on_a_server(db) else os.path.abspath(expand_user(db))]
     return [*own_program(), *options]

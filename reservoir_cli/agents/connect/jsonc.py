@@ -53,7 +53,7 @@ def loads(text: str, *, comments: bool = True, trailing_commas: bool = True) -> 
     :param trailing_commas: accept a comma after the last item.
     :raises ValueError: the text is not JSON, or contains a form that is not accepted.
     """
-    if not _BLANK.sub("", text):
+    if _skip_blank(text, 0) == len(text):
         return {}
     root = _parse(text)
     if not trailing_commas and (comma := _trailing_comma(root)) is not None:
@@ -73,7 +73,7 @@ def assign(text: str, path: Path, value: Any) -> str:
 
     :raises ValueError: the text is not JSON, or a container on the path has another type.
     """
-    if not _BLANK.sub("", text):
+    if _skip_blank(text, 0) == len(text):
         text = f"{text}{'' if text.endswith(chr(10)) or not text.strip() else chr(10)}{{}}\n"
     node = _parse(text)
     for depth, step in enumerate(path):

@@ -11,6 +11,8 @@ from reservoir_cli.agents.connect.jsonc import Path, wrap
 _MARK = "\ufeff"
 
 _HEADER = re.compile(r"^[ \t]*\[{1,2}([^\[\]\r\n]+)\]{1,2}[ \t]*(?:#[^\r\n]*)?\r?$", re.M)
+#: A value that a comment may follow on its line.
+_SIMPLE_VALUE = r"""\[[^\]\r\n]*\]|"[^"\\\r\n]*"|'[^'\r\n]*'"""
 
 
 def loads(text: str) -> Any:
@@ -80,7 +82,8 @@ def _append_table(text: str, path: Path, value: dict[str, Any]) -> str:
 
 def _replace_line(text: str, path: Path, value: Any) -> str:
     """Replace the value of a key that has a line of its own."""
-    line = re.compile(rf"^([ \t]*{re.escape(str(path[-1]))}[ \t]*=[ \t]*)[^\r\n]*", re.M)
+    key = re.escape(str(path[-1]))
+    line = re.compile(rf"^([ \t]*{key}[ \t]*=[ \t]*)(?:{_SIMPLE_VALUE}|[^\r\n]*)", re.M)
     for header in _HEADER.finditer(text):
         if _header_path(text, header) == path[:-1] and (match := line.search(text, header.end())):
             return text[: match.end(1)] + _value(value) + text[match.end() :]

@@ -45,9 +45,9 @@ OnUnitInactiveSec={minutes}min
 WantedBy=timers.target
 """
 _LAUNCHD = """\
+<?xml version="1.0" encoding="UTF-8"?>
 <!-- ~/Library/LaunchAgents/reservoir-sync.plist
      then: launchctl load ~/Library/LaunchAgents/reservoir-sync.plist -->
-<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" \
 "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
