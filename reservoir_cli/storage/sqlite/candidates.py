@@ -17,7 +17,7 @@ from reservoir_cli.storage.portable_sql import decoding, placeholders
 from reservoir_cli.storage.sqlite import exact_vectors, vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.sqlite.postings import Stem, look_up, read_postings, respell
-from reservoir_cli.storage.sqlite.vector_scan import Blocks, KeptBlocks, State, scan, state_of
+from reservoir_cli.storage.sqlite.vector_scan import Blocks, KeptBlocks, scan
 from reservoir_cli.util.greatest import greatest
 
 if TYPE_CHECKING:
@@ -40,8 +40,6 @@ def gather(connection: Connection, query: Query, cache: QuestionCache | None = N
     if model_id is not None:
         kept_blocks = cache.blocks if cache else None
         blocks, scanned = scan(connection, scope, model_id, matrix, kept_blocks)
-        if cache and matrix is not None:
-            cache.last_scan = scope, own, model_id, matrix.shape[1]
         cosine = np.concatenate([scanned, cosine]) if len(cosine) else scanned
     build = cache.timeline if cache else build_timeline
     timeline = build(blocks, columns, own)
@@ -214,7 +212,6 @@ class QuestionCache:
     """The data that a warm store keeps in memory between questions.
 
     :ivar helper: a thread that embeds a question while its words are looked up.
-    :ivar last_scan: scope, own instance, model and dimensions of the last question.
     """
 
     def __init__(self) -> None:
@@ -222,30 +219,20 @@ class QuestionCache:
 
         self.helper = ThreadPoolExecutor(1, "helper")
         self.blocks = KeptBlocks()
-        self.last_scan: tuple[Scope, str | None, str, int] | None = None
         self._last: tuple[Blocks | None, list[bytes], str | None, Timeline] | None = None
-        self._words: tuple[str, State, list[Stem]] | None = None
+        self._words: tuple[str, tuple[int, int], list[Stem]] | None = None
 
     def look_up(self, connection: Connection, question: str) -> None:
         """Look up the words of a question in advance."""
         words = fulltext.content_words(question)
         expected = len(self._last[-1].first) if self._last else 0
         stems = look_up(connection, words, expected) if words else []
-        self._words = question, state_of(connection), stems
-        self._refresh(connection)
-
-    def _refresh(self, connection: Connection) -> None:
-        """Read what has changed in the scope of the last question; the next one needs it, too."""
-        if self.last_scan is None:
-            return
-        scope, own, model_id, width = self.last_scan
-        if read := self.blocks.read(connection, scope, model_id, width):
-            self.timeline(read[0], _pending(connection, scope, own), own)
+        self._words = question, _state(connection), stems
 
     def take_stems(self, connection: Connection, question: str) -> list[Stem] | None:
         """Return the result of :meth:`look_up` once, unless the store has changed since then."""
         words, self._words = self._words, None
-        if words is None or words[:2] != (question, state_of(connection)):
+        if words is None or words[:2] != (question, _state(connection)):
             return None
         return words[2]
 
@@ -256,6 +243,11 @@ class QuestionCache:
         if last is None or last[0] is not blocks or last[1:3] != (packed, own):
             self._last = last = blocks, packed, own, build_timeline(blocks, pending, own)
         return last[-1]
+
+
+def _state(connection: Connection) -> tuple[int, int]:
+    """Return two numbers that change whenever this or another connection writes."""
+    return connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes
 
 
 def _nearest(cosine: NDArray[np.float32], count: int) -> NDArray[np.intp]:

@@ -100,12 +100,8 @@ def connect(uri: str, patience: float) -> "Connection":
 
 
 class Connection(sqlite3.Connection):
-    """See :class:`reservoir_cli.storage.portable_sql.Connection`.
+    """See :class:`reservoir_cli.storage.portable_sql.Connection`."""
 
-    :ivar rollbacks: how many transactions were rolled back.
-    """
-
-    rollbacks = 0
     ordered_join = "CROSS JOIN"
     instr = "instr"
     message_key = "message_id"

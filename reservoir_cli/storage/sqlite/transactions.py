@@ -227,7 +227,6 @@ class Transactions(transactions.Transactions, ABC):
             yield
             self._connection.execute("COMMIT")
         except BaseException:
-            self._connection.rollbacks += 1
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise

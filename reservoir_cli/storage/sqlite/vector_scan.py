@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     #: dimensions are 0 if nothing in the block is embedded.
     _Codes = tuple[NDArray[np.int8], NDArray[np.float32]]
 
-#: See :func:`state_of`.
-State = tuple[int, int, int]
 #: The columns of a block except its codes.
 HEAD = tuple(name for name in vector_blocks.COLUMNS if name != "codes")
 #: The most bytes of codes that are kept between questions.
@@ -75,8 +73,7 @@ class KeptBlocks:
     """A cache of the blocks and codes of recently used scopes."""
 
     def __init__(self) -> None:
-        #: The blocks, their codes, and the state of the store when they were read.
-        self._kept: dict[tuple[Scope, str], tuple[Blocks, dict[int, _Codes], State | None]] = {}
+        self._kept: dict[tuple[Scope, str], tuple[Blocks, dict[int, _Codes]]] = {}
         self._too_large: set[tuple[Scope, str]] = set()
 
     def read(
@@ -90,32 +87,23 @@ class KeptBlocks:
         """
         if (scope, model_id) in self._too_large:
             return None
-        blocks, codes, known_state = self._kept.pop((scope, model_id), (Blocks([]), {}, None))
-        state, heads = state_of(connection), [row[:3] for row in blocks.rows]
-        stored_heads = heads
-        if state != known_state:
-            stored_heads = _select(connection, scope, model_id, ()).fetchall()
-        if stored_heads != heads:
+        blocks, codes = self._kept.pop((scope, model_id), (Blocks([]), {}))
+        heads = _select(connection, scope, model_id, ()).fetchall()
+        if heads != [row[:3] for row in blocks.rows]:
             known = {row[:3]: row for row in blocks.rows}
-            codes = {head[0]: codes[head[0]] for head in stored_heads if head in known}
-            missing = [head[0] for head in stored_heads if head not in known]
+            codes = {head[0]: codes[head[0]] for head in heads if head in known}
+            missing = [head[0] for head in heads if head not in known]
             if _size(codes) + _unread_size(connection, missing) > MOST_KEPT:
                 self._too_large.add((scope, model_id))
                 return None
             for *columns, packed in _read_blocks(connection, missing):
                 row = tuple(columns)
                 known[row[:3]], codes[row[0]] = row, _decode(row, packed, width)
-            blocks = Blocks([known[head] for head in stored_heads])
-        self._kept[scope, model_id] = blocks, codes, state
-        while sum(_size(kept) for _, kept, _ in self._kept.values()) > MOST_KEPT:
+            blocks = Blocks([known[head] for head in heads])
+        self._kept[scope, model_id] = blocks, codes
+        while sum(_size(kept) for _, kept in self._kept.values()) > MOST_KEPT:
             del self._kept[next(iter(self._kept))]
         return blocks, [codes[row[0]] for row in blocks.rows]
-
-
-def state_of(connection: Connection) -> State:
-    """Return numbers that change whenever this or another connection writes."""
-    version = connection.execute("PRAGMA data_version").fetchone()[0]
-    return version, connection.total_changes, connection.rollbacks
 
 
 def _size(codes: dict[int, _Codes]) -> int:

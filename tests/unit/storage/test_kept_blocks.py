@@ -132,66 +132,17 @@ def test_changes_by_any_process_are_seen(warm_store: Store, other: Store, change
     assert_answers_like_new(warm_store)
 
 
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_changes_read_while_the_question_is_embedded_are_seen(
-    warm_store: Store, other: Store, change
+def test_only_blocks_that_changed_are_read_again(
+    warm_store: Store, other: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert_answers_like_new(warm_store)
-    change(other)
-    warm_store.beside(QUESTION, lambda: None)
-    assert_answers_like_new(warm_store)
-
-
-def test_a_change_that_was_rolled_back_is_not_seen(warm_store: Store, other: Store) -> None:
-    def ids() -> list[int]:
-        # Looking up words would count as a write.
-        return warm_store.candidates(
-            Scope("p"), None, "", MODEL.encode_query(QUESTION)
-        ).ids.tolist()
-
-    def change_in_vain() -> None:
-        with warm_store.write():
-            add_and_embed(warm_store)
-            assert ids() != before
-            raise KeyboardInterrupt
-
-    before = ids()
-    with pytest.raises(KeyboardInterrupt):
-        change_in_vain()
-    assert ids() == before
-
-
-@pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Record the ids of the blocks that are read."""
-    numbers_read: list[int] = []
+    read: list[int] = []
     read_blocks = vector_scan._read_blocks
 
     def record_reads(connection, numbers):
-        numbers_read.extend(numbers)
+        read.extend(numbers)
         return read_blocks(connection, numbers)
 
     monkeypatch.setattr(vector_scan, "_read_blocks", record_reads)
-    return numbers_read
-
-
-def test_changed_blocks_are_read_while_the_question_is_embedded(
-    warm_store: Store, other: Store, read: list[int]
-) -> None:
-    vector = MODEL.encode_query(QUESTION)
-    warm_store.candidates(Scope("p"), None, QUESTION, vector)
-    say(other, 1, Scope("p", "j"))
-    embed(other, MODEL)
-    read.clear()
-    warm_store.beside("and now?", lambda: None)
-    assert len(read) == 1
-    warm_store.candidates(Scope("p"), None, "and now?", vector)
-    assert len(read) == 1
-
-
-def test_only_blocks_that_changed_are_read_again(
-    warm_store: Store, other: Store, read: list[int]
-) -> None:
     vector = MODEL.encode_query(QUESTION)
     warm_store.candidates(Scope("p"), None, QUESTION, vector)
     assert len(read) == 4  # three blocks of i, one of j
@@ -222,7 +173,7 @@ def test_vectors_too_large_for_the_cache_are_read_each_time(
     assert_answers_like_new(warm_store)
     add_and_embed(other)
     assert_answers_like_new(warm_store)
-    cached = [codes for _, codes, _ in warm_store._kept.blocks._kept.values()]
+    cached = [codes for _, codes in warm_store._kept.blocks._kept.values()]
     assert sum(code.nbytes for of_scope in cached for code, _ in of_scope.values()) <= limit
 
 
