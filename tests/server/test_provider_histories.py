@@ -70,6 +70,7 @@ def test_a_reference_that_is_no_text_is_passed_on(
     body = b'{"input": "continue", "previous_response_id": "\\ud800"}'
     assert client.post(served.root + RESPONSES, content=body).status_code == 200
     assert provider.requests[0].body == body
+    assert "a request could not be read: UnicodeEncodeError" in served.lines
 
 
 @pytest.mark.parametrize("conversation", ["conv_1", {"id": "conv_1"}])

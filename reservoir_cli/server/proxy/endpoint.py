@@ -16,6 +16,7 @@ from reservoir_cli.server.limits import BodyTooLarge, BodyTooSlow, ClientGone, r
 from reservoir_cli.server.proxy import forward, identify_client
 from reservoir_cli.server.proxy.enrich import Enricher
 from reservoir_cli.server.proxy.forward import to_upstream
+from reservoir_cli.server.proxy.json_spans import OddJSON
 from reservoir_cli.server.proxy.parse_request import LISTS, ParsedRequest, parse
 from reservoir_cli.server.proxy.protocols import Target, error_body, parse_path, protocol_of
 from reservoir_cli.server.proxy.provider_histories import ProviderHistories
@@ -111,7 +112,10 @@ class Proxy:
             return _Outgoing(body, "skipped; reason=encoding")
         try:
             parsed = await _parse(target.path, body, headers)
-        except Exception:  # whatever is odd about a request, it must still be forwarded
+        except OddJSON:
+            return _Outgoing(body, "skipped; reason=form")
+        except Exception as error:  # it must be forwarded all the same
+            self._state.log(f"a request could not be read: {type(error).__name__}")
             return _Outgoing(body, "skipped; reason=form")
         if parsed.side and not target.path.endswith("/count_tokens"):
             return _Outgoing(body, "skipped; reason=side request")
