@@ -456,6 +456,16 @@ def test_other_events_start_a_sync_in_the_background_and_return(
     assert not marker.exists()
 
 
+def test_errors_of_a_sync_in_the_background_are_logged(person: Home) -> None:
+    settings = '[sources.mine]\ntool = "heliotrope"\npath = "~/mine"\n'
+    person.config.write_text(settings, encoding="utf-8")
+    for stderr, lines in ((subprocess.PIPE, 0), (subprocess.DEVNULL, 1)):
+        process = person.start("sync", "--quiet", stderr=stderr)
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 2
+        assert log(person).count("unknown tool 'heliotrope'") == lines
+
+
 @posix_only
 def test_a_hook_ends_on_sigterm(person: Home) -> None:
     with person.start("hook", "user-prompt") as process:
