@@ -181,6 +181,19 @@ def test_a_secret_in_the_id_of_a_conversation_is_masked(memory, monkeypatch, req
     assert key not in listed + confirmation + result.text
 
 
+def test_a_message_is_pinned_and_unpinned(client, memory) -> None:
+    shown = client.get("/ui/message?p=work&id=3")
+    for pinned in (True, False):
+        [address] = re.findall(r'action="(/ui/pin[^"]*id=3[^"]*)"', shown.text)
+        assert client.post(html.unescape(address)).status_code == 403
+        shown = client.post(html.unescape(address), data={"csrf": csrf_of(shown.text)})
+        assert (shown.url.path, shown.url.fragment) == ("/ui/conversation", "m3")
+        assert [bool(stored.pinned_at) for stored in memory.messages([3])] == [pinned]
+        assert (">pinned<" in shown.text) == pinned
+    missing = client.post("/ui/pin?p=work&id=99", data={"csrf": csrf_of(shown.text)})
+    assert missing.status_code == 404
+
+
 def test_deleting_a_message_needs_confirmation(client, memory) -> None:
     confirmation = client.get("/ui/delete?p=work&id=3")
     assert "Delete this message?" in confirmation.text
