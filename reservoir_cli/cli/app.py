@@ -1,11 +1,13 @@
 """The command line's entry point: global options, error handling and exit codes."""
 
+import json
 import os
 import re
 import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, NoReturn
@@ -13,10 +15,12 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from reservoir_cli import __version__
+from reservoir_cli.agents import hook_time_limit
 from reservoir_cli.cli import completion_scripts, console, mistyped_commands, repeat_global_options
 from reservoir_cli.cli.command_list import EXAMPLES, CommandGroup
 from reservoir_cli.cli.global_options import Globals
 from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.settings import log_file
 from reservoir_cli.settings.paths import check_location
 from reservoir_cli.util.interrupts import explain_now
 from reservoir_cli.util.private_files import remove_temporary
@@ -250,6 +254,9 @@ def _report(failure: ReservoirError) -> int:
     parts = " ".join(word.replace("=", " ", 1) if word[:2] == "--" else word for word in words)
     as_json = "--json" in words or "--format json" in parts
     console.error(failure, as_json=as_json)
+    if hook_time_limit.is_hook(sys.argv[1:]):  # nobody sees what a hook prints
+        with suppress(Exception):
+            log_file.append(datetime.now(UTC), f"hook: {json.dumps(failure.message)}")
     return failure.exit_code
 
 

@@ -204,6 +204,13 @@ def test_wrong_usage_never_fails_a_client(person: Home, arguments: list[str]) ->
     assert (result.code, result.out, result.err) == (0, "", "")
 
 
+@pytest.mark.parametrize("arguments", [["--budget", "1.5k"], ["--loud"], ["twice"]])
+def test_wrong_usage_is_reported_in_the_log(person: Home, arguments: list[str]) -> None:
+    assert answered(person, "user-prompt", *arguments, stdin=event()).out == ""
+    assert 'WARNING hook: "' in log(person)
+    assert arguments[-1] in log(person)
+
+
 def test_the_help_is_printed(person: Home) -> None:
     assert "hook [OPTIONS] EVENT" in person("hook", "--help").out
 

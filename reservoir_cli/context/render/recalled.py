@@ -36,11 +36,17 @@ def _spaced(token: str) -> str:
     return "".join(_I + re.escape(letter) for letter in token)
 
 
-#: The beginning of a control token of a chat template, such as ``<|im_start|>``.
+#: Names in brackets that are control tokens of Mistral's templates.
+_BRACKETED = ("INST", "SYSTEM_PROMPT", "AVAILABLE_TOOLS", "TOOL_CALLS", "TOOL_RESULTS")
+#: The beginning of a control token of a chat template, such as ``<|im_start|>``, or of the tag in
+#: which Claude Code puts what a hook prints, which a quoted text could close.
 _CONTROL = re.compile(
     rf"<{_I}[|\uff5c](?={_I}(?:[^\s|\uff5c<>{ZERO_WIDTH_SPACE}{INVISIBLE}]{_I}){{1,64}}[|\uff5c]{_I}>)"
     rf"|<(?=(?:{_spaced('start')}|{_spaced('end')}){_spaced('_of_turn>')})"
-    rf"|\[(?=(?:{_I}/)?{_spaced('INST]')})"
+    # Gemma's <|turn> and <turn|>
+    rf"|<{_I}\|(?={_I}(?:[a-z_]{_I}){{1,64}}>)|<(?={_I}(?:[a-z_]{_I}){{1,64}}\|{_I}>)"
+    rf"|<(?=(?:{_I}/)?{_spaced('system-reminder')})"
+    rf"|\[(?=(?:{_I}/)?(?:{'|'.join(map(_spaced, _BRACKETED))}){_I}\])"
 )
 
 

@@ -215,7 +215,7 @@ def _is_internal(line: dict[str, Any]) -> bool:
 
 
 def _is_typed(value: dict[str, Any]) -> bool:
-    """Return whether a human wrote a message, unless its origin says otherwise."""
+    """Return whether a human wrote a message, as one without an origin."""
     return text(obj(value.get("origin")).get("kind")) in (None, "human")
 
 
