@@ -198,6 +198,7 @@ class _SourceSync:
         self._ingestor, self._store, self._source = ingestor, ingestor.store, source
         self._table, self._now = Sources(self._store), now
         self.importer: Importer = importers.importers()[source.tool]
+        self._version = int(getattr(self.importer, "version", 1))
         self._machine = platform.node()
         self._excluded = watched_files.compile_exclusion(list(source.exclude))
         self.report = SourceReport(source)
@@ -237,9 +238,9 @@ class _SourceSync:
     def _report_progress(progress: Progress, before: int, total: int, read: int) -> None:
         report_megabytes(progress, before + read, total)
 
-    def _is_unchanged(self, file: FileState, known: dict[str, tuple[int, int, int]]) -> bool:
-        size, mtime_ns, settled = known.get(_escape_path(file.path), (-1, -1, 1))
-        is_same = (size, mtime_ns) == (file.size, file.mtime_ns)
+    def _is_unchanged(self, file: FileState, known: dict[str, tuple[int, int, int, int]]) -> bool:
+        size, mtime_ns, settled, version = known.get(_escape_path(file.path), (-1, -1, 1, 0))
+        is_same = (size, mtime_ns, version) == (file.size, file.mtime_ns, self._version)
         return is_same and (bool(settled) or not self._is_old(file))
 
     def _is_old(self, file: FileState) -> bool:
@@ -249,7 +250,7 @@ class _SourceSync:
         return not abs(age) < _IDLE.total_seconds()
 
     def _forget_vanished(
-        self, known: dict[str, tuple[int, int, int]], files: Sequence[FileState]
+        self, known: dict[str, tuple[int, int, int, int]], files: Sequence[FileState]
     ) -> None:
         root = _escape_path(str(self._source.path))
         below = f"{root}{os.sep}"
@@ -283,7 +284,7 @@ class _SourceSync:
             self._machine,
             _escape_path(file.path),
             self._source.tool,
-            getattr(self.importer, "version", 1),
+            self._version,
             file.size,
             file.mtime_ns,
         )

@@ -139,6 +139,17 @@ async def _delete_message(request: Request) -> Response:
     return RedirectResponse(address, 303)
 
 
+async def pin(request: Request) -> Response:
+    """Pin a message, or unpin it with ``off``, and show it."""
+    partition, number = _message_of(request)
+    change = Reservoir.unpin if "off" in request.query_params else Reservoir.pin
+    await read(
+        request, lambda reservoir: read_conversations.find_message(reservoir, partition, number)
+    )
+    await write(request, lambda reservoir: change(reservoir, Key(partition, number)))
+    return RedirectResponse(link("/message", p=partition, id=number), 303)
+
+
 async def ask(request: Request) -> Response:
     """Show why each message is or is not in the context window of a question."""
     query = request.query_params
@@ -192,6 +203,7 @@ def routes() -> Sequence[BaseRoute]:
         _view("/conversation", conversation),
         _view("/message", message),
         _view("/delete", delete, "GET", "POST"),
+        _view("/pin", pin, "POST"),
         _view("/window", ask),
         _view("/use", use),
         _view("/leave", access.leave, "POST"),

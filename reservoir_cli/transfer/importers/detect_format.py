@@ -52,7 +52,10 @@ _CLASSES = {
 FORMATS = tuple(_CLASSES)
 #: Formats of databases; a database has the format if it contains all tables of one of its sets.
 DATABASES: dict[str, tuple[frozenset[str], ...]] = {
-    "opencode": (frozenset({"session", "message", "part"}),),
+    "opencode": (
+        frozenset({"session", "message", "part"}),
+        frozenset({"session_v2", "session_message"}),
+    ),
     "cursor": (frozenset({"cursorDiskKV"}),),
     "llm": (frozenset({"responses"}), frozenset({"turns"})),
     "goose": (frozenset({"sessions", "messages", "schema_version"}),),

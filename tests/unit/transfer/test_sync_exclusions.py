@@ -183,6 +183,28 @@ def test_turns_that_were_taken_back_in_codex_are_left_out(machine: Machine) -> N
     assert ingestor(machine.store).import_files([path], partition="home").total == 0
 
 
+@pytest.mark.parametrize("form", ["rollout-old.jsonl", "rollout-old.json"])
+def test_excluded_folders_of_old_codex_sessions_are_left_out(machine: Machine, form: str) -> None:
+    def item(role: str, words: str) -> dict[str, Any]:
+        content = [{"type": "input_text", "text": words}]
+        return {"type": "message", "role": role, "content": content}
+
+    meta = {"id": "old", "timestamp": "2025-05-01T09:00:00Z", "instructions": ""}
+    folder = item(
+        "user", "<environment_context>\n<cwd>/home/me/diary</cwd>\n</environment_context>"
+    )
+    items = [folder, item("user", "one?"), item("assistant", "one.")]
+    if form.endswith(".json"):
+        document = json.dumps({"session": meta, "items": items}, indent=2)
+        machine.write(form, torn=document)
+    else:
+        machine.write(form, meta, *items)
+    excluded = Source("codex", "codex", machine.root, "work", ("/home/me/diary",))
+    assert machine.sync(source=excluded).excluded == 2
+    assert machine.sync(source=Source("codex", "codex", machine.root, "home")).imports.imported == 2
+    assert machine.said() == ["one?", "one."]
+
+
 def test_excluded_folders_are_left_out(machine: Machine) -> None:
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.write("secret/s2.jsonl", *turn(3, "two?", "two.", sessionId="s2"))

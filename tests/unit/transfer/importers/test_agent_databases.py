@@ -59,6 +59,163 @@ def test_the_database_of_opencode_is_imported(tmp_path: Path) -> None:
     assert (session.source, session.project) == ("opencode", "pelicans")
 
 
+NEW_TABLES = """
+    CREATE TABLE session_v2 (id text PRIMARY KEY, parent_id text, directory text, title text,
+        model text, revert text, time_created integer NOT NULL, time_updated integer NOT NULL);
+    CREATE TABLE session_message (id text PRIMARY KEY, session_id text, type text,
+        seq integer NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL,
+        data text);
+"""
+
+
+def add_new_session(
+    database: sqlite3.Connection, name: str, rows: list[tuple[str, str, Any]], **more: Any
+) -> None:
+    """Add a session of version 2, whose messages are (id, type, data) in their order."""
+    values = {"directory": "/home/ann/src/owls", "time_created": 1, "time_updated": 1}
+    values |= {"id": name, **more}
+    marks = ", ".join(f":{column}" for column in values)
+    database.execute(f"INSERT INTO session_v2 ({', '.join(values)}) VALUES ({marks})", values)
+    for number, (identity, kind, data) in enumerate(rows):
+        text = data if isinstance(data, str) else json.dumps(data)
+        database.execute(
+            "INSERT INTO session_message VALUES (?, ?, ?, ?, 1778387134727, 1, ?)",
+            [identity, name, kind, number, text],
+        )
+
+
+def reply(*content: dict[str, Any]) -> dict[str, Any]:
+    model = {"id": "m2", "providerID": "fake"}
+    return {"agent": "build", "model": model, "content": list(content)}
+
+
+NEW_ROWS: list[tuple[str, str, Any]] = [
+    ("msg_1", "model-switched", {"model": {"id": "m2", "providerID": "fake"}}),
+    (
+        "msg_9",
+        "user",
+        {
+            "text": "How big is an owl?",
+            "time": {"created": 1778387135000},
+            "files": [{"mime": "image/png", "name": "owl.png"}, {"name": "owls.txt"}],
+        },
+    ),
+    ("msg_2", "system", {"text": "The tools have changed."}),
+    ("msg_3", "synthetic", {"text": "A reminder."}),
+    ("msg_4", "skill", {"name": "owls", "text": "How to look at owls."}),
+    (
+        "msg_5",
+        "assistant",
+        reply(
+            {"type": "reasoning", "text": "I will look.", "native": {"id": "x"}},
+            {
+                "type": "tool",
+                "id": "call_1",
+                "name": "read",
+                "state": {
+                    "status": "completed",
+                    "input": {"path": "owls.txt"},
+                    "content": [{"type": "text", "text": "70 cm"}],
+                },
+            },
+            {
+                "type": "tool",
+                "id": "call_2",
+                "name": "read",
+                "state": {"status": "error", "input": {}, "error": {"message": "no such file"}},
+            },
+        ),
+    ),
+    ("msg_6", "assistant", reply({"type": "text", "text": "About 70 cm."})),
+    ("msg_7", "shell", {"shellID": "sh_1", "command": "ls", "output": {"output": "owls.txt"}}),
+    ("msg_8", "compaction", {"status": "completed", "summary": "They talked of owls."}),
+    ("msg_90", "idle", {"outcome": "succeeded"}),
+    ("msg_91", "user", "{"),
+    ("msg_92", "assistant", reply({"type": "tool", "id": "call_3", "name": None})),
+]
+
+
+def test_sessions_of_opencode_2_are_imported(tmp_path: Path) -> None:
+    path = tmp_path / "opencode.db"
+    with closing(sqlite3.connect(path)) as database, database:
+        database.executescript(NEW_TABLES)
+        add_new_session(database, "ses_owls", NEW_ROWS, title="Owls", parent_id="ses_birds")
+    [entries] = entries_by_file(path).values()
+    assert [row_of(record)[:3] for record in records(entries)] == [
+        ("user", "How big is an owl?\n[image]\n[file owls.txt]", "04:25:35"),
+        ("assistant", 'read({"path": "owls.txt"})', "04:25:34"),
+        ("system", "I will look.", "04:25:34"),
+        ("tool", "70 cm", "04:25:34"),
+        ("assistant", "read({})", "04:25:34"),
+        ("tool", "no such file", "04:25:34"),
+        ("assistant", "About 70 cm.", "04:25:34"),
+        ("assistant", 'shell({"command": "ls"})', "04:25:34"),
+        ("tool", "owls.txt", "04:25:34"),
+    ]
+    assert skipped(entries) == [
+        ("message msg_91", "not a message"),
+        ("message msg_92", "a tool call without a name"),
+    ]
+    about = last_conversation(entries)
+    assert (about.id, about.title, about.model, about.project) == (
+        "ses_owls",
+        "Owls",
+        "m2",
+        "owls",
+    )
+    assert {record.parent for record in records(entries)} == {"ses_birds"}
+
+
+def test_sessions_that_opencode_2_copied_are_imported_once(tmp_path: Path) -> None:
+    path = create_database(tmp_path, "opencode")
+    with Reservoir.open(tmp_path / "store.db") as reservoir:
+        count = reservoir.import_files(path).imported
+        with closing(sqlite3.connect(path)) as database, database:
+            database.executescript(NEW_TABLES)
+            rows: list[tuple[str, str, Any]] = []
+            for identity, data in database.execute("SELECT id, data FROM message").fetchall():
+                query = "SELECT data FROM part WHERE message_id = ? ORDER BY id"
+                parts = [json.loads(part) for (part,) in database.execute(query, [identity])]
+                texts = [part for part in parts if part["type"] in ("text", "reasoning")]
+                tools = [
+                    part | {"id": part["callID"], "name": part["tool"]}
+                    for part in parts
+                    if part["type"] == "tool"
+                ]
+                if json.loads(data)["role"] == "user":
+                    rows.append((identity, "user", {"text": texts[0]["text"]}))
+                else:
+                    rows.append((identity, "assistant", reply(*texts, *tools)))
+            rows.append(("msg_new", "user", {"text": "And an owl?"}))
+            add_new_session(database, SESSION, rows)
+        again = reservoir.import_files(path)
+    assert (again.imported, again.already) == (1, count)
+
+
+@pytest.mark.parametrize(("part", "kept"), [(None, 1), ("prt_1", 2)])
+def test_messages_that_were_taken_back_in_opencode_are_left_out(
+    tmp_path: Path, part: str | None, kept: int
+) -> None:
+    path = tmp_path / "opencode.db"
+    revert = json.dumps({"messageID": "msg_2", "partID": part})
+    rows: list[tuple[str, str, Any]] = [
+        (f"msg_{number}", "user", {"text": f"Question {number}"}) for number in (1, 2, 3)
+    ]
+    with closing(sqlite3.connect(path)) as database, database:
+        database.executescript(NEW_TABLES)
+        add_new_session(database, "ses_owls", rows, revert=revert)
+    [entries] = entries_by_file(path).values()
+    assert len(records(entries)) == kept
+    (tmp_path / "old").mkdir()
+    old = create_database(tmp_path / "old", "opencode")
+    with closing(sqlite3.connect(old)) as database, database:
+        [third] = database.execute("SELECT id FROM message LIMIT 1 OFFSET 2").fetchone()
+        database.execute("ALTER TABLE session ADD COLUMN revert text")
+        database.execute("UPDATE session SET revert = ?", [json.dumps({"messageID": third})])
+    [entries] = entries_by_file(old).values()
+    assert [row_of(record) for record in records(entries)] == opencode_rows()[:3]
+
+
 def opencode_tree(folder: Path) -> Path:
     """Write the session as versions before 1.2 did: a file for each session, message and part."""
     storage = folder / "storage"
