@@ -49,7 +49,7 @@ def look() -> list[History]:
     """Return all known locations, including those without a history."""
     return [
         _inspect("Claude Code", "claude-code", claude_code_sessions()),
-        _inspect("Codex", "codex", codex_sessions(), _BOTH),
+        _inspect("Codex", "codex", codex_sessions(), (*_BOTH, ".jsonl.zst")),
         _inspect("llm", "llm", llm_log()),
         _inspect("Gemini CLI", "gemini-cli", gemini_cli_sessions(), _BOTH, "chats"),
         *_opencode(),
