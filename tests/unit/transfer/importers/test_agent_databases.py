@@ -216,6 +216,36 @@ def test_messages_that_were_taken_back_in_opencode_are_left_out(
     assert [row_of(record) for record in records(entries)] == opencode_rows()[:3]
 
 
+def test_a_fork_of_a_session_of_opencode_repeats_nothing(tmp_path: Path) -> None:
+    path = create_database(tmp_path, "opencode")
+    with closing(sqlite3.connect(path)) as database, database:
+        for number, source in ((1, SESSION), (2, "ses_fork1")):
+            fork = f"ses_fork{number}"
+            title = f"Pelicans (fork #{number})"
+            columns = "NULL, '', directory, ?, '', model, time_created + ?, time_updated"
+            query = f"INSERT INTO session SELECT ?, {columns} FROM session WHERE id = ?"
+            database.execute(query, [fork, title, number, source])
+            copy = "SELECT 'msg_3' || ? || id, ?, time_created, time_updated, data FROM message"
+            query = f"INSERT INTO message {copy} WHERE session_id = ?"
+            database.execute(query, [number, fork, source])
+            new = (f"msg_3{number}new", fork, 1778387187000 + number)
+            data = '{"role": "user"}'
+            database.execute("INSERT INTO message VALUES (?, ?, ?, 1, ?)", [*new, data])
+        for identity, created_at in database.execute(
+            "SELECT id, time_created FROM message WHERE session_id != ?", [SESSION]
+        ).fetchall():
+            part = json.dumps({"type": "text", "text": f"Words of {created_at}"})
+            row = [f"prt_{identity}", identity, part]
+            database.execute("INSERT INTO part VALUES (?, ?, '', 1, 1, ?)", row)
+    [entries] = entries_by_file(path).values()
+    rows = [row_of(record) for record in records(entries)]
+    assert rows[: len(opencode_rows())] == opencode_rows()
+    assert [(row[1], row[3]) for row in rows[len(opencode_rows()) :]] == [
+        ("Words of 1778387187001", "ses_fork1"),
+        ("Words of 1778387187002", "ses_fork2"),
+    ]
+
+
 def opencode_tree(folder: Path) -> Path:
     """Write the session as versions before 1.2 did: a file for each session, message and part."""
     storage = folder / "storage"
