@@ -4,6 +4,7 @@ A test process itself cannot fork safely: it has threads and open stores, and ne
 much memory.
 """
 
+import gc
 import json
 import os
 import select
@@ -47,6 +48,7 @@ _LATER = (
     "statistics",
     "tomli_w",
     "tomlkit",
+    "typer._click.decorators",
 )
 #: Sent once all modules are loaded; no process has this status.
 READY = -1
@@ -63,6 +65,7 @@ def load_all() -> None:
         if not name.startswith(_NOT_FORKED):
             with suppress(ImportError):
                 import_module(name)
+    gc.freeze()  # a child that collected garbage would copy all memory
 
 
 def serve(requests: socket.socket) -> None:
