@@ -54,12 +54,16 @@ def _no_constant(name: str) -> Any:
 
 
 @cache
-def _server(_process: int) -> socket.socket:
-    """Start the fork server of this process; it ends with this process."""
+def _server(_process: int, *loaded: str) -> socket.socket:
+    """Start a fork server of this process; it ends with this process.
+
+    :param loaded: packages that it loads though most commands do not use them.
+    """
     parent_end, child_end = socket.socketpair()
     with child_end:
+        program = Path(__file__).with_name("fork_server.py")
         server = subprocess.Popen(
-            [sys.executable, Path(__file__).with_name("fork_server.py"), str(child_end.fileno())],
+            [sys.executable, program, str(child_end.fileno()), *loaded],
             pass_fds=[child_end.fileno()],
             stdin=subprocess.DEVNULL,
             env={
@@ -130,6 +134,22 @@ def start(
             yield command
         finally:
             command.wait()
+
+
+def start_kept(
+    *arguments: str, streams: tuple[int, int, int, int], env: Mapping[str, str], folder: Path
+) -> None:
+    """Start ``reservoir mcp`` and return at once; other commands may run beside it.
+
+    :param streams: file descriptors of stdin, stdout, stderr, and of a pipe that gets the process
+        id of the command, and its status when it has ended.
+    """
+    request = {"arguments": arguments, "env": dict(env), "folder": str(folder), "umask": -1}
+    data = json.dumps(request).encode()
+    with _busy:
+        server = _server(os.getpid(), "reservoir_cli.agents.mcp")
+        socket.send_fds(server, [struct.pack("I", len(data))], streams)
+        server.sendall(data)
 
 
 def run_bytes(
