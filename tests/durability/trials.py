@@ -86,7 +86,8 @@ class Result:
 
 def _may_fork(arguments: Sequence[str], env: Mapping[str, str]) -> bool:
     """Return whether a command can be forked; a hook measures the time from its start."""
-    return os.name == "posix" and "PYTHONPATH" not in env and "hook" not in arguments
+    paths = [variables.get("PYTHONPATH", "") for variables in (env, os.environ)]
+    return os.name == "posix" and paths[0] == paths[1] and "hook" not in arguments
 
 
 class Home:
