@@ -44,7 +44,10 @@ def build_app(state: ServerState) -> Starlette:
             Mount("/ui", routes=list(routes())),
             Mount("/", app=TokenGate(state, proxy, mcp)),
         ],
-        middleware=[Middleware(RequestLog, log=state.log), Middleware(Guard, hosts=state.hosts)],
+        middleware=[
+            Middleware(RequestLog, log=state.log, token=state.token),
+            Middleware(Guard, hosts=state.hosts),
+        ],
         lifespan=lifespan,
     )
     app.state.server = state

@@ -192,6 +192,11 @@ def test_the_view_works_with_an_empty_store(client) -> None:
     assert client.get("/ui/window?q=&p=work").status_code == 200
 
 
+def test_a_partition_without_messages_stays_selected(client) -> None:
+    for address in ("/ui/window?q=redis&p=nowhere", "/ui/?p=nowhere"):
+        assert "<option selected>nowhere</option>" in client.get(address).text
+
+
 def test_the_links_of_an_empty_question_exclude_a_message_and_put_it_back(client) -> None:
     pattern = r'href="(/ui/window[^"]*)">{}'
     html = client.get("/ui/window?q=&p=work&budget=300").text
