@@ -33,6 +33,7 @@ from reservoir_cli.transfer.importers import (
 from reservoir_cli.transfer.importers.message_times import moment
 from reservoir_cli.transfer.importers.resume import Checkpoint, Resumable, StartOver
 from reservoir_cli.transfer.importers.watched_files import FileState
+from reservoir_cli.transfer.importers.zstd_files import COMPRESSED
 from reservoir_cli.transfer.ingest import INTERRUPTED, Ingestor
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
@@ -306,6 +307,8 @@ class _SourceSync:
             file = File.of_path(path, path.stat())
             return importers.choose(file).name == self._source.tool
         except (ReservoirError, Unreadable):
+            if path.name.endswith(COMPRESSED):
+                raise
             return False
 
     def _find_start(self, previous: SourceFile | None, row: SourceFile, path: Path) -> Checkpoint:
@@ -431,7 +434,7 @@ class _FileSync:
             self._resumes = isinstance(importer, Resumable) and (
                 is_database or not importer.only_databases
             )
-            if is_database or not self._resumes:
+            if is_database or not self._resumes or self._path.name.endswith(COMPRESSED):
                 return File.of_path(self._path, os.fstat(stream.fileno()))
             end = self._row.size
             if not old:

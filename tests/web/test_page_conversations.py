@@ -129,10 +129,11 @@ def test_messages_are_plain_text_once_rendering_takes_too_long(
     assert '<details class="result"><summary>29 a month' in html
 
 
-def test_java_is_highlighted_unless_its_lexer_would_take_long() -> None:
+def test_code_is_highlighted_unless_its_lexer_would_take_long() -> None:
     code = "public int size() { return 1; }\n"
     assert "<span" in to_html(f"```java\n{code * 100}```")
-    assert "<span" not in to_html("```java\n" + "why did it fail " * 100 + "\n```")
+    assert "<span" not in to_html("```java\n" + "why did\nit fail " * 100 + "\n```")
+    assert "<span" not in to_html("```ts\nlet a = b" + ".c" * 500 + "\n```")
 
 
 def test_ten_thousand_messages_are_paged(client, memory) -> None:

@@ -29,11 +29,13 @@ _LONGEST_TITLE = 60
 #: Invisible characters within a control token, which some tools drop. The zero-width space, which
 #: breaks one up, is not among them.
 _I = f"[{INVISIBLE}]*"
+#: The same, and other characters that are not ASCII, which is compiled far faster.
+_N = rf"[^\x00-\x7f{ZERO_WIDTH_SPACE}]*"
 
 
 def _spaced(token: str) -> str:
     """Return the pattern of a token with invisible characters anywhere in it."""
-    return "".join(_I + re.escape(letter) for letter in token)
+    return "".join(_N + re.escape(letter) for letter in token)
 
 
 #: Names in brackets that are control tokens of Mistral's templates.
@@ -44,9 +46,9 @@ _CONTROL = re.compile(
     rf"<{_I}[|\uff5c](?={_I}(?:[^\s|\uff5c<>{ZERO_WIDTH_SPACE}{INVISIBLE}]{_I}){{1,64}}[|\uff5c]{_I}>)"
     rf"|<(?=(?:{_spaced('start')}|{_spaced('end')}){_spaced('_of_turn>')})"
     # Gemma's <|turn> and <turn|>
-    rf"|<{_I}\|(?={_I}(?:[a-z_]{_I}){{1,64}}>)|<(?={_I}(?:[a-z_]{_I}){{1,64}}\|{_I}>)"
-    rf"|<(?=(?:{_I}/)?{_spaced('system-reminder')})"
-    rf"|\[(?=(?:{_I}/)?(?:{'|'.join(map(_spaced, _BRACKETED))}){_I}\])"
+    rf"|<{_N}\|(?={_N}(?:[a-z_]{_N}){{1,64}}>)|<(?={_N}(?:[a-z_]{_N}){{1,64}}\|{_N}>)"
+    rf"|<(?=(?:{_N}/)?{_spaced('system-reminder')})"
+    rf"|\[(?=(?:{_N}/)?(?:{'|'.join(map(_spaced, _BRACKETED))}){_N}\])"
 )
 
 

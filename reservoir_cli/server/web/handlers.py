@@ -52,7 +52,7 @@ async def index(request: Request) -> Response:
         query=query,
         listing=listing,
         places=places,
-        partitions=sorted({partition for partition, _, _ in places}),
+        partitions=names_of_partitions(places, query.partition),
         instances=sorted({name for where, name, _ in places if where == query.partition}),
         roles=ROLES,
         gone=number_of(request.query_params, "gone"),
@@ -178,10 +178,15 @@ async def ask(request: Request) -> Response:
             floor,
         ),
         models=[] if part else [model.name for model in state.config.known_models()],
-        partitions=sorted({partition for partition, _, _ in places}),
+        partitions=names_of_partitions(places, partition),
         formats=FORMATS,
         default_partition=partition,
     )
+
+
+def names_of_partitions(places: list[tuple[str, str, int]], shown: str | None) -> list[str]:
+    """Return the names to select from; the one that is shown may have no messages."""
+    return sorted({partition for partition, _, _ in places} | ({shown} if shown else set()))
 
 
 def default_partition(places: list[tuple[str, str, int]], config: Config) -> str:

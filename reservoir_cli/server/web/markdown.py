@@ -23,7 +23,9 @@ _LANGUAGES = frozenset(
     "bash c console cpp css diff dockerfile go html ini java javascript js json makefile python py "
     "ruby rust sh shell sql toml ts typescript xml yaml yml".split()
 )
-#: Words without punctuation: the time of Java's lexer grows with the square of their number.
+#: Code for which the time of some lexers grows with the square of its length: long lines, and for
+#: Java words without punctuation.
+_LONG_LINE = re.compile(r"[^\n]{500}")
 _WORDS = re.compile(r"(?>[\w.\[\]$<>?]+\s++){50}")
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 _TAGS = {
@@ -79,7 +81,7 @@ def _lower_heading(
 def _highlight(code: str, language: str, _attributes: str) -> str:
     """Return highlighted code; ``""`` to leave it unhighlighted."""
     language = language.lower()
-    if language not in _LANGUAGES or len(code) > _MAX_CODE:
+    if language not in _LANGUAGES or len(code) > _MAX_CODE or _LONG_LINE.search(code):
         return ""
     if language == "java" and _WORDS.search(code):
         return ""

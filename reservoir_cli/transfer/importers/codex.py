@@ -40,6 +40,8 @@ _LINES = ("session_meta", "response_item", "event_msg", "turn_context", "compact
 _OLD_HEADER = re.compile(r'\s*\{\s*(?:"session"\s*:\s*\{\s*)?"(?:id|timestamp)"\s*:\s*"')
 #: The working folder in the first message of such a session.
 _OLD_FOLDER = re.compile(r"<cwd>([^<\n]+)</cwd>|Current working directory: ([^\n]+)")
+#: Endings of files that are always read as a whole: documents, and compressed files.
+_WHOLE = (".json", ".zst")
 #: Codex's list of sessions copied from other tools, and how many folders above them to look.
 _COPIES, _DEPTH = "external_agent_session_imports.json", 5
 #: Events that end a turn.
@@ -83,7 +85,7 @@ class Codex:
         if _is_copy(file):
             yield replace(start, complete=True, last=True)
             return
-        if file.path and file.path.suffix == ".json":  # a document, always read as a whole
+        if file.path and file.path.suffix in _WHOLE:
             yield from self.read(File.of_path(file.path, file.path.stat()))
             yield Checkpoint(last=True)
             return

@@ -32,7 +32,7 @@ from reservoir_cli.transfer.importers.opencode_rows import file_block, model_of,
 from reservoir_cli.transfer.importers.resume import Checkpoint
 from reservoir_cli.util.read_files import LARGEST, open_regular, read_stream
 
-_SESSION = "id parent_id directory title time_created model revert"
+_SESSION = "id parent_id directory title time_created model revert fork_session_id"
 _COLUMNS = {
     "session_v2": _SESSION,
     "session_message": "id session_id type seq time_created data",
@@ -44,6 +44,8 @@ _COLUMNS = {
 _TABLES = ({"session_v2", "session_message"}, {"session", "message", "part"})
 #: The title of a session before opencode has generated one.
 _UNTITLED = re.compile(r"(?:New|Child) session - \d{4}-\d\d-\d\dT")
+#: The end of the title of a session that was forked from another one.
+_FORK = re.compile(r"\(fork #\d+\)\s*$")
 #: A valid id, which is also the name of a file or folder.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
@@ -115,19 +117,37 @@ def _list_sessions(database: Database) -> dict[Any, str]:
 def _list_messages(
     database: Database, table: str, about: dict[str, Any], order: str
 ) -> Iterator[Any]:
-    """Yield the ids of a session's messages, without those that the user has taken back."""
+    """Yield the ids of a session's messages.
+
+    Those that the user has taken back are left out, and in a fork those of the other session.
+    """
     if table not in database.tables:
         return
-    query = f"SELECT id FROM {table} WHERE session_id = ? ORDER BY {order}"
-    ids = [row[0] for row in database.connection.execute(query, (about.get("id"),))]
-    database.spend(len(ids))
+    query = f"SELECT id, time_created FROM {table} WHERE session_id = ? ORDER BY {order}"
+    rows = database.connection.execute(query, (about.get("id"),)).fetchall()
+    database.spend(len(rows))
     taken_back = parse_object(about.get("revert")) or {}
-    for message_id in ids:
-        if message_id == taken_back.get("messageID"):
-            if taken_back.get("partID"):  # of this message, only the end was taken back
-                yield message_id
+    elsewhere = _find_copied(database, table, about)
+    for message_id, created_at in rows:
+        is_boundary = message_id == taken_back.get("messageID")
+        if is_boundary and not taken_back.get("partID"):
             return
-        yield message_id
+        if created_at not in elsewhere:
+            yield message_id
+        if is_boundary:  # of this message, only the end was taken back
+            return
+
+
+def _find_copied(database: Database, table: str, about: dict[str, Any]) -> set[Any]:
+    """Return the times of the messages of other sessions, if a session is a fork.
+
+    A copy has a later id than the original, and the same time.
+    """
+    if not about.get("fork_session_id") and not _FORK.search(text(about.get("title")) or ""):
+        return set()
+    query = f"SELECT time_created, session_id, min(id) FROM {table} GROUP BY time_created"
+    first = database.connection.execute(query)
+    return {row[0] for row in first if row[1] != about.get("id")}
 
 
 def _read_rows(

@@ -216,6 +216,36 @@ def test_messages_that_were_taken_back_in_opencode_are_left_out(
     assert [row_of(record) for record in records(entries)] == opencode_rows()[:3]
 
 
+def test_a_fork_of_a_session_of_opencode_repeats_nothing(tmp_path: Path) -> None:
+    path = create_database(tmp_path, "opencode")
+    with closing(sqlite3.connect(path)) as database, database:
+        for number, source in ((1, SESSION), (2, "ses_fork1")):
+            fork = f"ses_fork{number}"
+            title = f"Pelicans (fork #{number})"
+            columns = "NULL, '', directory, ?, '', model, time_created + ?, time_updated"
+            query = f"INSERT INTO session SELECT ?, {columns} FROM session WHERE id = ?"
+            database.execute(query, [fork, title, number, source])
+            copy = "SELECT 'msg_3' || ? || id, ?, time_created, time_updated, data FROM message"
+            query = f"INSERT INTO message {copy} WHERE session_id = ?"
+            database.execute(query, [number, fork, source])
+            new = (f"msg_3{number}new", fork, 1778387187000 + number)
+            data = '{"role": "user"}'
+            database.execute("INSERT INTO message VALUES (?, ?, ?, 1, ?)", [*new, data])
+        for identity, created_at in database.execute(
+            "SELECT id, time_created FROM message WHERE session_id != ?", [SESSION]
+        ).fetchall():
+            part = json.dumps({"type": "text", "text": f"Words of {created_at}"})
+            row = [f"prt_{identity}", identity, part]
+            database.execute("INSERT INTO part VALUES (?, ?, '', 1, 1, ?)", row)
+    [entries] = entries_by_file(path).values()
+    rows = [row_of(record) for record in records(entries)]
+    assert rows[: len(opencode_rows())] == opencode_rows()
+    assert [(row[1], row[3]) for row in rows[len(opencode_rows()) :]] == [
+        ("Words of 1778387187001", "ses_fork1"),
+        ("Words of 1778387187002", "ses_fork2"),
+    ]
+
+
 def opencode_tree(folder: Path) -> Path:
     """Write the session as versions before 1.2 did: a file for each session, message and part."""
     storage = folder / "storage"
@@ -353,6 +383,51 @@ def test_a_conversation_that_cursor_did_not_name_has_no_title(tmp_path: Path) ->
     [entries] = entries_by_file(path).values()
     titles = {record.conversation.title for record in records(entries) if record.conversation}
     assert titles == {None}
+
+
+def test_a_message_that_cursor_keeps_only_as_rich_text_is_imported(tmp_path: Path) -> None:
+    def block(*children: object) -> dict[str, object]:
+        return {"type": "paragraph", "children": [*children, None]}
+
+    link = {"type": "link", "children": [{"type": "text", "text": "the list"}]}
+    space, line = {"type": "text", "text": " "}, {"type": "linebreak"}
+    words = [{"type": "text", "text": words} for words in ("Read", "please.", "How many birds?")]
+    first = block(words[0], space, {"type": "mention", "text": "@birds.txt"}, line, words[1])
+    rich = {"root": {"children": [first, block(link), block(words[2])]}}
+    path = create_database(tmp_path, "cursor")
+    with closing(sqlite3.connect(path)) as database, database:
+        for bubble, value in (("b1", json.dumps(rich)), ("b5", "no json")):
+            database.execute(
+                "UPDATE cursorDiskKV SET value = json_set(value, '$.text', '', '$.richText', ?) "
+                "WHERE key = 'bubbleId:c1:' || ?",
+                (value, bubble),
+            )
+    [entries] = entries_by_file(path).values()
+    asked = [record.message for record in records(entries) if record.message.role == "user"]
+    assert [message.content for message in asked if message.conversation_id == "c1"] == [
+        "[image]\nRead @birds.txt\nplease.\nthe list\nHow many birds?"
+    ]
+
+
+@pytest.mark.parametrize("place", ["composer", "header"])
+def test_a_subagent_of_cursor_names_the_conversation_it_works_for(
+    place: str, tmp_path: Path
+) -> None:
+    about = {"subagentInfo": {"parentComposerId": "c3", "rootParentConversationId": "c1"}}
+    path = create_database(tmp_path, "cursor")
+    with closing(sqlite3.connect(path)) as database, database:
+        if place == "header":
+            database.execute("CREATE TABLE composerHeaders (composerId TEXT, value TEXT)")
+            row = ("c2", json.dumps(about))
+            database.execute("INSERT INTO composerHeaders VALUES (?, ?)", row)
+        else:
+            database.execute(
+                "UPDATE cursorDiskKV SET value = json_patch(value, ?) WHERE key = ?",
+                (json.dumps(about), "composerData:c2"),
+            )
+    [entries] = entries_by_file(path).values()
+    parents = {record.message.conversation_id: record.parent for record in records(entries)}
+    assert parents == {"c1": None, "c2": "c1"}
 
 
 # Databases

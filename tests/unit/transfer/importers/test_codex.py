@@ -1,13 +1,25 @@
 """Special cases of Codex's sessions, of today's versions and older ones."""
 
+import importlib
+import importlib.util
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from reading import entries_by_file, last_conversation, lines, read, records, roles_and_texts
+from reading import (
+    entries_by_file,
+    last_conversation,
+    lines,
+    read,
+    records,
+    roles_and_texts,
+    skipped,
+)
 
 from reservoir_cli.messages import Message
+from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds
 
 NOON = "2026-07-01T12:00:00.000Z"
@@ -147,3 +159,63 @@ def test_sessions_of_old_versions_are_read(tmp_path: Path, name: str) -> None:
     assert times == {"2025-06-03T09:30"}
     about = last_conversation(imported)
     assert (about.id, about.project, about.title) == ("old", "birds", None)
+
+
+# Compressed sessions
+
+LIBRARY = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+needs_library = pytest.mark.skipif(
+    importlib.util.find_spec("backports") is None and sys.version_info < (3, 14),
+    reason="the extra zed is not installed",
+)
+
+
+def write_compressed(path: Path, text: str) -> None:
+    compressed = importlib.import_module(LIBRARY).compress(text.encode())
+    path.write_bytes(compressed)
+
+
+@needs_library
+def test_a_session_that_codex_compressed_is_imported_once(tmp_path: Path) -> None:
+    text = lines(META, line(parts("user", "Why?")), line(parts("assistant", "So.")))
+    plain = tmp_path / "sessions" / "rollout-c1.jsonl"
+    plain.parent.mkdir()
+    plain.write_text(text, encoding="utf-8")
+    compressed = plain.with_name(f"{plain.name}.zst")
+    with Reservoir.open(tmp_path / "birds.db") as reservoir:
+        assert reservoir.import_files(plain.parent).imported == 2
+        plain.unlink()
+        write_compressed(compressed, text + lines(line(parts("user", "And?"))))
+        for source, counts in ((plain.parent, (1, 2)), (compressed, (0, 3))):
+            report = reservoir.import_files(source)
+            assert (report.imported, report.already) == counts
+
+
+@needs_library
+def test_a_damaged_compressed_session_is_reported(tmp_path: Path) -> None:
+    texts = [f"Question {number}: {'?' * 50_000}" for number in range(9)]
+    whole = tmp_path / "rollout-c1.jsonl.zst"
+    write_compressed(whole, lines(META, *(line(parts("user", text)) for text in texts)))
+    whole.write_bytes(whole.read_bytes()[:-20])
+    bomb = tmp_path / "rollout-c2.jsonl.zst"
+    write_compressed(bomb, lines(META) + " " * (100 << 20))
+    (tmp_path / "rollout-c3.jsonl.zst").write_bytes(b"not compressed")
+    reasons = {name: skipped(entries) for name, entries in entries_by_file(tmp_path).items()}
+    assert reasons["rollout-c1.jsonl.zst"][-1] == ("what follows", "the file is damaged here")
+    assert reasons["rollout-c2.jsonl.zst"] == [
+        ("what follows", "it unpacks to far more than its size")
+    ]
+    assert reasons["rollout-c3.jsonl.zst"] == [("what follows", "the file is damaged here")]
+
+
+def test_without_a_library_compressed_sessions_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("compression.zstd", "backports.zstd"):
+        monkeypatch.setitem(sys.modules, name, None)
+    (tmp_path / "rollout-c1.jsonl.zst").write_bytes(b"x")
+    (tmp_path / "rollout-c2.jsonl").write_text(lines(META, line(parts("user", "Why?"))))
+    reason = "compressed with zstd: pip install 'reservoir-cli[zed]'"
+    entries = entries_by_file(tmp_path)
+    assert skipped(entries["rollout-c1.jsonl.zst"]) == [("what follows", reason)]
+    assert len(records(entries["rollout-c2.jsonl"])) == 1
