@@ -57,14 +57,14 @@ READY = -1
 def load_all(*others: str) -> None:
     """Import everything that commands use, so that no child has to.
 
-    :param others: packages to import though most commands do not use them.
+    :param others: packages to import that most commands do not use.
     """
     import reservoir_cli
 
     package = Path(reservoir_cli.__file__).parent
     files = [file.relative_to(package.parent).with_suffix("") for file in package.rglob("*.py")]
     modules = (".".join(file.parts).removesuffix(".__init__") for file in files)
-    for name in (*modules, *_LATER):
+    for name in (*modules, *_LATER, *others):
         if not name.startswith(_NOT_FORKED) or name.startswith(others):
             with suppress(ImportError):
                 import_module(name)
