@@ -42,6 +42,12 @@ def test_scope_and_filters_select_messages_as_in_view(spread, options, expected)
     assert contents(spread("export", *options).out) == expected
 
 
+def test_one_role_is_exported(cli):
+    cli.store({"content": "question"}, {"content": "answer", "role": "assistant"})
+    assert contents(cli("export", "--role", "user").out) == ["question"]
+    cli("export", "--role", "robot", code=2)
+
+
 @pytest.mark.parametrize("form", ["jsonl", "json", "markdown"])
 def test_a_conversation_is_exported_by_the_beginning_of_its_id(cli, form):
     cli.store(

@@ -13,6 +13,7 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError, StoreLockedError
 from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.retrieval import embed_messages
+from reservoir_cli.retrieval.embed_messages import embed_newest
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
@@ -73,6 +74,31 @@ def test_a_limit_bounds_how_many_are_embedded(
     assert embed(store, fake_embedder, limit=limit, newest=newest) == len(embedded)
     pending = {message.content for message in store.unembedded(count, EVERYWHERE)}
     assert pending == {str(number) for number in range(count)} - set(embedded)
+
+
+def test_a_question_waits_for_at_most_64_passages_and_skips_long_messages(
+    store: Store, add: Adding, fake_embedder: Any
+) -> None:
+    encoded: list[str] = []
+
+    class Dividing(type(fake_embedder)):  # type: ignore[misc]
+        def passages(self, text: str) -> list[tuple[int, int]]:
+            assert len(text) < 1_000
+            return [(start, start + 10) for start in range(0, len(text), 10)]
+
+        def encode_documents(self, texts: Any) -> Any:
+            encoded.extend(texts)
+            return super().encode_documents(texts)
+
+    lengths = (30, 20, 600, 650, 150_000, 0, 20)
+    add(*(Message("user", "x" * length, NOW + n * MS) for n, length in enumerate(lengths)))
+    embed_newest(store, Dividing(), EVERYWHERE, synapse_threshold=1.0)
+    pending = [len(message.content) for message in store.unembedded(9, EVERYWHERE)]
+    assert sorted(pending) == [30, 650, 150_000]
+    assert len(encoded) == 2 + 60 + 2
+    embed_newest(store, Dividing(), EVERYWHERE, synapse_threshold=1.0)
+    pending = [len(message.content) for message in store.unembedded(9, EVERYWHERE)]
+    assert sorted(pending) == [650, 150_000]
 
 
 def test_the_newest_by_time_are_embedded_first_in_any_order_of_import(
