@@ -226,6 +226,7 @@ def _rows(
             report.messages += 1
             report.masked += masked
             progress("exporting", report.messages, len(keys))
+        report.missing = len(keys) - report.messages
 
     return write(counted())
 
@@ -255,6 +256,7 @@ def _conversations(
         progress("exporting", processed, total)
         if exported.messages:
             yield write(exported)
+    report.missing = total - processed
 
 
 def _write_batches(write: Callable[[str], object], pieces: Iterator[str]) -> None:
