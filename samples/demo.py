@@ -40,7 +40,7 @@ def main() -> None:
     for question in questions[:3]:
         run("context", question["question"], "-p", question["partition"], "--budget", "700")
     say(
-        "Ask her store something yourself, or pipe the context into any model:\n\n"
+        "Ask this store something yourself, or pipe the context into any model:\n\n"
         '    RESERVOIR_HOME=.demo .venv/bin/reservoir context "…" -p work --budget 700'
     )
 

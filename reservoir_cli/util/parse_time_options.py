@@ -18,7 +18,11 @@ _NUMBERS = dict.fromkeys(("a", "an", "one"), 1) | {
 }
 _AGO = rf"(?a)(\d{{1,6}}|{'|'.join(_NUMBERS)}) (second|minute|hour|day|week|month|year)s?(?: ago)?"
 _MONTH = _UNITS["y"] / 12
+_YEAR_MONTH = r"(?a)\d{4}-\d\d"
 _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_MONTHS = (
+    "january february march april may june july august september october november december".split()
+)
 
 
 def parse_duration(text: str) -> float:
@@ -46,8 +50,9 @@ def format_duration(seconds: float) -> str:
 def parse_time(text: str, now: datetime) -> datetime:
     """Parse a time: ISO 8601 (local without a zone), an age such as ``7d``, or words.
 
-    Words such as ``yesterday`` and ``last week`` mean the start of that period; ``monday`` and
-    ``last monday`` are the latest Monday before today.
+    Words such as ``yesterday`` and ``last week``, and ``2026-05``, mean the start of that period;
+    ``monday`` and ``last monday`` are the latest Monday before today, ``may`` the latest May, and
+    ``last may`` the latest one before this month.
 
     :raises UsageError: the text is not a time, is out of range, or is an age in ``M``, which may
         mean minutes or months.
@@ -67,7 +72,7 @@ def parse_time(text: str, now: datetime) -> datetime:
         except OverflowError:
             raise UsageError(f"the age {text!r} is out of range", hint=hint) from None
     try:
-        moment = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(f"{text}-01" if re.fullmatch(_YEAR_MONTH, text) else text)
         if not text.isdigit() and moment.year >= 1970:
             return moment.astimezone(UTC)
     except (ValueError, OverflowError, OSError):
@@ -102,6 +107,10 @@ def _start_of(words: str, now: datetime) -> datetime | None:
         for number, name in enumerate(_WEEKDAYS)
         for lead in ("", "last ")
     }
+    for number, name in enumerate(_MONTHS, 1):
+        latest = first.replace(year=today.year - (today.month < number), month=number)
+        starts[name] = latest
+        starts[f"last {name}"] = latest.replace(year=latest.year - (latest == first))
     if words == "now":
         return now
     if words not in starts:

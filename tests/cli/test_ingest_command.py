@@ -231,6 +231,19 @@ def test_importing_again_adds_only_what_is_new(cli, tmp_path):
     assert [row["content"] for row in cli.rows()] == ["said twice", "said twice", "new"]
 
 
+def test_messages_that_earlier_commands_did_not_embed_are_named(cli, tmp_path):
+    file, other = tmp_path / "chat.jsonl", tmp_path / "other.txt"
+    rows = [json.dumps({"role": "user", "content": f"message {number}"}) for number in range(70)]
+    file.write_text("\n".join(rows))
+    other.write_text("one more")
+    cli("ingest", "--no-embed", str(file), "-p", "work")
+    assert "embed" not in cli("ingest", "--no-embed", str(file), "-p", "work").err
+    again = cli("ingest", str(file), "-p", "work")
+    assert again.err.endswith("note: 70 messages not embedded yet: reservoir embed\n")
+    added = cli("ingest", str(other), "-p", "home")
+    assert "note: also embedding 70 earlier messages; Ctrl-C keeps all messages" in added.err
+
+
 def test_json_of_an_import_has_its_totals(cli, tmp_path):
     file = tmp_path / "notes.txt"
     file.write_text("a note", encoding="utf-8")

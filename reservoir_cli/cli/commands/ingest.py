@@ -27,6 +27,8 @@ _OUTER_BLANK_LINES = re.compile(r"\A(?:[ \t]*\r?\n)+|(?:\r?\n[ \t]*)+\Z")
 _LIKE_A_PATH = re.compile(r"\S*[/\\]\S*|\S+\.\w{1,8}")
 #: Characters shown of a path that does not exist, which may be a whole message.
 _LONGEST_NAME = 200
+#: With more messages that earlier commands left, a note explains why embedding takes long.
+_MANY = 64
 
 #: How a zip archive begins; one that is not compressed is mostly text.
 _ZIP = b"PK\x03\x04"
@@ -104,8 +106,8 @@ def ingest(
         _print_summary(report, dry_run)
         if is_new and report.imported:
             console.note(f"new partition {partition}")
-        if report.imported and not (dry_run or no_embed):
-            reservoir.indexer.embed_if_possible()
+        if not (dry_run or no_embed):
+            _embed(reservoir, report.imported)
         if as_json:
             _print_json(report, dry_run)
         if report.unreadable:
@@ -199,6 +201,18 @@ def _store_stdin(
         console.document({"messages": [row.to_row() for row in stored]})
     else:
         console.write("".join(f"{row.id}\n" for row in stored))
+
+
+def _embed(reservoir: Reservoir, imported: int) -> None:
+    """Embed what was imported and what earlier commands left; only note it if nothing was."""
+    earlier = reservoir.indexer.pending() - imported
+    noun = "message" if earlier == 1 else "messages"
+    if imported:
+        if earlier > _MANY:
+            console.note(f"also embedding {earlier:,} earlier {noun}; Ctrl-C keeps all messages")
+        reservoir.indexer.embed_if_possible()
+    elif earlier:
+        console.note(f"{earlier:,} {noun} not embedded yet: reservoir embed")
 
 
 def _open_source(source: str) -> str | File:

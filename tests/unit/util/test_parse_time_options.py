@@ -113,6 +113,12 @@ def test_a_time_without_a_zone_is_local(text: str, expected: datetime) -> None:
         ("last friday", datetime(2026, 5, 8, 4, tzinfo=UTC)),
         ("last saturday", datetime(2026, 5, 2, 4, tzinfo=UTC)),  # now is a Saturday
         ("sunday", datetime(2026, 5, 3, 4, tzinfo=UTC)),
+        ("2025-12", datetime(2025, 12, 1, 5, tzinfo=UTC)),
+        ("March", datetime(2026, 3, 1, 5, tzinfo=UTC)),
+        ("may", datetime(2026, 5, 1, 4, tzinfo=UTC)),
+        ("last may", datetime(2025, 5, 1, 4, tzinfo=UTC)),
+        ("last april", datetime(2026, 4, 1, 4, tzinfo=UTC)),
+        ("June", datetime(2025, 6, 1, 4, tzinfo=UTC)),
     ],
 )
 def test_words_mean_the_local_time_at_which_the_period_began(text: str, expected: datetime) -> None:
@@ -128,6 +134,7 @@ def test_words_mean_the_local_time_at_which_the_period_began(text: str, expected
         "90",
         "20260509",
         "2026-13-01",
+        "2026-13",
         "2026-05-09T25:00",
         "-7d",
         "some days",
