@@ -13,7 +13,13 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from reservoir_cli import __version__
-from reservoir_cli.cli import completion_scripts, console, mistyped_commands, repeat_global_options
+from reservoir_cli.cli import (
+    completion_scripts,
+    console,
+    mistyped_commands,
+    repeat_global_options,
+    unseen_errors,
+)
 from reservoir_cli.cli.command_list import EXAMPLES, CommandGroup
 from reservoir_cli.cli.global_options import Globals
 from reservoir_cli.errors import ReservoirError, UsageError
@@ -250,6 +256,7 @@ def _report(failure: ReservoirError) -> int:
     parts = " ".join(word.replace("=", " ", 1) if word[:2] == "--" else word for word in words)
     as_json = "--json" in words or "--format json" in parts
     console.error(failure, as_json=as_json)
+    unseen_errors.log(failure.message)
     return failure.exit_code
 
 

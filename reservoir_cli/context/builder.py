@@ -1,6 +1,7 @@
 """Build a context window: the core operation of Reservoir."""
 
 from collections.abc import Collection
+from functools import cache
 from time import perf_counter
 
 import numpy as np
@@ -91,7 +92,12 @@ def build_context(
         if with_summaries:
             request, selection, used, count_notes = with_summaries
     request, used = chooser.add_excerpt_note(request, selection, used)
-    best_left_out = () if silent else chooser.note_best_left_out(selection)
+    notes = ranking.notes
+
+    @cache
+    def find_hints() -> tuple[str, ...]:
+        return (*notes, *(() if silent else chooser.note_best_left_out(selection)))
+
     timings = {
         "embed": embedded_at - started_at,
         "read": read_at - embedded_at,
@@ -109,7 +115,7 @@ def build_context(
         {name: 1000 * taken for name, taken in timings.items()},
         ranking.scored.relevance,
         silent,
-        (*ranking.notes, *best_left_out),
+        find_hints,
         ranking.floor,
     )
 

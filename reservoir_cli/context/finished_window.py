@@ -4,7 +4,7 @@ The turns are rendered for a provider. Control tokens of chat templates are brok
 text.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reservoir_cli.chat.turn import CONTEXT, Section, Turn
@@ -30,7 +30,7 @@ class FinishedWindow:
     :param relevance: how well the question fits the best message of the scope.
     :param floor: the relevance below which nothing is recalled.
     :param nothing_found: whether the relevance is below the floor.
-    :param hints: user-facing suggestions.
+    :param find_hints: looks for user-facing suggestions, which can take longer than the rest.
     """
 
     request: ContextRequest
@@ -44,13 +44,18 @@ class FinishedWindow:
     timings_ms: Mapping[str, float] = field(default_factory=dict)
     relevance: float = 0.0
     nothing_found: bool = False
-    hints: tuple[str, ...] = ()
+    find_hints: Callable[[], tuple[str, ...]] = field(default=tuple, repr=False, compare=False)
     floor: float = 0.0
 
     @property
     def used(self) -> int:
         """Tokens of everything that is printed."""
         return sum(self.budget.sections.values()) + self.history_used
+
+    @property
+    def hints(self) -> tuple[str, ...]:
+        """User-facing suggestions."""
+        return self.find_hints()
 
     @property
     def kept(self) -> tuple[Candidate, ...]:

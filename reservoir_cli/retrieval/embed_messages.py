@@ -375,7 +375,7 @@ def _embed_batch(
     passages = embed_messages(batch, embedder)
     if store.active_model() is None:
         _activate(store, embedder, wait)
-    store.add_passages(embedder.model_id, passages, synapse_threshold, wait)
+    store.add_passages(embedder.model_id, passages, synapse_threshold, wait, embedded=batch)
 
 
 def _batches_by_arrival(store: Store, scope: Scope, limit: int) -> Iterator[list[StoredMessage]]:
@@ -428,7 +428,8 @@ def rebuild(
     stored_id = store.begin_model(embedder.model_id, embedder.name)
     count, total = 0, store.count_unembedded(model=stored_id)
     while batch := first_batch(store.unembedded(BATCH, model=stored_id)):
-        store.add_passages(stored_id, embed_messages(batch, embedder), synapse_threshold)
+        passages = embed_messages(batch, embedder)
+        store.add_passages(stored_id, passages, synapse_threshold, embedded=batch)
         count += len(batch)
         progress(f"embedding with {embedder.name}", count, max(total, count))
     progress("switching to the new embeddings", 0, 0)

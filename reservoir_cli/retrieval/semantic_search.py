@@ -58,7 +58,8 @@ def _add_sole(ranked: NDArray[np.intp], sole: NDArray[np.intp], limit: int) -> N
 
     A very long message scores low for each of its words, however rare they are.
     """
-    missing = np.setdiff1d(sole, ranked)[: limit // _SOLE_SHARE]
+    # Without assume_unique, numpy would load its masked arrays, which takes 30 ms.
+    missing = np.setdiff1d(sole, ranked, assume_unique=True)[: limit // _SOLE_SHARE]
     if not len(missing):
         return ranked
     return np.concatenate([ranked[: limit - len(missing)], missing])

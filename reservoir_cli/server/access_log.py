@@ -7,16 +7,19 @@ from datetime import datetime
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-#: The token of a path, wherever it stands: a mistyped base URL has it in another place.
+#: The place of the token in a path: a wrong one may be that of another server.
 _TOKEN = re.compile(r"/k/[^/]*")
 _MAX_PATH = 100
 
 
 class RequestLog:
-    """Log method, path, status, duration, and a route's notes in ``scope["reservoir_log"]``."""
+    """Log method, path, status, duration, and a route's notes in ``scope["reservoir_log"]``.
 
-    def __init__(self, app: ASGIApp, log: Callable[[str], None]) -> None:
-        self._app, self._log = app, log
+    :param token: never logged, wherever in a path it is.
+    """
+
+    def __init__(self, app: ASGIApp, log: Callable[[str], None], token: str) -> None:
+        self._app, self._log, self._token = app, log, token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, and log it when it is complete."""
@@ -37,12 +40,15 @@ class RequestLog:
         finally:
             ms = round((time.monotonic() - began) * 1000)
             now = datetime.now().astimezone().isoformat(timespec="seconds")
-            words = [now, scope["method"], printable_path(scope), str(status or "-"), f"{ms} ms"]
-            self._log(" ".join([*words, *notes]))
+            request = [now, scope["method"], printable_path(scope, self._token)]
+            self._log(" ".join([*request, str(status or "-"), f"{ms} ms", *notes]))
 
 
-def printable_path(scope: Scope) -> str:
-    """Return the path of a request on one line, without token and query."""
-    path = _TOKEN.sub("", scope["raw_path"].decode("ascii", "replace"))
+def printable_path(scope: Scope, token: str) -> str:
+    """Return the path of a request on one line, without token and query.
+
+    A mistyped base URL has the token anywhere.
+    """
+    path = _TOKEN.sub("", scope["raw_path"].decode("ascii", "replace")).replace(token, "…")
     printable = "".join(letter if letter.isprintable() else "?" for letter in path)
     return printable[:_MAX_PATH] or "/"

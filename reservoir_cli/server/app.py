@@ -14,8 +14,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.responses import JSONResponse
-from starlette.routing import Mount, Router
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse
+from starlette.routing import Mount, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from reservoir_cli.server.access_log import RequestLog
@@ -41,14 +42,22 @@ def build_app(state: ServerState) -> Starlette:
 
     app = Starlette(
         routes=[
+            Route("/ui", _redirect_to_page),
             Mount("/ui", routes=list(routes())),
             Mount("/", app=TokenGate(state, proxy, mcp)),
         ],
-        middleware=[Middleware(RequestLog, log=state.log), Middleware(Guard, hosts=state.hosts)],
+        middleware=[
+            Middleware(RequestLog, log=state.log, token=state.token),
+            Middleware(Guard, hosts=state.hosts),
+        ],
         lifespan=lifespan,
     )
     app.state.server = state
     return app
+
+
+async def _redirect_to_page(_request: Request) -> RedirectResponse:
+    return RedirectResponse("/ui/")
 
 
 class TokenGate:

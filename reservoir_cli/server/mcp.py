@@ -7,10 +7,12 @@ from typing import Any
 from mcp.server.context import ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.types import Receive, Scope, Send
+from starlette.responses import PlainTextResponse
+from starlette.types import Message, Receive, Scope, Send
 
 from reservoir_cli.agents.mcp.server import Worker, build_server
 from reservoir_cli.agents.mcp.tools import Answers, offered_tools
+from reservoir_cli.server.limits import ClientGone, RefusedBody, read_body
 from reservoir_cli.server.security import ANY
 from reservoir_cli.server.state import ServerState
 
@@ -38,7 +40,24 @@ class McpEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        await self._manager.handle_request(scope, receive, send)
+        try:
+            body = await read_body(receive)
+        except RefusedBody as error:
+            await PlainTextResponse(f"{error}\n", error.status)(scope, receive, send)
+        except ClientGone:
+            return
+        else:
+            await self._manager.handle_request(scope, _replay(body, receive), send)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a function that receives a body that was read, and then what follows it."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive_again() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return receive_again
 
 
 def _security(state: ServerState) -> TransportSecuritySettings:

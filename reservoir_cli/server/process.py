@@ -20,7 +20,7 @@ from reservoir_cli.reservoir import PATIENCE
 from reservoir_cli.server import running_servers, security
 from reservoir_cli.server.app import build_app
 from reservoir_cli.server.background_work import Traffic
-from reservoir_cli.server.limits import MAX_CONNECTIONS
+from reservoir_cli.server.limits import MAX_CONNECTIONS, TimedProtocol
 from reservoir_cli.server.security import host_names
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.server.store_threads import SHORT_PATIENCE, StoreThread
@@ -148,6 +148,7 @@ def build_server(app: Starlette, on_ready: Callable[[], None]) -> Server:
             server_header=False,
             date_header=False,
             proxy_headers=False,
+            http=TimedProtocol,
             ws="none",
             lifespan="on",
             limit_concurrency=MAX_CONNECTIONS,
@@ -206,8 +207,10 @@ def _share_memory() -> None:
 
 def _url_host(host: str) -> str:
     """Return the host part of a URL by which this machine reaches an address."""
-    if host in ("0.0.0.0", "::", ""):
+    if host in ("0.0.0.0", ""):
         return "127.0.0.1"
+    if host == "::":
+        return "[::1]"  # it accepts no connections to addresses of version 4
     return f"[{host}]" if ":" in host else host
 
 

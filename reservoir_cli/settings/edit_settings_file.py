@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ from reservoir_cli.util.private_files import (
 )
 
 _Change = tuple[str | None, str | None, str, Value]
+#: Returns a TOML text with changes applied.
+_Edit = Callable[[str, list[_Change]], str]
 
 
 def edit(path: Path, changes: Mapping[str, str | None]) -> None:
@@ -143,7 +146,7 @@ def rename_partition(path: Path, old: str, new: str, *, table: bool = True) -> b
             added.append((mcp.TABLE, None, mcp.PARTITIONS, renamed))
         return [*added, *(("partitions", old, key, None) for key, _ in moved)]
 
-    _change(path, changes_of)
+    _change(path, changes_of, (partial(_rename_header, old=old, new=new),))
     return bool(moved)
 
 
@@ -177,7 +180,14 @@ def move_sources(path: Path, old: str, new: str) -> list[str]:
     return moved
 
 
-def _change(path: Path, changes_of: Callable[[Contents], list[_Change]]) -> None:
+def _change(
+    path: Path, changes_of: Callable[[Contents], list[_Change]], ways: Sequence[_Edit] = ()
+) -> None:
+    """Change the settings file.
+
+    :param changes_of: returns the changes for the contents of the file.
+    :param ways: functions that are tried before those that suit all changes.
+    """
     try:
         make_private_dir(resolve_path(path).parent)
         with exclusive_lock(resolve_path(path).parent):
@@ -187,7 +197,7 @@ def _change(path: Path, changes_of: Callable[[Contents], list[_Change]]) -> None
             changes = changes_of(contents)
             wanted = _apply(contents, changes)
             if changes:
-                _write(path, _edit_text(path, before, changes, wanted))
+                _write(path, _edit_text(path, before, changes, wanted, ways))
     except OSError as error:
         raise UsageError(
             f"cannot write {path}: {error.strerror}",
@@ -215,20 +225,33 @@ def _apply(contents: Contents, changes: list[_Change]) -> Contents:
     return contents
 
 
-def _edit_text(path: Path, text: str, changes: list[_Change], wanted: Contents) -> str:
+def _edit_text(
+    path: Path, text: str, changes: list[_Change], wanted: Contents, ways: Sequence[_Edit]
+) -> str:
     """Return the new text of the file, which differs only by the changes.
 
     :raises UsageError: the file cannot be edited safely.
     """
     if not text.strip():
         return _new_file(changes)
+    text = text if text.endswith("\n") else f"{text}\n"  # tomlkit may append to the last line
+    return _first_edit(path, text, changes, _without_empty(wanted), (*ways, *_EDITS, _one_by_one))
+
+
+def _first_edit(
+    path: Path, text: str, changes: list[_Change], wanted: Contents, ways: Sequence[_Edit]
+) -> str:
+    """Return the text as edited in the first way that gives the wanted contents.
+
+    :raises UsageError: none of them does.
+    """
     # tomlkit keeps comments and order; it is imported only to edit an existing file.
     from tomlkit.exceptions import TOMLKitError
 
-    for edit_text in (_edit_in_place, _append, _remove):
+    for edit_text in ways:
         try:
             after = edit_text(text, changes)
-            if _without_empty(contents_of(path, after)) == _without_empty(wanted):
+            if _without_empty(contents_of(path, after)) == wanted:
                 return after
         except (TOMLKitError, UsageError, ValueError, TypeError, KeyError, AttributeError):
             continue
@@ -309,6 +332,33 @@ def _rename_keys(text: str, renamed: Mapping[str, tuple[str, str, Value]]) -> st
     return text
 
 
+def _rename_header(text: str, changes: list[_Change], *, old: str, new: str) -> str:
+    """Apply the changes of a renamed partition by renaming its header, which keeps comments."""
+    import tomli_w
+
+    header = tomli_w.dumps({"partitions": {new: {"redact": 0}}}).partition("\n")[0]
+    lines = []
+    for statement, names in _statements(text):
+        is_header = statement.lstrip().startswith("[") and names[:1] == ("partitions",)
+        if is_header and ".".join(names[1:]) == old:
+            indent, _, rest = statement.partition("[")
+            ends = (match.end() for match in re.finditer("]", rest))  # a name may have one
+            end = next(at for at in ends if _is_toml(f"[{rest[:at]}"))
+            statement = f"{indent}{header}{rest[end:]}"
+        lines.append(statement)
+    own = {("partitions", old), ("partitions", new)}
+    others = [change for change in changes if change[:2] not in own]
+    return _edit_in_place("".join(lines), others) if others else "".join(lines)
+
+
+def _is_toml(text: str) -> bool:
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return False
+    return True
+
+
 def _append(text: str, changes: list[_Change]) -> str:
     """Append the changes as new tables, for files that use dotted keys."""
     tables = [change for change in changes if change[0] is not None]
@@ -325,6 +375,18 @@ def _remove(text: str, changes: list[_Change]) -> str:
         for written in (setting, *aliases_of(setting)):
             names = [part for part in (table, name, written) if part is not None]
             text = remove_lines(text, names) or text
+    return text
+
+
+#: How a file is edited, in the order in which they are tried.
+_EDITS: tuple[_Edit, ...] = (_edit_in_place, _append, _remove)
+
+
+def _one_by_one(text: str, changes: list[_Change]) -> str:
+    """Apply each change in the first way that has this effect, for files that need several."""
+    for change in changes:
+        wanted = _without_empty(_apply(contents_of(Path(), text), [change]))
+        text = _first_edit(Path(), text, [change], wanted, _EDITS)
     return text
 
 

@@ -14,13 +14,22 @@ from reservoir_cli.messages import Message, StoredMessage, clean_text
 #: The tags of blocks that clients insert into a user's message.
 _TAG = re.compile(
     r"<(/?)(system-reminder|environment_context|environment_details|user_instructions|"
-    r"permissions|session_context|local-command-caveat)\b[^<>]*>"
+    r"permissions|session_context|local-command-caveat|codex_internal_context|goal_context|"
+    r"recommended_plugins|task-notification|teammate-message|agent-message|"
+    r"cross-session-message)\b[^<>]*>"
 )
+#: The tags around words that were pasted into Claude Code.
+_PASTE = re.compile(r'\n?</?pasted_content id="[^"<>\n]{1,100}">\n?')
 
 
 def plain(text: str) -> str:
     """Return a text without the blocks that clients insert."""
-    return "".join(_outside_blocks(clean_text(text))).strip()
+    return "".join(_outside_blocks(unwrap_pastes(clean_text(text)))).strip()
+
+
+def unwrap_pastes(text: str) -> str:
+    """Return a text without the tags around words that were pasted into Claude Code."""
+    return _PASTE.sub("\n", text).strip() if "<pasted_content id=" in text else text
 
 
 def _outside_blocks(text: str) -> Iterator[str]:

@@ -10,6 +10,19 @@ from reservoir_cli.storage.portable_sql import Connection, decoding
 
 #: The columns of a conversation, in the order of :class:`~reservoir_cli.messages.Conversation`.
 COLUMNS = "id, title, source, model, project, branch"
+_METADATA = COLUMNS.split(", ")[1:]
+#: What is kept if a conversation is stored already: what is new, else what was stored.
+_NEW_FIRST, _STORED_FIRST = (
+    ", ".join(f"{name} = coalesce({first}.{name}, {second}.{name})" for name in _METADATA)
+    for first, second in (("excluded", "conversations"), ("conversations", "excluded"))
+)
+#: Copy conversations to another partition and instance, and complete those that it has; the
+#: values are the new partition and instance, then the old ones.
+MOVE = f"""
+    INSERT INTO conversations (partition, instance, {COLUMNS})
+    SELECT ?, ?, {COLUMNS} FROM conversations c WHERE c.partition = ? AND c.instance = ?
+    ON CONFLICT (partition, instance, id) DO UPDATE SET {_STORED_FIRST}
+"""
 #: How many characters of a conversation's first question are read as a title.
 _QUESTION_LENGTH = 2_000
 
@@ -42,12 +55,8 @@ def add(connection: Connection, scope: Scope, conversations: Sequence[Conversati
         connection.execute(
             f"""
             INSERT INTO conversations (partition, instance, {COLUMNS})
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (partition, instance, id) DO UPDATE SET
-            title = coalesce(excluded.title, conversations.title),
-            source = coalesce(excluded.source, conversations.source),
-            model = coalesce(excluded.model, conversations.model),
-            project = coalesce(excluded.project, conversations.project),
-            branch = coalesce(excluded.branch, conversations.branch)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (partition, instance, id)
+            DO UPDATE SET {_NEW_FIRST}
             """,
             [
                 scope.partition,

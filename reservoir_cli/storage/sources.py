@@ -76,15 +76,15 @@ class Sources:
 
     def file_states(
         self, partition: str, machine: str, tool: str
-    ) -> dict[str, tuple[int, int, int]]:
-        """Return (size, mtime_ns, settled) of the files of a tool, by their path."""
+    ) -> dict[str, tuple[int, int, int, int]]:
+        """Return (size, mtime_ns, settled, version) of the files of a tool, by their path."""
         with self._store.snapshot():
             rows = self._connection.execute(
-                "SELECT path, size, mtime_ns, settled FROM sources "
+                "SELECT path, size, mtime_ns, settled, version FROM sources "
                 "WHERE partition = ? AND machine = ? AND tool = ?",
                 [partition, machine, tool],
             ).fetchall()
-        return {path: (size, mtime_ns, settled) for path, size, mtime_ns, settled in rows}
+        return {path: tuple(state) for path, *state in rows}
 
     def get(self, partition: str, machine: str, path: str) -> SourceFile | None:
         """Return the record of a file, if there is one."""

@@ -33,6 +33,7 @@ from reservoir_cli.transfer.importers import (
 from reservoir_cli.transfer.importers.message_times import moment
 from reservoir_cli.transfer.importers.resume import Checkpoint, Resumable, StartOver
 from reservoir_cli.transfer.importers.watched_files import FileState
+from reservoir_cli.transfer.importers.zstd_files import COMPRESSED
 from reservoir_cli.transfer.ingest import INTERRUPTED, Ingestor
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
@@ -198,6 +199,7 @@ class _SourceSync:
         self._ingestor, self._store, self._source = ingestor, ingestor.store, source
         self._table, self._now = Sources(self._store), now
         self.importer: Importer = importers.importers()[source.tool]
+        self._version = int(getattr(self.importer, "version", 1))
         self._machine = platform.node()
         self._excluded = watched_files.compile_exclusion(list(source.exclude))
         self.report = SourceReport(source)
@@ -237,9 +239,9 @@ class _SourceSync:
     def _report_progress(progress: Progress, before: int, total: int, read: int) -> None:
         report_megabytes(progress, before + read, total)
 
-    def _is_unchanged(self, file: FileState, known: dict[str, tuple[int, int, int]]) -> bool:
-        size, mtime_ns, settled = known.get(_escape_path(file.path), (-1, -1, 1))
-        is_same = (size, mtime_ns) == (file.size, file.mtime_ns)
+    def _is_unchanged(self, file: FileState, known: dict[str, tuple[int, int, int, int]]) -> bool:
+        size, mtime_ns, settled, version = known.get(_escape_path(file.path), (-1, -1, 1, 0))
+        is_same = (size, mtime_ns, version) == (file.size, file.mtime_ns, self._version)
         return is_same and (bool(settled) or not self._is_old(file))
 
     def _is_old(self, file: FileState) -> bool:
@@ -249,7 +251,7 @@ class _SourceSync:
         return not abs(age) < _IDLE.total_seconds()
 
     def _forget_vanished(
-        self, known: dict[str, tuple[int, int, int]], files: Sequence[FileState]
+        self, known: dict[str, tuple[int, int, int, int]], files: Sequence[FileState]
     ) -> None:
         root = _escape_path(str(self._source.path))
         below = f"{root}{os.sep}"
@@ -283,7 +285,7 @@ class _SourceSync:
             self._machine,
             _escape_path(file.path),
             self._source.tool,
-            getattr(self.importer, "version", 1),
+            self._version,
             file.size,
             file.mtime_ns,
         )
@@ -305,6 +307,8 @@ class _SourceSync:
             file = File.of_path(path, path.stat())
             return importers.choose(file).name == self._source.tool
         except (ReservoirError, Unreadable):
+            if path.name.endswith(COMPRESSED):
+                raise
             return False
 
     def _find_start(self, previous: SourceFile | None, row: SourceFile, path: Path) -> Checkpoint:
@@ -430,7 +434,7 @@ class _FileSync:
             self._resumes = isinstance(importer, Resumable) and (
                 is_database or not importer.only_databases
             )
-            if is_database or not self._resumes:
+            if is_database or not self._resumes or self._path.name.endswith(COMPRESSED):
                 return File.of_path(self._path, os.fstat(stream.fileno()))
             end = self._row.size
             if not old:

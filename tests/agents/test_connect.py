@@ -317,13 +317,27 @@ def test_the_file_mode_is_kept_and_the_backup_is_private(
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
 
 
-def test_a_read_only_file_is_refused(client: Client, write_settings: WriteSettings) -> None:
+def test_if_a_file_is_read_only_nothing_is_changed(
+    client: Client, user: Path, write_settings: WriteSettings
+) -> None:
     write_settings(client)
-    client.settings().chmod(0o400)
+    client.hooks_settings().parent.mkdir(exist_ok=True)
+    if client.hooks_settings() != client.settings():
+        client.hooks_settings().write_text("{}")
+    client.hooks_settings().chmod(0o400)
+    before = files(user)
     with pytest.raises(RefusedFileError, match="read-only") as refusal:
-        connect(client, PROGRAM)
+        connect(client, PROGRAM, hooks=bool(client.events))
     assert "reservoir" in refusal.value.snippet
-    client.settings().chmod(0o600)
+    assert files(user) == before
+    assert connect(client, PROGRAM, hooks=bool(client.events), dry_run=True).is_changed
+    client.hooks_settings().chmod(0o600)
+    connect(client, PROGRAM, hooks=bool(client.events))
+    client.hooks_settings().chmod(0o400)
+    before = files(user)
+    with pytest.raises(RefusedFileError, match="read-only"):
+        disconnect(client)
+    assert files(user) == before
 
 
 def test_another_server_with_our_name_is_not_changed(

@@ -68,6 +68,18 @@ def test_a_dry_run_prints_a_diff_on_stdout(
     assert b"-[mcp_servers.reservoir]" in run("disconnect", "codex", "--dry-run").out
 
 
+def test_hooks_whose_history_is_not_in_the_settings_are_noted(
+    run: Run, tmp_path: Path, write_settings: Callable[[Client], bytes]
+) -> None:
+    note = "note: hooks import nothing until reservoir init has found Codex\n"
+    write_settings(CLIENTS["codex"])
+    assert note not in run("connect", "codex").err
+    assert note in run("connect", "codex", "--hooks").err
+    settings = tmp_path / "known.toml"
+    settings.write_text('[sources.mine]\ntool = "codex"\npath = "~/.codex/sessions"\n')
+    assert note not in run("connect", "codex", "--hooks", RESERVOIR_CONFIG=str(settings)).err
+
+
 def test_without_an_argument_installed_clients_are_listed(
     run: Run, user: Path, write_settings: Callable[[Client], bytes]
 ) -> None:

@@ -204,6 +204,13 @@ def test_wrong_usage_never_fails_a_client(person: Home, arguments: list[str]) ->
     assert (result.code, result.out, result.err) == (0, "", "")
 
 
+@pytest.mark.parametrize("arguments", [["--budget", "1.5k"], ["--loud"], ["twice"]])
+def test_wrong_usage_is_reported_in_the_log(person: Home, arguments: list[str]) -> None:
+    assert answered(person, "user-prompt", *arguments, stdin=event()).out == ""
+    assert 'WARNING hook: "' in log(person)
+    assert arguments[-1] in log(person)
+
+
 def test_the_help_is_printed(person: Home) -> None:
     assert "hook [OPTIONS] EVENT" in person("hook", "--help").out
 
@@ -447,6 +454,16 @@ def test_other_events_start_a_sync_in_the_background_and_return(
     assert streams == ["/dev/null"] * 3
     assert _ends(pid)
     assert not marker.exists()
+
+
+def test_errors_of_a_sync_in_the_background_are_logged(person: Home) -> None:
+    settings = '[sources.mine]\ntool = "heliotrope"\npath = "~/mine"\n'
+    person.config.write_text(settings, encoding="utf-8")
+    for stderr, lines in ((subprocess.PIPE, 0), (subprocess.DEVNULL, 1)):
+        process = person.start("sync", "--quiet", stderr=stderr)
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 2
+        assert log(person).count("unknown tool 'heliotrope'") == lines
 
 
 @posix_only

@@ -10,6 +10,7 @@ import termios
 import threading
 from pathlib import Path
 
+import forked
 import pytest
 from terminals import has_ended, read_to_end
 
@@ -97,7 +98,7 @@ def typed_into(shell, cli, text):
         stdin=slave,
         stdout=slave,
         stderr=slave,
-        env=cli.env,
+        env={**cli.env, "PATH": f"{forked.program_folder(os.getpid())}:{cli.env['PATH']}"},
         cwd=cli.home.parent,
     )
     watchdog = threading.Timer(PATIENCE, process.kill)

@@ -22,6 +22,7 @@ from configparser import ConfigParser
 from dataclasses import dataclass
 from pathlib import Path
 
+import forked
 import pytest
 import typer
 
@@ -97,7 +98,8 @@ def reader(samples, tmp_path):
     for name, script in PROGRAMS.items():
         (programs / name).write_text(f"#!/bin/sh\nset -e\n{script}")
         (programs / name).chmod(0o700)
-    samples.env["PATH"] = f"{programs}:{samples.env['PATH']}"
+    forking = forked.program_folder(os.getpid())
+    samples.env["PATH"] = f"{programs}:{forking}:{samples.env['PATH']}"
     samples.env["OPENAI_API_KEY"] = "none"
     return samples
 

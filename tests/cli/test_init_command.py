@@ -83,6 +83,12 @@ def test_enter_at_every_prompt_imports_everything_and_asks_a_first_question(mach
     assert "imported 0, already there 0" in machine("sync", "llm", "--no-embed").err
 
 
+def test_agents_that_are_connected_are_not_suggested(machine):
+    machine("connect", "codex")
+    result = machine("init", "--yes", "--no-embed")
+    assert "let these agents search the store: reservoir connect claude\n" in result.err
+
+
 def test_the_first_question_is_an_answered_one_if_there_is_one(machine):
     home = Path(machine.env["HOME"])
     shutil.rmtree(home / ".claude")

@@ -73,9 +73,10 @@ TORCH = ("torch", "sentence_transformers", "transformers", "huggingface_hub", "o
     [
         ["context", "why did we drop redis?", "-p", "work"],
         ["search", "--semantic", "redis", "-p", "work"],
+        ["search", "redis", "-p", "work"],
         ["ingest"],
     ],
-    ids=lambda command: command[0],
+    ids=["context", "search by meaning", "search", "ingest"],
 )
 def test_a_compiled_model_needs_no_torch(samples, arguments):
     command = (sys.executable, "-X", "importtime", "-m", "reservoir_cli")

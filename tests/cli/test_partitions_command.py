@@ -116,9 +116,10 @@ def test_settings_that_move_or_are_equal_are_not_lost(spread):
     [
         'partitions = { default = { redact = "mark" }, x = { redact = "off" } }\n',
         '[partitions]\ndefault.redact = "mark" # keys\nx.redact = "off"\n',
+        'partitions.default.redact = "mark"\npartitions.x.redact = "off"\n',
         '[partitions.default]\n# keys\nredact = "mark"\n[partitions.x]\nredact = "off"\n',
     ],
-    ids=["inline", "dotted", "table"],
+    ids=["inline", "dotted", "dotted at the top", "table"],
 )
 def test_settings_are_renamed_in_any_notation(spread, text):
     file = spread.home / "reservoir.toml"
@@ -132,12 +133,13 @@ def test_settings_are_renamed_in_any_notation(spread, text):
 
 def test_messages_move_even_if_the_settings_cannot_be_edited(spread):
     file = spread.home / "reservoir.toml"
-    file.write_text('partitions.default.redact = "mark"\npartitions.x.redact = "off"\n')
+    file.write_text('[partitions.a]\nb.redact = "mark"\n')  # of the partition a.b
     before = file.read_text()
-    result = spread("partitions", "--rename", "default", "home", "--yes")
-    assert "renamed default to home: 3 messages" in result.err
+    spread.say("hello", "-p", "a.b")
+    result = spread("partitions", "--rename", "a.b", "home", "--yes")
+    assert "renamed a.b to home: 1 message" in result.err
     assert f"warning: cannot change {file}" in result.err
-    assert "[partitions.default] stays in " in result.err
+    assert "[partitions.a.b] stays in " in result.err
     assert file.read_text() == before
 
 

@@ -24,6 +24,18 @@ def test_hits_are_numbered_role_and_content(notes):
     assert (result.out, result.err) == ("1. user: the job queue lost messages\n", "")
 
 
+def test_one_conversation_is_searched_by_the_beginning_of_its_id(cli):
+    cli.store(
+        {"content": "the queue at work", "conversation_id": "c0ffee-1"},
+        {"content": "the queue at the bakery", "conversation_id": "bad-2"},
+    )
+    hits = cli("search", "--keyword", "queue", "--conversation", "c0f").out
+    assert hits == "1. user: the queue at work\n"
+    nothing = cli("search", "--keyword", "queue", "--conversation", "unknown")
+    assert (nothing.out, "unknown" in nothing.err) == ("", True)
+    cli("search", "queue", "--conversation", "", code=2)
+
+
 def test_all_words_are_tried_first_then_any_with_a_note(notes):
     assert "bakery" in notes("search", "--keyword", "queue long").out
     assert notes("search", "--keyword", "queue long").out.count("\n") == 1

@@ -1,6 +1,7 @@
 """``reservoir sync`` as users, hooks and timers run it."""
 
 import json
+import os
 import plistlib
 import re
 import shutil
@@ -15,7 +16,7 @@ import pytest
 
 from reservoir_cli.cli.commands import sync
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.transfer.sync import Source
+from reservoir_cli.transfer.sync import Source, SourceReport
 
 SAMPLES = Path(__file__).parents[1] / "unit" / "transfer" / "importers" / "samples"
 
@@ -211,6 +212,22 @@ def test_watch_goes_on_after_a_lock_and_reports_each_failure_once(tmp_path, monk
     assert "codex" not in rounds[2]
     assert "cannot read b.jsonl: denied" in rounds[3]
     assert rounds[1] == rounds[4] == ""
+
+
+def test_files_that_cannot_be_read_are_logged_if_nobody_sees_the_warning(tmp_path, monkeypatch):
+    monkeypatch.setenv("RESERVOIR_HOME", str(tmp_path))
+    monkeypatch.setattr("sys.argv", ["reservoir", "sync", "--quiet"])
+    report = SourceReport(Source("codex", "codex", tmp_path, "p"), failures=["cannot read b.jsonl"])
+    stderr, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
+    try:
+        sync._print_source(report)
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(null)
+    log = (tmp_path / "reservoir.log").read_text(encoding="utf-8")
+    assert log.endswith('WARNING sync: "cannot read b.jsonl"\n')
 
 
 def test_timers_are_printed_with_absolute_paths(machine):

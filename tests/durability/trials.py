@@ -84,9 +84,10 @@ class Result:
         return first.startswith("error: ") and rest and "unexpected" not in first
 
 
-def _may_fork(arguments: Sequence[str], env: Mapping[str, str]) -> bool:
-    """Return whether a command can be forked; a hook measures the time from its start."""
-    return os.name == "posix" and "PYTHONPATH" not in env and "hook" not in arguments
+def _may_fork(env: Mapping[str, str]) -> bool:
+    """Return whether a command can be forked."""
+    paths = [variables.get("PYTHONPATH", "") for variables in (env, os.environ)]
+    return os.name == "posix" and paths[0] == paths[1]
 
 
 class Home:
@@ -127,7 +128,7 @@ class Home:
 
     def __call__(self, *arguments: str, stdin: str = "", **more: Any) -> Result:
         """Run a command to its end, in a forked process if possible."""
-        if not more and _may_fork(arguments, self.env):
+        if not more and _may_fork(self.env):
             code, stdout, stderr = forked.run_bytes(
                 *arguments, stdin=stdin.encode(), env=self.env, folder=self.folder
             )

@@ -15,6 +15,7 @@ from upstream import ReceivedRequest, Reply, Upstream
 from reservoir_cli.context.render.frame import unwrap
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.server.proxy.parse_request import conversation_of
 from reservoir_cli.server.proxy.protocols import CHAT, MESSAGES, OLLAMA_CHAT, RESPONSES
 
 pytestmark = pytest.mark.usefixtures("older")
@@ -167,6 +168,14 @@ def test_fifty_streams_at_once_lose_nothing(
         text for number in range(50)
         for text in (f"user: what is number {number}", f"assistant: answer {number}")
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "user", ["user_1_account__session_{}", '{{"device_id": "d", "session_id": "{}"}}']
+)
+def test_a_session_in_the_metadata_names_the_conversation(user: str) -> None:
+    session = "11111111-2222-4333-8444-555555555555"
+    assert conversation_of({"metadata": {"user_id": user.format(session)}}, {}) == session
 
 
 def test_a_sync_of_the_same_session_adds_nothing(

@@ -64,6 +64,20 @@ def test_a_host_may_be_allowed_by_name_and_any_address_if_bound_to_all() -> None
         assert not security.is_known_host(host, names)
 
 
+def test_a_tls_proxy_with_an_allowed_name_may_stand_before_the_page() -> None:
+    hosts = security.host_names("127.0.0.1", ["memory.example"])
+
+    def is_refused(host: str, origin: str) -> bool:
+        return security.refusal({"host": host, "origin": origin}, hosts) is not None
+
+    assert not is_refused("memory.example", "https://memory.example")
+    assert not is_refused("memory.example:8443", "https://memory.example:8443")
+    assert is_refused("memory.example", "https://memory.example:8443")
+    assert is_refused("memory.example", "https://evil.example")
+    assert is_refused("127.0.0.1:3017", "https://127.0.0.1:3017")
+    assert is_refused("127.0.0.1:3017", "http://[::1")
+
+
 def test_nothing_is_read_without_the_token(served: Served, provider: Upstream) -> None:
     origin, token = served.state.origin, served.state.token
     wrong = ("", "/k", "/k/", "/k/x", f"/k/{token[:-1]}", f"/k/{token}x", f"/k/{token.upper()}")
@@ -152,10 +166,11 @@ def test_the_log_has_one_line_per_request_without_token_text_or_key(served: Serv
     body = {"messages": [{"role": "user", "content": "the secret plan"}]}
     url = f"{served.root}/v1/chat/completions?key=sk-abc"
     plain_http.post(url, json=body, headers={"Authorization": "Bearer sk-xyz"})
-    plain_http.get(served.root.replace("/k/", "//k/") + "/v1/models")
-    served.settle(2)
-    line, mistyped = served.lines
+    for prefix in ("//k/", "/K/", "/"):
+        plain_http.get(served.root.replace("/k/", prefix) + "/v1/models")
+    served.settle(4)
+    line, *mistyped = served.lines
     assert "POST /v1/chat/completions 200" in line
-    assert "401" in mistyped
+    assert all(" 401 " in other for other in mistyped)
     for secret in (served.state.token, "secret plan", "sk-"):
-        assert secret not in line + mistyped
+        assert not any(secret in other for other in served.lines)

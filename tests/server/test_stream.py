@@ -141,12 +141,15 @@ def test_the_upstream_connection_is_closed_when_the_client_disconnects(
 def test_unrequested_gzip_is_passed_unchanged_and_stored(
     served: Served, provider: Upstream
 ) -> None:
-    packed = gzip.compress(GREETING + b"\n\n" + END + b"\n\n")
-    provider.reply = Reply([packed[:9], packed[9:]], headers={"Content-Encoding": "gzip"})
+    packed = gzip.compress(GREETING + b"\n\n") + gzip.compress(END + b"\n\n")
+    provider.reply = Reply(
+        [packed[:9], packed[9:-9], packed[-9:]], headers={"Content-Encoding": "gzip"}
+    )
     with httpx2.stream("POST", f"{served.root}/v1/chat/completions", json=CHAT) as answer:
         assert b"".join(answer.iter_raw()) == packed
     assert provider.requests[0].header("accept-encoding") == "identity"
     assert stored(served)[-1] == "assistant: Grüße, 世界 😀"
+    assert served.lines[-1].endswith(" stored")
 
 
 def test_a_large_answer_is_passed_and_not_stored(served: Served, provider: Upstream) -> None:
@@ -332,13 +335,50 @@ def test_an_answer_that_is_cut_by_the_end_of_the_server_is_stored(
     assert reply.tags == ("partial",)
 
 
+def begin_request(url: str, length: int, form: str = "") -> socket.socket:
+    """Return a connection on which the head of a request was sent."""
+    parts = urlsplit(url)
+    connection = socket.create_connection(("127.0.0.1", parts.port or 80), timeout=60)
+    lines = (
+        f"POST {parts.path} HTTP/1.1",
+        f"Host: {parts.netloc}",
+        f"Content-Length: {length}",
+        f"Content-Type: {form or 'application/json'}",
+        "Accept: application/json, text/event-stream",
+        "Connection: close",
+    )
+    connection.sendall("\r\n".join([*lines, "", ""]).encode())
+    return connection
+
+
+FORM = "application/x-www-form-urlencoded"
+
+
 def test_a_request_that_stops_arriving_is_refused(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "READ_TIMEOUT", 0.05)
-    parts = urlsplit(f"{served.root}/v1/messages")
-    assert parts.hostname
-    with socket.create_connection((parts.hostname, parts.port or 80), timeout=60) as connection:
-        head = f"POST {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Length: 9\r\n\r\n"
-        connection.sendall(head.encode() + b"{")
-        assert connection.recv(65_536).startswith(b"HTTP/1.1 408 ")
+    enter = f"{served.state.origin}/ui/enter"
+    for url in (f"{served.root}/v1/messages", f"{served.root}/mcp", enter):
+        with begin_request(url, 9, FORM if url == enter else "") as connection:
+            connection.sendall(b"{")
+            assert connection.recv(65_536).startswith(b"HTTP/1.1 408 "), url
+
+
+@pytest.mark.parametrize("piece", [b"", b"POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1\r\n"])
+def test_a_connection_whose_request_does_not_begin_is_closed(
+    served: Served, monkeypatch: pytest.MonkeyPatch, piece: bytes
+) -> None:
+    monkeypatch.setattr(limits, "HEAD_TIMEOUT", 0.05)
+    parts = urlsplit(served.root)
+    with socket.create_connection(("127.0.0.1", parts.port or 80), timeout=60) as connection:
+        with suppress(ConnectionError):  # closed before the piece is sent
+            connection.sendall(piece)
+            assert connection.recv(65_536) == b""
+
+
+def test_a_client_that_sends_too_much_receives_the_answer(served: Served) -> None:
+    size = 16 << 20
+    with begin_request(f"{served.state.origin}/ui/enter", size, FORM) as connection:
+        connection.sendall(b"x" * size)
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 401 ")

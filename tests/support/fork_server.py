@@ -4,6 +4,7 @@ A test process itself cannot fork safely: it has threads and open stores, and ne
 much memory.
 """
 
+import gc
 import json
 import os
 import select
@@ -47,22 +48,27 @@ _LATER = (
     "statistics",
     "tomli_w",
     "tomlkit",
+    "typer._click.decorators",
 )
 #: Sent once all modules are loaded; no process has this status.
 READY = -1
 
 
-def load_all() -> None:
-    """Import everything that commands use, so that no child has to."""
+def load_all(*others: str) -> None:
+    """Import everything that commands use, so that no child has to.
+
+    :param others: packages to import that most commands do not use.
+    """
     import reservoir_cli
 
     package = Path(reservoir_cli.__file__).parent
     files = [file.relative_to(package.parent).with_suffix("") for file in package.rglob("*.py")]
     modules = (".".join(file.parts).removesuffix(".__init__") for file in files)
-    for name in (*modules, *_LATER):
-        if not name.startswith(_NOT_FORKED):
+    for name in (*modules, *_LATER, *others):
+        if not name.startswith(_NOT_FORKED) or name.startswith(others):
             with suppress(ImportError):
                 import_module(name)
+    gc.freeze()  # a child that collected garbage would copy all memory
 
 
 def serve(requests: socket.socket) -> None:
@@ -71,7 +77,7 @@ def serve(requests: socket.socket) -> None:
     requests.sendall(struct.pack("i", READY))
     measuring.save()
     known = measuring.know(os.getpid())
-    while received := socket.recv_fds(requests, 4, 3):
+    while received := socket.recv_fds(requests, 4, 4):
         head, streams = received[0], received[1]
         if not head:
             return
@@ -79,10 +85,15 @@ def serve(requests: socket.socket) -> None:
         child = os.fork()
         if not child:
             requests.close()
+            if len(streams) == 4:
+                *streams, status = streams
+                _keep(streams, status)
             measuring.save_at_exit()
             _become(request, streams, set_by_imports)
         for stream in streams:
             os.close(stream)
+        if len(streams) == 4:
+            continue
         requests.sendall(struct.pack("i", _wait_for(child)))
         known = measuring.know(os.getpid(), known)
 
@@ -92,6 +103,19 @@ def _read(requests: socket.socket, size: int) -> bytes:
     while len(parts) < size:
         parts += requests.recv(size - len(parts))
     return bytes(parts)
+
+
+def _keep(streams: Sequence[int], status: int) -> None:
+    """Fork again; return in the child, and report its id and status from this process."""
+    child = os.fork()
+    if not child:
+        os.close(status)
+        return
+    for stream in streams:
+        os.close(stream)
+    os.write(status, struct.pack("i", child))
+    os.write(status, struct.pack("i", os.waitpid(child, 0)[1]))
+    os._exit(0)
 
 
 def _become(request: dict[str, Any], streams: Sequence[int], variables: dict[str, str]) -> None:
@@ -135,5 +159,5 @@ def _wait_for(child: int) -> int:
 
 
 if __name__ == "__main__":
-    load_all()
+    load_all(*sys.argv[2:])
     serve(socket.socket(fileno=int(sys.argv[1])))

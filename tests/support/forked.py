@@ -9,6 +9,7 @@ import atexit
 import json
 import os
 import pty
+import shutil
 import socket
 import struct
 import subprocess
@@ -31,6 +32,8 @@ from terminals import read_to_end, ready
 CODES = frozenset(range(7))
 #: Bytes that a pipe holds without a reader.
 _PIPE = 4096
+#: What a fork server also loads whose commands may overlap: MCP servers, and programs of shells.
+_OVERLAPPING = ("reservoir_cli.agents.mcp", "onnxruntime", "tokenizers")
 _busy = threading.Lock()
 
 
@@ -54,12 +57,16 @@ def _no_constant(name: str) -> Any:
 
 
 @cache
-def _server(_process: int) -> socket.socket:
-    """Start the fork server of this process; it ends with this process."""
+def _server(_process: int, *loaded: str) -> socket.socket:
+    """Start a fork server of this process; it ends with this process.
+
+    :param loaded: packages that it loads as well.
+    """
     parent_end, child_end = socket.socketpair()
     with child_end:
+        program = Path(__file__).with_name("fork_server.py")
         server = subprocess.Popen(
-            [sys.executable, Path(__file__).with_name("fork_server.py"), str(child_end.fileno())],
+            [sys.executable, program, str(child_end.fileno()), *loaded],
             pass_fds=[child_end.fileno()],
             stdin=subprocess.DEVNULL,
             env={
@@ -130,6 +137,51 @@ def start(
             yield command
         finally:
             command.wait()
+
+
+def start_kept(
+    *arguments: str, streams: tuple[int, int, int, int], env: Mapping[str, str], folder: Path
+) -> None:
+    """Start ``reservoir mcp`` and return at once; other commands may run beside it.
+
+    :param streams: file descriptors of stdin, stdout, stderr, and of a pipe that gets the process
+        id of the command, and its status when it has ended.
+    """
+    request = {"arguments": arguments, "env": dict(env), "folder": str(folder), "umask": -1}
+    data = json.dumps(request).encode()
+    with _busy:
+        server = _server(os.getpid(), *_OVERLAPPING)
+        socket.send_fds(server, [struct.pack("I", len(data))], streams)
+        server.sendall(data)
+
+
+@cache
+def program_folder(_process: int) -> Path:
+    """Return a folder for PATH whose program ``reservoir`` forks commands; they may overlap."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    source = Path(__file__).with_name("forking_program.py").read_text(encoding="utf-8")
+    program = folder / "reservoir"
+    program.write_text(f"#!{sys.executable} -IS\n{source}", encoding="utf-8")
+    program.chmod(0o700)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(folder / "socket"))
+    listener.listen(100)
+    server = _server(os.getpid(), *_OVERLAPPING)
+    threading.Thread(target=_pass_on, args=(listener, server), daemon=True).start()
+    return folder
+
+
+def _pass_on(listener: socket.socket, server: socket.socket) -> None:
+    """Pass the requests of the program on to a fork server."""
+    while True:
+        with listener.accept()[0] as connection:
+            head, streams, *_ = socket.recv_fds(connection, 4, 4)
+            socket.send_fds(server, [head], streams)
+            for stream in streams:
+                os.close(stream)
+            while data := connection.recv(1 << 16):
+                server.sendall(data)
 
 
 def run_bytes(

@@ -9,6 +9,8 @@ import threading
 from pathlib import Path
 from typing import Any, Self
 
+from forked_session import ForkedProcess
+
 RESERVOIR = Path(sys.executable).with_name("reservoir")
 #: Long enough for a slow machine; a server that hangs is still ended.
 PATIENCE = 120
@@ -17,10 +19,27 @@ ERAS = (MODERN, LEGACY, OLDER)
 _META = "io.modelcontextprotocol/"
 
 
+def _start(
+    options: tuple[str, ...], env: dict[str, str], cwd: Path | None, *, forked: bool
+) -> "subprocess.Popen[bytes] | ForkedProcess":
+    """Start a server; to fork it takes a twentieth of the time, as it need not load the SDK."""
+    if forked:
+        return ForkedProcess("mcp", *options, env=env, folder=cwd or Path.cwd())
+    return subprocess.Popen(
+        [RESERVOIR, "mcp", *options],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=env,
+        cwd=cwd,
+    )
+
+
 class RawClient:
     """A client of one server process.
 
     :param era: the protocol revision that it speaks.
+    :param env: variables for Python itself: with them, the server is not forked.
     """
 
     def __init__(
@@ -30,18 +49,9 @@ class RawClient:
         env: dict[str, str] | None = None,
         cwd: Path | None = None,
         roots: list[Path] | None = None,
-        command: tuple[str, ...] = (str(RESERVOIR),),
-        before: tuple[str, ...] = (),
     ) -> None:
         self.era, self.roots = era, roots
-        self.process = subprocess.Popen(
-            [*command, *before, "mcp", *options],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, **(env or {})},
-            cwd=cwd,
-        )
+        self.process = _start(options, {**os.environ, **(env or {})}, cwd, forked=env is None)
         self.lines: queue.Queue[bytes] = queue.Queue()
         self.server_requests: list[str] = []
         self._number = 0

@@ -208,6 +208,21 @@ def test_a_typed_question_stays_when_the_session_has_ended(
     assert page.execute_script(field) == "redis and jobs"
 
 
+def test_earlier_results_are_marked_while_the_server_does_not_answer(
+    page: Chrome, server: PageServer
+) -> None:
+    page.get(server.origin + "/ui/window?q=redis&p=work")
+    page.execute_cdp_cmd("Network.enable", {})
+    page.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*"]})
+    press(page, "/", Keys.END, " and jobs")
+    until(page, lambda: "The server does not answer." in text(page, "#chosen"))
+    assert text(page, "#command").endswith("context --partition work --budget 4000 redis")
+    page.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
+    press(page, "!")
+    until(page, lambda: "redis and jobs!" in text(page, "#command"))
+    assert "The server does not answer." not in text(page, "#chosen")
+
+
 def test_a_row_opens_and_stays_open(page: WebDriver, server: PageServer) -> None:
     page.get(f"{server.origin}/ui/window?q=redis&p=work&budget=300")
     press(page, "j", Keys.ENTER)

@@ -9,6 +9,7 @@ from sqlite_steps import steps
 
 from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Filter
+from reservoir_cli.server.web import read_conversations
 from reservoir_cli.server.web.markdown import MAX_RENDERED, to_html
 from reservoir_cli.server.web.read_conversations import CONVERSATIONS, MESSAGES, read_thread
 
@@ -115,6 +116,26 @@ def test_a_long_message_is_cut_and_can_be_expanded(client, memory) -> None:
     assert client.get(f"/ui/message?p=home&id={number}&whole=1").text.count("long ") == MAX_RENDERED
 
 
+def test_messages_are_plain_text_once_rendering_takes_too_long(
+    client, memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read_conversations, "_RENDER_TIME", -1.0)
+    memory.ingest(
+        [message("user", "<b>*bold*</b>\u202e", 400, "queue")], partition="work", instance="chat"
+    )
+    html = client.get("/ui/conversation?p=work&i=chat&c=queue").text
+    assert '<pre class="whole">&lt;b&gt;*bold*&lt;/b&gt;[U+202E]</pre>' in html
+    assert "<strong>" not in html
+    assert '<details class="result"><summary>29 a month' in html
+
+
+def test_code_is_highlighted_unless_its_lexer_would_take_long() -> None:
+    code = "public int size() { return 1; }\n"
+    assert "<span" in to_html(f"```java\n{code * 100}```")
+    assert "<span" not in to_html("```java\n" + "why did\nit fail " * 100 + "\n```")
+    assert "<span" not in to_html("```ts\nlet a = b" + ".c" * 500 + "\n```")
+
+
 def test_ten_thousand_messages_are_paged(client, memory) -> None:
     messages = [message("user", f"turn {n}", 100 + n, "long") for n in range(10_000)]
     memory.ingest(messages, partition="work", instance="chat", embed=False)
@@ -179,6 +200,19 @@ def test_a_secret_in_the_id_of_a_conversation_is_masked(memory, monkeypatch, req
     result = client.post(html.unescape(delete), data={"csrf": csrf_of(confirmation)})
     assert "Deleted 2 messages." in result.text
     assert key not in listed + confirmation + result.text
+
+
+def test_a_message_is_pinned_and_unpinned(client, memory) -> None:
+    shown = client.get("/ui/message?p=work&id=3")
+    for pinned in (True, False):
+        [address] = re.findall(r'action="(/ui/pin[^"]*id=3[^"]*)"', shown.text)
+        assert client.post(html.unescape(address)).status_code == 403
+        shown = client.post(html.unescape(address), data={"csrf": csrf_of(shown.text)})
+        assert (shown.url.path, shown.url.fragment) == ("/ui/conversation", "m3")
+        assert [bool(stored.pinned_at) for stored in memory.messages([3])] == [pinned]
+        assert (">pinned<" in shown.text) == pinned
+    missing = client.post("/ui/pin?p=work&id=99", data={"csrf": csrf_of(shown.text)})
+    assert missing.status_code == 404
 
 
 def test_deleting_a_message_needs_confirmation(client, memory) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from builders import FakeEmbedder
+from page_server import message
 
 from reservoir_cli.context.prepare_request import ContextOptions
 from reservoir_cli.reservoir import Reservoir
@@ -141,6 +142,13 @@ def test_the_view_has_rows_budget_and_the_printed_form(client) -> None:
         assert form == "markdown" or json.loads(printed)
 
 
+def test_the_view_reports_messages_that_are_not_embedded(client, memory) -> None:
+    query = {"q": QUESTION, "p": "work"}
+    assert "not embedded yet" not in client.get("/ui/window", params=query).text
+    memory.ingest([message("user", "later", 100)], partition="work", embed=False)
+    assert "1 message is not embedded yet" in client.get("/ui/window", params=query).text
+
+
 def test_unmoved_sliders_set_nothing() -> None:
     query = {"recency_weight": "0.3", "was-recency_weight": "0.3", "excerpts": "auto"}
     query |= {"was-excerpts": "auto", "excerpt_over": "200", "was-excerpt_over": "200"}
@@ -190,6 +198,11 @@ def test_invalid_numbers_are_reported(client) -> None:
 def test_the_view_works_with_an_empty_store(client) -> None:
     assert client.get("/ui/window?q=x&p=nowhere").status_code == 200
     assert client.get("/ui/window?q=&p=work").status_code == 200
+
+
+def test_a_partition_without_messages_stays_selected(client) -> None:
+    for address in ("/ui/window?q=redis&p=nowhere", "/ui/?p=nowhere"):
+        assert "<option selected>nowhere</option>" in client.get(address).text
 
 
 def test_the_links_of_an_empty_question_exclude_a_message_and_put_it_back(client) -> None:

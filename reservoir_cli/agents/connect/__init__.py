@@ -15,7 +15,16 @@ from reservoir_cli.agents.connect.windsurf import Windsurf
 from reservoir_cli.agents.connect.zed import Zed
 from reservoir_cli.errors import UsageError
 
-__all__ = ["CLIENTS", "Outcome", "Status", "client_named", "connect", "disconnect", "status"]
+__all__ = [
+    "CLIENTS",
+    "Client",
+    "Outcome",
+    "Status",
+    "client_named",
+    "connect",
+    "disconnect",
+    "status",
+]
 
 _CLASSES: tuple[type[Client], ...] = (
     *(ClaudeCode, Codex, GeminiCli, OpenCode, Cursor, Windsurf, VSCode, Zed, ClaudeDesktop),

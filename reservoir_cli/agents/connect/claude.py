@@ -16,6 +16,7 @@ class ClaudeCode(Client):
     title = "Claude Code"
     comments = trailing_commas = False
     program = "claude"
+    history = "claude-code"
     events = HOOK_EVENTS
     next_step = "start a new session; /mcp lists the server"
 

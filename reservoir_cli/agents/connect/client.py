@@ -40,6 +40,8 @@ class Client(ABC):
     title: ClassVar[str]
     #: The program's name on PATH, if it has one.
     program: ClassVar[str | None] = None
+    #: The format of its history, if we find that on this machine.
+    history: ClassVar[str | None] = None
     #: The member of the settings that holds the servers.
     servers: ClassVar[str] = "mcpServers"
     #: Extensions of JSON that the client accepts.

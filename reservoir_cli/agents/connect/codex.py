@@ -14,6 +14,7 @@ class Codex(Client):
     title = "Codex"
     comments = trailing_commas = False
     program = "codex"
+    history = "codex"
     servers = "mcp_servers"
     events = HOOK_EVENTS
     next_step = "start a new session; /mcp lists the server"

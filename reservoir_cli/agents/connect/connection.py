@@ -110,7 +110,7 @@ def connect(
     command = [*program, "mcp", *(["-p", partition] if partition else [])]
     plans = _plans(client, command, program, hooks)
     for path, plan in plans.items():  # fail before anything is changed
-        _apply(client, path, plan, dry_run=True)
+        _apply(client, path, plan, dry_run=True, writable=not dry_run)
     added, via = ([], None) if dry_run else _add_with_own_command(client, command)
     changes = [_apply(client, path, plan, dry_run=dry_run) for path, plan in plans.items()]
     return Outcome(client, _merge([*added, *changes]), via)
@@ -124,8 +124,10 @@ def disconnect(client: Client, *, dry_run: bool = False) -> Outcome:
     :raises RefusedFileError: its settings cannot be edited safely; they are unchanged.
     """
     paths = dict.fromkeys((client.settings(), client.hooks_settings()))
-    for path in paths:
-        _revert(client, path, dry_run=True)
+    for path in paths:  # fail before anything is changed
+        change = _revert(client, path, dry_run=True)
+        if not dry_run and change.kind in ("changed", "restored"):
+            client.open(path).check_writable()
     return Outcome(client, [_revert(client, path, dry_run=dry_run) for path in paths])
 
 
@@ -148,9 +150,12 @@ def _plans(
     return {settings: add_server, hooks_settings: add_hooks}
 
 
-def _apply(client: Client, path: Path, plan: _Plan, *, dry_run: bool) -> Change:
+def _apply(
+    client: Client, path: Path, plan: _Plan, *, dry_run: bool, writable: bool = False
+) -> Change:
     """Apply a plan to a file.
 
+    :param writable: also refuse a file that is read-only if this is a dry run.
     :raises RefusedFileError: the file cannot be edited safely.
     """
     with _adding_snippet(client, path, plan):
@@ -159,6 +164,8 @@ def _apply(client: Client, path: Path, plan: _Plan, *, dry_run: bool) -> Change:
         text = file.after(edits)
         if not edits:
             return Change(path, "unchanged")
+        if writable:
+            file.check_writable()
         if dry_run:
             kind = "created" if file.original is None else "changed"
             return Change(path, kind, diff=file.diff(text))

@@ -10,6 +10,7 @@ class Cursor(Client):
 
     name = "cursor"
     title = "Cursor"
+    history = "cursor"
     program = "cursor"
     next_step = "switch the server on in Cursor Settings, MCP, if it asks"
 

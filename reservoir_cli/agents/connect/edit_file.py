@@ -143,6 +143,15 @@ class SettingsFile:
         )
         return "".join(f"{line}\n" for line in lines)
 
+    def check_writable(self) -> None:
+        """Raise an error if the file is read-only.
+
+        :raises RefusedFileError: it is.
+        """
+        with _refusing(self.path, "write"):
+            if self.original is not None and _is_read_only(resolve_path(self.path)):
+                raise RefusedFileError(f"{self.path} is read-only")
+
     def save_backup(self) -> None:
         """Back up the current contents, readable by the user only.
 
@@ -248,8 +257,7 @@ class SettingsFile:
         with _refusing(self.path, "write"):
             target = resolve_path(self.path)
             make_private_dir(target.parent)
-            if self.original is not None and _is_read_only(target):
-                raise RefusedFileError(f"{self.path} is read-only")
+            self.check_writable()
             with replace_atomically(target) as temporary:
                 temporary.write_bytes(data)
                 if self.original is not None:

@@ -20,6 +20,7 @@ class GeminiCli(Client):
     name = "gemini"
     title = "Gemini CLI"
     program = "gemini"
+    history = "gemini-cli"
     trailing_commas = False
     events = _EVENTS
     hook_timeout = 3_000

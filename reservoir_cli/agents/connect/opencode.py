@@ -16,6 +16,7 @@ class OpenCode(Client):
     name = "opencode"
     title = "opencode"
     program = "opencode"
+    history = "opencode"
     servers = "mcp"
     next_step = "start it again; opencode mcp list shows the server"
 

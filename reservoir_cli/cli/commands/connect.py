@@ -2,19 +2,19 @@
 
 import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
 
 from reservoir_cli.agents import connect as agents
-from reservoir_cli.agents.connect import CLIENTS, Outcome, Status, client_named
+from reservoir_cli.agents.connect import CLIENTS, Client, Outcome, Status, client_named
 from reservoir_cli.agents.connect.connection import own_command
 from reservoir_cli.agents.connect.edit_file import Change, RefusedFileError
 from reservoir_cli.cli import completion_values, console, options
 from reservoir_cli.cli.global_options import globals_of, warn_of_variables
-from reservoir_cli.errors import UsageError
+from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.util.installation import install_hint
 
@@ -68,6 +68,8 @@ def connect(
         change_settings.note_empty_partition(ctx, partition)
     if not as_json and not dry_run:
         _print_next_step(outcome, hooks)
+        if hooks:
+            _note_missing_source(ctx, outcome.client)
 
 
 def _print_next_step(outcome: Outcome, hooks: bool) -> None:
@@ -77,6 +79,14 @@ def _print_next_step(outcome: Outcome, hooks: bool) -> None:
                 console.note(step)
     if not outcome.client.events:
         console.note(f"{outcome.client.title} has no hooks; it calls the server's tools itself")
+
+
+def _note_missing_source(ctx: typer.Context, client: Client) -> None:
+    """Note that hooks import nothing yet, if the settings do not name the client's history."""
+    with suppress(ReservoirError):
+        sources = options.load_config(ctx).sources
+        if client.history not in {table.get("tool", name) for name, table in sources.items()}:
+            console.note(f"hooks import nothing until reservoir init has found {client.title}")
 
 
 @contextmanager

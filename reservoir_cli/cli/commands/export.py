@@ -25,6 +25,7 @@ def export(
     all_instances: options.AllInstances = False,
     all_partitions: options.AllPartitions = False,
     conversation: options.Conversation = None,
+    role: options.RoleFilter = None,
     match: options.Match = None,
     since: options.Since = None,
     until: options.Until = None,
@@ -62,6 +63,7 @@ def export(
         scope = filters.read_scope(reservoir, partition, instance, all_instances, all_partitions)
         where = filters.message_filter(
             conversation_id=filters.complete_id(reservoir, "conversation_id", conversation, scope),
+            role=role,
             text=match,
             since=since,
             until=until,
@@ -81,6 +83,12 @@ def export(
             console.aside(f"exported {options.counted(report.messages, 'message')} to {out}")
         if not report.messages and (reason := why_nothing()):
             console.note(reason)
+    if report.missing:
+        messages = options.counted(report.missing, "message")
+        console.warn(
+            f"{messages} left out, which another command moved or forgot meanwhile; run this one "
+            "again, with -o FILE for one state of the store"
+        )
     if report.masked:
         messages = options.counted(report.masked, "message")
         console.note(

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import command_list, console, open_store, options
+from reservoir_cli.agents.connect import CLIENTS, status
+from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.cli.commands.sync import new_sources, print_left_out, save_sources
 from reservoir_cli.cli.example_question import choose_question
 from reservoir_cli.cli.repeat_global_options import complete
@@ -31,14 +32,6 @@ _NUMBERS = re.compile(r"[0-9]{1,9}(?:[,\s]+[0-9]{1,9})*")
 _READ = "Read them to see what they contain?"
 #: Budget of the example, in tokens: short enough to read.
 _SHORT = 1_000
-#: The agents that ``connect`` knows, by the format of their histories.
-_AGENTS = {
-    "claude-code": "claude",
-    "codex": "codex",
-    "gemini-cli": "gemini",
-    "opencode": "opencode",
-    "cursor": "cursor",
-}
 #: Messages embedded first, to estimate how long the rest takes.
 _FIRST_BATCH = 64
 _UNITS = ("bytes", "KB", "MB", "GB")
@@ -390,10 +383,12 @@ def _sync(reservoir: Reservoir, source: Source, *, copies: bool) -> ImportReport
 
 
 def _name_agents(read: "Sequence[_Read]") -> None:
-    """Print the commands that connect the agents among these histories."""
-    agents = [_AGENTS[entry.history.form] for entry in read if entry.history.form in _AGENTS]
-    if agents and "connect" in command_list.EXAMPLES:
-        commands = ", ".join(f"reservoir connect {agent}" for agent in agents)
+    """Print the commands that connect the agents among these histories, unless they are."""
+    forms = {entry.history.form for entry in read}
+    agents = [client for client in CLIENTS.values() if client.history in forms]
+    names = [client.name for client in agents if status(client).command is None]
+    if names:
+        commands = ", ".join(f"reservoir connect {name}" for name in names)
         console.note(f"let these agents search the store: {commands}")
 
 

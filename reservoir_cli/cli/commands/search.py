@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -60,6 +60,7 @@ def search(
     instance: options.ReadInstance = None,
     all_instances: options.AllInstances = False,
     all_partitions: options.AllPartitions = False,
+    conversation: options.Conversation = None,
     since: options.Since = None,
     until: options.Until = None,
     role: options.RoleFilter = None,
@@ -130,6 +131,10 @@ def search(
         )
     with open_store.open_reservoir(ctx) as reservoir:
         scope = filters.read_scope(reservoir, partition, instance, all_instances, all_partitions)
+        where = replace(
+            where,
+            conversation_id=filters.complete_id(reservoir, "conversation_id", conversation, scope),
+        )
         found = reservoir.search(
             term,
             mode="semantic" if semantic else "keyword" if keyword else "hybrid",

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, open_store, options
+from reservoir_cli.cli import console, open_store, options, unseen_errors
 from reservoir_cli.cli.global_options import globals_of, warn_of_variables
 from reservoir_cli.errors import StoreLockedError
 from reservoir_cli.reservoir import Reservoir
@@ -206,6 +206,7 @@ def _print_source(report: SourceReport, prefix: str = "") -> None:
     console.aside(f"{prefix}{name}: {imports.line()}; {files}")
     for failure in report.failures:
         console.warn(failure)
+        unseen_errors.log(failure)
     if report.held:
         console.note(f"{name}: an unfinished last turn in {options.counted(report.held, 'file')}")
     print_left_out(report)

@@ -12,7 +12,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from reservoir_cli.server.limits import BodyTooLarge, BodyTooSlow, ClientGone, read_body
+from reservoir_cli.server.limits import ClientGone, RefusedBody, read_body
 from reservoir_cli.server.proxy import forward, identify_client
 from reservoir_cli.server.proxy.enrich import Enricher
 from reservoir_cli.server.proxy.forward import to_upstream
@@ -86,9 +86,8 @@ class Proxy:
             body = await read_body(receive)
         except ClientGone:
             return
-        except (BodyTooLarge, BodyTooSlow, _UnknownUpstream) as error:
-            status = _STATUSES[type(error)]
-            await _failure(protocol, status, str(error))(scope, receive, send)
+        except (RefusedBody, _UnknownUpstream) as error:
+            await _failure(protocol, error.status, str(error))(scope, receive, send)
             return
         outgoing = await self._prepare(scope["method"], target, headers, body)
         await self._exchange(scope, receive, send, target, upstream, outgoing)
@@ -204,9 +203,7 @@ class Proxy:
 class _UnknownUpstream(Exception):
     """A request names an unknown upstream."""
 
-
-#: The answers to refused requests.
-_STATUSES = {BodyTooLarge: 413, BodyTooSlow: 408, _UnknownUpstream: 404}
+    status = 404
 
 
 async def _parse(path: str, body: bytes, headers: Headers) -> ParsedRequest:

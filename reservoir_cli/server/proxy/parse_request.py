@@ -35,8 +35,8 @@ _ENCODED = re.compile(r'"[!#-\[\]-~]{2000,}')
 _HEADERS = ("x-claude-code-session-id", "session-id", "session_id", "x-session-id")
 #: Members of a request's metadata that hold it.
 _METADATA = ("session_id", "conversation_id", "thread_id", "chat_id")
-#: Anthropic's clients join user, account and session in one text.
-_SESSION = re.compile(r"_session_([0-9A-Za-z-]{8,})")
+#: Anthropic's clients join user, account and session in one text, newer ones as JSON.
+_SESSION = re.compile(r'(?:_session_|"session_id": ?")([0-9A-Za-z-]{8,})')
 _MAX_ID = 200
 
 

@@ -105,5 +105,17 @@ def _decoder(encoding: str) -> Callable[[bytes], bytes]:
         return bytes
     if encoding not in ("gzip", "x-gzip", "deflate"):
         raise Unreadable
-    inflater = zlib.decompressobj(zlib.MAX_WBITS | 32)
-    return lambda chunk: inflater.decompress(chunk, MAX_BYTES)
+    member = zlib.decompressobj(zlib.MAX_WBITS | 32)
+
+    def inflate(chunk: bytes) -> bytes:
+        """Return the text of the next chunk, which may end a member of gzip and begin another."""
+        nonlocal member
+        text = bytearray()
+        while chunk and len(text) <= MAX_BYTES:
+            if member.eof:
+                member = zlib.decompressobj(zlib.MAX_WBITS | 32)
+            text += member.decompress(chunk, MAX_BYTES)
+            chunk = member.unused_data
+        return bytes(text)
+
+    return inflate

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.server.limits import BodyTooLarge, BodyTooSlow, read_body
 from reservoir_cli.server.web.read_conversations import MissingError
 from reservoir_cli.server.web.rendering import render
 
@@ -135,7 +136,10 @@ def open_to_all(view: View) -> View:
     """Serve a view to everyone; it must not show anything from the store."""
 
     async def answer(request: Request) -> Response:
-        response = await view(request)
+        try:
+            response = await view(request)
+        except BodyTooSlow as error:
+            response = problem(request, error.status, str(error))
         response.headers.update(HEADERS)
         return response
 
@@ -170,21 +174,11 @@ async def read_form(request: Request) -> Form:
     """Return the fields of a form; none if the body is not a form."""
     if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
         return {}
-    body = await _read_body(request)
     try:
+        body = await read_body(request.receive, _MAX_FORM)
         return dict(parse_qsl(body.decode("ascii"), max_num_fields=_MAX_FIELDS))
-    except ValueError:
+    except (BodyTooLarge, ValueError):
         return {}
-
-
-async def _read_body(request: Request) -> bytes:
-    """Return a body; ``b""`` if it is too large for a form."""
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _MAX_FORM:
-            return b""
-    return body
 
 
 def problem(request: Request, status: int, message: str, hint: str | None = None) -> Response:

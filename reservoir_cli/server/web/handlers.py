@@ -52,7 +52,7 @@ async def index(request: Request) -> Response:
         query=query,
         listing=listing,
         places=places,
-        partitions=sorted({partition for partition, _, _ in places}),
+        partitions=names_of_partitions(places, query.partition),
         instances=sorted({name for where, name, _ in places if where == query.partition}),
         roles=ROLES,
         gone=number_of(request.query_params, "gone"),
@@ -139,6 +139,17 @@ async def _delete_message(request: Request) -> Response:
     return RedirectResponse(address, 303)
 
 
+async def pin(request: Request) -> Response:
+    """Pin a message, or unpin it with ``off``, and show it."""
+    partition, number = _message_of(request)
+    change = Reservoir.unpin if "off" in request.query_params else Reservoir.pin
+    await read(
+        request, lambda reservoir: read_conversations.find_message(reservoir, partition, number)
+    )
+    await write(request, lambda reservoir: change(reservoir, Key(partition, number)))
+    return RedirectResponse(link("/message", p=partition, id=number), 303)
+
+
 async def ask(request: Request) -> Response:
     """Show why each message is or is not in the context window of a question."""
     query = request.query_params
@@ -167,10 +178,15 @@ async def ask(request: Request) -> Response:
             floor,
         ),
         models=[] if part else [model.name for model in state.config.known_models()],
-        partitions=sorted({partition for partition, _, _ in places}),
+        partitions=names_of_partitions(places, partition),
         formats=FORMATS,
         default_partition=partition,
     )
+
+
+def names_of_partitions(places: list[tuple[str, str, int]], shown: str | None) -> list[str]:
+    """Return the names to select from; the one that is shown may have no messages."""
+    return sorted({partition for partition, _, _ in places} | ({shown} if shown else set()))
 
 
 def default_partition(places: list[tuple[str, str, int]], config: Config) -> str:
@@ -192,6 +208,7 @@ def routes() -> Sequence[BaseRoute]:
         _view("/conversation", conversation),
         _view("/message", message),
         _view("/delete", delete, "GET", "POST"),
+        _view("/pin", pin, "POST"),
         _view("/window", ask),
         _view("/use", use),
         _view("/leave", access.leave, "POST"),

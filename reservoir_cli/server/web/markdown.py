@@ -1,5 +1,6 @@
 """Render messages as HTML: Markdown is converted, HTML is escaped, and the result is sanitised."""
 
+import re
 from collections.abc import MutableMapping, Sequence
 from functools import cache
 from typing import Any
@@ -22,6 +23,10 @@ _LANGUAGES = frozenset(
     "bash c console cpp css diff dockerfile go html ini java javascript js json makefile python py "
     "ruby rust sh shell sql toml ts typescript xml yaml yml".split()
 )
+#: Code for which the time of some lexers grows with the square of its length: long lines, and for
+#: Java words without punctuation.
+_LONG_LINE = re.compile(r"[^\n]{500}")
+_WORDS = re.compile(r"(?>[\w.\[\]$<>?]+\s++){50}")
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 _TAGS = {
     *("p", "br", "hr", "em", "strong", "s", "code", "pre", "span", "blockquote", "a"),
@@ -48,6 +53,11 @@ def to_html(text: str) -> Markup:
     )
 
 
+def to_plain_html(text: str) -> Markup:
+    """Return a message as HTML that shows its text as it is."""
+    return Markup('<pre class="whole">{}</pre>').format(visible(text[:MAX_RENDERED]))
+
+
 @cache
 def _parser() -> MarkdownIt:
     # Images are shown as links, so that nothing is fetched from other servers.
@@ -70,7 +80,10 @@ def _lower_heading(
 
 def _highlight(code: str, language: str, _attributes: str) -> str:
     """Return highlighted code; ``""`` to leave it unhighlighted."""
-    if language.lower() not in _LANGUAGES or len(code) > _MAX_CODE:
+    language = language.lower()
+    if language not in _LANGUAGES or len(code) > _MAX_CODE or _LONG_LINE.search(code):
+        return ""
+    if language == "java" and _WORDS.search(code):
         return ""
     from pygments import highlight
     from pygments.formatters.html import HtmlFormatter

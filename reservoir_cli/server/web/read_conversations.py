@@ -1,6 +1,7 @@
 """Read the conversations view: the filtered or searched list, and a single conversation."""
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
@@ -20,7 +21,7 @@ from reservoir_cli.messages import (
 from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
-from reservoir_cli.server.web.markdown import MAX_RENDERED, to_html
+from reservoir_cli.server.web.markdown import MAX_RENDERED, to_html, to_plain_html
 from reservoir_cli.server.web.query_parameters import Query, name_of, number_of, text_of
 from reservoir_cli.server.web.rendering import now, visible
 from reservoir_cli.util.parse_time_options import parse_time
@@ -90,6 +91,8 @@ class ConversationFilter:
 
 #: Conversations, hits and messages per page.
 CONVERSATIONS, HITS, MESSAGES = 50, 50, 50
+#: Seconds of rendering after which the other messages of a page are shown as plain text.
+_RENDER_TIME = 2.0
 #: Characters of a hit's snippet.
 _SNIPPET = 280
 #: Partition, instance and conversation; ``None`` for messages outside of any conversation.
@@ -250,7 +253,7 @@ def read_thread(
     page = min(page or pages, pages)
     start = (page - 1) * MESSAGES
     keys = [Key(partition, number) for number in ids[start : start + MESSAGES]]
-    messages = [show(message) for message in reservoir.messages(keys)]
+    messages = list(_show_page(reservoir.messages(keys)))
     title = _find_title(reservoir, thread)
     return ConversationPage(thread, title, messages, start + 1, len(ids), page, pages)
 
@@ -287,16 +290,25 @@ def _find_title(reservoir: Reservoir, thread: Thread) -> str | None:
     return next(titles, None) or thread[2]
 
 
-def show(message: StoredMessage, *, whole: bool = False) -> ShownMessage:
+def _show_page(messages: Iterable[StoredMessage]) -> Iterator[ShownMessage]:
+    """Prepare the messages of a page, whose Markdown may take long to render."""
+    start = time.thread_time()
+    for message in messages:
+        yield show(message, plain=time.thread_time() - start > _RENDER_TIME)
+
+
+def show(message: StoredMessage, *, whole: bool = False, plain: bool = False) -> ShownMessage:
     """Prepare a message to be shown: Markdown is rendered, tool results are plain text.
 
     :param whole: show the complete message as plain text.
+    :param plain: show Markdown as plain text.
     """
     calls = "\n".join(map(call_text, message.tool_calls))
     text = message.content if whole or message.role is Role.TOOL else ""
     if whole:
         return ShownMessage(message, None, visible("\n".join(filter(None, (text, calls)))), 0)
-    html = None if message.role is Role.TOOL else to_html(message.content)
+    to_markup = to_plain_html if plain else to_html
+    html = None if message.role is Role.TOOL else to_markup(message.content)
     shown = visible("\n".join(filter(None, (text[:MAX_RENDERED], calls[:MAX_RENDERED]))))
     return ShownMessage(message, html, shown, max(0, len(message.content) - MAX_RENDERED))
 

@@ -29,6 +29,11 @@ class Server:
     whole: bool = True
     path: str = SCHEMA
 
+    def describe(self) -> str:
+        """Return the versions of the server, of pgvector and of the store's schema."""
+        version = f"{self.version // 10_000}.{self.version % 10_000}"
+        return f"PostgreSQL {version}, pgvector {self.vector}, schema {self.schema}"
+
 
 def inspect(connection: Connection) -> Server:
     """Return the state of a server and of the store on it, without changing anything."""

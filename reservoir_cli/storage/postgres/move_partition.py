@@ -122,15 +122,7 @@ def _move(connection: Connection, old: _Place, new: _Place) -> int:
     _copy_links(connection, old[0], new[0], renamed)
     connection.execute("DELETE FROM messages WHERE partition = ? AND instance = ?", old)
     connection.execute(summaries.MOVE, [*new, *old])
-    # Do not replace conversations of the new place.
-    connection.execute(
-        f"""
-        INSERT INTO conversations (partition, instance, {conversations.COLUMNS})
-        SELECT ?, ?, {conversations.COLUMNS} FROM conversations
-        WHERE partition = ? AND instance = ? ON CONFLICT DO NOTHING
-        """,
-        [*new, *old],
-    )
+    connection.execute(conversations.MOVE, [*new, *old])
     return len(ids)
 
 

@@ -65,8 +65,7 @@ class PostgresStore(Transactions, Store):
 
     def engine(self) -> str:
         """See :class:`~reservoir_cli.storage.store.Store`."""
-        version = f"{self.server.version // 10_000}.{self.server.version % 10_000}"
-        return f"PostgreSQL {version}, pgvector {self.server.vector}, schema {self.server.schema}"
+        return self.server.describe()
 
     # Writing
 

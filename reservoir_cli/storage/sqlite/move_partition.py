@@ -78,15 +78,7 @@ def _move(connection: Connection, old: Place, new: Place) -> int:
         "UPDATE messages SET partition = ?, instance = ? WHERE partition = ? AND instance = ?",
         [*new, *old],
     )
-    # Do not replace conversations of the new place.
-    connection.execute(
-        f"""
-        INSERT OR IGNORE INTO conversations (partition, instance, {conversations.COLUMNS})
-        SELECT ?, ?, {conversations.COLUMNS} FROM conversations
-        WHERE partition = ? AND instance = ?
-        """,
-        [*new, *old],
-    )
+    connection.execute(conversations.MOVE, [*new, *old])
     connection.execute(summaries.MOVE, [*new, *old])
     _pack(connection, old, ids)
     return len(ids)

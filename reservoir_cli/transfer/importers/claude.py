@@ -9,6 +9,7 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import content_blocks
+from reservoir_cli.transfer.importers.claude_design import is_design_chat, read_design_chat
 from reservoir_cli.transfer.importers.content_blocks import file_marker
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.foreign_values import obj, objects, text
@@ -20,13 +21,15 @@ from reservoir_cli.transfer.importers.message_trees import find_branch
 
 _ROLES = {"human": "user", "assistant": "assistant"}
 #: Types of blocks that the application adds itself, and does not display.
-_ADDED = ("token_budget", "flag")
+_ADDED = ("token_budget", "flag", "injected_prompt_block")
 #: The tools that write a document, and their parameters with its text.
 _DOCUMENTS = {
     "artifacts": ("content", "new_str"),
     "create_file": ("file_text",),
     "str_replace": ("new_str",),
 }
+#: The tool that drafts a message.
+_DRAFTS = "message_compose_v1"
 #: What stands for a call in the text of a message.
 _PLACEHOLDER = re.compile(
     r"\n?```\s*This block is not supported on your current device yet\.\s*```\n?"
@@ -36,14 +39,16 @@ _PARENT = "parent_message_uuid"
 
 
 class Claude:
-    """Reads ``conversations.json``."""
+    """Reads ``conversations.json`` and its parts, and the files of ``design_chats``."""
 
     name = "claude"
     instance = "claude"
 
     def detect(self, head: str) -> bool:
-        """Recognise a conversation that lists its chat messages."""
-        return is_json(head) and has_key(head, "chat_messages", depth=1)
+        """Recognise a conversation that lists its chat messages, or a design chat."""
+        if not is_json(head):
+            return False
+        return has_key(head, "chat_messages", depth=1) or is_design_chat(head)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages of all conversations, in the order of the file."""
@@ -54,6 +59,9 @@ def _read_conversation(
     identities: SourceIds, place: str, value: dict[str, Any]
 ) -> Iterator[Record | Skipped]:
     entries = value.get("chat_messages")
+    if entries is None and "messages" in value:
+        yield from read_design_chat(identities, Claude.name, place, value)
+        return
     if not isinstance(entries, list):
         yield Skipped(place, "no list of messages")
         return
@@ -144,6 +152,9 @@ def _parts(block: Any) -> list[Any]:
     kind, arguments = obj(block).get("type"), obj(obj(block).get("input"))
     if kind in _ADDED:
         return []
+    if kind == "tool_use" and block.get("name") == _DRAFTS:
+        rest = {name: value for name, value in arguments.items() if name != "variants"}
+        return [*_drafts(arguments), block | {"input": rest}]
     names = _DOCUMENTS.get(str(block.get("name")), ()) if kind == "tool_use" else ()
     written = [name for name in names if text(arguments.get(name))]
     if not written:
@@ -152,10 +163,19 @@ def _parts(block: Any) -> list[Any]:
     return [*(arguments[name] for name in written), block | {"input": rest}]
 
 
+def _drafts(arguments: dict[str, Any]) -> list[str]:
+    """Return the drafts of a message that the user can choose from."""
+    drafts = objects(arguments.get("variants"))
+    parts = ([text(draft.get("subject")), text(draft.get("body"))] for draft in drafts)
+    return ["\n".join(filter(None, part)) for part in parts]
+
+
 def _attachment_texts(value: dict[str, Any]) -> list[str]:
     """Return markers of attached files, each followed by the file's extracted text, if any."""
     texts = []
     for attachment in objects(value.get("attachments")):
         texts.append(file_marker(attachment.get("file_name")))
         texts += filter(None, [text(attachment.get("extracted_content"))])
-    return texts + [file_marker(file.get("file_name")) for file in objects(value.get("files"))]
+    # A file with extracted text is in both lists.
+    markers = [file_marker(file.get("file_name")) for file in objects(value.get("files"))]
+    return texts + [marker for marker in markers if marker == "[image]" or marker not in texts]

@@ -124,8 +124,7 @@ class _Session:
 
     def begins(self, line: dict[str, Any]) -> bool:
         """Return whether a line begins a new message instead of continuing the held reply."""
-        internal = any(line.get(flag) is True for flag in _INTERNAL_FLAGS)
-        if internal or text(line.get("uuid")) in self.seen:
+        if _is_internal(line) or text(line.get("uuid")) in self.seen:
             return False
         return not self.held or not _is_same_reply(self.held[-1][1], line)
 
@@ -138,7 +137,7 @@ class _Session:
         return is_reply and obj(line.get("message")).get("stop_reason") not in _CONTINUING
 
     def read(self, place: str, line: dict[str, Any]) -> Iterator[Record | Skipped]:
-        if any(line.get(flag) is True for flag in _INTERNAL_FLAGS):
+        if _is_internal(line):
             return
         line_id = text(line.get("uuid"))
         if line_id in self.seen:  # a resumed session repeats earlier lines
@@ -200,12 +199,24 @@ def _as_message(line: dict[str, Any]) -> dict[str, Any]:
     """
     attachment = obj(line.get("attachment"))
     is_queued = line.get("type") == "attachment" and attachment.get("type") == "queued_command"
-    is_typed = text(obj(attachment.get("origin")).get("kind")) in (None, "human")
-    if not is_queued or not is_typed or attachment.get("commandMode") not in (None, "prompt"):
+    is_prompt = attachment.get("commandMode") in (None, "prompt") and _is_typed(attachment)
+    if not is_queued or not is_prompt:
         return line
     times = {"timestamp": line.get("timestamp") or attachment.get("timestamp")}
     message = {"role": "user", "content": attachment.get("prompt")}
     return line | times | {"type": "user", "message": message}
+
+
+def _is_internal(line: dict[str, Any]) -> bool:
+    """Return whether the program wrote a line, or passed on what another session wrote."""
+    is_passed_on = line.get("type") == "user" and not _is_typed(line)
+    is_main = line.get("isSidechain") is not True
+    return any(line.get(flag) is True for flag in _INTERNAL_FLAGS) or (is_passed_on and is_main)
+
+
+def _is_typed(value: dict[str, Any]) -> bool:
+    """Return whether a human wrote a message, as one without an origin."""
+    return text(obj(value.get("origin")).get("kind")) in (None, "human")
 
 
 def _metadata(thread: Thread) -> tuple[str | None, str | None, str | None]:

@@ -1,13 +1,13 @@
-"""Import tasks of Cline and its descendants Roo Code and Kilo Code.
+"""Import tasks of Cline and its descendants Roo Code and Kilo Code, and Cline's sessions.
 
 A task is a list of messages in the shape of Anthropic's API. Older versions write tool calls as
-tags in the text of a reply, and their results as text of the user.
+tags in the text of a reply, and their results as text of the user. Cline 4 has sessions instead.
 """
 
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -17,17 +17,22 @@ from typing import Any
 from reservoir_cli.messages import Conversation, Message, clean_text
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.claude_code_notices import opening_tags, split_tags
+from reservoir_cli.transfer.importers.cline_sessions import (
+    describe_session,
+    is_copied,
+    is_session,
+    read_beside,
+    unwrap_message,
+)
 from reservoir_cli.transfer.importers.content_blocks import content_text, part_text
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.foreign_values import folder_name, obj, objects, text
-from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key
+from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.transfer.importers.message_times import moment_ms
-from reservoir_cli.util.read_files import open_regular
 
 _HISTORY = "api_conversation_history.json"
-_LARGEST_BESIDE = 4 << 20
 #: A text that begins in a way typical of these tools.
 _TYPICAL = re.compile(r'"(?:text|content)"\s*:\s*"\s*<(?:task|environment_details|user_message)>')
 #: Tags around the user's words, and around what the program adds to them.
@@ -68,13 +73,15 @@ _LOCAL = re.compile(
 
 
 class Cline:
-    """Reads ``api_conversation_history.json`` and the files beside it."""
+    """Reads ``api_conversation_history.json`` or ``*.messages.json``, and the files beside it."""
 
     name = "cline"
     instance = "cline"
 
     def detect(self, head: str) -> bool:
-        """Recognise a list of messages with a text that begins in a typical way."""
+        """Recognise a session, or a list of messages with a text that begins in a typical way."""
+        if is_json(head) and is_session(head):
+            return True
         return head.lstrip()[:1] == "[" and has_key(head, "role") and bool(_TYPICAL.search(head))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
@@ -85,13 +92,19 @@ class Cline:
                 yield entry
                 continue
             place, value = entry
-            try:
-                messages = task.messages(value)
-            except ValueError as error:
-                yield Skipped(place, str(error))
-                continue
-            for message in messages:
-                yield task.record(message)
+            if "sessionId" in value and isinstance(value.get("messages"), list):
+                yield from _read_session(file, place, value)
+            else:
+                yield from task.read(place, value)
+
+
+def _read_session(file: File, place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
+    """Yield the messages of a session of Cline 4, without those of the one it was forked from."""
+    about, folder, forked_at = describe_session(file, value, Cline.name)
+    session = _Task(about, folder)
+    for number, message in enumerate(value["messages"], 1):
+        if not is_copied(message, forked_at):
+            yield from session.read(f"{place}, message {number}", message, unwrap_message)
 
 
 def _metadata(file: File) -> tuple[Conversation | None, str | None]:
@@ -99,22 +112,12 @@ def _metadata(file: File) -> tuple[Conversation | None, str | None]:
     place = PurePath(file.name.replace("\\", "/"))
     if place.name != _HISTORY or not place.parent.name:
         return None, None
-    usages = objects(_read_beside(file, "task_metadata.json").get("model_usage"))
+    usages = objects(read_beside(file, "task_metadata.json").get("model_usage"))
     models = [model for usage in usages if (model := text(usage.get("model_id")))]
-    folder = text(_read_beside(file, "history_item.json").get("workspace"))
+    folder = text(read_beside(file, "history_item.json").get("workspace"))
     model = models[-1] if models else None
     name = clean_text(place.parent.name)
     return Conversation(name, None, Cline.name, model, folder_name(folder)), folder
-
-
-def _read_beside(file: File, name: str) -> dict[str, Any]:
-    """Return the JSON object in a small file beside a task; an empty one if it is unreadable."""
-    path = file.path.with_name(name) if file.path else None
-    if path is None or path.is_symlink():
-        return {}
-    with suppress(OSError, ValueError, RecursionError), open_regular(path) as stream:
-        return obj(json.loads(stream.read(_LARGEST_BESIDE)))
-    return {}
 
 
 @dataclass
@@ -141,6 +144,21 @@ class _Task:
             # Cline names a task after the millisecond in which it began.
             if re.fullmatch(r"[0-9]{13}", self.about.id):
                 self.time = moment_ms(int(self.about.id))
+
+    def read(
+        self, place: str, value: Any, unwrap: Callable[[Any], dict[str, Any]] = obj
+    ) -> Iterator[Record | Skipped]:
+        """Yield the messages of an entry.
+
+        :param unwrap: converts the entry into one of a task.
+        """
+        try:
+            messages = self.messages(unwrap(value))
+        except ValueError as error:
+            yield Skipped(place, str(error))
+            return
+        for message in messages:
+            yield self.record(message)
 
     def record(self, message: Message) -> Record:
         """Return the record of the next message."""

@@ -1,13 +1,15 @@
 """Import Codex's sessions (rollouts): one line per item sent to or received from the model."""
 
 import json
-from collections.abc import Container, Iterator
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
+from reservoir_cli.transfer.importers.codex_notices import clean_question, review_results
 from reservoir_cli.transfer.importers.content_blocks import content_text, remove_marks
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.foreign_values import (
@@ -33,22 +35,21 @@ _INJECTED = (
     "<user_instructions>",
     "# AGENTS.md instructions for ",
 )
-#: Beginnings of others that were once imported as messages: they still count for source ids.
-_NOTICES = (
-    "<turn_aborted>",
-    "<user_shell_command>",
-    "<subagent_notification>",
-    "<skill>",
-)
-#: The heading of an editor's context, and the heading of the question after it.
-_SETUP, _REQUEST = "# Context from my IDE setup:", "\n## My request for Codex:"
 _LINES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+#: How a session of a version before September 2025 begins: as lines, or as a document.
+_OLD_HEADER = re.compile(r'\s*\{\s*(?:"session"\s*:\s*\{\s*)?"(?:id|timestamp)"\s*:\s*"')
+#: The working folder in the first message of such a session.
+_OLD_FOLDER = re.compile(r"<cwd>([^<\n]+)</cwd>|Current working directory: ([^\n]+)")
+#: Endings of files that are always read as a whole: documents, and compressed files.
+_WHOLE = (".json", ".zst")
 #: Codex's list of sessions copied from other tools, and how many folders above them to look.
 _COPIES, _DEPTH = "external_agent_session_imports.json", 5
 #: Events that end a turn.
 _ENDS = ("task_complete", "turn_aborted")
 #: The event by which the user takes back the last turns, mostly to edit a question.
 _ROLLBACK = "thread_rolled_back"
+#: The event by which the user names a session.
+_NAMED = "thread_name_updated"
 
 
 class Codex:
@@ -56,32 +57,39 @@ class Codex:
 
     name = "codex"
     instance = "codex"
-    version = 2
+    version = 3
     only_databases = False
     names_are_dated = True
 
     def detect(self, head: str) -> bool:
         """Recognise lines with a payload of a known type."""
+        if not is_json(head):
+            return False
         has_type = any(f'"{line_type}"' in head for line_type in _LINES)
-        return is_json(head) and has_type and has_key(head, "payload")
+        return _is_old(head) or (has_type and has_key(head, "payload"))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages in order; skip events, which repeat the items."""
         if _is_copy(file):
             return
-        rollout = _Rollout(file.stem, _taken_back(file, Checkpoint()))
+        rollout = _Rollout(file, Checkpoint())
         for entry in entries(file):
             if isinstance(entry, Skipped):
                 yield entry
-            else:
-                yield from rollout.read(*entry)
+                continue
+            for place, line in _lines_of(*entry):
+                yield from rollout.read(place, line)
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
         """Yield the messages after a checkpoint; a turn ends with an event or a new question."""
         if _is_copy(file):
             yield replace(start, complete=True, last=True)
             return
-        rollout = _Rollout(file.stem, _taken_back(file, start))
+        if file.path and file.path.suffix in _WHOLE:
+            yield from self.read(File.of_path(file.path, file.path.stat()))
+            yield Checkpoint(last=True)
+            return
+        rollout = _Rollout(file, start)
         rollout.restore(start.state)
         turn, complete = start, True
         for line in lines(file, start):
@@ -89,6 +97,7 @@ class Codex:
             if isinstance(value, Skipped):
                 yield value
                 continue
+            value = _as_line(value)
             kind, payload = value.get("type"), obj(value.get("payload"))
             if kind == "session_meta" and start.state:  # it changes the source ids
                 raise StartOver
@@ -109,18 +118,21 @@ class _Rollout:
     A fork begins with its own metadata, and repeats those and the messages of the session that it
     continues. They have the same ids there, so that only what follows is new.
 
-    :param taken_back: the positions of the items that the user took back.
+    :param start: where reading begins.
     """
 
-    def __init__(self, session: str, taken_back: Container[str]) -> None:
-        self._taken_back = taken_back
+    def __init__(self, file: File, start: Checkpoint) -> None:
+        self._taken_back = _taken_back(file, start)
+        self._names = _names(file, start)
         self._identities = SourceIds()
-        self._begin(session)
+        self._begin(file.stem)
         self._is_named = False
         self._folder: str | None = None
+        self._started: Any = None
+        self._review = ""
 
     def _begin(self, session: str) -> None:
-        self._about = Conversation(session, source=Codex.name)
+        self._about = Conversation(session, self._names.get(session), Codex.name)
         self._thread = Thread(Codex.name, self._about)
         self._is_named = True
         # Sessions may begin with the same words: the first message's id depends on the session.
@@ -133,7 +145,7 @@ class _Rollout:
         model, project, branch = state["about"]
         self._begin(state["session"])
         self._identities.follow("", state["previous"])
-        about = Conversation(state["session"], None, Codex.name, model, project, branch)
+        about = replace(self._about, model=model, project=project, branch=branch)
         self._about = self._thread.conversation = about
         self._thread.trace, self._folder = state["trace"], state["folder"]
         self._thread.parent = state["parent"]
@@ -163,24 +175,80 @@ class _Rollout:
                 self._thread.parent = _parent(payload)
             self._about = self._thread.conversation = _update_metadata(self._about, payload)
             self._folder = text(payload.get("cwd")) or self._folder
+            self._started = payload.get("timestamp") or self._started
         elif kind == "response_item":
             yield from self._read_item(place, line)
         elif not isinstance(kind, str):
             yield Skipped(place, "no type")
 
     def _read_item(self, place: str, line: dict[str, Any]) -> Iterator[Record | Skipped]:
+        if "timestamp" not in line:  # in old versions, only the session has a time
+            line = line | {"timestamp": self._started}
         try:
             message = _message(line)
         except ValueError as error:
             yield Skipped(place, str(error))
             return
-        if message is not None:
-            # The id depends on the whole text, so that earlier imports are recognised.
-            source_id = self._identities.new("", message)
-            cleaned = _clean_message(message)
-            is_kept = cleaned.content or message.role == "tool" or message.tool_calls
-            if is_kept and place not in self._taken_back:
-                yield self._thread.record(cleaned, source_id, self._folder)
+        if message is None:
+            self._find_folder(obj(line.get("payload")))
+            return
+        # The id depends on the whole text, so that earlier imports are recognised.
+        source_id = self._identities.new("", message)
+        cleaned = self._join_review(_clean_message(message, line["payload"]))
+        is_kept = cleaned.content or message.role == "tool" or message.tool_calls
+        if is_kept and place not in self._taken_back:
+            yield self._thread.record(cleaned, source_id, self._folder)
+
+    def _find_folder(self, item: dict[str, Any]) -> None:
+        """Take the working folder from the program's first message, if no line has stated one."""
+        if self._folder is None and item.get("role") == "user":
+            match = _OLD_FOLDER.search(content_text(item.get("content")))
+            if match:
+                self._folder = match[1] or match[2]
+                self._about = self._thread.conversation = replace(
+                    self._about, project=folder_name(self._folder)
+                )
+
+    def _join_review(self, message: Message) -> Message:
+        """Return the results of a review as a reply, and the reply that repeats them as empty."""
+        results = review_results(message.content) if message.role == "user" else None
+        if results is not None:
+            self._review = results
+            return replace(message, role="assistant", content=results)
+        if message.content and self._review:
+            is_repeated = message.content.split() == self._review.split()
+            self._review = ""
+            return replace(message, content="") if is_repeated else message
+        return message
+
+
+def _is_old(head: str) -> bool:
+    """Return whether a file begins like a session of a version before September 2025."""
+    has_header = all(has_key(head, name) for name in ("id", "timestamp", "instructions"))
+    return bool(_OLD_HEADER.match(head)) and has_header and not has_key(head, "messages")
+
+
+def _lines_of(place: str, value: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield a line, or those of a session that the first versions stored as one document."""
+    header, items = value.get("session"), value.get("items")
+    if not isinstance(header, dict) or not isinstance(items, list):
+        yield place, _as_line(value)
+        return
+    yield place, {"type": "session_meta", "payload": header}
+    for number, item in enumerate(items, 1):
+        yield f"{place}, item {number}", {"type": "response_item", "payload": item}
+
+
+def _as_line(value: dict[str, Any]) -> dict[str, Any]:
+    """Return a line in today's form: before September 2025 a line was a header or an item."""
+    if "payload" in value:
+        return value
+    if isinstance(value.get("type"), str):
+        return {"type": "response_item", "payload": value}
+    if "record_type" in value:
+        return {"type": "state"}
+    is_header = text(value.get("id")) and text(value.get("timestamp"))
+    return {"type": "session_meta", "payload": value} if is_header else value
 
 
 def _parent(payload: dict[str, Any]) -> str | None:
@@ -213,13 +281,28 @@ def _taken_back(file: File, start: Checkpoint) -> set[str]:
     return taken
 
 
+def _names(file: File, start: Checkpoint) -> dict[str, str]:
+    """Return the names that the user gave to sessions, by their ids."""
+    names: dict[str, str] = {}
+    if contains(file, _NAMED.encode()):
+        for line in lines(file, start):
+            value = {} if isinstance(line.value, Skipped) else line.value
+            payload = obj(value.get("payload"))
+            session, name = text(payload.get("thread_id")), text(payload.get("thread_name"))
+            if payload.get("type") == _NAMED and session and name:
+                names[session] = name
+    return names
+
+
 def _is_typed(line: dict[str, Any]) -> bool:
     """Return whether an item is a message that the user typed."""
     try:
         message = _message(line)
     except ValueError:
         return False
-    return message is not None and message.role == "user" and bool(_clean_message(message).content)
+    if message is None or message.role != "user" or review_results(message.content) is not None:
+        return False
+    return bool(_clean_message(message, line["payload"]).content)
 
 
 def _is_copy(file: File) -> bool:
@@ -258,21 +341,13 @@ def _update_metadata(about: Conversation, payload: dict[str, Any]) -> Conversati
     )
 
 
-def _clean_message(message: Message) -> Message:
-    """Return a reply without citation marks, or a user message without an editor's context.
-
-    The program's notices become empty.
-    """
+def _clean_message(message: Message, item: dict[str, Any]) -> Message:
+    """Return a reply without citation marks, or a user message without the program's text."""
     if message.role == "assistant":
         return replace(message, content=remove_marks(message.content))
-    if message.role != "user":
-        return message
-    content = message.content.strip()
-    if content.startswith(_NOTICES):
-        return replace(message, content="")
-    before, heading, question = content.partition(_REQUEST)
-    if heading and before.startswith(_SETUP):
-        return replace(message, content=question.strip())
+    if message.role == "user":
+        question = clean_question(item.get("content"))
+        return replace(message, content=question if question.strip() else "")
     return message
 
 

@@ -1,7 +1,7 @@
 """Import Cursor's conversations ("composers") and messages ("bubbles") from its state database.
 
 Both are JSON in a table of keys and values. A composer lists its bubbles in order; an older one
-contains them.
+contains them. A conversation of a subagent names the one it works for.
 """
 
 import json
@@ -52,7 +52,7 @@ class Cursor:
 
     name = "cursor"
     instance = "cursor"
-    version = 1
+    version = 2
     only_databases = True
 
     def detect(self, head: str) -> bool:
@@ -117,9 +117,10 @@ class _Composer:
         self._value = value
         self._at = moment_ms(value.get("createdAt"))
         header = self._database.one("composerHeaders", "composerId", identity)
-        folder = _folder(value) or _folder(parse_object(header.get("value")) or {})
-        folder = folder or text(value.get("currentDir"))
-        self._thread = Thread(Cursor.name, self._describe(folder), folder=folder)
+        head = parse_object(header.get("value")) or {}
+        folder = _folder(value) or _folder(head) or text(value.get("currentDir"))
+        parent = _parent(value) or _parent(head)
+        self._thread = Thread(Cursor.name, self._describe(folder), folder=folder, parent=parent)
         self._held_thinking: list[Record] = []
         self._identities = SourceIds()
         self._identities.follow(identity, identity)
@@ -214,13 +215,29 @@ def _content(bubble: dict[str, Any]) -> list[dict[str, Any]]:
     if content is not None and not isinstance(content, str):
         raise ValueError("text is not a text")
     blocks: list[dict[str, Any]] = [{"type": "image"} for _ in objects(bubble.get("images"))]
-    blocks += [{"type": "text", "text": content or ""}]
+    blocks += [{"type": "text", "text": content or _rich_text(bubble.get("richText"))}]
     thoughts = objects(bubble.get("allThinkingBlocks")) or [obj(bubble.get("thinking"))]
     blocks += [{"type": "thinking", "thinking": thought.get("text")} for thought in thoughts]
     tool = obj(bubble.get("toolFormerData"))
     if text(tool.get("name")):
         blocks += _call_blocks(tool)
     return blocks
+
+
+def _rich_text(value: Any) -> str:
+    """Return the words of Cursor's input field, which some messages have instead of a text."""
+    root = obj((parse_object(value) or {}).get("root"))
+    return "\n".join("".join(_words(block)) for block in objects(root.get("children")))
+
+
+def _words(block: dict[str, Any]) -> Iterator[str]:
+    nodes = [block]
+    while nodes:
+        node = nodes.pop()
+        words = "\n" if node.get("type") == "linebreak" else node.get("text")
+        if isinstance(words, str):
+            yield words
+        nodes += reversed(list(objects(node.get("children"))))
 
 
 def _call_blocks(tool: dict[str, Any]) -> list[dict[str, Any]]:
@@ -241,6 +258,12 @@ def _call_blocks(tool: dict[str, Any]) -> list[dict[str, Any]]:
 def _folder(value: dict[str, Any]) -> str | None:
     """Return the folder of the workspace that a conversation belongs to."""
     return text(obj(obj(value.get("workspaceIdentifier")).get("uri")).get("fsPath"))
+
+
+def _parent(value: dict[str, Any]) -> str | None:
+    """Return the conversation that a subagent works for, over all subagents between them."""
+    about = obj(value.get("subagentInfo"))
+    return text(about.get("rootParentConversationId")) or text(about.get("parentComposerId"))
 
 
 def _time(bubble: dict[str, Any]) -> datetime | None:

@@ -16,6 +16,7 @@ from reservoir_cli.transfer.importers.importer import (
 )
 from reservoir_cli.transfer.importers.input_files import File, Unreadable, gather
 from reservoir_cli.transfer.importers.json_stream import syntax_error
+from reservoir_cli.transfer.importers.zstd_files import COMPRESSED
 from reservoir_cli.util.read_files import decode
 
 #: Formats of lists of messages, which other files may resemble, and of any text. In a folder or
@@ -23,7 +24,7 @@ from reservoir_cli.util.read_files import decode
 _LISTS, _TEXTS = ("openai", "anthropic"), ("text", "markdown")
 _JSON = (".json", ".jsonl", ".ndjson")
 #: Endings of files in a folder or zip that may contain messages; others are not opened.
-_SUFFIXES = (*_JSON, ".txt", ".md", ".markdown", ".db", ".sqlite", ".sqlite3", ".vscdb")
+_SUFFIXES = (*_JSON, COMPRESSED, ".txt", ".md", ".markdown", ".db", ".sqlite", ".sqlite3", ".vscdb")
 #: Module and class of each format, the most specific first; loaded when a file is read.
 _CLASSES = {
     "reservoir": ("native", "Native"),
@@ -52,7 +53,10 @@ _CLASSES = {
 FORMATS = tuple(_CLASSES)
 #: Formats of databases; a database has the format if it contains all tables of one of its sets.
 DATABASES: dict[str, tuple[frozenset[str], ...]] = {
-    "opencode": (frozenset({"session", "message", "part"}),),
+    "opencode": (
+        frozenset({"session", "message", "part"}),
+        frozenset({"session_v2", "session_message"}),
+    ),
     "cursor": (frozenset({"cursorDiskKV"}),),
     "llm": (frozenset({"responses"}), frozenset({"turns"})),
     "goose": (frozenset({"sessions", "messages", "schema_version"}),),
@@ -176,7 +180,9 @@ def _detect(file: File) -> DetectedFile | None:
             return None
         return DetectedFile(file, choose(file))
     except (ReservoirError, Unreadable, OSError):
-        return None
+        # Codex compresses its sessions. One that cannot be read must not be ignored.
+        is_session = file.path and file.name.endswith(COMPRESSED)
+        return DetectedFile(file, importer_named("codex")) if is_session else None
 
 
 def _database_format(file: File) -> str | None:

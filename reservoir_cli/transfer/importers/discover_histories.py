@@ -49,7 +49,7 @@ def look() -> list[History]:
     """Return all known locations, including those without a history."""
     return [
         _inspect("Claude Code", "claude-code", claude_code_sessions()),
-        _inspect("Codex", "codex", codex_sessions()),
+        _inspect("Codex", "codex", codex_sessions(), (*_BOTH, ".jsonl.zst")),
         _inspect("llm", "llm", llm_log()),
         _inspect("Gemini CLI", "gemini-cli", gemini_cli_sessions(), _BOTH, "chats"),
         *_opencode(),
@@ -88,15 +88,16 @@ def _copilot_chat() -> list[History]:
 
 
 def _cline() -> list[History]:
-    """Return the locations with tasks, by editor and extension; at least one location."""
+    """Return the locations with sessions or tasks, by editor and extension; at least one."""
     default = _inspect("Cline", "cline", cline_tasks(), (_TASK,))
+    newer = _inspect("Cline", "cline", cline_sessions(), (".messages.json",))
     histories = [
         _inspect(tool, "cline", storage / extension / "tasks", (_TASK,))
         for editor in (*_EDITORS, "Cursor", "Windsurf")
         for storage in (editor_user_dir(editor) / "globalStorage",)
         for tool, extension in _EXTENSIONS.items()
     ]
-    return [history for history in (default, *histories) if history.files] or [default]
+    return [history for history in (newer, default, *histories) if history.files] or [newer]
 
 
 def _goose() -> History:
@@ -183,6 +184,13 @@ def cline_tasks() -> Path:
     if folder := os.environ.get("CLINE_DATA_DIR"):
         return expand_user(folder) / "tasks"
     return _tool_dir("CLINE_DIR", ".cline") / "data" / "tasks"
+
+
+def cline_sessions() -> Path:
+    """Return the folder of Cline's sessions since version 4; it need not exist."""
+    if folder := os.environ.get("CLINE_SESSION_DATA_DIR"):
+        return expand_user(folder)
+    return cline_tasks().with_name("sessions")
 
 
 def goose_sessions() -> Path:

@@ -31,8 +31,18 @@ _INJECTED = (
     "<session_context>",
     "<hook_context>",
     "<state_snapshot>",
+    "<system_note>",
     "Got it. Thanks for the additional context!",
+    "Here is the user's editor context as a JSON object.",
+    "Here is a summary of changes in the user's editor context",
+    "System: Potential loop detected.",
+    "[System: You previously ",
 )
+#: How the program lets the model go on.
+_GO_ON = "Please continue."
+#: The files that a question names, which the program appends to it.
+_FILES, _FILES_END = "--- Content from referenced files ---", "--- End of content ---"
+_REFERENCED = re.compile(rf"\n?{_FILES}.*?{_FILES_END}", re.DOTALL)
 #: A command that the program handles itself.
 _COMMAND = re.compile(r"/[a-z-]+(?:\s|$)")
 #: The number of characters searched for the folder, which the program writes at the beginning.
@@ -59,7 +69,7 @@ class GeminiCli:
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield messages in order, without those that the user rewound."""
         about, folder, rewound = _survey(file)
-        session = _Session(about, rewound, folder)
+        session = _Session(about, rewound, folder, _parent(file))
         for entry in _messages(file):
             if isinstance(entry, Skipped):
                 yield entry
@@ -74,20 +84,25 @@ class _Session:
     """A session while it is read. A message is held until the next one begins.
 
     :param rewound: ids of messages that the user rewound.
+    :param parent: the id of the session that started a subagent.
     :param calls: the id of each call's message, or ``None`` once the result has been read.
+    :param question: what the user typed last, and what the program sent for it.
     """
 
     conversation: Conversation
     rewound: set[str]
     folder: str | None
+    parent: str | None
     thread: Thread = field(init=False)
     identities: SourceIds = field(default_factory=SourceIds)
     seen: set[str] = field(default_factory=set)
     calls: dict[str, str | None] = field(default_factory=dict)
+    question: tuple[str, str] = ("", "")
     held: tuple[str, dict[str, Any]] | None = None
 
     def __post_init__(self) -> None:
-        self.thread = Thread(GeminiCli.name, self.conversation, folder=self.folder)
+        about = (GeminiCli.name, self.conversation)
+        self.thread = Thread(*about, folder=self.folder, parent=self.parent)
         self.identities.follow(self.conversation.id, self.conversation.id)
 
     def read(
@@ -146,11 +161,29 @@ class _Session:
         model = text(message.get("model")) or about.model
         self.thread.conversation = replace(about, model=model)
 
+    def _question(self, sent: list[dict[str, Any]], displayed: Any) -> list[dict[str, Any]]:
+        """Return the blocks of a user's message with the text that the user typed.
+
+        :param sent: what the program sent to the model: for a command, the text it stands for.
+        :param displayed: what it displays instead. It repeats that of the last question when it
+            makes the model go on, after a hook for example.
+        """
+        typed, text_sent = _joined(_blocks(displayed)), _joined(sent)
+        if not typed.strip():
+            return [block for block in sent if not _COMMAND.match(block.get("text", ""))]
+        last_typed, last_sent = self.question
+        others = [block for block in sent if "text" not in block]
+        is_new = typed != last_typed or text_sent == last_sent or text_sent.startswith(typed)
+        if not text_sent.strip() or not is_new:
+            return others
+        self.question = typed, text_sent
+        return [{"type": "text", "text": typed}, *others]
+
     def _content(self, message: dict[str, Any], message_id: str) -> list[Any]:
         """Return the blocks of a message: texts, thoughts, calls and their results."""
         content = _blocks(message.get("content"))
         if message["type"] == "user":
-            content = [block for block in content if not _COMMAND.match(block.get("text", ""))]
+            content = self._question(content, message.get("displayContent"))
         call_ids = {block["id"] for block in content if block["type"] == "tool_use"}
         for thought in objects(message.get("thoughts")):
             texts = [text(thought.get("subject")), text(thought.get("description"))]
@@ -173,9 +206,17 @@ def _blocks(content: Any) -> list[dict[str, Any]]:
         return []
     parts = content if isinstance(content, list) else [content]
     blocks: list[dict[str, Any]] = []
+    in_files = False
     for part in parts:
-        blocks += _block(part)
+        words = str(obj(part).get("text", part if isinstance(part, str) else "")).strip()
+        in_files = in_files or words == _FILES
+        blocks += [block for block in _block(part) if not in_files or "text" not in block]
+        in_files = in_files and words != _FILES_END
     return blocks
+
+
+def _joined(blocks: list[dict[str, Any]]) -> str:
+    return "\n".join(block["text"] for block in blocks if "text" in block)
 
 
 def _block(part: Any) -> list[dict[str, Any]]:
@@ -187,7 +228,9 @@ def _block(part: Any) -> list[dict[str, Any]]:
     if isinstance(content, str):
         if part.get("thought") is True:
             return [{"type": "thinking", "thinking": content}]
-        return [] if content.lstrip().startswith(_INJECTED) else [{"type": "text", "text": content}]
+        if content.lstrip().startswith(_INJECTED) or content.strip() == _GO_ON:
+            return []
+        return [{"type": "text", "text": _REFERENCED.sub("", content)}]
     if isinstance(part.get("functionCall"), dict):
         return [_call(part["functionCall"])]
     if isinstance(part.get("functionResponse"), dict):
@@ -286,6 +329,12 @@ def _working_folder(line: dict[str, Any]) -> str | None:
             if match := _FOLDER.search(str(part.get("text"))[:_BEGINNING]):
                 return text(match[1].strip())
     return None
+
+
+def _parent(file: File) -> str | None:
+    """Return the id of the session that started a subagent: it names the folder in ``chats``."""
+    names = file.name.replace("\\", "/").split("/")
+    return text(names[-2]) if names[-3:-2] == ["chats"] else None
 
 
 def _folder(file: File) -> str | None:

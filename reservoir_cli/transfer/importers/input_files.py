@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, cast
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import clean_text
 from reservoir_cli.transfer.importers.message_times import moment
+from reservoir_cli.transfer.importers.zstd_files import COMPRESSED, NoLibrary, ZstdFile
 from reservoir_cli.util.read_files import decode, open_regular, read_bounded, suggest_fix
 
 #: The number of bytes examined to detect a file's format.
@@ -79,9 +81,13 @@ class File:
 
     @classmethod
     def of_path(cls, path: Path, status: os.stat_result) -> "File":
-        """Return a regular file on disk."""
-        modified = moment(status.st_mtime)
-        return cls(str(path), status.st_size, lambda: open_regular(path), path, modified=modified)
+        """Return a regular file on disk; if it is compressed with zstd, its content."""
+        name, size, modified = str(path), status.st_size, moment(status.st_mtime)
+        if name.endswith(COMPRESSED):
+            limit = max(_HARMLESS, _RATIO * size)
+            start = partial(cast(Callable[[Path], IO[bytes]], ZstdFile), path)
+            return cls(name, size, start, path, limit, modified=modified)
+        return cls(name, size, lambda: open_regular(path), path, modified=modified)
 
     @property
     def stem(self) -> str:
@@ -98,6 +104,8 @@ class File:
         self.done = 0
         try:
             source = self.start()
+        except NoLibrary as error:
+            raise Unreadable(f"compressed with zstd: {error}") from None
         except (*_DAMAGED, RuntimeError):
             raise Unreadable("damaged, or compressed with an unsupported method") from None
         # Read a file that grows meanwhile up to its present end; those of the system have no size.
@@ -128,7 +136,8 @@ class _CountingReader(io.RawIOBase):
         try:
             data = self._source.read(min(len(view), left))
         except (*_DAMAGED, zlib.error):
-            raise Unreadable("the zip is damaged here") from None
+            what = "the zip" if self._file.path is None else "the file"
+            raise Unreadable(f"{what} is damaged here") from None
         view[: len(data)] = data
         self._file.done += len(data)
         if self._file.limit is not None and self._file.done > self._file.limit:

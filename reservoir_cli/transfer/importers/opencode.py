@@ -1,7 +1,8 @@
 """Import opencode's sessions from its database, or from the files of older versions.
 
-Both contain the same objects. A message has a role and times; its parts are texts, thinking, and
-tool calls with their results. Older versions have a file for each message and part.
+A message has a role and times; its parts are texts, thinking, and tool calls with their results.
+Parts are rows of their own before version 2, and files of their own before version 1.2. Version 2
+keeps the tables of earlier versions, and copies their sessions with the same ids.
 """
 
 import os
@@ -27,16 +28,24 @@ from reservoir_cli.transfer.importers.importer import SQLITE, Record, Skipped, h
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.transfer.importers.message_times import moment_ms
+from reservoir_cli.transfer.importers.opencode_rows import file_block, model_of, row_messages
 from reservoir_cli.transfer.importers.resume import Checkpoint
 from reservoir_cli.util.read_files import LARGEST, open_regular, read_stream
 
+_SESSION = "id parent_id directory title time_created model revert fork_session_id"
 _COLUMNS = {
-    "session": "id parent_id directory title time_created",
+    "session_v2": _SESSION,
+    "session_message": "id session_id type seq time_created data",
+    "session": _SESSION,
     "message": "id session_id time_created data",
     "part": "id message_id data",
 }
+#: The tables of version 2, and those of earlier versions.
+_TABLES = ({"session_v2", "session_message"}, {"session", "message", "part"})
 #: The title of a session before opencode has generated one.
 _UNTITLED = re.compile(r"(?:New|Child) session - \d{4}-\d\d-\d\dT")
+#: The end of the title of a session that was forked from another one.
+_FORK = re.compile(r"\(fork #\d+\)\s*$")
 #: A valid id, which is also the name of a file or folder.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
@@ -49,7 +58,7 @@ class OpenCode:
 
     name = "opencode"
     instance = "opencode"
-    version = 1
+    version = 2
     only_databases = True
 
     def detect(self, head: str) -> bool:
@@ -79,17 +88,94 @@ class OpenCode:
 
 
 def _list_conversations(database: Database, name: str) -> Iterator[DatabaseConversation]:
-    if not _COLUMNS.keys() <= database.tables:
+    if not any(tables <= database.tables for tables in _TABLES):
         raise ReservoirError(f"{name} is a database, but not opencode's", hint="omit --format")
     database.refuse_computed(f"{name} is not a database as opencode writes it")
     changing = {"time_updated": "sum", "data": "length"}
+    rows = database.count_by_key("session_message", "session_id", changing)
     messages = database.count_by_key("message", "session_id", changing)
     parts = database.count_by_key("part", "session_id", changing)
-    query = "SELECT id FROM session ORDER BY time_created, id"
-    for (identity,) in database.connection.execute(query):
-        about = database.one("session", "id", identity)
-        version = (about, messages.get(identity), parts.get(identity))
-        yield DatabaseConversation(identity, version, partial(_read, database, identity, about))
+    for identity, table in _list_sessions(database).items():
+        about = database.one(table, "id", identity)
+        counts = (rows.get(identity), messages.get(identity), parts.get(identity))
+        has_rows = identity in rows and (table == "session_v2" or identity not in messages)
+        read = partial(_read_rows if has_rows else _read, database, identity, about)
+        yield DatabaseConversation(identity, (about, *counts), read)
+
+
+def _list_sessions(database: Database) -> dict[Any, str]:
+    """Return the table of each session, by its id."""
+    sessions: dict[Any, str] = {}
+    for table in ("session_v2", "session"):
+        if table in database.tables:
+            query = f"SELECT id FROM {table} ORDER BY time_created, id"
+            for (identity,) in database.connection.execute(query):
+                sessions.setdefault(identity, table)
+    return sessions
+
+
+def _list_messages(
+    database: Database, table: str, about: dict[str, Any], order: str
+) -> Iterator[Any]:
+    """Yield the ids of a session's messages.
+
+    Those that the user has taken back are left out, and in a fork those of the other session.
+    """
+    if table not in database.tables:
+        return
+    query = f"SELECT id, time_created FROM {table} WHERE session_id = ? ORDER BY {order}"
+    rows = database.connection.execute(query, (about.get("id"),)).fetchall()
+    database.spend(len(rows))
+    taken_back = parse_object(about.get("revert")) or {}
+    elsewhere = _find_copied(database, table, about)
+    for message_id, created_at in rows:
+        is_boundary = message_id == taken_back.get("messageID")
+        if is_boundary and not taken_back.get("partID"):
+            return
+        if created_at not in elsewhere:
+            yield message_id
+        if is_boundary:  # of this message, only the end was taken back
+            return
+
+
+def _find_copied(database: Database, table: str, about: dict[str, Any]) -> set[Any]:
+    """Return the times of the messages of other sessions, if a session is a fork.
+
+    A copy has a later id than the original, and the same time.
+    """
+    if not about.get("fork_session_id") and not _FORK.search(text(about.get("title")) or ""):
+        return set()
+    query = f"SELECT time_created, session_id, min(id) FROM {table} GROUP BY time_created"
+    first = database.connection.execute(query)
+    return {row[0] for row in first if row[1] != about.get("id")}
+
+
+def _read_rows(
+    database: Database, identity: Any, about: dict[str, Any]
+) -> Iterator[Record | Skipped]:
+    """Yield the messages of a session of version 2."""
+    session_id = text(identity)
+    if session_id is None:
+        yield Skipped("a session", "no id")
+        return
+    thread = _make_thread(session_id, about)
+    order = "seq, id" if database.has("session_message", "seq") else "time_created, id"
+    for message_id in _list_messages(database, "session_message", about, order):
+        row = database.one("session_message", "id", message_id)
+        place, value = f"message {message_id}", parse_object(row.get("data"))
+        if value is None:
+            yield Skipped(place, "not a message")
+            continue
+        try:
+            messages = row_messages(row, value, str(message_id))
+        except ValueError as error:
+            yield Skipped(place, str(error))
+            continue
+        if thread.conversation:
+            model = model_of(value.get("model")) or thread.conversation.model
+            thread.conversation = replace(thread.conversation, model=model)
+        for source_id, message in assign_ids(str(message_id), messages):
+            yield thread.record(message, source_id)
 
 
 def _read(database: Database, identity: Any, about: dict[str, Any]) -> Iterator[Record | Skipped]:
@@ -97,9 +183,7 @@ def _read(database: Database, identity: Any, about: dict[str, Any]) -> Iterator[
     if session_id is None:
         yield Skipped("a session", "no id")
         return
-    query = "SELECT id FROM message WHERE session_id = ? ORDER BY time_created, id"
-    ids = [row[0] for row in database.connection.execute(query, (identity,))]
-    database.spend(len(ids))
+    ids = _list_messages(database, "message", about, "time_created, id")
 
     def read_message(message_id: Any) -> Placed:
         return _parse_row(f"message {message_id}", database.one("message", "id", message_id))
@@ -185,9 +269,7 @@ def _blocks(part: dict[str, Any]) -> list[dict[str, Any]]:
         case "reasoning":
             return [{"type": "thinking", "thinking": part.get("text")}]
         case "file":
-            kind = (text(part.get("mime")) or "").split("/")[0]
-            known = kind in ("image", "audio", "video")
-            return [{"type": kind if known else "file", "title": part.get("filename")}]
+            return [file_block(part.get("mime"), part.get("filename"))]
         case "tool":
             return _call_blocks(part)
         case _:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import PurePath
 
-from reservoir_cli.messages import Message, content_hash
+from reservoir_cli.messages import Message, clean_name, content_hash
 from reservoir_cli.transfer.importers.importer import Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.util.read_files import LARGEST
@@ -16,6 +16,12 @@ _FRONT_MATTER = re.compile(r"\s*(---|\+\+\+)[ \t]*\r?\n(.{0,65536}?)\n\1[ \t]*(?
 #: The names of a date in front matter, the best first.
 _DATE_KEYS = ("date", "created", "created_at", "published", "updated", "modified", "lastmod")
 _KEY = re.compile(r"""^[ \t]*"?([A-Za-z_]+)"?[ \t]*[:=][ \t]*["']?([^"'#\r\n]*)""", re.M)
+#: The tags in front matter: one, several between commas, or one a line.
+_TAGS = re.compile(
+    r"""^["']?tags["']?[ \t]*[:=][ \t]*(\[[^]]*\]|[^\r\n]*(?:\r?\n[ \t]*-[ \t][^\r\n]*)*)""",
+    re.I | re.M,
+)
+_COMMENT = re.compile(r"(?:^|[ \t])#[ \t].*", re.M)
 _DAY = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)([01]\d)\2([0-3]\d)(?!\d)")
 
 
@@ -40,13 +46,32 @@ class Plain:
         if content.strip():
             source_id = content_hash(Message("user", content))
             written = find_date(content, PurePath(file.name).name) or file.modified
-            yield Record(Message("user", content, written, source=self.name, source_id=source_id))
+            yield Record(
+                Message(
+                    "user",
+                    content,
+                    written,
+                    source=self.name,
+                    source_id=source_id,
+                    tags=find_tags(content),
+                )
+            )
 
 
 class Markdown(Plain):
     """Reads Markdown like plain text, with its own source name."""
 
     name = "markdown"
+
+
+def find_tags(content: str) -> tuple[str, ...]:
+    """Return the tags in a document's front matter, without the ``#`` that some programs write."""
+    front_matter = _FRONT_MATTER.match(content)
+    if not front_matter or not (listed := _TAGS.search(front_matter[2])):
+        return ()
+    words = re.split(r"[,\r\n]", _COMMENT.sub("", listed[1].strip("[]")))
+    names = [clean_name(word.strip("\"' \t-").removeprefix("#")) for word in words]
+    return tuple(dict.fromkeys(name for name in names if name not in ("", "~", "null")))
 
 
 def find_date(content: str, name: str) -> datetime | None:

@@ -11,10 +11,11 @@ from typing import IO, cast
 
 from reservoir_cli.transfer.importers.importer import SQLITE
 from reservoir_cli.transfer.importers.input_files import File
+from reservoir_cli.transfer.importers.zstd_files import COMPRESSED
 from reservoir_cli.util.read_files import open_regular
 
 DATABASES = (".db", ".vscdb", ".sqlite")
-_SUFFIXES = (".jsonl", ".json", ".md", *DATABASES)
+_SUFFIXES = (".jsonl", ".json", ".md", COMPRESSED, *DATABASES)
 #: The number of bytes hashed at the beginning, and before the position where reading ended.
 _COMPARED = 4_096
 _AT_ONCE = 1 << 16

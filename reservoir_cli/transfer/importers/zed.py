@@ -2,12 +2,9 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError
@@ -27,12 +24,10 @@ from reservoir_cli.transfer.importers.importer import Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.message_times import moment
 from reservoir_cli.transfer.importers.resume import Checkpoint
-from reservoir_cli.util.installation import install_hint
+from reservoir_cli.transfer.importers.zstd_files import WINDOW_LOG, NoLibrary, load_zstd
 from reservoir_cli.util.read_files import LARGEST
 
 _COLUMNS = {"threads": "id summary updated_at created_at folder_paths data_type data"}
-#: Log2 of the largest zstd window. Zed uses 2 MB; a hostile larger one would only cost memory.
-_WINDOW_LOG = 23
 #: A thread may unpack to this many times its size, or to this size if that is more. Parsed, it
 #: takes many times the memory.
 _RATIO, _HARMLESS = 200, 8 << 20
@@ -132,27 +127,19 @@ def _parse_thread(
     return value
 
 
-def _load_zstd() -> ModuleType:
-    """Return Python's zstd module, or its backport for older versions.
-
-    :raises ReservoirError: neither is installed.
-    """
-    for name in ("compression.zstd", "backports.zstd"):
-        with suppress(ImportError):
-            return import_module(name)
-    raise ReservoirError(
-        "threads of Zed are compressed with zstd, which this Python cannot decompress",
-        hint=install_hint("zed"),
-    )
-
-
 def _make_decompressor() -> Decompress:
     """Return a function that decompresses zstd up to a limit.
 
     :raises ReservoirError: no zstd library is installed.
     """
-    zstd = _load_zstd()
-    options = {zstd.DecompressionParameter.window_log_max: _WINDOW_LOG}
+    try:
+        zstd = load_zstd()
+    except NoLibrary as error:
+        raise ReservoirError(
+            "threads of Zed are compressed with zstd, which this Python cannot decompress",
+            hint=str(error),
+        ) from None
+    options = {zstd.DecompressionParameter.window_log_max: WINDOW_LOG}
 
     def decompress(data: bytes) -> bytes:
         decompressor = zstd.ZstdDecompressor(options=options)

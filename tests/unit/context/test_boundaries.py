@@ -76,8 +76,15 @@ def test_the_title_of_a_conversation_is_printed_once_above_its_messages():
     assert len(title) <= len("conversation: ") + 60
 
 
-TOKENS = ("<|im_start|>", "<|start_header_id|>", "<|endoftext|>", "<\uff5cUser\uff5c>")
-MORE_TOKENS = ("<start_of_turn>", "[INST]", "[/INST]")
+TOKENS = (
+    *("<|im_start|>", "<|start_header_id|>", "<|endoftext|>", "<\uff5cUser\uff5c>"),
+    *("<|turn>", "<|tool_call>"),
+)
+MORE_TOKENS = (
+    *("<start_of_turn>", "<end_of_turn>", "<turn|>"),
+    *("[INST]", "[/INST]", "[SYSTEM_PROMPT]", "[/TOOL_RESULTS]"),
+    *("<system-reminder>", "</system-reminder>"),  # of Claude Code
+)
 
 
 @pytest.mark.parametrize("token", [*TOKENS, *MORE_TOKENS])
@@ -97,7 +104,7 @@ def test_control_tokens_of_chat_templates_are_broken_up_in_stored_text(form, tok
 
 
 def test_text_that_resembles_a_control_token_stays():
-    text = "f <| g |> h\na <|> b\nx <| y\n<|\n|>"
+    text = "f <| g |> h\na <|> b\nx <| y\n<|\n|>\nf <|g(x)\n[INSTALL] [TOOL] a[INST"
     assert window([stored(1, "user", text)]).to("openai")["messages"][0]["content"] == text
 
 
@@ -179,9 +186,7 @@ def test_max_tokens_is_the_minimum_of_reserve_model_limit_and_remaining_window(
     assert context.to("anthropic")["max_tokens"] == expected
 
 
-@pytest.mark.parametrize(
-    "token", [*TOKENS, "<start_of_turn>", "<end_of_turn>", "[INST]", "[/INST]"]
-)
+@pytest.mark.parametrize("token", [*TOKENS, *MORE_TOKENS])
 @pytest.mark.parametrize("hidden", ["\u2060", "\ufeff", "\u200d", "\u202e", "\U000e0041" * 100])
 def test_a_control_token_with_invisible_characters_is_broken_up(token: str, hidden: str) -> None:
     for position in range(1, len(token)):

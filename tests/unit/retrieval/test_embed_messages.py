@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError, StoreLockedError
 from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
+from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.retrieval.embed_messages import embed_newest
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.store import Store
@@ -229,6 +230,28 @@ def test_messages_may_be_forgotten_while_they_are_embedded(
     assert store.count_unembedded(EVERYWHERE) == 0
     candidates = store.candidates(HERE, "i", "", fake_embedder.encode_query("kept"))
     assert candidates.cosine.tolist() == pytest.approx([1], abs=1e-6)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["pending", "rebuild"])
+def test_a_message_edited_while_it_is_embedded_is_embedded_again(
+    store: Store, add: Adding, fake_embedder: Any, again: bool
+) -> None:
+    class Editing(type(fake_embedder)):  # type: ignore[misc]
+        def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            if "old" in texts:
+                counter = load_counter("approximate")
+                store.edit(edited.key, Message("user", "new"), counter=counter, now=NOW)
+            return super().encode_documents(texts)  # type: ignore[no-any-return]
+
+    edited, _ = add(Message("user", "old"), Message("user", "other"))
+    assert edited is not None
+    if again:
+        embed(store, fake_embedder)
+        embed_messages.rebuild(store, Editing(), synapse_threshold=0.85, progress=lambda *_: None)
+    embed(store, Editing())
+    assert store.count_unembedded(EVERYWHERE) == 0
+    [passage] = store.passages([edited.key])[edited.key]
+    assert passage.vector.tolist() == pytest.approx(fake_embedder.encode_query("new").tolist())
 
 
 def test_a_fact_at_the_end_of_a_long_reply_is_found_first(

@@ -90,6 +90,9 @@ SHAPES = {
     "an inline table": "models = { gpt-4 = { reserve_tokens = 1 } }\n",
     "an inline table in a group": "[models]\ngpt-4 = { reserve_tokens = 1 }\n",
     "dotted keys": "models.gpt-4.reserve_tokens = 1\nmodels.gpt-4.context_window = 9\n",
+    "dotted keys without a line end": (
+        "models.gpt-4.reserve_tokens = 1\n# small\nmodels.gpt-4.context_window = 9"
+    ),
     "dotted keys in a group": "[models]\ngpt-4.reserve_tokens = 1\n",
     "tables out of order": (
         "[models.gpt-4]\nreserve_tokens = 1\n[partitions.p]\nfill = true\n"
@@ -136,6 +139,35 @@ def _values_by_key(loaded: config.Config) -> dict[str, Value]:
         for key, value in values.items()
     }
     return {**loaded.values, **inside}
+
+
+def test_changes_that_need_different_ways_are_made_together(file: Path) -> None:
+    write_settings(file, "partitions.p.fill = true\n# small\npartitions.p.profile = 'small'\n")
+    edit_settings_file.edit(file, {"partition": "p", "partitions.q.fill": "on"})
+    assert file.read_text() == (
+        "partitions.p.fill = true\n# small\npartitions.p.profile = 'small'\n"
+        'partition = "p"\n\n[partitions.q]\nfill = true\n'
+    )
+
+
+@pytest.mark.parametrize("header", ["[partitions.p]", '  [ partitions . "p" ] # not [this]'])
+def test_a_renamed_partition_keeps_place_and_comments(file: Path, header: str) -> None:
+    text = f"""\
+# for the boss
+{header}
+# as agreed
+fill = true  # yes
+
+[partitions.p.x]
+fill = true
+
+[projects]
+"/code" = "p"  # all of it
+"""
+    write_settings(file, text)
+    assert edit_settings_file.rename_partition(file, "p", "new.[é]")
+    renamed = header.partition("[")[0] + '[partitions."new.[é]"]' + header.partition("]")[2]
+    assert file.read_text() == text.replace(header, renamed).replace('= "p"', '= "new.[é]"')
 
 
 def test_both_spellings_of_a_header_in_one_file_are_an_error(file: Path) -> None:

@@ -110,12 +110,24 @@ def test_merging_keeps_equal_sources_once(filled_store: Store, add: Adding) -> N
     assert places(filled_store) == {("b", "b", 7), ("b", "chatgpt", 6)}
     check_derived(filled_store)
     assert filled_store.known_conversations([("b", "chatgpt", "c"), ("b", "b", "c")]) == {
-        ("b", "chatgpt", "c"): Conversation("c", "of b"),
+        ("b", "chatgpt", "c"): Conversation("c", "of b", project="taskboard", branch="main"),
         ("b", "b", "c"): Conversation("c", "of a", project="taskboard", branch="main"),
     }
     contents = [message.content for message in filled_store.last(Scope("b", "b"), 0)]
     assert contents.count("the same") == 1
     assert "quokkas 0" not in contents
+
+
+def test_merging_keeps_the_title_of_a_conversation_that_has_none_in_the_target(
+    filled_store: Store, add: Adding
+) -> None:
+    add(make_message("another", 59, "c"), partition="b", instance="chatgpt")
+    proxied = Conversation("c", source="proxy", model="gpt-4o")
+    filled_store.add_conversations(Scope("b", "chatgpt"), [proxied])
+    filled_store.move_partition("a", "b")
+    name = ("b", "chatgpt", "c")
+    merged = Conversation("c", "of chatgpt", "proxy", "gpt-4o", "taskboard", "main")
+    assert filled_store.known_conversations([name]) == {name: merged}
 
 
 def test_an_instance_named_like_the_new_partition_is_merged_with_its_default_one(

@@ -103,6 +103,18 @@ def test_only_the_end_of_a_file_that_grew_is_read(
     assert size == path.stat().st_size - offset
 
 
+def test_a_new_version_of_the_importer_reads_files_that_an_older_one_ignored(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
+    with monkeypatch.context() as older:
+        older.setattr(ClaudeCode, "version", ClaudeCode.version - 1)
+        older.setattr(ClaudeCode, "detect", lambda *_: False)
+        assert machine.sync().imports.total == 0
+    assert machine.sync().imports.imported == 2
+    assert machine.sync().read == 0
+
+
 def test_another_version_of_the_importer_reads_the_file_again(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

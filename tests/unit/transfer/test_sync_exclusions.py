@@ -1,5 +1,7 @@
 """Files and messages that syncing and importing leave out."""
 
+import importlib
+import importlib.util
 import json
 import os
 import platform
@@ -181,6 +183,53 @@ def test_turns_that_were_taken_back_in_codex_are_left_out(machine: Machine) -> N
     assert (again.imported, again.already) == (0, 6)
     machine.write("rollout-1.jsonl", event("thread_rolled_back", num_turns=99))
     assert ingestor(machine.store).import_files([path], partition="home").total == 0
+
+
+@pytest.mark.parametrize("form", ["rollout-old.jsonl", "rollout-old.json"])
+def test_excluded_folders_of_old_codex_sessions_are_left_out(machine: Machine, form: str) -> None:
+    def item(role: str, words: str) -> dict[str, Any]:
+        content = [{"type": "input_text", "text": words}]
+        return {"type": "message", "role": role, "content": content}
+
+    meta = {"id": "old", "timestamp": "2025-05-01T09:00:00Z", "instructions": ""}
+    folder = item(
+        "user", "<environment_context>\n<cwd>/home/me/diary</cwd>\n</environment_context>"
+    )
+    items = [folder, item("user", "one?"), item("assistant", "one.")]
+    if form.endswith(".json"):
+        document = json.dumps({"session": meta, "items": items}, indent=2)
+        machine.write(form, torn=document)
+    else:
+        machine.write(form, meta, *items)
+    excluded = Source("codex", "codex", machine.root, "work", ("/home/me/diary",))
+    assert machine.sync(source=excluded).excluded == 2
+    assert machine.sync(source=Source("codex", "codex", machine.root, "home")).imports.imported == 2
+    assert machine.said() == ["one?", "one."]
+
+
+LIBRARY = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("backports") is None and sys.version_info < (3, 14),
+    reason="the extra zed is not installed",
+)
+def test_a_marked_session_that_codex_compressed_is_left_out(machine: Machine) -> None:
+    def session(name: str, words: str) -> bytes:
+        content = [{"type": "input_text", "text": words}]
+        item = {"type": "message", "role": "user", "content": content}
+        meta = {"type": "session_meta", "payload": {"id": name, "cwd": "/app"}}
+        rows = [meta, {"type": "response_item", "timestamp": None, "payload": item}]
+        text = "".join(f"{json.dumps(row)}\n" for row in rows)
+        compressed: bytes = importlib.import_module(LIBRARY).compress(text.encode())
+        return compressed
+
+    machine.root.mkdir(exist_ok=True)
+    (machine.root / "rollout-1.jsonl.zst").write_bytes(session("01aa", "one\nDO NOT INDEX"))
+    (machine.root / "rollout-2.jsonl.zst").write_bytes(session("01bb", "two"))
+    report = machine.sync(source=Source("codex", "codex", machine.root, "work"))
+    assert (report.files, report.marked, machine.said()) == (2, {"01aa"}, ["two"])
+    assert machine.sync(source=Source("codex", "codex", machine.root, "work")).read == 0
 
 
 def test_excluded_folders_are_left_out(machine: Machine) -> None:

@@ -22,7 +22,7 @@ function live(form) {
       settle(form, target);
       history.replaceState(null, "", address);
     } catch {
-      target.dataset.stale = "";  // the server is gone; keep the old results
+      warn(target);
     } finally {
       busy = false;
       if (waiting) { waiting = false; ask(); }
@@ -50,6 +50,16 @@ function live(form) {
     if (event.target.name === "q" && form.elements.without) form.elements.without.value = "";
   });
   return ask;
+}
+
+// Say above results that they are old: the server is gone. The next response replaces them.
+function warn(target) {
+  if ($(":scope > .stale", target)) return;
+  const notice = document.createElement("p");
+  notice.className = "notice stale";
+  notice.setAttribute("role", "status");
+  notice.textContent = "The server does not answer. These are earlier results.";
+  target.prepend(notice);
 }
 
 // Show a response; details that were open stay open.

@@ -59,6 +59,193 @@ def test_the_database_of_opencode_is_imported(tmp_path: Path) -> None:
     assert (session.source, session.project) == ("opencode", "pelicans")
 
 
+NEW_TABLES = """
+    CREATE TABLE session_v2 (id text PRIMARY KEY, parent_id text, directory text, title text,
+        model text, revert text, time_created integer NOT NULL, time_updated integer NOT NULL);
+    CREATE TABLE session_message (id text PRIMARY KEY, session_id text, type text,
+        seq integer NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL,
+        data text);
+"""
+
+
+def add_new_session(
+    database: sqlite3.Connection, name: str, rows: list[tuple[str, str, Any]], **more: Any
+) -> None:
+    """Add a session of version 2, whose messages are (id, type, data) in their order."""
+    values = {"directory": "/home/ann/src/owls", "time_created": 1, "time_updated": 1}
+    values |= {"id": name, **more}
+    marks = ", ".join(f":{column}" for column in values)
+    database.execute(f"INSERT INTO session_v2 ({', '.join(values)}) VALUES ({marks})", values)
+    for number, (identity, kind, data) in enumerate(rows):
+        text = data if isinstance(data, str) else json.dumps(data)
+        database.execute(
+            "INSERT INTO session_message VALUES (?, ?, ?, ?, 1778387134727, 1, ?)",
+            [identity, name, kind, number, text],
+        )
+
+
+def reply(*content: dict[str, Any]) -> dict[str, Any]:
+    model = {"id": "m2", "providerID": "fake"}
+    return {"agent": "build", "model": model, "content": list(content)}
+
+
+NEW_ROWS: list[tuple[str, str, Any]] = [
+    ("msg_1", "model-switched", {"model": {"id": "m2", "providerID": "fake"}}),
+    (
+        "msg_9",
+        "user",
+        {
+            "text": "How big is an owl?",
+            "time": {"created": 1778387135000},
+            "files": [{"mime": "image/png", "name": "owl.png"}, {"name": "owls.txt"}],
+        },
+    ),
+    ("msg_2", "system", {"text": "The tools have changed."}),
+    ("msg_3", "synthetic", {"text": "A reminder."}),
+    ("msg_4", "skill", {"name": "owls", "text": "How to look at owls."}),
+    (
+        "msg_5",
+        "assistant",
+        reply(
+            {"type": "reasoning", "text": "I will look.", "native": {"id": "x"}},
+            {
+                "type": "tool",
+                "id": "call_1",
+                "name": "read",
+                "state": {
+                    "status": "completed",
+                    "input": {"path": "owls.txt"},
+                    "content": [{"type": "text", "text": "70 cm"}],
+                },
+            },
+            {
+                "type": "tool",
+                "id": "call_2",
+                "name": "read",
+                "state": {"status": "error", "input": {}, "error": {"message": "no such file"}},
+            },
+        ),
+    ),
+    ("msg_6", "assistant", reply({"type": "text", "text": "About 70 cm."})),
+    ("msg_7", "shell", {"shellID": "sh_1", "command": "ls", "output": {"output": "owls.txt"}}),
+    ("msg_8", "compaction", {"status": "completed", "summary": "They talked of owls."}),
+    ("msg_90", "idle", {"outcome": "succeeded"}),
+    ("msg_91", "user", "{"),
+    ("msg_92", "assistant", reply({"type": "tool", "id": "call_3", "name": None})),
+]
+
+
+def test_sessions_of_opencode_2_are_imported(tmp_path: Path) -> None:
+    path = tmp_path / "opencode.db"
+    with closing(sqlite3.connect(path)) as database, database:
+        database.executescript(NEW_TABLES)
+        add_new_session(database, "ses_owls", NEW_ROWS, title="Owls", parent_id="ses_birds")
+    [entries] = entries_by_file(path).values()
+    assert [row_of(record)[:3] for record in records(entries)] == [
+        ("user", "How big is an owl?\n[image]\n[file owls.txt]", "04:25:35"),
+        ("assistant", 'read({"path": "owls.txt"})', "04:25:34"),
+        ("system", "I will look.", "04:25:34"),
+        ("tool", "70 cm", "04:25:34"),
+        ("assistant", "read({})", "04:25:34"),
+        ("tool", "no such file", "04:25:34"),
+        ("assistant", "About 70 cm.", "04:25:34"),
+        ("assistant", 'shell({"command": "ls"})', "04:25:34"),
+        ("tool", "owls.txt", "04:25:34"),
+    ]
+    assert skipped(entries) == [
+        ("message msg_91", "not a message"),
+        ("message msg_92", "a tool call without a name"),
+    ]
+    about = last_conversation(entries)
+    assert (about.id, about.title, about.model, about.project) == (
+        "ses_owls",
+        "Owls",
+        "m2",
+        "owls",
+    )
+    assert {record.parent for record in records(entries)} == {"ses_birds"}
+
+
+def test_sessions_that_opencode_2_copied_are_imported_once(tmp_path: Path) -> None:
+    path = create_database(tmp_path, "opencode")
+    with Reservoir.open(tmp_path / "store.db") as reservoir:
+        count = reservoir.import_files(path).imported
+        with closing(sqlite3.connect(path)) as database, database:
+            database.executescript(NEW_TABLES)
+            rows: list[tuple[str, str, Any]] = []
+            for identity, data in database.execute("SELECT id, data FROM message").fetchall():
+                query = "SELECT data FROM part WHERE message_id = ? ORDER BY id"
+                parts = [json.loads(part) for (part,) in database.execute(query, [identity])]
+                texts = [part for part in parts if part["type"] in ("text", "reasoning")]
+                tools = [
+                    part | {"id": part["callID"], "name": part["tool"]}
+                    for part in parts
+                    if part["type"] == "tool"
+                ]
+                if json.loads(data)["role"] == "user":
+                    rows.append((identity, "user", {"text": texts[0]["text"]}))
+                else:
+                    rows.append((identity, "assistant", reply(*texts, *tools)))
+            rows.append(("msg_new", "user", {"text": "And an owl?"}))
+            add_new_session(database, SESSION, rows)
+        again = reservoir.import_files(path)
+    assert (again.imported, again.already) == (1, count)
+
+
+@pytest.mark.parametrize(("part", "kept"), [(None, 1), ("prt_1", 2)])
+def test_messages_that_were_taken_back_in_opencode_are_left_out(
+    tmp_path: Path, part: str | None, kept: int
+) -> None:
+    path = tmp_path / "opencode.db"
+    revert = json.dumps({"messageID": "msg_2", "partID": part})
+    rows: list[tuple[str, str, Any]] = [
+        (f"msg_{number}", "user", {"text": f"Question {number}"}) for number in (1, 2, 3)
+    ]
+    with closing(sqlite3.connect(path)) as database, database:
+        database.executescript(NEW_TABLES)
+        add_new_session(database, "ses_owls", rows, revert=revert)
+    [entries] = entries_by_file(path).values()
+    assert len(records(entries)) == kept
+    (tmp_path / "old").mkdir()
+    old = create_database(tmp_path / "old", "opencode")
+    with closing(sqlite3.connect(old)) as database, database:
+        [third] = database.execute("SELECT id FROM message LIMIT 1 OFFSET 2").fetchone()
+        database.execute("ALTER TABLE session ADD COLUMN revert text")
+        database.execute("UPDATE session SET revert = ?", [json.dumps({"messageID": third})])
+    [entries] = entries_by_file(old).values()
+    assert [row_of(record) for record in records(entries)] == opencode_rows()[:3]
+
+
+def test_a_fork_of_a_session_of_opencode_repeats_nothing(tmp_path: Path) -> None:
+    path = create_database(tmp_path, "opencode")
+    with closing(sqlite3.connect(path)) as database, database:
+        for number, source in ((1, SESSION), (2, "ses_fork1")):
+            fork = f"ses_fork{number}"
+            title = f"Pelicans (fork #{number})"
+            columns = "NULL, '', directory, ?, '', model, time_created + ?, time_updated"
+            query = f"INSERT INTO session SELECT ?, {columns} FROM session WHERE id = ?"
+            database.execute(query, [fork, title, number, source])
+            copy = "SELECT 'msg_3' || ? || id, ?, time_created, time_updated, data FROM message"
+            query = f"INSERT INTO message {copy} WHERE session_id = ?"
+            database.execute(query, [number, fork, source])
+            new = (f"msg_3{number}new", fork, 1778387187000 + number)
+            data = '{"role": "user"}'
+            database.execute("INSERT INTO message VALUES (?, ?, ?, 1, ?)", [*new, data])
+        for identity, created_at in database.execute(
+            "SELECT id, time_created FROM message WHERE session_id != ?", [SESSION]
+        ).fetchall():
+            part = json.dumps({"type": "text", "text": f"Words of {created_at}"})
+            row = [f"prt_{identity}", identity, part]
+            database.execute("INSERT INTO part VALUES (?, ?, '', 1, 1, ?)", row)
+    [entries] = entries_by_file(path).values()
+    rows = [row_of(record) for record in records(entries)]
+    assert rows[: len(opencode_rows())] == opencode_rows()
+    assert [(row[1], row[3]) for row in rows[len(opencode_rows()) :]] == [
+        ("Words of 1778387187001", "ses_fork1"),
+        ("Words of 1778387187002", "ses_fork2"),
+    ]
+
+
 def opencode_tree(folder: Path) -> Path:
     """Write the session as versions before 1.2 did: a file for each session, message and part."""
     storage = folder / "storage"
@@ -196,6 +383,51 @@ def test_a_conversation_that_cursor_did_not_name_has_no_title(tmp_path: Path) ->
     [entries] = entries_by_file(path).values()
     titles = {record.conversation.title for record in records(entries) if record.conversation}
     assert titles == {None}
+
+
+def test_a_message_that_cursor_keeps_only_as_rich_text_is_imported(tmp_path: Path) -> None:
+    def block(*children: object) -> dict[str, object]:
+        return {"type": "paragraph", "children": [*children, None]}
+
+    link = {"type": "link", "children": [{"type": "text", "text": "the list"}]}
+    space, line = {"type": "text", "text": " "}, {"type": "linebreak"}
+    words = [{"type": "text", "text": words} for words in ("Read", "please.", "How many birds?")]
+    first = block(words[0], space, {"type": "mention", "text": "@birds.txt"}, line, words[1])
+    rich = {"root": {"children": [first, block(link), block(words[2])]}}
+    path = create_database(tmp_path, "cursor")
+    with closing(sqlite3.connect(path)) as database, database:
+        for bubble, value in (("b1", json.dumps(rich)), ("b5", "no json")):
+            database.execute(
+                "UPDATE cursorDiskKV SET value = json_set(value, '$.text', '', '$.richText', ?) "
+                "WHERE key = 'bubbleId:c1:' || ?",
+                (value, bubble),
+            )
+    [entries] = entries_by_file(path).values()
+    asked = [record.message for record in records(entries) if record.message.role == "user"]
+    assert [message.content for message in asked if message.conversation_id == "c1"] == [
+        "[image]\nRead @birds.txt\nplease.\nthe list\nHow many birds?"
+    ]
+
+
+@pytest.mark.parametrize("place", ["composer", "header"])
+def test_a_subagent_of_cursor_names_the_conversation_it_works_for(
+    place: str, tmp_path: Path
+) -> None:
+    about = {"subagentInfo": {"parentComposerId": "c3", "rootParentConversationId": "c1"}}
+    path = create_database(tmp_path, "cursor")
+    with closing(sqlite3.connect(path)) as database, database:
+        if place == "header":
+            database.execute("CREATE TABLE composerHeaders (composerId TEXT, value TEXT)")
+            row = ("c2", json.dumps(about))
+            database.execute("INSERT INTO composerHeaders VALUES (?, ?)", row)
+        else:
+            database.execute(
+                "UPDATE cursorDiskKV SET value = json_patch(value, ?) WHERE key = ?",
+                (json.dumps(about), "composerData:c2"),
+            )
+    [entries] = entries_by_file(path).values()
+    parents = {record.message.conversation_id: record.parent for record in records(entries)}
+    assert parents == {"c1": None, "c2": "c1"}
 
 
 # Databases

@@ -131,6 +131,9 @@ def test_text_of_the_program_in_a_chat_is_left_out() -> None:
             turn("4", "user", [{"text": "How long?"}, {"fileData": {"mimeType": "image/png"}}]),
             turn("5", "user", "<state_snapshot>They talked of birds.</state_snapshot>"),
             turn("6", "gemini", "Got it. Thanks for the additional context!"),
+            turn("8", "user", "Here is the user's editor context as a JSON object. It is open."),
+            turn("9", "user", "System: Potential loop detected. Details: birds. Step back."),
+            turn("10", "user", [{"text": "Please continue."}]),
         )
     )
     assert roles_and_texts(entries) == [
@@ -138,6 +141,63 @@ def test_text_of_the_program_in_a_chat_is_left_out() -> None:
         ("user", "How long?\n[image]"),
     ]
     assert skipped(entries) == []
+
+
+FILE_PARTS = [
+    {"text": "Which bird is in @nest.txt?"},
+    {"text": "\n<system_note>\nUse the tool.\n</system_note>\n"},
+    {"text": "\n--- Content from referenced files ---"},
+    {"text": "\nContent from @nest.txt:\n"},
+    {"text": "An owl."},
+    {"inlineData": {"mimeType": "image/png", "data": "aGk="}},
+    {"text": "\n--- End of content ---"},
+    {"text": "Be short."},
+]
+
+
+def test_files_that_a_question_names_in_gemini_cli_are_left_out() -> None:
+    as_text = "".join(part.get("text", "") for part in [FILE_PARTS[0], *FILE_PARTS[2:5]])
+    as_text += "\n--- End of content ---"
+    entries = read(lines(HEADER, turn("1", "user", FILE_PARTS), turn("2", "user", as_text)))
+    assert roles_and_texts(entries) == [
+        ("user", "Which bird is in @nest.txt?\n[image]\nBe short."),
+        ("user", "Which bird is in @nest.txt?"),
+    ]
+
+
+def test_what_gemini_cli_displayed_is_the_question() -> None:
+    def sent(identity: str, content: str, displayed: str | None) -> dict[str, Any]:
+        more = {} if displayed is None else {"displayContent": [{"text": displayed}]}
+        return turn(identity, "user", [{"text": content}], **more)
+
+    entries = read(
+        lines(
+            HEADER,
+            sent("1", "You review code. Review the parser.", "/review the parser"),
+            sent("2", "The linter failed. Mend that.", "/review the parser"),
+            sent("3", "You review code. Review the parser.", "/review the parser"),
+            sent("4", "Why?", None),
+            sent("5", "Please continue.", "Why?"),
+            sent("6", "How long? In metres.", "How long?"),
+        )
+    )
+    texts = [content for _, content in roles_and_texts(entries)]
+    assert texts == ["/review the parser", "/review the parser", "Why?", "How long?"]
+
+
+def test_a_subagent_of_gemini_cli_belongs_to_its_session(tmp_path: Path) -> None:
+    chats = tmp_path / "birds" / "chats"
+    (chats / "s1").mkdir(parents=True)
+    main = lines(HEADER, turn("1", "user", "How long?\nDO NOT INDEX"), turn("2", "gemini", "1 m."))
+    (chats / "session-2026-05-10T08-00-s1.jsonl").write_text(main, encoding="utf-8")
+    header = HEADER | {"sessionId": "helper", "kind": "subagent"}
+    helper = lines(header, turn("3", "user", "Measure it."), turn("4", "gemini", "1 m."))
+    (chats / "s1" / "helper.jsonl").write_text(helper, encoding="utf-8")
+    imported = entries_by_file(tmp_path)["birds/chats/s1/helper.jsonl"]
+    assert {record.parent for record in records(imported)} == {"s1"}
+    assert last_conversation(imported).project == "birds"
+    with Reservoir.open(tmp_path / "birds.db") as reservoir:
+        assert reservoir.import_files(tmp_path).imported == 0
 
 
 def test_messages_missing_from_a_compressed_list_are_kept() -> None:

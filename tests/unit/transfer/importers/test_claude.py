@@ -1,9 +1,18 @@
 """Special cases of Claude.ai's export."""
 
 import json
+from pathlib import Path
 from typing import Any
 
-from reading import lines, read, records, roles_and_texts
+from reading import (
+    entries_by_file,
+    last_conversation,
+    lines,
+    read,
+    records,
+    roles_and_texts,
+    skipped,
+)
 
 from reservoir_cli.transfer.importers.claude import Claude
 
@@ -17,6 +26,112 @@ def test_blocks_that_are_not_displayed_are_left_out() -> None:
     reply = {"uuid": "m", "sender": "assistant", "text": "", "content": content}
     entries = read(lines({"uuid": "c", "chat_messages": [reply]}), Claude())
     assert roles_and_texts(entries) == [("assistant", "Done.")]
+
+
+def test_prompts_that_the_application_adds_are_left_out() -> None:
+    added = {"type": "injected_prompt_block", "prompt": "Today is Monday.", "injection_source": "d"}
+    content = [{"type": "text", "text": "Which day is it?"}, added]
+    question = {"uuid": "m", "sender": "human", "text": "", "content": content}
+    entries = read(lines({"uuid": "c", "chat_messages": [question]}), Claude())
+    assert roles_and_texts(entries) == [("user", "Which day is it?")]
+
+
+def test_a_file_with_extracted_text_is_named_once() -> None:
+    attached = {"file_name": "plan.md", "extracted_content": "# Plan"}
+    files = [{"file_name": "plan.md"}, {"file_name": "nest.png"}, {"file_name": "nest.pdf"}]
+    question = {"uuid": "m", "sender": "human", "text": "Good?", "content": []}
+    question |= {"attachments": [attached], "files": files}
+    entries = read(lines({"uuid": "c", "chat_messages": [question]}), Claude())
+    text = "[file plan.md]\n# Plan\n[image]\n[file nest.pdf]\nGood?"
+    assert roles_and_texts(entries) == [("user", text)]
+
+
+def test_drafts_of_messages_are_text() -> None:
+    drafts = [{"label": "Short", "subject": "The pump", "body": "Dear Ms Lee"}, {"body": "Hello"}]
+    arguments = {"kind": "email", "variants": drafts}
+    call = {"type": "tool_use", "id": "t", "name": "message_compose_v1", "input": arguments}
+    reply = {"uuid": "m", "sender": "assistant", "text": "", "content": [call]}
+    [record] = records(read(lines({"uuid": "c", "chat_messages": [reply]}), Claude()))
+    assert record.message.content == "The pump\nDear Ms Lee\nHello"
+    assert json.loads(record.message.tool_calls[0].arguments) == {"kind": "email"}
+
+
+def row(name: str, role: str, **content: Any) -> dict[str, Any]:
+    time = "2026-05-01T10:00:00Z"
+    return {"uuid": name, "role": role, "created_at": time, "content": {"role": role, **content}}
+
+
+DESIGN = {
+    "uuid": "d1",
+    "title": "A poster",
+    "project": {"uuid": "p1", "name": "Birds"},
+    "created_at": "2026-05-01T09:00:00Z",
+    "messages": [
+        row(
+            "r1",
+            "user",
+            content="Draw an owl.",
+            attachments=[
+                {"type": "comment", "name": "header", "content": "Feedback: bigger"},
+                {"type": "skill", "name": "Poster", "content": "How to draw posters"},
+                {"type": "text", "name": "result", "content": "ok", "hidden": True},
+            ],
+        ),
+        row("r2", "user", content="A check ended.", pill=True),
+        row(
+            "r3",
+            "assistant",
+            contentBlocks=[
+                {"type": "thinking", "text": "An owl has two eyes."},
+                {"type": "text", "text": "I begin."},
+                {"type": "tool_call", "toolCall": {"id": "t", "name": "draw", "output": "drawn"}},
+                {"type": "user_interjection", "message": {"content": "In blue."}},
+                {"type": "error", "message": "The stream ended."},
+                {"type": "text", "text": "It is blue."},
+            ],
+        ),
+        row("r4", "assistant", kind="chat-summary", content="They drew an owl."),
+        row("r5", "narrator", content="Who?"),
+        row("r6", "user", content={"text": "What?"}),
+    ],
+}
+
+
+def test_design_chats_are_imported(tmp_path: Path) -> None:
+    folder = tmp_path / "design_chats"
+    folder.mkdir()
+    (folder / "d1.json").write_text(json.dumps(DESIGN), encoding="utf-8")
+    chat = {"uuid": "c", "name": "Nests", "chat_messages": []}
+    (tmp_path / "conversations-0001.json").write_text(json.dumps([chat]), encoding="utf-8")
+    (tmp_path / "memories.json").write_text('[{"conversations_memory": "Owls."}]', encoding="utf-8")
+    entries = entries_by_file(tmp_path)["design_chats/d1.json"]
+    assert roles_and_texts(entries) == [
+        ("user", "[file header]\nFeedback: bigger\n[file Poster]\nDraw an owl."),
+        ("assistant", "I begin."),
+        ("system", "An owl has two eyes."),
+        ("tool", "drawn"),
+        ("user", "In blue."),
+        ("assistant", "It is blue."),
+    ]
+    ids = [record.message.source_id for record in records(entries)]
+    assert ids == ["r1", "r3", "r3#2", "r3#3", "r3#4", "r3#5"]
+    assert skipped(entries) == [
+        ("the document, message 5", "unknown role"),
+        ("the document, message 6", "content is not a text"),
+    ]
+    about = last_conversation(entries)
+    assert (about.id, about.title, about.source, about.project) == (
+        "d1",
+        "A poster",
+        "claude",
+        "Birds",
+    )
+
+
+def test_a_design_chat_without_a_list_is_skipped() -> None:
+    assert skipped(read(lines({**DESIGN, "messages": {"1": {"content": {}}}}))) == [
+        ("the document", "no list of messages")
+    ]
 
 
 def test_artifacts_are_text() -> None:

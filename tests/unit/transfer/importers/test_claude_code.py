@@ -70,6 +70,18 @@ def test_attachments_that_nobody_typed_are_left_out(attachment: dict[str, Any]) 
     assert read(lines(attachment), ClaudeCode()) == []
 
 
+@pytest.mark.parametrize("kind", ["peer", "task-notification"])
+def test_messages_that_other_sessions_sent_are_left_out(kind: str) -> None:
+    sent = said(1, "user", "Birds are done.") | {"origin": {"kind": kind}}
+    typed = said(2, "user", "Which bird?") | {"origin": {"kind": "human"}}
+    helper = {"isSidechain": True, "agentId": "h1"}
+    task = said(3, "user", "Look at the birds.") | helper | {"origin": {"kind": "agent"}}
+    assert roles_and_texts(read(lines(sent, typed, task), ClaudeCode())) == [
+        ("user", "Which bird?"),
+        ("user", "Look at the birds."),
+    ]
+
+
 def test_a_sync_reads_the_same_messages() -> None:
     entries = list(ClaudeCode().resume(file_of(lines(*TYPED_MEANWHILE)), Checkpoint()))
     messages = [entry for entry in entries if isinstance(entry, Record | Skipped)]

@@ -16,6 +16,7 @@ from reading import (
     skipped,
 )
 
+from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.transfer.importers import choose
 from reservoir_cli.transfer.importers.cline import Cline
 
@@ -218,3 +219,111 @@ def test_many_open_tags_are_read_quickly() -> None:
     entries = task(user(text), reply(text), user(f"[{'x' * 100_000}"))
     assert len(records(entries)) == 3
     assert skipped(entries) == []
+
+
+# Sessions of Cline 4
+
+START = 1_778_328_000_000
+
+
+def session_message(number: int, role: str, content: Any, **more: Any) -> dict[str, Any]:
+    times = {"id": f"n{number}", "ts": START + 60_000 * number}
+    return {"role": role, "content": content, **times, **more}
+
+
+SESSION_MESSAGES = [
+    session_message(
+        1,
+        "user",
+        '<mode_notice>The user switched to act mode.</mode_notice><user_input mode="act">Which '
+        'bird?</user_input>\n<file_content path="/src/birds/owl.txt">\n<b>Owl</b>\n</file_content>',
+    ),
+    session_message(
+        2,
+        "assistant",
+        [
+            {"type": "thinking", "thinking": "I will look.", "signature": "gAAAA"},
+            {"type": "text", "text": "Let me see."},
+            {"type": "tool_use", "id": "t1", "name": "read_files", "input": {"paths": ["owl.txt"]}},
+        ],
+        modelInfo={"id": "m1", "provider": "fake"},
+    ),
+    session_message(3, "user", [{"type": "tool_result", "tool_use_id": "t1", "content": "70 cm"}]),
+    session_message(4, "assistant", [{"type": "text", "text": "An owl."}]),
+    session_message(
+        5,
+        "user",
+        [
+            {"type": "text", "text": '<user_command slash="team">count owls</user_command>'},
+            {"type": "file", "path": "/src/birds/wren.txt", "content": "A wren"},
+            {"type": "image", "data": "aGk=", "mediaType": "image/png"},
+        ],
+    ),
+    "not a message",
+    session_message(6, "narrator", "Who?"),
+]
+
+
+def write_session(folder: Path, messages: list[Any], name: str = "s1", **more: Any) -> Path:
+    """Write the files of a session, or of one of its subagents."""
+    place = folder / "sessions" / "s1"
+    place.mkdir(parents=True, exist_ok=True)
+    about = {"version": 1, "updated_at": "2026-05-09T12:00:00Z", "agent": "lead", "sessionId": "s1"}
+    value = about | more | {"messages": messages, "system_prompt": "You are Cline."}
+    (place / f"{name}.messages.json").write_text(json.dumps(value, indent=2), encoding="utf-8")
+    return folder / "sessions"
+
+
+def write_manifest(folder: Path, **metadata: Any) -> None:
+    manifest = {"session_id": "s1", "cwd": "/src/birds", "workspace_root": "/src/birds"}
+    text = json.dumps(manifest | {"model": "m0", "metadata": {"title": "Birds", **metadata}})
+    (folder / "s1" / "s1.json").write_text(text, encoding="utf-8")
+
+
+def test_a_session_of_cline_is_imported(tmp_path: Path) -> None:
+    folder = write_session(tmp_path, SESSION_MESSAGES)
+    write_manifest(folder)
+    [entries] = entries_by_file(folder).values()
+    assert roles_and_texts(entries) == [
+        ("user", "Which bird?\n[file owl.txt]"),
+        ("assistant", "Let me see."),
+        ("system", "I will look."),
+        ("tool", "70 cm"),
+        ("assistant", "An owl."),
+        ("user", "/team count owls\n[file wren.txt]\n[image]"),
+    ]
+    assert skipped(entries) == [
+        ("the document, message 6", "not a message"),
+        ("the document, message 7", "unknown role"),
+    ]
+    about = last_conversation(entries)
+    assert (about.id, about.title, about.model, about.project) == ("s1", "Birds", "m1", "birds")
+    times = [record.message.created_at for record in records(entries)]
+    assert [f"{time:%H:%M}" for time in times if time][:5:2] == ["12:01", "12:02", "12:04"]
+
+
+def test_a_session_of_cline_that_grew_adds_only_what_is_new(tmp_path: Path) -> None:
+    with Reservoir.open(tmp_path / "birds.db") as reservoir:
+        folder = write_session(tmp_path, SESSION_MESSAGES[:4])
+        assert reservoir.import_files(folder).imported == 5
+        again = [{**message, "id": "new"} for message in SESSION_MESSAGES[:5]]
+        report = reservoir.import_files(write_session(tmp_path, again))
+    assert (report.imported, report.already) == (1, 5)
+
+
+def test_a_fork_of_a_session_of_cline_repeats_nothing(tmp_path: Path) -> None:
+    folder = write_session(tmp_path, SESSION_MESSAGES[:5])
+    write_manifest(folder, fork={"forkedAt": "2026-05-09T12:04:30Z"})
+    [entries] = entries_by_file(folder).values()
+    assert roles_and_texts(entries) == [("user", "/team count owls\n[file wren.txt]\n[image]")]
+
+
+def test_a_subagent_of_cline_belongs_to_its_session(tmp_path: Path) -> None:
+    task = session_message(1, "user", '<user_input mode="act">Count.\nDO NOT INDEX</user_input>')
+    folder = write_session(tmp_path, [task])
+    helper = [session_message(2, "user", "Look."), session_message(3, "assistant", "Two.")]
+    write_session(tmp_path, helper, "helper", agent="subagent", taskType="subagent_task")
+    entries = entries_by_file(folder)["s1/helper.messages.json"]
+    assert last_conversation(entries).id == "s1/helper"
+    with Reservoir.open(tmp_path / "birds.db") as reservoir:
+        assert reservoir.import_files(folder).imported == 0

@@ -14,6 +14,7 @@ VARIABLES = (
     "FLATPAK_XDG_DATA_HOME",
     "CLINE_DIR",
     "CLINE_DATA_DIR",
+    "CLINE_SESSION_DATA_DIR",
     "GOOSE_PATH_ROOT",
     "AIDER_CHAT_HISTORY_FILE",
     "DATA_DIR",
@@ -46,8 +47,8 @@ def discovered(form: str) -> list[tuple[str, Path, int, int]]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="these folders are those of Linux")
 def test_tasks_are_found_in_all_editors_and_extensions(home: Path) -> None:
-    cline = home / ".cline/data/tasks"
-    assert discovered("cline") == [("Cline", cline, 0, 0)]
+    cline, sessions = home / ".cline/data/tasks", home / ".cline/data/sessions"
+    assert discovered("cline") == [("Cline", sessions, 0, 0)]
     roo = home / ".config/Code/User/globalStorage/rooveterinaryinc.roo-cline/tasks"
     kilo = home / ".config/Cursor/User/globalStorage/kilocode.kilo-code/tasks"
     write(roo / "a" / TASK)
@@ -56,6 +57,9 @@ def test_tasks_are_found_in_all_editors_and_extensions(home: Path) -> None:
     assert discovered("cline") == [("Roo Code", roo, 1, 10), ("Kilo Code", kilo, 1, 10)]
     write(cline / "c" / TASK)
     assert discovered("cline")[0] == ("Cline", cline, 1, 10)
+    write(sessions / "d" / "d.json")
+    write(sessions / "d" / "d.messages.json")
+    assert discovered("cline")[:2] == [("Cline", sessions, 1, 10), ("Cline", cline, 1, 10)]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has another folder")
@@ -127,3 +131,6 @@ def test_variables_locate_cline_and_open_webui(home: Path, monkeypatch: pytest.M
     assert discover_histories.cline_tasks() == home / "cline/data/tasks"
     monkeypatch.setenv("CLINE_DATA_DIR", str(home / "data"))
     assert discover_histories.cline_tasks() == home / "data/tasks"
+    assert discover_histories.cline_sessions() == home / "data/sessions"
+    monkeypatch.setenv("CLINE_SESSION_DATA_DIR", str(home / "sessions"))
+    assert discover_histories.cline_sessions() == home / "sessions"

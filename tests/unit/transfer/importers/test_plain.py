@@ -38,6 +38,33 @@ def test_an_empty_file_is_not_a_message(text: str) -> None:
     assert read(text, Plain()) == []
 
 
+@pytest.mark.parametrize(
+    ("front_matter", "tags"),
+    [
+        ("tags: [travel, 'two words', \"jápan\"]", ("travel", "two words", "jápan")),
+        (
+            "title: x\ntags: # of this note\n  - travel\n  - '#japan' # a trip\n- C#\nid: 1",
+            ("travel", "japan", "C#"),
+        ),
+        ("Tags: travel, japan, travel", ("travel", "japan")),
+        ("tags:\r\n- travel\r\n- japan\r", ("travel", "japan")),
+        ("tags: bell\x07", ("bell\ufffd",)),
+        *((f"tags: {nothing}", ()) for nothing in ("", "[]", "null", "~")),
+        ("title: no tags: here", ()),
+    ],
+)
+def test_tags_come_from_the_front_matter(front_matter: str, tags: tuple[str, ...]) -> None:
+    entry = read_one(f"---\n{front_matter}\n---\ntags: text")
+    assert isinstance(entry, Record)
+    assert entry.message.tags == tags
+
+
+def test_tags_come_from_toml() -> None:
+    entry = read_one('+++\ntags = [\n  "travel",\n  "japan",\n]\n+++\ntext')
+    assert isinstance(entry, Record)
+    assert entry.message.tags == ("travel", "japan")
+
+
 def test_the_id_depends_on_the_text() -> None:
     first, equal, different = read_one("hello"), read_one("hello\n"), read_one("hullo")
     assert isinstance(first, Record)

@@ -1,0 +1,111 @@
+"""Read the sessions of Cline from version 4 on: a folder with a file of messages and a manifest.
+
+Messages have ids, but those of some are new each time the file is written.
+"""
+
+import json
+import re
+from contextlib import suppress
+from datetime import datetime
+from pathlib import PurePath
+from typing import Any
+
+from reservoir_cli.messages import Conversation, clean_text
+from reservoir_cli.transfer.importers.content_blocks import file_marker, part_text
+from reservoir_cli.transfer.importers.foreign_values import folder_name, obj, text
+from reservoir_cli.transfer.importers.importer import has_key
+from reservoir_cli.transfer.importers.input_files import File
+from reservoir_cli.transfer.importers.message_times import moment, moment_ms
+from reservoir_cli.util.read_files import open_regular
+
+_LARGEST_BESIDE = 4 << 20
+_MESSAGES = ".messages.json"
+_KEYS = ("version", "updated_at", "agent", "sessionId", "messages")
+#: What the program writes around the user's words, and instead of an attached file.
+_NOTICE = re.compile(r"<mode_notice>[^<]{0,1000}</mode_notice>")
+_COMMAND = re.compile(r'<user_command slash="([^"<>\n]{1,100})">')
+_WRAPPER = re.compile(r"<user_input(?: [^<>\n]{0,100})?>|</user_(?:input|command)>")
+_ATTACHED = '<file_content path="'
+_FILE = re.compile(r'<file_content path="([^"\n]{1,1000})">')
+_FILE_END = "</file_content>"
+
+
+def is_session(head: str) -> bool:
+    """Return whether a JSON text begins like the messages of a session."""
+    return all(has_key(head, key, depth=1) for key in _KEYS)
+
+
+def read_beside(file: File, name: str) -> dict[str, Any]:
+    """Return the JSON object in a small file beside another; an empty one if it is unreadable."""
+    path = file.path.with_name(name) if file.path else None
+    if path is None or path.is_symlink():
+        return {}
+    with suppress(OSError, ValueError, RecursionError), open_regular(path) as stream:
+        return obj(json.loads(stream.read(_LARGEST_BESIDE)))
+    return {}
+
+
+def describe_session(
+    file: File, value: dict[str, Any], source: str
+) -> tuple[Conversation, str | None, datetime | None]:
+    """Return the metadata of a session, its folder, and when it was forked from another one.
+
+    A subagent's file is in the folder of its session, and has no manifest.
+    """
+    session = text(value.get("sessionId")) or file.stem
+    name = clean_text(PurePath(file.name.replace("\\", "/")).name.removesuffix(_MESSAGES))
+    is_main = value.get("agent") == "lead"
+    manifest = read_beside(file, f"{session}.json")
+    metadata = obj(manifest.get("metadata"))
+    folder = text(manifest.get("workspace_root")) or text(manifest.get("cwd"))
+    title, model = text(metadata.get("title")), text(manifest.get("model"))
+    identity = session if is_main else f"{session}/{name}"
+    about = Conversation(identity, title if is_main else None, source, model, folder_name(folder))
+    return about, folder, moment(obj(metadata.get("fork")).get("forkedAt")) if is_main else None
+
+
+def is_copied(message: Any, forked_at: datetime | None) -> bool:
+    """Return whether a fork repeats a message of the session that it continues."""
+    written_at = moment_ms(obj(message).get("ts"))
+    return forked_at is not None and written_at is not None and written_at < forked_at
+
+
+def unwrap_message(message: Any) -> dict[str, Any]:
+    """Return a message with the user's words as they were typed, and the model's name.
+
+    :raises ValueError: it is not a message.
+    """
+    if not isinstance(message, dict):
+        raise ValueError("not a message")
+    model, content = obj(message.get("modelInfo")).get("id"), message.get("content")
+    if isinstance(content, str):
+        content = [content]
+    if isinstance(content, list) and message.get("role") == "user":
+        results = [block for block in content if obj(block).get("type") == "tool_result"]
+        words = [_words(block) for block in content if block not in results and block is not None]
+        content = [*results, "\n".join(words)] if words else results
+    return {**message, "content": content, "modelInfo": {"modelId": model}}
+
+
+def _words(block: Any) -> str:
+    """Return the text of a block as the user typed it, or a marker of a file or picture."""
+    if obj(block).get("type") == "file" and isinstance(block.get("path"), str):
+        return file_marker(folder_name(block["path"]))
+    return _unwrap(part_text(block))
+
+
+def _unwrap(words: str) -> str:
+    words = _NOTICE.sub("", _mark_files(words))
+    return _WRAPPER.sub("", _COMMAND.sub(r"/\1 ", words)).strip()
+
+
+def _mark_files(words: str) -> str:
+    """Return a text with the content of attached files replaced by markers."""
+    parts, position = [], 0
+    while (start := words.find(_ATTACHED, position)) >= 0:
+        match, end = _FILE.match(words, start), words.find(_FILE_END, start)
+        if match is None or end < 0:
+            break
+        parts += [words[position:start], file_marker(folder_name(match[1]))]
+        position = end + len(_FILE_END)
+    return "".join([*parts, words[position:]])
