@@ -142,7 +142,8 @@ def assign_tiers(
 ) -> dict[int, Tier]:
     """Map the positions of candidates to the first tier that applies.
 
-    :param has_question: whether there is a question; without one no message is similar.
+    :param has_question: whether there is a question; without one no message is similar, and links
+        of recent messages are not followed.
     :param hidden: shape (n,), whether a message is never printed.
     """
     candidates = scored.candidates
@@ -153,7 +154,7 @@ def assign_tiers(
     }
     recent = set(_newest(candidates.own & ~hidden, settings.recent_context_size))
     seeds = sorted(int(candidates.ids[position]) for position in recent | similar.keys())
-    linked_ids = store.linked(seeds, settings.synapse_depth, scope)
+    linked_ids = store.linked(seeds, settings.synapse_depth, scope) if has_question else []
     tiers = dict.fromkeys(similar, Tier.OLDER)
     linked, _ = candidates.places(np.array(linked_ids, np.int64))
     tiers |= dict.fromkeys(

@@ -83,7 +83,8 @@ def test_when_filling_the_size_settings_affect_tiers_only(memory):
 
 def test_an_empty_question_gives_recent_history_only(memory):
     memory.fill(30, instance="q")
-    new = memory.fill(30)
+    new = memory.say_all([text(number) for number in range(30)], cosine=0.9, link=0.0)
+    assert len(kept_ids(memory.ask("zeta", recent=4, similar=0))) > 4
     window = memory.ask("", recent=4)
     assert kept_ids(window) == new[-4:]
     assert Section.CURRENT not in {turn.section for turn in window.turns}
