@@ -24,6 +24,7 @@ TOOLS = {
     "COPILOT_HOME": "Copilot CLI",
     "CLINE_DATA_DIR": "Cline",
     "CLINE_DIR": "Cline",
+    "CLINE_SESSION_DATA_DIR": "Cline",
     "GOOSE_PATH_ROOT": "Goose",
     "LLM_USER_PATH": "llm",
     "AIDER_CHAT_HISTORY_FILE": "aider",

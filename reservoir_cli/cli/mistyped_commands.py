@@ -128,8 +128,9 @@ def _message(failure: Any, context: Any) -> str:
         return " ".join(failure.format_message().split()).rstrip(".")
     from reservoir_cli.settings.setting_keys import similar_names
 
-    names = [name.removeprefix("--") for option in context.command.params for name in option.opts]
-    near = similar_names(failure.option_name.lstrip("-"), names)
+    names = [name for parameter in context.command.params for name in parameter.opts]
+    options = [name.removeprefix("--") for name in names if name.startswith("-")]
+    near = similar_names(failure.option_name.lstrip("-"), options)
     suggestions = ", ".join(f"'--{name}'" for name in near)
     return f"{failure.message}. Did you mean {suggestions}?" if near else str(failure.message)
 

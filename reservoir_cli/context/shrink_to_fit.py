@@ -10,7 +10,8 @@ from reservoir_cli.context import finished_window
 from reservoir_cli.context.budget import Meter, TokenBudget
 from reservoir_cli.context.candidate import Candidate, Selection
 from reservoir_cli.context.costs import build_costs, count_printed
-from reservoir_cli.context.layout import Costs, ids
+from reservoir_cli.context.layout import Costs, by_time, ids
+from reservoir_cli.context.message_groups import group_tool_calls
 from reservoir_cli.context.render.formats import render
 from reservoir_cli.context.request import ContextRequest
 from reservoir_cli.context.selection import Rules, select
@@ -143,12 +144,21 @@ class Chooser:
         best_kept = max(map(_rank, (*selection.recalled, *selection.history)), default=(0.0, 0))
         if best is None or best.scores.similarity <= 0 or _rank(best) < best_kept:
             return ()
-        if best.message.tool_calls or best.message.role is Role.TOOL:  # its results need room too
-            return ()
-        size = f"#{best.message.id} ({self.meter.scale(best.message.tokens):,} tokens)"
-        sufficient = self._find_round_budget(best)
+        together = self._together(best)
+        tokens = self.meter.scale(sum(member.message.tokens for member in together))
+        partner = "call" if best.message.role is Role.TOOL else "results"
+        words = f" with its {partner}" if len(together) > 1 else ""
+        sufficient = self._find_round_budget(best) if len(together) == 1 else None
         advice = f"; --budget {sufficient:,} holds it" if sufficient else ""
-        return (f"the best match, {size}, does not fit{advice}",)
+        match = f"#{best.message.id}{words} ({tokens:,} tokens)"
+        return (f"the best match, {match}, does not fit{advice}",)
+
+    def _together(self, candidate: Candidate) -> tuple[Candidate, ...]:
+        """Return a message with its results, or with its call and all results of that."""
+        groups, _ = group_tool_calls(sorted(self.pool, key=by_time))
+        number = candidate.message.id
+        members = (group.members for group in groups if number in ids(group.members))
+        return next(members, (candidate,))
 
     def _find_round_budget(self, best: Candidate) -> int | None:
         """Return a round budget with which a message is selected.

@@ -28,8 +28,11 @@ from reservoir_cli.util.progress import Progress
 BATCH, _BATCH_CHARACTERS = 512, 200_000
 #: Only this many characters of a message are embedded, which take 160 MB; full text covers all.
 LONGEST = 1_000_000
-#: How many other pending messages are embedded when a message is added or a question is asked.
+#: How many other pending messages are embedded when a message is added.
 _CATCH_UP_COUNT = 64
+#: How many passages of pending messages are embedded when a question is asked, and from how many
+#: characters, which only need to be divided into passages.
+_CATCH_UP_PASSAGES, _CATCH_UP_CHARACTERS = 64, 100_000
 
 #: Printed when Ctrl-C ends embedding after messages were stored.
 _INTERRUPTED = "interrupted; stored messages are kept, and reservoir embed embeds the rest"
@@ -285,15 +288,8 @@ class Indexer:
         # If another process is embedding or writing, these messages are found by full text only.
         with suppress(StoreLockedError), self._lock(wait=False) as acquired:
             if acquired:
-                embed_pending(
-                    self._store,
-                    embedder,
-                    scope,
-                    synapse_threshold=self.config.synapse_threshold,
-                    progress=lambda *_: None,
-                    limit=_CATCH_UP_COUNT,
-                    newest=True,
-                    wait=0,
+                embed_newest(
+                    self._store, embedder, scope, synapse_threshold=self.config.synapse_threshold
                 )
 
     def _lock(self, *, wait: bool) -> AbstractContextManager[bool]:
@@ -331,13 +327,55 @@ def embed_pending(
         if newest
         else _batches_by_time(store, scope, limit)
     ):
-        passages = embed_messages(batch, embedder)
-        if store.active_model() is None:
-            _activate(store, embedder, wait)
-        store.add_passages(embedder.model_id, passages, synapse_threshold, wait)
+        _embed_batch(store, embedder, batch, synapse_threshold, wait)
         count += len(batch)
         progress("embedding", count, max(total, count))
     return count
+
+
+def embed_newest(
+    store: Store, embedder: Embedder, scope: Scope, *, synapse_threshold: LinkThreshold
+) -> None:
+    """Embed the pending messages added last, at most 64 passages, without waiting for a lock.
+
+    A question has to wait for this, so a message that is too long is left to ``embed``.
+
+    :raises ReservoirError: the store's embeddings are from another model.
+    :raises StoreLockedError: another process is writing.
+    """
+    _require_same_model(store, embedder)
+    pending = store.unembedded(_CATCH_UP_PASSAGES, scope, newest=True)
+    if batch := _choose_short(pending, embedder):
+        _embed_batch(store, embedder, batch, synapse_threshold, wait=0)
+
+
+def _choose_short(messages: list[StoredMessage], embedder: Embedder) -> list[StoredMessage]:
+    """Return the messages that fit, in this order, into the passages for one question."""
+    passages, characters = _CATCH_UP_PASSAGES, _CATCH_UP_CHARACTERS
+    chosen = []
+    for message in messages:
+        text = plain_text(message)
+        if len(text) > characters:
+            continue
+        characters -= len(text)
+        count = len(embedder.passages(text)) if text.strip() else 0
+        if count <= passages:
+            passages -= count
+            chosen.append(message)
+    return chosen
+
+
+def _embed_batch(
+    store: Store,
+    embedder: Embedder,
+    batch: list[StoredMessage],
+    synapse_threshold: LinkThreshold,
+    wait: float | None,
+) -> None:
+    passages = embed_messages(batch, embedder)
+    if store.active_model() is None:
+        _activate(store, embedder, wait)
+    store.add_passages(embedder.model_id, passages, synapse_threshold, wait, embedded=batch)
 
 
 def _batches_by_arrival(store: Store, scope: Scope, limit: int) -> Iterator[list[StoredMessage]]:
@@ -390,7 +428,8 @@ def rebuild(
     stored_id = store.begin_model(embedder.model_id, embedder.name)
     count, total = 0, store.count_unembedded(model=stored_id)
     while batch := first_batch(store.unembedded(BATCH, model=stored_id)):
-        store.add_passages(stored_id, embed_messages(batch, embedder), synapse_threshold)
+        passages = embed_messages(batch, embedder)
+        store.add_passages(stored_id, passages, synapse_threshold, embedded=batch)
         count += len(batch)
         progress(f"embedding with {embedder.name}", count, max(total, count))
     progress("switching to the new embeddings", 0, 0)

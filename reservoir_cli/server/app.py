@@ -14,8 +14,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.responses import JSONResponse
-from starlette.routing import Mount, Router
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse
+from starlette.routing import Mount, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from reservoir_cli.server.access_log import RequestLog
@@ -41,6 +42,7 @@ def build_app(state: ServerState) -> Starlette:
 
     app = Starlette(
         routes=[
+            Route("/ui", _redirect_to_page),
             Mount("/ui", routes=list(routes())),
             Mount("/", app=TokenGate(state, proxy, mcp)),
         ],
@@ -52,6 +54,10 @@ def build_app(state: ServerState) -> Starlette:
     )
     app.state.server = state
     return app
+
+
+async def _redirect_to_page(_request: Request) -> RedirectResponse:
+    return RedirectResponse("/ui/")
 
 
 class TokenGate:

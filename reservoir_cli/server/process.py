@@ -207,8 +207,10 @@ def _share_memory() -> None:
 
 def _url_host(host: str) -> str:
     """Return the host part of a URL by which this machine reaches an address."""
-    if host in ("0.0.0.0", "::", ""):
+    if host in ("0.0.0.0", ""):
         return "127.0.0.1"
+    if host == "::":
+        return "[::1]"  # it accepts no connections to addresses of version 4
     return f"[{host}]" if ":" in host else host
 
 

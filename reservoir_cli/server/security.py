@@ -24,6 +24,8 @@ from reservoir_cli.util.read_files import read_regular
 ANY = "*"
 #: ``Sec-Fetch-Site`` of requests made by our own page, or by the user typing an address.
 _OWN_SITES = ("same-origin", "none")
+#: Names of this machine itself.
+_LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 #: Random bytes of a token, before encoding.
 _BYTES = 24
 #: The fewest characters that an existing token may have.
@@ -80,7 +82,7 @@ def host_names(bound: str, allowed: Collection[str]) -> frozenset[str]:
     :param bound: the name or address it listens at, possibly the unspecified address.
     :param allowed: further names.
     """
-    own = {"localhost", "127.0.0.1", "::1", bound.lower()}
+    own = {*_LOOPBACK, bound.lower()}
     if _is_address(bound) and ipaddress.ip_address(bound).is_unspecified:
         own.add(ANY)
     return frozenset(own | {name.lower() for name in allowed})
@@ -95,9 +97,13 @@ def _is_address(name: str) -> bool:
 
 
 def _is_own_origin(origin: str, host: str) -> bool:
-    """Return whether an origin is this server's own."""
-    parts = urlsplit(origin)
-    return parts.scheme == "http" and parts.netloc.lower() == host.lower()
+    """Return whether an origin is this server's own; a TLS proxy with another name may serve it."""
+    try:
+        parts = urlsplit(origin)
+        schemes = ("http",) if parts.hostname in _LOOPBACK else ("http", "https")
+    except ValueError:
+        return False
+    return parts.scheme in schemes and parts.netloc.lower() == host.lower()
 
 
 def load_token() -> str:

@@ -221,9 +221,14 @@ def check_location(location: str, where: str = "") -> None:
     """Refuse URLs of unsupported servers, URLs that are not text, and libpq connection strings.
 
     :param where: the option or setting to name in the error instead of the location, which may
-        contain a password.
+        contain a password. A command cannot use a store in memory, which ends with it.
     :raises UsageError: the location is one of these.
     """
+    if where and str(Path(location)) == ":memory:":
+        raise UsageError(
+            f"{where}: a store in memory would be lost when the command ends",
+            hint="give the path of a file",
+        )
     keyword, equals, _ = location.partition("=")
     if equals and keyword.strip() in _LIBPQ_KEYWORDS:
         raise UsageError(

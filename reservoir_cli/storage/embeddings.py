@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-from reservoir_cli.messages import Key, Scope, StoredMessage
+from reservoir_cli.messages import Key, Scope, StoredMessage, plain_text
 from reservoir_cli.storage import links, model_switch, properties, reads, writes
 from reservoir_cli.storage.compact_keys import Keys, by_partition
 from reservoir_cli.storage.links import LinkThreshold
@@ -123,28 +123,40 @@ class Embeddings(Transactions):
         passages: Mapping[Key, Sequence[Passage]],
         link_threshold: LinkThreshold,
         wait: float | None = None,
+        *,
+        embedded: Iterable[StoredMessage] = (),
     ) -> None:
         """Store the vectors of messages, remove them from the pending ones, and link them.
 
         :param passages: the passages of each message; empty for a message without text.
         :param wait: as for :meth:`write`.
+        :param embedded: the messages as they were read to embed them; those whose text has changed
+            since then stay pending.
         """
+        texts = {message.key: plain_text(message) for message in embedded}
         for batch in self._in_transactions(passages):
-            self._run_write(partial(self._put_passages, model_id, batch, link_threshold), wait)
+            write = partial(self._put_passages, model_id, batch, link_threshold, texts)
+            self._run_write(write, wait)
 
     def _in_transactions(self, passages: _Passages) -> Iterable[_Passages]:
         """Split passages into those of each transaction; by default all go in one."""
         return [passages]
 
     def _put_passages(
-        self, model_id: str, passages: _Passages, link_threshold: LinkThreshold
+        self,
+        model_id: str,
+        passages: _Passages,
+        link_threshold: LinkThreshold,
+        texts: Mapping[Key, str],
     ) -> None:
         ids_of = by_partition(passages)
         self._connection.lock(ids_of)
         table = model_switch.waiting_table(self._connection, model_id)
         for partition, ids in ids_of.items():
-            # Meanwhile another process may have deleted or embedded a message.
+            # Meanwhile another process may have deleted, embedded or changed a message.
             due = writes.find_waiting(self._connection, table, partition, ids)
+            if texts:
+                due = reads.unchanged(self._connection, partition, due, texts)
             writes.delete_rows(self._connection, table, partition, due)
             embedded = {message_id: passages[Key(partition, message_id)] for message_id in due}
             self._add_vectors(partition, model_id, embedded)

@@ -2,7 +2,7 @@
 
 import json
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import Any
@@ -17,6 +17,7 @@ from reservoir_cli.messages import (
     ThreadName,
     call_from_dict,
     from_epoch_ms,
+    plain_text,
     to_epoch_ms,
 )
 from reservoir_cli.storage import mark_rows
@@ -157,6 +158,14 @@ def by_key(connection: Connection, keys: Iterable[Key]) -> list[StoredMessage]:
         for message in by_id(connection, ids, Scope(partition))
     ]
     return sorted(messages, key=_in_time)
+
+
+def unchanged(
+    connection: Connection, partition: str, ids: Sequence[int], texts: Mapping[Key, str]
+) -> list[int]:
+    """Return the messages among these that still have their text, ascending."""
+    messages = by_id(connection, ids, Scope(partition))
+    return sorted(message.id for message in messages if plain_text(message) == texts[message.key])
 
 
 def shared_ids(connection: Connection) -> list[Key]:

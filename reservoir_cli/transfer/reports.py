@@ -93,11 +93,13 @@ class ExportReport:
 
     :param left_out: thinking, which most formats cannot represent.
     :param masked: messages with redacted secrets.
+    :param missing: messages that other commands moved or deleted before they were written.
     """
 
     messages: int = 0
     left_out: int = 0
     masked: int = 0
+    missing: int = 0
 
 
 #: How the secrets that were found are handled.

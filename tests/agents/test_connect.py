@@ -332,6 +332,12 @@ def test_if_a_file_is_read_only_nothing_is_changed(
     assert files(user) == before
     assert connect(client, PROGRAM, hooks=bool(client.events), dry_run=True).is_changed
     client.hooks_settings().chmod(0o600)
+    connect(client, PROGRAM, hooks=bool(client.events))
+    client.hooks_settings().chmod(0o400)
+    before = files(user)
+    with pytest.raises(RefusedFileError, match="read-only"):
+        disconnect(client)
+    assert files(user) == before
 
 
 def test_another_server_with_our_name_is_not_changed(

@@ -10,7 +10,7 @@ import pytest
 from reservoir_cli.agents.mcp.tools import Answers, offered_tools
 from reservoir_cli.context.render.frame import unwrap
 from reservoir_cli.errors import ReservoirError, StoreError, UsageError
-from reservoir_cli.messages import Message, Role
+from reservoir_cli.messages import Message, Role, ToolCall
 from reservoir_cli.reservoir import Reservoir
 
 KEY = "AKIA" + "Q7XN2VD4KLP3ZWTM"
@@ -90,6 +90,27 @@ def test_recall_keeps_to_its_budget_and_time_range(answers, store_path) -> None:
         answers, "recall", question="which job was lost by Redis again?", since="2026-02-15T00:00Z"
     )
     assert min(numbers(late)) > min(numbers(long))
+
+
+def test_recall_names_a_best_match_that_does_not_fit(answers, store_path) -> None:
+    say(store_path, "Is the zeppelin repainted?", "Yes.")
+    report = ToolCall("w", "Write", f'{{"text": "{"zeppelin hydrogen " * 900}"}}')
+    messages = [
+        Message("assistant", "Writing a report.", created_at=NOON, tool_calls=(report,)),
+        Message("tool", "Written.", created_at=NOON, tool_call_id="w"),
+    ]
+    with Reservoir.open(store_path) as reservoir:
+        written, result = reservoir.ingest(messages, partition="work", embed=False)
+    note = (
+        rf"note: the best match, #({written.id} with its results|{result.id} with its call) "
+        r"\([\d,]{5} tokens\), does not fit"
+    )
+    question = "which zeppelin has hydrogen?"
+    text = call(answers, "recall", question=question)
+    assert numbers(text) == [1, 2]
+    assert re.fullmatch(note, text.splitlines()[-1])
+    text = call(answers, "recall", question=question, since="2026-02-13T12:30")
+    assert "best match" not in text
 
 
 def test_search_lists_passages_with_numbers_and_days(answers, store_path) -> None:

@@ -232,6 +232,7 @@ def test_a_path_with_a_folder_may_look_like_connection_parameters(cli):
         (["db", "index", "-p", "p"], 2, "needs a store on a server"),
         (["db", "copy", "nowhere.db", "x.db"], 3, "there is no store"),
         (["--db", "mysql://h/d", "view"], 2, "not supported"),
+        (["--db", ":memory:", "ingest"], 2, "would be lost when the command ends"),
     ],
 )
 def test_commands_for_another_kind_of_store_are_refused(cli, arguments, code, message):

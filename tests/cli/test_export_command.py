@@ -42,6 +42,20 @@ def test_scope_and_filters_select_messages_as_in_view(spread, options, expected)
     assert contents(spread("export", *options).out) == expected
 
 
+@pytest.mark.parametrize("form", ["jsonl", "markdown"])
+def test_messages_that_are_moved_while_others_are_printed_are_counted(cli, form):
+    cli.store(
+        *({"content": f"{n} {'long ' * 200}", "conversation_id": f"c{n}"} for n in range(1500))
+    )
+    command = cli.start("export", "--format", form, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    os.read(command.stdout.fileno(), 1)  # it waits, because the pipe is full
+    cli("partitions", "rename", "default", "work", "--yes")
+    out, err = command.communicate(timeout=60)
+    left_out = 1500 - out.count(b"long ") // 200
+    assert left_out > 0
+    assert f"warning: {left_out:,} messages left out" in err.decode()
+
+
 def test_one_role_is_exported(cli):
     cli.store({"content": "question"}, {"content": "answer", "role": "assistant"})
     assert contents(cli("export", "--role", "user").out) == ["question"]

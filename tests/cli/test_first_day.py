@@ -83,6 +83,7 @@ MISTAKES = [
         2,
         "error: no such option: --json\nhint: reservoir context why --format json\n",
     ),
+    ("edit 1 --text x", 2, "no such option: --text\nhint:"),
     ("recall why --exclude c1", 2, "Did you mean '--exclude-conversation'?"),
     ("context why -n 5", 2, "hint: reservoir context why --recent 5"),
     ("search redis -5", 2, "hint: reservoir search redis --limit 5"),

@@ -8,9 +8,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import forked
 import httpx2
@@ -97,6 +98,21 @@ def test_it_prints_its_address_and_ends_on_a_signal(store_path: Path, home: Path
             assert process.returncode == 143
             assert running_servers.read_servers() == []
         assert "Traceback" not in log
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1", "::"])
+def test_the_announced_address_is_one_at_which_it_listens(host: str) -> None:
+    if ":" in host and not has_ipv6():
+        pytest.skip("this machine has no IPv6")
+    with process.listen(host, 0) as listener:
+        url = urlsplit(f"http://{process._url_host(host)}:{listener.getsockname()[1]}")
+        socket.create_connection((str(url.hostname), url.port or 0), timeout=60).close()
+
+
+def has_ipv6() -> bool:
+    with suppress(OSError), socket.create_server(("::1", 0), family=socket.AF_INET6):
+        return True
+    return False
 
 
 def test_ending_a_server_keeps_the_record_of_another(store_path: Path) -> None:

@@ -64,6 +64,20 @@ def test_a_host_may_be_allowed_by_name_and_any_address_if_bound_to_all() -> None
         assert not security.is_known_host(host, names)
 
 
+def test_a_tls_proxy_with_an_allowed_name_may_stand_before_the_page() -> None:
+    hosts = security.host_names("127.0.0.1", ["memory.example"])
+
+    def is_refused(host: str, origin: str) -> bool:
+        return security.refusal({"host": host, "origin": origin}, hosts) is not None
+
+    assert not is_refused("memory.example", "https://memory.example")
+    assert not is_refused("memory.example:8443", "https://memory.example:8443")
+    assert is_refused("memory.example", "https://memory.example:8443")
+    assert is_refused("memory.example", "https://evil.example")
+    assert is_refused("127.0.0.1:3017", "https://127.0.0.1:3017")
+    assert is_refused("127.0.0.1:3017", "http://[::1")
+
+
 def test_nothing_is_read_without_the_token(served: Served, provider: Upstream) -> None:
     origin, token = served.state.origin, served.state.token
     wrong = ("", "/k", "/k/", "/k/x", f"/k/{token[:-1]}", f"/k/{token}x", f"/k/{token.upper()}")

@@ -37,6 +37,13 @@ def test_no_view_is_shown_without_a_session(server: PageServer) -> None:
                 assert "queue" not in answer.text
 
 
+def test_the_address_of_the_page_may_lack_its_slash(server: PageServer, client) -> None:
+    assert client.get("/ui").url.path == "/ui/"
+    answer = plain_http.get(f"{server.origin}/ui", follow_redirects=True)
+    assert answer.status_code == 401
+    assert "reservoir open" in answer.text
+
+
 def test_requests_of_other_sites_are_refused_even_with_a_session(client) -> None:
     for address in (*VIEWS, "/ui/enter", "/ui/static/page.js"):
         for headers in FOREIGN:

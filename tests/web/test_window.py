@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from builders import FakeEmbedder
+from page_server import message
 
 from reservoir_cli.context.prepare_request import ContextOptions
 from reservoir_cli.reservoir import Reservoir
@@ -139,6 +140,13 @@ def test_the_view_has_rows_budget_and_the_printed_form(client) -> None:
         assert "<html" not in part
         printed = unescape(re.findall(r'<pre id="printed"[^>]*>(.*?)</pre>', part, re.DOTALL)[0])
         assert form == "markdown" or json.loads(printed)
+
+
+def test_the_view_reports_messages_that_are_not_embedded(client, memory) -> None:
+    query = {"q": QUESTION, "p": "work"}
+    assert "not embedded yet" not in client.get("/ui/window", params=query).text
+    memory.ingest([message("user", "later", 100)], partition="work", embed=False)
+    assert "1 message is not embedded yet" in client.get("/ui/window", params=query).text
 
 
 def test_unmoved_sliders_set_nothing() -> None:

@@ -124,8 +124,10 @@ def disconnect(client: Client, *, dry_run: bool = False) -> Outcome:
     :raises RefusedFileError: its settings cannot be edited safely; they are unchanged.
     """
     paths = dict.fromkeys((client.settings(), client.hooks_settings()))
-    for path in paths:
-        _revert(client, path, dry_run=True)
+    for path in paths:  # fail before anything is changed
+        change = _revert(client, path, dry_run=True)
+        if not dry_run and change.kind in ("changed", "restored"):
+            client.open(path).check_writable()
     return Outcome(client, [_revert(client, path, dry_run=dry_run) for path in paths])
 
 

@@ -271,8 +271,9 @@ class Answers:
             question, partition=partition, budget=budget, since=_parse_time(since)
         )
         if isinstance(outcome, Recall):
-            self._notes.clear()  # not needed beside the recalled text
+            self._notes[:] = outcome.notes  # those of the store are not needed beside the text
             return outcome.text.rstrip("\n")
+        self._notes.extend(outcome.notes)
         return f"Nothing recalled: {outcome.explanation}."
 
     def _search(

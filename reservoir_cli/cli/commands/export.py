@@ -83,6 +83,12 @@ def export(
             console.aside(f"exported {options.counted(report.messages, 'message')} to {out}")
         if not report.messages and (reason := why_nothing()):
             console.note(reason)
+    if report.missing:
+        messages = options.counted(report.missing, "message")
+        console.warn(
+            f"{messages} left out, which another command moved or forgot meanwhile; run this one "
+            "again, with -o FILE for one state of the store"
+        )
     if report.masked:
         messages = options.counted(report.masked, "message")
         console.note(

@@ -67,6 +67,8 @@ class WindowView:
     :param framing: tokens of titles, day lines and the like: the rest of the used tokens.
     :param milliseconds: duration of the selection, without embedding the question.
     :param newcomers: ids of the messages that are in only because another one is left out.
+    :param pending: how many messages of the partition are not embedded yet. The command embeds some
+        of them first.
     """
 
     question: Question
@@ -82,6 +84,7 @@ class WindowView:
     command: str
     milliseconds: float
     newcomers: frozenset[int]
+    pending: int
 
     def address(self, **changed: object) -> str:
         """Return the address of the same window with all messages, or with some parameters."""
@@ -137,6 +140,7 @@ def choose(reservoir: Reservoir, question: Question, default_store: str) -> Wind
         ),
         window.timings_ms["read"] + window.timings_ms["select"],
         _find_newcomers(reservoir, question, window),
+        reservoir.indexer.pending(Scope(partition)),
     )
 
 

@@ -6,6 +6,7 @@ keep one conversation in memory at a time.
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 from reservoir_cli.chat.turn import Turn
@@ -144,25 +145,22 @@ def export_to(
 ) -> ExportReport:
     """Export the messages of a scope to a file, or in batches to a function.
 
+    A file gets one state of the store, also if messages are moved meanwhile. A function may take
+    any time, for which a snapshot would keep the words of forgotten messages in the store's files.
+
     :param explain_empty: returns the hint if nothing matches and the file is not empty.
     :raises UsageError: the format is unknown, or cannot hold embeddings.
     :raises ReservoirError: the file cannot be written.
     """
-    report, to_file = ExportReport(), isinstance(out, Path)
-    pieces = export(
-        store,
-        scope,
-        where,
-        form,
-        report,
-        mask=redactor,
-        embeddings=embeddings,
-        progress=progress if to_file else lambda *_: None,
-    )
+    report = ExportReport()
+    start = partial(export, store, scope, where, form, report, mask=redactor, embeddings=embeddings)
     if isinstance(out, Path):
-        _save(out, _unless_empty(pieces, report, out, explain_empty), store.files())
+        with store.snapshot():
+            store.lift_timeouts()
+            pieces = _unless_empty(start(progress=progress), report, out, explain_empty)
+            _save(out, pieces, store.files())
     else:
-        _write_batches(out, pieces)
+        _write_batches(out, start())
     return report
 
 
@@ -228,6 +226,7 @@ def _rows(
             report.messages += 1
             report.masked += masked
             progress("exporting", report.messages, len(keys))
+        report.missing = len(keys) - report.messages
 
     return write(counted())
 
@@ -257,6 +256,7 @@ def _conversations(
         progress("exporting", processed, total)
         if exported.messages:
             yield write(exported)
+    report.missing = total - processed
 
 
 def _write_batches(write: Callable[[str], object], pieces: Iterator[str]) -> None:

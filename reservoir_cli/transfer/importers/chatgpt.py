@@ -61,14 +61,14 @@ def _read_conversation(
     if not isinstance(mapping, dict):
         yield Skipped(place, "no mapping of messages")
         return
-    branch = find_branch(mapping, value.get("current_node"), "parent", _time)
+    branch = find_branch(mapping, value.get("current_node"), "parent", _time, "children")
     messages: list[Placed] = []
     skipped: dict[int, str] = {}
     for number, node in enumerate(branch, 1):
-        message = node.get("message")
+        message = obj(node).get("message")
         if isinstance(message, dict):
             messages.append((number, message))
-        elif message is not None:
+        elif message is not None or not isinstance(node, dict):
             skipped[number] = "not a message"
     identity = text(value.get("conversation_id")) or text(value.get("id"))
     title, model = text(value.get("title")), _model(value, messages)

@@ -10,25 +10,48 @@ Time = Callable[[dict[str, Any]], float]
 
 
 def find_branch(
-    nodes: dict[str, Any], current: Any, parent_key: str, time: Time
-) -> list[dict[str, Any]]:
+    nodes: dict[str, Any],
+    current: Any,
+    parent_key: str,
+    time: Time,
+    children_key: str | None = None,
+) -> list[Any]:
     """Return the nodes from the root to the current one, following the links to parents.
 
     :param current: the id of a node; without one, the branch ends at the newest leaf.
     :param parent_key: the key of a node with its parent's id.
+    :param children_key: the key of a node with the ids of its children, which lead past a damaged
+        node or parent's id. A damaged node on the branch is returned as it is.
     """
-    if not isinstance(current, str) or not isinstance(nodes.get(current), dict):
+    listed_by = _listed_by(nodes, children_key)
+    if not isinstance(current, str) or not (
+        isinstance(nodes.get(current), dict) or current in listed_by
+    ):
         current = _newest_leaf(nodes, parent_key, time)
-    branch: list[dict[str, Any]] = []
+    branch: list[Any] = []
     seen = set()
     while isinstance(current, str) and current not in seen:
         seen.add(current)
         node = nodes.get(current)
-        if not isinstance(node, dict):
-            break
-        branch.append(node)
-        current = node.get(parent_key)
+        parent = node.get(parent_key) if isinstance(node, dict) else None
+        if current in nodes:
+            branch.append(node)
+        is_known = isinstance(parent, str) and (parent in nodes or parent in listed_by)
+        current = parent if is_known else listed_by.get(current)
     return branch[::-1]
+
+
+def _listed_by(nodes: dict[str, Any], children_key: str | None) -> dict[str, str]:
+    """Return the node that lists another one as its child, by the child's id."""
+    if children_key is None:
+        return {}
+    return {
+        child: key
+        for key, node in nodes.items()
+        if isinstance(node, dict) and isinstance(children := node.get(children_key), list)
+        for child in children
+        if isinstance(child, str)
+    }
 
 
 def _newest_leaf(nodes: dict[str, Any], parent_key: str, time: Time) -> str | None:

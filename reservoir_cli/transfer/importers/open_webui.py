@@ -97,7 +97,7 @@ def _branch(chat: dict[str, Any]) -> list[Any] | None:
     history = obj(chat.get("history"))
     nodes = history.get("messages")
     if isinstance(nodes, dict):
-        return list(find_branch(nodes, history.get("currentId"), "parentId", _time))
+        return list(find_branch(nodes, history.get("currentId"), "parentId", _time, "childrenIds"))
     listed = chat.get("messages")
     return listed if isinstance(listed, list) else None
 

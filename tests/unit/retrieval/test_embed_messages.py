@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError, StoreLockedError
 from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
+from reservoir_cli.retrieval import embed_messages
+from reservoir_cli.retrieval.embed_messages import embed_newest
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
@@ -72,6 +74,31 @@ def test_a_limit_bounds_how_many_are_embedded(
     assert embed(store, fake_embedder, limit=limit, newest=newest) == len(embedded)
     pending = {message.content for message in store.unembedded(count, EVERYWHERE)}
     assert pending == {str(number) for number in range(count)} - set(embedded)
+
+
+def test_a_question_waits_for_at_most_64_passages_and_skips_long_messages(
+    store: Store, add: Adding, fake_embedder: Any
+) -> None:
+    encoded: list[str] = []
+
+    class Dividing(type(fake_embedder)):  # type: ignore[misc]
+        def passages(self, text: str) -> list[tuple[int, int]]:
+            assert len(text) < 1_000
+            return [(start, start + 10) for start in range(0, len(text), 10)]
+
+        def encode_documents(self, texts: Any) -> Any:
+            encoded.extend(texts)
+            return super().encode_documents(texts)
+
+    lengths = (30, 20, 600, 650, 150_000, 0, 20)
+    add(*(Message("user", "x" * length, NOW + n * MS) for n, length in enumerate(lengths)))
+    embed_newest(store, Dividing(), EVERYWHERE, synapse_threshold=1.0)
+    pending = [len(message.content) for message in store.unembedded(9, EVERYWHERE)]
+    assert sorted(pending) == [30, 650, 150_000]
+    assert len(encoded) == 2 + 60 + 2
+    embed_newest(store, Dividing(), EVERYWHERE, synapse_threshold=1.0)
+    pending = [len(message.content) for message in store.unembedded(9, EVERYWHERE)]
+    assert sorted(pending) == [650, 150_000]
 
 
 def test_the_newest_by_time_are_embedded_first_in_any_order_of_import(
@@ -203,6 +230,28 @@ def test_messages_may_be_forgotten_while_they_are_embedded(
     assert store.count_unembedded(EVERYWHERE) == 0
     candidates = store.candidates(HERE, "i", "", fake_embedder.encode_query("kept"))
     assert candidates.cosine.tolist() == pytest.approx([1], abs=1e-6)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["pending", "rebuild"])
+def test_a_message_edited_while_it_is_embedded_is_embedded_again(
+    store: Store, add: Adding, fake_embedder: Any, again: bool
+) -> None:
+    class Editing(type(fake_embedder)):  # type: ignore[misc]
+        def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            if "old" in texts:
+                counter = load_counter("approximate")
+                store.edit(edited.key, Message("user", "new"), counter=counter, now=NOW)
+            return super().encode_documents(texts)  # type: ignore[no-any-return]
+
+    edited, _ = add(Message("user", "old"), Message("user", "other"))
+    assert edited is not None
+    if again:
+        embed(store, fake_embedder)
+        embed_messages.rebuild(store, Editing(), synapse_threshold=0.85, progress=lambda *_: None)
+    embed(store, Editing())
+    assert store.count_unembedded(EVERYWHERE) == 0
+    [passage] = store.passages([edited.key])[edited.key]
+    assert passage.vector.tolist() == pytest.approx(fake_embedder.encode_query("new").tolist())
 
 
 def test_a_fact_at_the_end_of_a_long_reply_is_found_first(

@@ -79,6 +79,8 @@ WRONG = [
     ("recency_half_life", "0", "such as 30m, 4h or 7d"),
     ("database", "mysql://u:s3cret@h/d", "or postgresql://USER@HOST/DATABASE"),
     ("database", " ", "must not be empty"),
+    ("database", "./:memory:", "would be lost when the command ends"),
+    ("partition", "a\nb", "cannot contain control characters"),
 ]
 
 

@@ -23,6 +23,7 @@ from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer import exporters, ingest
+from reservoir_cli.transfer.exporters import rows
 from reservoir_cli.transfer.importers import File
 from reservoir_cli.transfer.importers.native import Native
 from reservoir_cli.transfer.reports import ExportReport, ImportReport
@@ -269,3 +270,34 @@ def test_an_unknown_format_and_vectors_without_a_place_are_refused(store: Store)
         export_text(store, "csv")
     with pytest.raises(UsageError, match="cannot hold embeddings"):
         export_text(store, "openai", embeddings=True)
+
+
+@pytest.mark.parametrize("form", ["jsonl", "markdown"])
+def test_a_file_has_all_messages_of_a_partition_that_is_renamed_meanwhile(
+    store: Store,
+    add: Adding,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    form: str,
+) -> None:
+    monkeypatch.setattr(rows, "_BATCH", 1)
+    add(*(Message("user", f"number {n}", conversation_id=f"c{n}") for n in range(3)))
+
+    def progress(_: str, done: int, __: int) -> None:
+        if done == 1:
+            with closing(open_store(store.location)) as other:
+                other.move_partition("p", "q")
+
+    report = exporters.export_to(
+        tmp_path / "everything",
+        store,
+        EVERYTHING,
+        Filter(),
+        form,
+        redactor=MASK,
+        embeddings=False,
+        progress=progress,
+        explain_empty=str,
+    )
+    text = (tmp_path / "everything").read_text()
+    assert (report.messages, [f"number {n}" in text for n in range(3)]) == (3, [True] * 3)

@@ -220,6 +220,23 @@ def test_skipped_records_are_reported_in_the_order_of_the_file() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("damaged", "reported"),
+    [({"parent": 5}, 0), ({"parent": "gone"}, 0), (None, 1), ("x", 1)],
+)
+def test_a_damaged_node_does_not_hide_those_before_it(damaged: Any, reported: int) -> None:
+    whole = conversation(node("a", None), node("b", "a"), node("c", "b", "assistant"))
+    nodes = whole["mapping"]
+    for parent, child in (("a", "b"), ("b", "c")):
+        nodes[parent]["children"] = [child]
+    nodes["b"] = nodes["b"] | damaged if isinstance(damaged, dict) else damaged
+    entries = read(lines(whole), ChatGPT())
+    assert [record.message.content for record in records(entries)] == [
+        name for name in "abc" if name != "b" or not reported
+    ]
+    assert skipped(entries) == [("the document, message 2", "not a message")] * reported
+
+
 def test_a_newer_export_has_the_same_message_ids() -> None:
     older = messages(conversation(*FORK[:1], FORK[2]))
     newer = messages(conversation(*FORK))

@@ -54,6 +54,49 @@ def test_the_database_and_its_export_give_the_same_messages(tmp_path: Path) -> N
     ]
 
 
+@pytest.mark.parametrize(
+    ("damage", "lost"),
+    [
+        ({"a1": 5}, "One"),
+        ({"u2": None}, "And?"),
+        ({"a2": "x"}, "Two"),
+        ({"a1": {"parentId": 7}}, None),
+        ({"u2": {"parentId": "gone"}}, None),
+        ({"a2": {"parentId": None}}, None),
+    ],
+)
+def test_a_damaged_message_does_not_hide_those_before_it(
+    damage: dict[str, Any], lost: str | None
+) -> None:
+    tree = [
+        message("u1", None, "Why?", childrenIds=["a0", "a1"]),
+        message("a0", "u1", "Zero", timestamp=1778329000),
+        message("a1", "u1", "One", childrenIds=["u2", 3]),
+        message("u2", "a1", "And?", childrenIds=["a2"]),
+        message("a2", "u2", "Two"),
+    ]
+    [(name, change)] = damage.items()
+    nodes = {node["id"]: node for node in tree}
+    nodes[name] = nodes[name] | change if isinstance(change, dict) else change
+    history = {"messages": nodes, "currentId": "a2"}
+    entries = read(json.dumps([{"id": "c1", "chat": {"history": history}}]), OpenWebUI())
+    whole = ["Why?", "One", "And?", "Two"]
+    assert [text for _, text in roles_and_texts(entries)] == [
+        text for text in whole if text != lost
+    ]
+    assert [reason for _, reason in skipped(entries)] == ["not a message"] * bool(lost)
+
+
+@pytest.mark.parametrize(("listed", "seen"), [(["gone"], ["Why?", "And?"]), ([], ["And?"])])
+def test_a_missing_message_does_not_hide_those_before_it(
+    listed: list[str], seen: list[str]
+) -> None:
+    first = message("u1", None, "Why?", childrenIds=listed)
+    entries = chat(first, message("u2", "gone", "And?"), current="u2")
+    assert [text for _, text in roles_and_texts(entries)] == seen
+    assert skipped(entries) == []
+
+
 def test_the_branch_seen_last_is_read() -> None:
     tree = (
         message("u1", None, "Why?"),
