@@ -9,7 +9,8 @@ import threading
 from pathlib import Path
 from typing import Any, Self
 
-from forked_session import ForkedProcess
+if os.name == "posix":
+    from forked_session import ForkedProcess
 
 RESERVOIR = Path(sys.executable).with_name("reservoir")
 #: Long enough for a slow machine; a server that hangs is still ended.
@@ -23,7 +24,7 @@ def _start(
     options: tuple[str, ...], env: dict[str, str], cwd: Path | None, *, forked: bool
 ) -> "subprocess.Popen[bytes] | ForkedProcess":
     """Start a server; to fork it takes a twentieth of the time, as it need not load the SDK."""
-    if forked:
+    if forked and os.name == "posix":
         return ForkedProcess("mcp", *options, env=env, folder=cwd or Path.cwd())
     return subprocess.Popen(
         [RESERVOIR, "mcp", *options],
