@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import UsageError
+from reservoir_cli.messages import check_name
 from reservoir_cli.settings import mcp, projects
 from reservoir_cli.settings.models import match_name
 from reservoir_cli.settings.read_settings_file import Contents, contents_of, read, read_text
@@ -78,6 +79,8 @@ def _parse_change(key: str, text: str | None) -> _Change:
     if table in OTHER_TABLES:
         return table, name, setting, OTHER_TABLES[table](setting, text)
     value = from_alias(written, parse_value(written, text, key))
+    if setting == "partition":
+        check_name(str(value))
     return table, name, setting, _as_written(setting, value, text)
 
 

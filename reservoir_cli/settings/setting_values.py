@@ -4,7 +4,7 @@ import tomllib
 from typing import Any
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import clean_name, is_text
+from reservoir_cli.messages import is_text
 from reservoir_cli.settings import upstreams
 from reservoir_cli.settings.paths import check_location
 from reservoir_cli.settings.schema import (
@@ -79,21 +79,12 @@ def check_value(key: str, value: Any, where: str) -> Value:
         raise UsageError(f"{where} must be {types[kind]}, not {value!r}", hint=f"it {_rule(key)}")
     if not _in_range(key, value):
         raise UsageError(f"{where} cannot be {value!r}", hint=f"it {_rule(key)}")
-    _check_text(key, str(value), where)
+    if key == "database":
+        check_location(str(value), where)
     if key in UPSTREAM_KEYS:
         upstreams.check(key, value, where)
     checked: Value = value
     return checked
-
-
-def _check_text(key: str, text: str, where: str) -> None:
-    if key == "database":
-        check_location(text, where)
-    if key == "partition" and clean_name(text) != text:
-        raise UsageError(
-            f"{where} cannot contain control characters",
-            hint="use letters, digits, spaces and punctuation",
-        )
 
 
 def _check_list(value: Any, where: str) -> list[str]:

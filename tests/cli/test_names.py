@@ -16,6 +16,7 @@ def test_a_command_refuses_a_name_with_control_characters(cli, name):
     for option in ("-p", "-i"):
         result = cli("ingest", "--no-embed", option, name, stdin="x", code=2)
         assert result.err.startswith("error: a name cannot contain control characters: a\ufffd")
+    cli("config", "set", f"partition={name}", code=2)
     assert cli.rows("--all-partitions") == []
 
 

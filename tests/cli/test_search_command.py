@@ -252,6 +252,15 @@ def test_filters_of_a_context_restrict_its_history_too(cli):
     assert "note: no message in default matches --role\n" in stderr
 
 
+def test_conversations_of_all_partitions_name_theirs(cli):
+    cli.store({"content": "one", "conversation_id": "c0ffee-1"})
+    cli.store({"content": "two", "conversation_id": "bad-2", "partition": "work"})
+    everywhere = cli("conversations", "--all-partitions").out.splitlines()
+    assert sorted(line.split("\t")[-1] for line in everywhere) == ["default", "work"]
+    [line] = cli("conversations").out.splitlines()
+    assert len(line.split("\t")) == 7
+
+
 def test_conversations_are_filtered_by_text_project_and_time(cli):
     def about(title, project):
         return {"title": title, "source": "codex", "model": None, "project": project}

@@ -299,6 +299,20 @@ def test_readable_messages_of_a_damaged_store_are_salvaged(bad_page: Home, sound
     assert len(saved) == document["saved"]
 
 
+def test_lost_properties_are_named_with_a_command_for_the_new_store(
+    sound: Home, tmp_path: Path
+) -> None:
+    path, target = tmp_path / "damaged.db", tmp_path / "saved here.db"
+    copied(sound.db, path)
+    settle(path)
+    with closing(sqlite3.connect(path)) as connection:
+        pages = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'properties'")
+        [(page,)] = pages.fetchall()
+        zero_page(path, page)
+    result = sound("--db", str(path), "doctor", "--salvage", str(target))
+    assert f"properties cannot be read: reservoir --db '{target}' embed rebuilds" in result.err
+
+
 def test_lost_marks_are_named_and_the_others_salvaged(sound: Home, tmp_path: Path) -> None:
     path, target = tmp_path / "marked.db", tmp_path / "saved.db"
     copied(sound.db, path)

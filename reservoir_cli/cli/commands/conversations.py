@@ -58,7 +58,7 @@ def conversations(
     if as_json:
         console.document({"conversations": [_row(summary) for summary in found]})
     elif found:
-        _print_table(found, everything)
+        _print_table(found, everything, with_partition=all_partitions)
 
 
 def _filter(
@@ -129,7 +129,10 @@ def _row(summary: ConversationSummary) -> dict[str, Any]:
 
 
 def _print_table(
-    found: Sequence[ConversationSummary], everything: Sequence[ConversationSummary]
+    found: Sequence[ConversationSummary],
+    everything: Sequence[ConversationSummary],
+    *,
+    with_partition: bool,
 ) -> None:
     short = _short_ids([entry.conversation.id for entry in everything])
     rows = [
@@ -140,11 +143,12 @@ def _print_table(
             f"{entry.messages:,}",
             *(moment.isoformat(timespec="seconds") for moment in (entry.first, entry.last)),
             " ".join((entry.conversation.project or "").split()),
+            *((entry.partition,) if with_partition else ()),
         )
         for entry in found
     ]
     columns = ("id", "title", "source", "messages", "first", "last", "project")
-    console.table(columns, rows, numeric=("messages",))
+    console.table((*columns, "partition")[: len(rows[0])], rows, numeric=("messages",))
 
 
 def _short_ids(ids: Sequence[str]) -> dict[str, str]:

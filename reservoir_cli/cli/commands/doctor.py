@@ -1,5 +1,6 @@
 """``reservoir doctor``: check, repair, salvage and calibrate."""
 
+import shlex
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
@@ -106,7 +107,7 @@ def _salvage(flags: Globals, target: Path, as_json: bool) -> None:
         damaged = options.counted(lost.texts, "message")
         console.warn(f"invalid bytes were replaced by U+FFFD in {damaged}")
     for table in lost.tables:
-        console.warn(_MISSING[table])
+        console.warn(_MISSING[table].format(command=f"reservoir --db {shlex.quote(str(target))}"))
     if as_json:
         console.document(
             {
@@ -126,5 +127,5 @@ _MISSING = {
     "tool_calls": "some messages were saved without their tool calls, which cannot be read",
     "pins": "some pins cannot be read",
     "tags": "some tags cannot be read",
-    "properties": "some properties cannot be read: reservoir embed rebuilds all embeddings",
+    "properties": "some properties cannot be read: {command} embed rebuilds all embeddings",
 }

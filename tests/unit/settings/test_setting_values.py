@@ -80,7 +80,6 @@ WRONG = [
     ("database", "mysql://u:s3cret@h/d", "or postgresql://USER@HOST/DATABASE"),
     ("database", " ", "must not be empty"),
     ("database", "./:memory:", "would be lost when the command ends"),
-    ("partition", "a\nb", "cannot contain control characters"),
 ]
 
 
