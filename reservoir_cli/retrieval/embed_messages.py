@@ -196,7 +196,7 @@ class Indexer:
                     self.embed(scope, most=pending, wait=False)
                 else:
                     self.embed(scope, newest=backlog, wait=False)
-                    self._notify(_describe_backlog(pending - backlog))
+                    self._notify(describe_backlog(pending - backlog))
         except ReservoirError as error:
             # The messages are safe; they can be embedded later.
             self._notify(f"stored, but not embedded: {error.message}")
@@ -265,7 +265,7 @@ class Indexer:
         if pending and not self._ready_only and not self._store.read_only:
             self._catch_up(embedder, scope)
         if remaining := self._store.count_unembedded(scope):
-            self._notify(_describe_backlog(remaining))
+            self._notify(describe_backlog(remaining))
         return embedder
 
     def usable_embedder(self, scope: Scope, *, required: bool = False) -> Embedder | None:
@@ -491,6 +491,7 @@ def _describe_other_model(embedder: Embedder, active: str) -> tuple[str, str]:
     )
 
 
-def _describe_backlog(count: int) -> str:
+def describe_backlog(count: int) -> str:
+    """Say how many messages are not embedded yet, and name the command that embeds them."""
     noun = "message" if count == 1 else "messages"
     return f"{count:,} {noun} not embedded yet: reservoir embed"

@@ -307,9 +307,10 @@ def test_a_signal_ends_an_idle_server(client_env) -> None:
 
 @pytest.mark.parametrize("opening", [b"", b'{"jsonrpc": "2.0", "method": "x"}\n', b"{"])
 def test_a_session_that_never_began_ends_with_stdin(client_env, opening) -> None:
-    with RawClient() as client:
-        client.process.stdin.write(opening)
-        assert client.end() == (0, "")
+    result = subprocess.run(
+        [RESERVOIR, "mcp"], input=opening, capture_output=True, timeout=PATIENCE
+    )
+    assert (result.returncode, result.stderr) == (0, b"")
 
 
 def test_a_server_ends_when_nobody_reads_its_answers(client_env) -> None:

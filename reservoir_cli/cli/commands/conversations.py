@@ -147,8 +147,10 @@ def _print_table(
         )
         for entry in found
     ]
-    columns = ("id", "title", "source", "messages", "first", "last", "project")
-    console.table((*columns, "partition")[: len(rows[0])], rows, numeric=("messages",))
+    columns = ["id", "title", "source", "messages", "first", "last", "project"]
+    if with_partition:
+        columns.append("partition")
+    console.table(columns, rows, numeric=("messages",))
 
 
 def _short_ids(ids: Sequence[str]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from reservoir_cli.cli import completion_values, console, open_store, options
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Message, Scope, check_name, parse_role
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.retrieval.embed_messages import describe_backlog
 from reservoir_cli.transfer.importers import FORMATS, File
 from reservoir_cli.transfer.importers.detect_format import importer_named
 from reservoir_cli.transfer.importers.input_files import LARGEST_PIPED
@@ -204,15 +205,18 @@ def _store_stdin(
 
 
 def _embed(reservoir: Reservoir, imported: int) -> None:
-    """Embed what was imported and what earlier commands left; only note it if nothing was."""
+    """Embed what was imported and what earlier commands left.
+
+    If nothing was imported, only note what is not embedded yet.
+    """
     earlier = reservoir.indexer.pending() - imported
-    noun = "message" if earlier == 1 else "messages"
-    if imported:
-        if earlier > _MANY:
-            console.note(f"also embedding {earlier:,} earlier {noun}; Ctrl-C keeps all messages")
-        reservoir.indexer.embed_if_possible()
-    elif earlier:
-        console.note(f"{earlier:,} {noun} not embedded yet: reservoir embed")
+    if not imported:
+        if earlier:
+            console.note(describe_backlog(earlier))
+        return
+    if earlier > _MANY:
+        console.note(f"also embedding {earlier:,} earlier messages; Ctrl-C keeps all messages")
+    reservoir.indexer.embed_if_possible()
 
 
 def _open_source(source: str) -> str | File:
