@@ -8,13 +8,12 @@ strip such blanks: a session whose first line has none was stripped.
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import PurePath
 
-from reservoir_cli.messages import Conversation, Message, clean_text
+from reservoir_cli.messages import Message, clean_text
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
-from reservoir_cli.transfer.importers.foreign_values import folder_name
 from reservoir_cli.transfer.importers.importer import Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.message_times import moment
@@ -41,23 +40,23 @@ class Aider:
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages in order; skip commands and aider's own output."""
-        session = _Session(_project(file))
+        session = _Session(_folder(file))
         for number, line in _lines(file):
             if line is None:
                 yield Skipped(f"line {number}", f"larger than {LARGEST >> 20} MB")
                 continue
             if started := _STARTED.fullmatch(line):
                 yield from session.end()
-                session = _Session(session.project, started[1], session.identities)
+                session = _Session(session.folder, started[1], session.identities)
             else:
                 yield from session.read_line(number, line)
         yield from session.end()
 
 
-def _project(file: File) -> str | None:
-    """Return the name of the folder that contains a history."""
+def _folder(file: File) -> str | None:
+    """Return the folder that contains a history."""
     place = PurePath(file.name.replace("\\", "/"))
-    return folder_name(place.parent.as_posix()) if place.name == _HISTORY else None
+    return place.parent.as_posix() if place.name == _HISTORY else None
 
 
 def _lines(file: File) -> Iterator[tuple[int, str | None]]:
@@ -84,7 +83,7 @@ class _Session:
     :param size: characters of the message being read.
     """
 
-    project: str | None
+    folder: str | None
     started: str = ""
     identities: SourceIds = field(default_factory=SourceIds)
     role: str = "assistant"
@@ -96,9 +95,9 @@ class _Session:
 
     def __post_init__(self) -> None:
         # The conversation's id is that of its first message, which depends on the start time.
-        self.thread = Thread(Aider.name)
-        self.identities.follow("", self.started)
-        self.model: str | None = None
+        self.thread = Thread(Aider.name, identities=self.identities)
+        self.thread.follow(self.started)
+        self.thread.update(folder=self.folder)
         self.time = _parse_local_time(self.started)
 
     def read_line(self, number: int, line: str) -> Iterator[Record | Skipped]:
@@ -109,7 +108,7 @@ class _Session:
         if marked and line.startswith(_NOTE):
             yield from self.end()
             if match := _MODEL.match(line):
-                self.model = clean_text(match[1])
+                self.thread.update(model=clean_text(match[1]))
             return
         role = "user" if marked and f"{line} ".startswith(_TYPED) else "assistant"
         if role != self.role:
@@ -134,12 +133,7 @@ class _Session:
         # Text after a command is its output, of which aider marks only the first line.
         if not content.strip() or not self.has_question:
             return
-        message = Message(self.role, content, self.time)
-        record = self.thread.record(message, self.identities.new("", message))
-        conversation = record.conversation or Conversation("")
-        conversation = replace(conversation, model=self.model, project=self.project)
-        self.thread.conversation = conversation
-        yield replace(record, conversation=conversation)
+        yield self.thread.record(Message(self.role, content, self.time))
 
 
 def _strip_command(content: str) -> str:

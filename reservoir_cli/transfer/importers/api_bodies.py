@@ -53,11 +53,9 @@ class _ConversationReader:
 
     def __init__(self, source: str, identities: SourceIds, body: dict[str, Any]) -> None:
         key = text(body.get("conversation_id"))
-        self._thread = Thread(source, Conversation(key, source=source) if key else None)
-        self._identities = identities
+        about = Conversation(key, source=source) if key else None
+        self._thread = Thread(source, about, identities=identities)
         self._time = time_of(body)
-        # Forget the previous message of an earlier object with the same id().
-        identities.follow(id(self), key or "")
 
     def records(self, place: str, value: Any, read: Read) -> Iterator[Record | Skipped]:
         try:
@@ -67,5 +65,4 @@ class _ConversationReader:
             return
         self._time = time_of(obj(value)) or self._time
         for message in messages:
-            timed = replace(message, created_at=self._time)
-            yield self._thread.record(timed, self._identities.new(id(self), timed))
+            yield self._thread.record(replace(message, created_at=self._time))

@@ -19,7 +19,7 @@ from reservoir_cli.transfer.importers.foreign_values import call, obj, objects, 
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
-from reservoir_cli.transfer.importers.message_times import fill_gaps, moment
+from reservoir_cli.transfer.importers.message_times import fill_gaps, moment, seconds
 from reservoir_cli.transfer.importers.message_trees import find_branch
 
 _ROLES = {
@@ -73,8 +73,7 @@ def _read_conversation(
     identity = text(value.get("conversation_id")) or text(value.get("id"))
     title, model = text(value.get("title")), _model(value, messages)
     conversation = Conversation(identity, title, ChatGPT.name, model) if identity else None
-    thread = Thread(ChatGPT.name, conversation)
-    identities.follow(id(thread), identity or "")
+    thread = Thread(ChatGPT.name, conversation, identities=identities)
     times = [moment(message.get("create_time")) for _, message in messages]
     collected = _Branch(fill_gaps(times, moment(value.get("create_time"))))
     for index, (number, message) in enumerate(messages):
@@ -85,12 +84,11 @@ def _read_conversation(
     for number, reason in sorted(skipped.items()):
         yield Skipped(f"{place}, message {number}", reason)
     for message_id, message in collected.all():
-        yield thread.record(message, message_id or identities.new(id(thread), message))
+        yield thread.record(message, message_id)
 
 
 def _time(node: dict[str, Any]) -> float:
-    time = moment(obj(node.get("message")).get("create_time"))
-    return time.timestamp() if time else 0.0
+    return seconds(obj(node.get("message")).get("create_time"))
 
 
 def _model(value: dict[str, Any], messages: Sequence[Placed]) -> str | None:

@@ -9,14 +9,18 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import content_blocks
-from reservoir_cli.transfer.importers.claude_design import is_design_chat, read_design_chat
+from reservoir_cli.transfer.importers.claude_design import (
+    is_design_chat,
+    read_design_chat,
+    read_messages,
+)
 from reservoir_cli.transfer.importers.content_blocks import file_marker
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.foreign_values import obj, objects, text
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
-from reservoir_cli.transfer.importers.message_times import fill_gaps, moment
+from reservoir_cli.transfer.importers.message_times import seconds
 from reservoir_cli.transfer.importers.message_trees import find_branch
 
 _ROLES = {"human": "user", "assistant": "assistant"}
@@ -68,24 +72,10 @@ def _read_conversation(
     identity = text(value.get("uuid"))
     title, model = text(value.get("name")), text(value.get("model"))
     conversation = Conversation(identity, title, Claude.name, model) if identity else None
-    thread = Thread(Claude.name, conversation)
-    identities.follow(id(thread), identity or "")
-    stated_times = [moment(obj(entry).get("created_at")) for entry in entries]
-    times = fill_gaps(stated_times, moment(value.get("created_at")))
+    thread = Thread(Claude.name, conversation, identities=identities)
     abandoned = _abandoned_ids(entries, value.get("current_leaf_message_uuid"))
-    for number, (entry, created_at) in enumerate(zip(entries, times, strict=True), 1):
-        if entry is None or text(obj(entry).get("uuid")) in abandoned:
-            continue
-        where = f"{place}, message {number}"
-        try:
-            messages = _messages(entry, created_at)
-        except ValueError as error:
-            yield Skipped(where, str(error))
-            continue
-        message_id = text(entry.get("uuid"))
-        for part, message in enumerate(messages, 1):
-            part_id = message_id and (message_id if part == 1 else f"{message_id}#{part}")
-            yield thread.record(message, part_id or identities.new(id(thread), message))
+    start = value.get("created_at")
+    yield from read_messages(thread, place, entries, start, _messages, abandoned)
 
 
 def _abandoned_ids(entries: list[Any], current: Any) -> set[str]:
@@ -114,8 +104,7 @@ def _abandoned_ids(entries: list[Any], current: Any) -> set[str]:
 
 
 def _time(node: dict[str, Any]) -> float:
-    time = moment(node.get("created_at"))
-    return time.timestamp() if time else 0.0
+    return seconds(node.get("created_at"))
 
 
 def _messages(value: Any, created_at: datetime | None) -> list[Message]:

@@ -9,11 +9,11 @@ from typing import Any
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.claude_code_notices import remove_plumbing, remove_reminders
-from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
-from reservoir_cli.transfer.importers.foreign_values import branch_name, folder_name, obj, text
+from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, number_ids
+from reservoir_cli.transfer.importers.foreign_values import branch_name, obj, text
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File, Unreadable
-from reservoir_cli.transfer.importers.json_stream import entries
+from reservoir_cli.transfer.importers.json_stream import entries, read_entries
 from reservoir_cli.transfer.importers.message_times import moment
 from reservoir_cli.transfer.importers.resume import Checkpoint, State, lines
 
@@ -49,16 +49,7 @@ class ClaudeCode:
         The program's own lines (notices, summaries, progress) are skipped.
         """
         session = _Session(file.stem, _titles(file))
-        for entry in entries(file):
-            if isinstance(entry, Skipped):
-                yield entry
-                continue
-            place, line = entry[0], _as_message(entry[1])
-            if line.get("type") not in _MESSAGE_TYPES:
-                if not isinstance(line.get("type"), str):
-                    yield Skipped(place, "no type")
-                continue
-            yield from session.read(place, line)
+        yield from read_entries(file, session.read)
         yield from session.end()
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
@@ -71,17 +62,13 @@ class ClaudeCode:
             if isinstance(value, Skipped):
                 yield value
                 continue
-            value = _as_message(value)
-            if value.get("type") in _MESSAGE_TYPES:
-                if session.begins(value):
-                    yield from session.end()
-                    is_question = _is_question(value)
-                    checkpoint = Checkpoint(line.offset, session.state(line.number), is_question)
-                    turn = checkpoint if is_question else turn
-                    yield checkpoint
-                yield from session.read(line.place, value)
-            elif not isinstance(value.get("type"), str):
-                yield Skipped(line.place, "no type")
+            if session.begins(message := _as_message(value)):
+                yield from session.end()
+                is_question = _is_question(message)
+                checkpoint = Checkpoint(line.offset, session.state(line.number), is_question)
+                turn = checkpoint if is_question else turn
+                yield checkpoint
+            yield from session.read(line.place, value)
         complete = session.is_complete()
         yield from session.end()
         # More lines of the last reply may follow: the next import reads it again.
@@ -108,8 +95,9 @@ class _Session:
             trace, previous, model, project, branch = known
             title = self.titles.get(key)
             about = Conversation(key, title, ClaudeCode.name, model, project, branch)
-            self.threads[key] = Thread(ClaudeCode.name, about, trace)
-            self.identities.follow(key, previous)
+            thread = Thread(ClaudeCode.name, about, trace, identities=self.identities)
+            thread.follow(previous)
+            self.threads[key] = thread
 
     def state(self, line: int) -> State:
         """Return the state needed to continue at a line; it contains no text of messages."""
@@ -117,14 +105,14 @@ class _Session:
             "lines": line - 1,
             "seen": list(islice(reversed(self.seen), _LINES)),
             "threads": {
-                key: (thread.trace, self.identities.last(key), *_metadata(thread))
+                key: (thread.trace, thread.last_id, *_metadata(thread.conversation))
                 for key, thread in islice(reversed(self.threads.items()), _THREADS)
             },
         }
 
     def begins(self, line: dict[str, Any]) -> bool:
         """Return whether a line begins a new message instead of continuing the held reply."""
-        if _is_internal(line) or text(line.get("uuid")) in self.seen:
+        if not _is_message(line) or text(line.get("uuid")) in self.seen:
             return False
         return not self.held or not _is_same_reply(self.held[-1][1], line)
 
@@ -137,7 +125,10 @@ class _Session:
         return is_reply and obj(line.get("message")).get("stop_reason") not in _CONTINUING
 
     def read(self, place: str, line: dict[str, Any]) -> Iterator[Record | Skipped]:
-        if _is_internal(line):
+        line = _as_message(line)
+        if not isinstance(line.get("type"), str):
+            yield Skipped(place, "no type")
+        if not _is_message(line):
             return
         line_id = text(line.get("uuid"))
         if line_id in self.seen:  # a resumed session repeats earlier lines
@@ -165,31 +156,27 @@ class _Session:
         except ValueError as error:
             yield Skipped(place, str(error))
             return
-        key, thread = self._thread(line)
-        for number, message in enumerate(messages, 1):
-            part_id = line_id and (line_id if number == 1 else f"{line_id}#{number}")
-            source_id = part_id or self.identities.new(key, message)
+        thread = self._thread(line)
+        for source_id, message in number_ids(line_id, messages):
             yield thread.record(message, source_id, text(line.get("cwd")))
 
-    def _thread(self, line: dict[str, Any]) -> tuple[str, Thread]:
+    def _thread(self, line: dict[str, Any]) -> Thread:
         """Return the conversation of a line, a session or a sub-agent, with updated metadata."""
         session = text(line.get("sessionId")) or self.stem
         key, title = session, self.titles.get(session)
         if line.get("isSidechain") is True:
             key, title = f"{session}/{text(line.get('agentId')) or 'sidechain'}", None
         if key not in self.threads:
-            self.threads[key] = Thread(ClaudeCode.name, Conversation(key, title, ClaudeCode.name))
-            self.identities.follow(key, key)
+            about = Conversation(key, title, ClaudeCode.name)
+            self.threads[key] = Thread(ClaudeCode.name, about, identities=self.identities)
         thread = self.threads[key] = self.threads.pop(key)  # move the last one used to the end
-        about = thread.conversation or Conversation(key, title, ClaudeCode.name)
         model = text(obj(line.get("message")).get("model"))
-        thread.conversation = replace(
-            about,
-            model=model if model and model != _SYNTHETIC else about.model,
-            project=about.project or folder_name(line.get("cwd")),
-            branch=branch_name(line.get("gitBranch")) or about.branch,
+        thread.update(
+            model=None if model == _SYNTHETIC else model,
+            folder=line.get("cwd"),
+            branch=branch_name(line.get("gitBranch")),
         )
-        return key, thread
+        return thread
 
 
 def _as_message(line: dict[str, Any]) -> dict[str, Any]:
@@ -207,11 +194,13 @@ def _as_message(line: dict[str, Any]) -> dict[str, Any]:
     return line | times | {"type": "user", "message": message}
 
 
-def _is_internal(line: dict[str, Any]) -> bool:
-    """Return whether the program wrote a line, or passed on what another session wrote."""
+def _is_message(line: dict[str, Any]) -> bool:
+    """Return whether a line is part of a message, but not of the program or another session."""
     is_passed_on = line.get("type") == "user" and not _is_typed(line)
     is_main = line.get("isSidechain") is not True
-    return any(line.get(flag) is True for flag in _INTERNAL_FLAGS) or (is_passed_on and is_main)
+    is_internal = any(line.get(flag) is True for flag in _INTERNAL_FLAGS)
+    is_kept = not is_internal and not (is_passed_on and is_main)
+    return line.get("type") in _MESSAGE_TYPES and is_kept
 
 
 def _is_typed(value: dict[str, Any]) -> bool:
@@ -219,9 +208,8 @@ def _is_typed(value: dict[str, Any]) -> bool:
     return text(obj(value.get("origin")).get("kind")) in (None, "human")
 
 
-def _metadata(thread: Thread) -> tuple[str | None, str | None, str | None]:
-    about = thread.conversation
-    return (about.model, about.project, about.branch) if about else (None, None, None)
+def _metadata(about: Conversation) -> tuple[str | None, str | None, str | None]:
+    return about.model, about.project, about.branch
 
 
 def _is_question(line: dict[str, Any]) -> bool:

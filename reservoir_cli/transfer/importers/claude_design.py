@@ -1,14 +1,14 @@
 """Import the design chats of Claude.ai's data export: a file for each conversation."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
 from datetime import datetime
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import content_blocks
-from reservoir_cli.transfer.importers.content_blocks import file_marker
-from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
+from reservoir_cli.transfer.importers.content_blocks import file_marker, tool_result, tool_use
+from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, number_ids
 from reservoir_cli.transfer.importers.foreign_values import obj, objects, text
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key
 from reservoir_cli.transfer.importers.message_times import fill_gaps, moment
@@ -39,26 +39,40 @@ def read_design_chat(
     identity, title = text(value.get("uuid")), text(value.get("title"))
     project = text(obj(value.get("project")).get("name"))
     about = Conversation(identity, title, source, project=project) if identity else None
-    thread = Thread(source, about)
-    identities.follow(id(thread), identity or "")
-    stated_times = [moment(obj(row).get("created_at")) for row in rows]
-    times = fill_gaps(stated_times, moment(value.get("created_at")))
+    thread = Thread(source, about, identities=identities)
+    yield from read_messages(thread, place, rows, value.get("created_at"), _messages)
+
+
+def read_messages(
+    thread: Thread,
+    place: str,
+    rows: list[Any],
+    start: Any,
+    convert: Callable[[Any, datetime | None], list[Message]],
+    abandoned: Container[str | None] = (),
+) -> Iterator[Record | Skipped]:
+    """Yield the messages of a conversation.
+
+    :param start: when the conversation began.
+    :param convert: returns the messages of a row; raises ``ValueError`` if it cannot be read.
+    :param abandoned: ids of rows to leave out.
+    """
+    times = fill_gaps([moment(obj(row).get("created_at")) for row in rows], moment(start))
     for number, (row, created_at) in enumerate(zip(rows, times, strict=True), 1):
+        row_id = text(obj(row).get("uuid"))
+        if row is None or row_id in abandoned:
+            continue
         try:
-            messages = _messages(row, created_at)
+            messages = convert(row, created_at)
         except ValueError as error:
             yield Skipped(f"{place}, message {number}", str(error))
             continue
-        message_id = text(obj(row).get("uuid"))
-        for part, message in enumerate(messages, 1):
-            part_id = message_id and (message_id if part == 1 else f"{message_id}#{part}")
-            yield thread.record(message, part_id or identities.new(id(thread), message))
+        for source_id, message in number_ids(row_id, messages):
+            yield thread.record(message, source_id)
 
 
 def _messages(row: Any, created_at: datetime | None) -> list[Message]:
     """Return the messages of a row: a reply also holds what the user typed meanwhile."""
-    if row is None:
-        return []
     content, role = obj(obj(row).get("content")), obj(row).get("role")
     if role not in _ROLES:
         raise ValueError("unknown role")
@@ -105,12 +119,9 @@ def _convert(block: Any) -> list[Any]:
         case "thinking":
             return [block | {"thinking": block.get("thinking") or block.get("text")}]
         case "tool_call":
-            use = {"type": "tool_use", "id": call.get("id"), "name": call.get("name")}
-            called, output = use | {"input": call.get("input")}, call.get("output")
-            if not isinstance(output, str):
-                return [called]
-            result = {"type": "tool_result", "tool_use_id": call.get("id"), "content": output}
-            return [called, result]
+            identity, output = call.get("id"), call.get("output")
+            called = tool_use(identity, call.get("name"), call.get("input"))
+            return [called, *([tool_result(identity, output)] if isinstance(output, str) else [])]
         case "error":
             return []
         case _:

@@ -24,12 +24,12 @@ from reservoir_cli.transfer.importers.cline_sessions import (
     read_beside,
     unwrap_message,
 )
-from reservoir_cli.transfer.importers.content_blocks import content_text, part_text
-from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
+from reservoir_cli.transfer.importers.content_blocks import content_text, part_text, tool_use
+from reservoir_cli.transfer.importers.conversation_identity import Thread
 from reservoir_cli.transfer.importers.foreign_values import folder_name, obj, objects, text
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
-from reservoir_cli.transfer.importers.json_stream import entries
+from reservoir_cli.transfer.importers.json_stream import read_entries
 from reservoir_cli.transfer.importers.message_times import moment_ms
 
 _HISTORY = "api_conversation_history.json"
@@ -86,38 +86,37 @@ class Cline:
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages in order; skip environments, notices and summaries."""
-        task = _Task(*_metadata(file))
-        for entry in entries(file):
-            if isinstance(entry, Skipped):
-                yield entry
-                continue
-            place, value = entry
+        task = _Task(_thread(file))
+
+        def read(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
             if "sessionId" in value and isinstance(value.get("messages"), list):
-                yield from _read_session(file, place, value)
-            else:
-                yield from task.read(place, value)
+                return _read_session(file, place, value)
+            return task.read(place, value)
+
+        return read_entries(file, read)
 
 
 def _read_session(file: File, place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
     """Yield the messages of a session of Cline 4, without those of the one it was forked from."""
-    about, folder, forked_at = describe_session(file, value, Cline.name)
-    session = _Task(about, folder)
+    thread, forked_at = describe_session(file, value, Cline.name)
+    session = _Task(thread)
     for number, message in enumerate(value["messages"], 1):
         if not is_copied(message, forked_at):
             yield from session.read(f"{place}, message {number}", message, unwrap_message)
 
 
-def _metadata(file: File) -> tuple[Conversation | None, str | None]:
-    """Return a task's id, model and project, and its folder, from the files beside it."""
+def _thread(file: File) -> Thread:
+    """Return a task with its id, model and folder, from the files beside it."""
     place = PurePath(file.name.replace("\\", "/"))
     if place.name != _HISTORY or not place.parent.name:
-        return None, None
+        return Thread(Cline.name)
     usages = objects(read_beside(file, "task_metadata.json").get("model_usage"))
     models = [model for usage in usages if (model := text(usage.get("model_id")))]
     folder = text(read_beside(file, "history_item.json").get("workspace"))
     model = models[-1] if models else None
     name = clean_text(place.parent.name)
-    return Conversation(name, None, Cline.name, model, folder_name(folder)), folder
+    about = Conversation(name, None, Cline.name, model, folder_name(folder))
+    return Thread(Cline.name, about, folder=folder)
 
 
 @dataclass
@@ -129,21 +128,16 @@ class _Task:
     :param call_counts: how often each call in text occurred, by its digest.
     """
 
-    about: Conversation | None
-    folder: str | None = None
-    identities: SourceIds = field(default_factory=SourceIds)
+    thread: Thread
     spoken: set[str] = field(default_factory=set)
     pending: list[tuple[str, str]] = field(default_factory=list)
     call_counts: dict[str, int] = field(default_factory=dict)
     time: datetime | None = None
 
     def __post_init__(self) -> None:
-        self.thread = Thread(Cline.name, self.about, folder=self.folder)
-        if self.about:
-            self.identities.follow("", self.about.id)
-            # Cline names a task after the millisecond in which it began.
-            if re.fullmatch(r"[0-9]{13}", self.about.id):
-                self.time = moment_ms(int(self.about.id))
+        # Cline names a task after the millisecond in which it began.
+        if re.fullmatch(r"[0-9]{13}", name := self.thread.conversation.id):
+            self.time = moment_ms(int(name))
 
     def read(
         self, place: str, value: Any, unwrap: Callable[[Any], dict[str, Any]] = obj
@@ -158,16 +152,7 @@ class _Task:
             yield Skipped(place, str(error))
             return
         for message in messages:
-            yield self.record(message)
-
-    def record(self, message: Message) -> Record:
-        """Return the record of the next message."""
-        record = self.thread.record(message, self.identities.new("", message))
-        conversation = record.conversation
-        if conversation and self.about:
-            conversation = replace(conversation, model=self.about.model, project=self.about.project)
-            self.thread.conversation = conversation
-        return replace(record, conversation=conversation)
+            yield self.thread.record(message)
 
     def messages(self, value: dict[str, Any]) -> list[Message]:
         """Return the messages of an entry.
@@ -185,17 +170,10 @@ class _Task:
             content = [content]
         if not isinstance(content, list):
             raise ValueError("content is neither a text nor a list of blocks")
-        self._update_metadata(model=text(obj(value.get("modelInfo")).get("modelId")))
+        self.thread.update(model=text(obj(value.get("modelInfo")).get("modelId")))
         messages = self._user_messages(content) if role == "user" else self._reply_messages(content)
         self.time = moment_ms(value.get("ts")) or self.time
         return [replace(message, created_at=self.time) for message in messages]
-
-    def _update_metadata(self, model: str | None = None, folder: str | None = None) -> None:
-        if self.about is None:
-            self.about = Conversation("", source=Cline.name)
-        self.thread.folder = self.thread.folder or folder
-        project = self.about.project or folder_name(folder)
-        self.about = replace(self.about, model=model or self.about.model, project=project)
 
     # Entries of the user, which also contain the program's text
 
@@ -272,11 +250,10 @@ class _Task:
         return "".join(outside).strip(), [word for word in words if word.content]
 
     def _read_environment(self, details: str) -> None:
-        folder, model = _FOLDER.search(details), _MODEL.search(details)
-        self._update_metadata(
-            model=text(model[1]) if model else None,
-            folder=text(folder[1]) if folder else None,
-        )
+        model, folder = _MODEL.search(details), _FOLDER.search(details)
+        path = text(folder[1]) if folder else None
+        self.thread.update(model=text(model[1]) if model else None, folder=path)
+        self.thread.folder = self.thread.folder or path
         self.time = _current_time(details) or self.time
 
     # Entries of the model
@@ -323,7 +300,7 @@ class _Task:
         self.call_counts[digest] = self.call_counts.get(digest, 0) + 1
         identity = f"call_{digest}_{self.call_counts[digest]}"
         self.pending.append((name, identity))
-        return {"type": "tool_use", "id": identity, "name": name, "input": parameters}
+        return tool_use(identity, name, parameters)
 
 
 def _continues(result: Message, content: str) -> bool:

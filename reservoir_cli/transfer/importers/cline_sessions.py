@@ -12,6 +12,7 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation, clean_text
 from reservoir_cli.transfer.importers.content_blocks import file_marker, part_text
+from reservoir_cli.transfer.importers.conversation_identity import Thread
 from reservoir_cli.transfer.importers.foreign_values import folder_name, obj, text
 from reservoir_cli.transfer.importers.importer import has_key
 from reservoir_cli.transfer.importers.input_files import File
@@ -47,8 +48,8 @@ def read_beside(file: File, name: str) -> dict[str, Any]:
 
 def describe_session(
     file: File, value: dict[str, Any], source: str
-) -> tuple[Conversation, str | None, datetime | None]:
-    """Return the metadata of a session, its folder, and when it was forked from another one.
+) -> tuple[Thread, datetime | None]:
+    """Return a session with its metadata, and when it was forked from another one.
 
     A subagent's file is in the folder of its session, and has no manifest.
     """
@@ -61,7 +62,8 @@ def describe_session(
     title, model = text(metadata.get("title")), text(manifest.get("model"))
     identity = session if is_main else f"{session}/{name}"
     about = Conversation(identity, title if is_main else None, source, model, folder_name(folder))
-    return about, folder, moment(obj(metadata.get("fork")).get("forkedAt")) if is_main else None
+    forked_at = moment(obj(metadata.get("fork")).get("forkedAt")) if is_main else None
+    return Thread(source, about, folder=folder), forked_at
 
 
 def is_copied(message: Any, forked_at: datetime | None) -> bool:

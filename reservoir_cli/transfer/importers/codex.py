@@ -15,14 +15,13 @@ from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Th
 from reservoir_cli.transfer.importers.foreign_values import (
     branch_name,
     call,
-    folder_name,
     obj,
     objects,
     text,
 )
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
-from reservoir_cli.transfer.importers.json_stream import entries
+from reservoir_cli.transfer.importers.json_stream import read_entries
 from reservoir_cli.transfer.importers.message_times import moment
 from reservoir_cli.transfer.importers.resume import Checkpoint, StartOver, State, lines
 from reservoir_cli.transfer.importers.watched_files import contains
@@ -73,12 +72,12 @@ class Codex:
         if _is_copy(file):
             return
         rollout = _Rollout(file, Checkpoint())
-        for entry in entries(file):
-            if isinstance(entry, Skipped):
-                yield entry
-                continue
-            for place, line in _lines_of(*entry):
-                yield from rollout.read(place, line)
+
+        def read_document(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
+            for line_place, line in _lines_of(place, value):
+                yield from rollout.read(line_place, line)
+
+        yield from read_entries(file, read_document)
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
         """Yield the messages after a checkpoint; a turn ends with an event or a new question."""
@@ -132,11 +131,10 @@ class _Rollout:
         self._review = ""
 
     def _begin(self, session: str) -> None:
-        self._about = Conversation(session, self._names.get(session), Codex.name)
-        self._thread = Thread(Codex.name, self._about)
-        self._is_named = True
+        about = Conversation(session, self._names.get(session), Codex.name)
         # Sessions may begin with the same words: the first message's id depends on the session.
-        self._identities.follow("", session)
+        self._thread = Thread(Codex.name, about, identities=self._identities)
+        self._is_named = True
 
     def restore(self, state: State | None) -> None:
         """Restore the state of a checkpoint."""
@@ -144,9 +142,10 @@ class _Rollout:
             return
         model, project, branch = state["about"]
         self._begin(state["session"])
-        self._identities.follow("", state["previous"])
-        about = replace(self._about, model=model, project=project, branch=branch)
-        self._about = self._thread.conversation = about
+        self._thread.follow(state["previous"])
+        about = self._thread.conversation
+        about = replace(about, model=model, project=project, branch=branch)
+        self._thread.conversation = about
         self._thread.trace, self._folder = state["trace"], state["folder"]
         self._thread.parent = state["parent"]
 
@@ -155,25 +154,30 @@ class _Rollout:
 
         :param lines: the number of lines read.
         """
+        about = self._thread.conversation
         return {
             "lines": lines,
-            "session": self._about.id,
-            "previous": self._identities.last(""),
+            "session": about.id,
+            "previous": self._thread.last_id,
             "trace": self._thread.trace,
             "folder": self._folder,
             "parent": self._thread.parent,
-            "about": (self._about.model, self._about.project, self._about.branch),
+            "about": (about.model, about.project, about.branch),
         }
 
     def read(self, place: str, line: dict[str, Any]) -> Iterator[Record | Skipped]:
         payload, kind = obj(line.get("payload")), line.get("type")
         if kind == "session_meta" and self._is_named:
-            self._identities.follow("", text(payload.get("id")) or self._identities.last(""))
+            self._thread.follow(text(payload.get("id")) or self._thread.last_id)
         elif kind in ("session_meta", "turn_context"):
             if kind == "session_meta" and (session := text(payload.get("id"))):
                 self._begin(session)
                 self._thread.parent = _parent(payload)
-            self._about = self._thread.conversation = _update_metadata(self._about, payload)
+            self._thread.update(
+                model=text(payload.get("model")),
+                folder=payload.get("cwd"),
+                branch=branch_name(obj(payload.get("git")).get("branch")),
+            )
             self._folder = text(payload.get("cwd")) or self._folder
             self._started = payload.get("timestamp") or self._started
         elif kind == "response_item":
@@ -193,7 +197,7 @@ class _Rollout:
             self._find_folder(obj(line.get("payload")))
             return
         # The id depends on the whole text, so that earlier imports are recognised.
-        source_id = self._identities.new("", message)
+        source_id = self._thread.new_id(message)
         cleaned = self._join_review(_clean_message(message, line["payload"]))
         is_kept = cleaned.content or message.role == "tool" or message.tool_calls
         if is_kept and place not in self._taken_back:
@@ -205,9 +209,7 @@ class _Rollout:
             match = _OLD_FOLDER.search(content_text(item.get("content")))
             if match:
                 self._folder = match[1] or match[2]
-                self._about = self._thread.conversation = replace(
-                    self._about, project=folder_name(self._folder)
-                )
+                self._thread.update(folder=self._folder)
 
     def _join_review(self, message: Message) -> Message:
         """Return the results of a review as a reply, and the reply that repeats them as empty."""
@@ -329,16 +331,6 @@ def _read_copies(path: Path) -> frozenset[str]:
 
 def _is_question(item: dict[str, Any]) -> bool:
     return item.get("type") == "message" and item.get("role") == "user"
-
-
-def _update_metadata(about: Conversation, payload: dict[str, Any]) -> Conversation:
-    """Return a conversation updated with the model, folder and branch of a line."""
-    return replace(
-        about,
-        model=text(payload.get("model")) or about.model,
-        project=about.project or folder_name(payload.get("cwd")),
-        branch=branch_name(obj(payload.get("git")).get("branch")) or about.branch,
-    )
 
 
 def _clean_message(message: Message, item: dict[str, Any]) -> Message:

@@ -18,6 +18,7 @@ from reservoir_cli.transfer.importers.foreign_values import call, obj, text
 
 THINKING = "thinking"
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".heic", ".bmp", ".svg")
+_MEDIA = ("image", "audio", "video")
 _FILES = ("file", "document", "container_upload")
 #: Two more characters enclose the cited words.
 _MARK = re.compile(
@@ -62,6 +63,22 @@ def file_marker(name: Any) -> str:
     if file_name is None:
         return "[file]"
     return "[image]" if file_name.lower().endswith(_IMAGES) else f"[file {_shorten(file_name)}]"
+
+
+def tool_use(identity: Any, name: Any, arguments: Any) -> dict[str, Any]:
+    """Return the block of a tool call."""
+    return {"type": "tool_use", "id": identity, "name": name, "input": arguments}
+
+
+def tool_result(identity: Any, content: Any) -> dict[str, Any]:
+    """Return the block of the result of a tool call with this id."""
+    return {"type": "tool_result", "tool_use_id": identity, "content": content}
+
+
+def file_block(mime_type: Any, name: Any = None) -> dict[str, Any]:
+    """Return the block of an attached file, whose content is not imported."""
+    kind = (text(mime_type) or "").split("/")[0]
+    return {"type": kind if kind in _MEDIA else "file", "title": name}
 
 
 def thought(content: str, created_at: datetime | None = None) -> Message:

@@ -3,10 +3,12 @@
 import uuid
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, field, replace
+from typing import Any
 
 from reservoir_cli.messages import Conversation, Message, content_hash
 from reservoir_cli.transfer.importers.content_blocks import THINKING
+from reservoir_cli.transfer.importers.foreign_values import folder_name
 from reservoir_cli.transfer.importers.importer import Record
 
 
@@ -66,26 +68,73 @@ def pop_from(order: dict[str, None], first: str) -> list[str]:
 
 @dataclass
 class Thread:
-    """A conversation, which sets its id and a trace on its messages.
+    """A conversation, which sets its id, a trace and missing ids on its messages.
 
-    :param conversation: the metadata; without any, the id is that of the first message.
+    :param about: the metadata; without an id, the conversation gets that of its first message.
     :param folder: its working folder.
     :param parent: the id of the conversation whose subagent held it.
+    :param identities: generates the missing ids, which are unique in a file if all its
+        conversations share them.
     """
 
     source: str
-    conversation: Conversation | None = None
+    about: InitVar[Conversation | None] = None
     trace: str = ""
     folder: str | None = None
     parent: str | None = None
+    identities: SourceIds = field(default_factory=SourceIds)
+    conversation: Conversation = field(init=False)
 
-    def record(self, message: Message, source_id: str, folder: str | None = None) -> Record:
+    def __post_init__(self, about: Conversation | None) -> None:
+        self.conversation = about or Conversation("", source=self.source)
+        self.follow(self.conversation.id)  # an earlier conversation may have had the same id()
+
+    def follow(self, source_id: str) -> None:
+        """Set the id that the next message follows: a message's own, or the conversation's."""
+        self.identities.follow(id(self), source_id)
+
+    @property
+    def last_id(self) -> str:
+        """The id that the next message follows."""
+        return self.identities.last(id(self))
+
+    def new_id(self, message: Message) -> str:
+        """Return the id of the next message, which has none."""
+        return self.identities.new(id(self), message)
+
+    def update(
+        self, *, model: str | None = None, folder: Any = None, branch: str | None = None
+    ) -> None:
+        """Update the metadata with those of a message, as far as it has any.
+
+        :param folder: a path; the first one names the project.
+        """
+        about = self.conversation
+        self.conversation = replace(
+            about,
+            model=model or about.model,
+            project=about.project or folder_name(folder),
+            branch=branch or about.branch,
+        )
+
+    def records(self, record_id: str | None, messages: Iterable[Message]) -> Iterator[Record]:
+        """Yield the records of the messages that were read from one of the file's records.
+
+        :param record_id: its id; without one, the ids depend on the messages.
+        """
+        for source_id, message in assign_ids(record_id or "", messages):
+            yield self.record(message, source_id if record_id else None)
+
+    def record(
+        self, message: Message, source_id: str | None = None, folder: str | None = None
+    ) -> Record:
         """Return the record of the next message, with a new trace for each question.
 
         :param folder: the working folder of the message, if it differs from the conversation's.
         """
-        if self.conversation is None:
-            self.conversation = Conversation(source_id, source=self.source)
+        source_id = source_id or self.new_id(message)
+        if not self.conversation.id:
+            self.conversation = replace(self.conversation, id=source_id)
         if message.role == "user" or not self.trace:
             self.trace = str(uuid.uuid5(uuid.NAMESPACE_OID, source_id))
         return Record(
@@ -100,3 +149,14 @@ class Thread:
             folder=folder or self.folder,
             parent=self.parent,
         )
+
+
+def number_ids(
+    record_id: str | None, messages: Iterable[Message]
+) -> Iterator[tuple[str | None, Message]]:
+    """Yield the messages of a record with its id, numbered from the second one on.
+
+    :param record_id: ``None`` for messages without an id.
+    """
+    for number, message in enumerate(messages, 1):
+        yield record_id and (record_id if number == 1 else f"{record_id}#{number}"), message

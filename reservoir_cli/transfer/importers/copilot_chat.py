@@ -8,13 +8,13 @@ or deletes a value (3).
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import content_blocks
-from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, assign_ids
+from reservoir_cli.transfer.importers.content_blocks import tool_result, tool_use
+from reservoir_cli.transfer.importers.conversation_identity import Thread
 from reservoir_cli.transfer.importers.foreign_values import (
     folder_name,
     obj,
@@ -61,11 +61,9 @@ class CopilotChat:
             yield Skipped("the session", "no list of requests")
             return
         thread = _make_thread(document.value, file)
-        identities = SourceIds()
-        identities.follow(self.name, thread.conversation.id if thread.conversation else "")
         for number, request in enumerate(requests, 1):
             if isinstance(request, dict):
-                yield from _read_request(f"request {number}", request, thread, identities)
+                yield from _read_request(f"request {number}", request, thread)
             else:
                 yield Skipped(f"request {number}", "not a request")
 
@@ -156,13 +154,13 @@ def _workspace_folder(file: File) -> str | None:
 
 
 def _read_request(
-    place: str, request: dict[str, Any], thread: Thread, identities: SourceIds
+    place: str, request: dict[str, Any], thread: Thread
 ) -> Iterator[Record | Skipped]:
     """Yield the messages of a request: the question and its response."""
     if request.get("isHidden") is True or obj(request.get("shouldBeRemovedOnSend")):
         return
     request_id, time = text(request.get("requestId")), moment_ms(request.get("timestamp"))
-    _update_model(thread, request)
+    thread.update(model=_model(request))
     try:
         typed = [] if request.get("isSystemInitiated") is True else _question_blocks(request)
         question = content_blocks.messages("user", typed, time)
@@ -172,21 +170,14 @@ def _read_request(
     except ValueError as error:
         yield Skipped(place, str(error))
         return
-    identified = [
-        *assign_ids(request_id or "", question),
-        *assign_ids(f"{request_id}/response", response),
-    ]
-    for source_id, message in identified:
-        identity = source_id if request_id else identities.new(CopilotChat.name, message)
-        yield thread.record(message, identity)
+    yield from thread.records(request_id, question)
+    yield from thread.records(request_id and f"{request_id}/response", response)
 
 
-def _update_model(thread: Thread, request: dict[str, Any]) -> None:
-    """Update the conversation's model."""
+def _model(request: dict[str, Any]) -> str | None:
     metadata = obj(obj(request.get("result")).get("metadata"))
     model = text(metadata.get("resolvedModel")) or text(request.get("modelId"))
-    if model and thread.conversation:
-        thread.conversation = replace(thread.conversation, model=model.removeprefix("copilot/"))
+    return model and model.removeprefix("copilot/")
 
 
 def _question_blocks(request: dict[str, Any]) -> list[Any]:
@@ -285,15 +276,11 @@ def _call_blocks(
     identity = _SUFFIX.sub("", text(part.get("toolCallId")) or "")
     model_call, display = calls.get(identity, {}), obj(part.get("toolSpecificData"))
     details = obj(part.get("resultDetails"))
-    tool_use = {
-        "type": "tool_use",
-        "id": identity,
-        "name": text(model_call.get("name")) or text(part.get("toolId")) or "tool",
-        "input": model_call.get("arguments") or _displayed_arguments(display, details, part),
-    }
+    name = text(model_call.get("name")) or text(part.get("toolId")) or "tool"
+    arguments = model_call.get("arguments") or _displayed_arguments(display, details, part)
     content = _received_result(answers.get(identity)) or _displayed_result(display, details)
-    result = {"type": "tool_result", "tool_use_id": identity or None, "content": content}
-    return [tool_use, result] if content else [tool_use]
+    called = tool_use(identity, name, arguments)
+    return [called, tool_result(identity or None, content)] if content else [called]
 
 
 def _displayed_arguments(

@@ -7,10 +7,10 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import content_blocks
+from reservoir_cli.transfer.importers.content_blocks import file_block, tool_use
 from reservoir_cli.transfer.importers.conversation_identity import (
     SourceIds,
     Thread,
-    assign_ids,
     pop_from,
 )
 from reservoir_cli.transfer.importers.foreign_values import (
@@ -22,7 +22,7 @@ from reservoir_cli.transfer.importers.foreign_values import (
 )
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File, Unreadable
-from reservoir_cli.transfer.importers.json_stream import entries
+from reservoir_cli.transfer.importers.json_stream import entries, read_entries
 from reservoir_cli.transfer.importers.message_times import moment
 
 _EVENTS = ('"session.start"', '"session.resume"', '"user.message"', '"assistant.message"')
@@ -42,16 +42,7 @@ class CopilotCli:
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield messages in order, without those that the user rewound."""
         identity, rewound = _survey(file)
-        session = _Session(identity)
-        for entry in entries(file):
-            if isinstance(entry, Skipped):
-                yield entry
-                continue
-            place, event = entry
-            if not isinstance(event.get("type"), str):
-                yield Skipped(place, "no type")
-            elif text(event.get("id")) not in rewound:
-                yield from session.read(place, event)
+        return read_entries(file, _Session(identity, rewound).read)
 
 
 @dataclass
@@ -59,6 +50,7 @@ class _Session:
     """A session while its events are read; each agent has its own conversation."""
 
     identity: str
+    rewound: set[str]
     about: Conversation = field(init=False)
     threads: dict[str, Thread] = field(default_factory=dict)
     identities: SourceIds = field(default_factory=SourceIds)
@@ -69,9 +61,12 @@ class _Session:
         self.about = Conversation(self.identity, source=CopilotCli.name)
 
     def read(self, place: str, event: dict[str, Any]) -> Iterator[Record | Skipped]:
-        kind, data = event["type"], event.get("data")
+        kind, data = event.get("type"), event.get("data")
+        if not isinstance(kind, str):
+            yield Skipped(place, "no type")
+            return
         event_id = text(event.get("id"))
-        if event_id in self.seen:
+        if event_id in self.seen or event_id in self.rewound:
             return
         if event_id:
             self.seen.add(event_id)
@@ -86,11 +81,9 @@ class _Session:
         except ValueError as error:
             yield Skipped(place, str(error))
             return
-        time, thread = moment(event.get("timestamp")), self._thread(event)
-        for source_id, message in assign_ids(event_id or "", messages):
-            timed = replace(message, created_at=time)
-            identity = source_id if event_id else self.identities.new(id(thread), timed)
-            yield thread.record(timed, identity)
+        time = moment(event.get("timestamp"))
+        timed = [replace(message, created_at=time) for message in messages]
+        yield from self._thread(event).records(event_id, timed)
 
     def _update_metadata(self, data: dict[str, Any]) -> None:
         """Update the conversation with the model, folder and branch of an event."""
@@ -109,11 +102,11 @@ class _Session:
         agent = text(event.get("agentId")) or text(data.get("parentToolCallId"))
         key = f"{self.identity}/{agent}" if agent else self.identity
         if key not in self.threads:
-            self.threads[key] = Thread(CopilotCli.name, replace(self.about, id=key))
-            self.identities.follow(id(self.threads[key]), key)
+            about = replace(self.about, id=key)
+            self.threads[key] = Thread(CopilotCli.name, about, identities=self.identities)
         thread = self.threads[key]
         thread.folder = self.folder
-        model = text(data.get("model")) or (thread.conversation or self.about).model
+        model = text(data.get("model")) or thread.conversation.model
         thread.conversation = replace(self.about, id=key, model=model)
         return thread
 
@@ -131,7 +124,7 @@ def _is_injected(event: dict[str, Any]) -> bool:
 
 def _user(data: dict[str, Any], event_id: str) -> list[Message]:
     """Return the user's message, preceded by markers for attachments."""
-    attached = [_attachment_block(attachment) for attachment in objects(data.get("attachments"))]
+    attached = [_attachment_block(about) for about in objects(data.get("attachments"))]
     return content_blocks.messages("user", [*attached, _text_content(data)], None)
 
 
@@ -143,23 +136,14 @@ def _text_content(data: dict[str, Any]) -> str:
 
 
 def _attachment_block(about: dict[str, Any]) -> dict[str, Any]:
-    """Return a marker block for an attachment, whose content is not imported."""
-    kind = (text(about.get("mimeType")) or "").split("/")[0]
-    if kind in ("image", "audio", "video"):
-        return {"type": kind}
     name = about.get("displayName") or about.get("path") or about.get("filePath")
-    return {"type": "file", "title": folder_name(name)}
+    return file_block(about.get("mimeType"), folder_name(name))
 
 
 def _assistant(data: dict[str, Any], event_id: str) -> list[Message]:
     """Return a reply with its calls, and its thinking."""
     calls = [
-        {
-            "type": "tool_use",
-            "id": text(request.get("toolCallId")),
-            "name": request.get("name"),
-            "input": request.get("arguments"),
-        }
+        tool_use(text(request.get("toolCallId")), request.get("name"), request.get("arguments"))
         for request in objects(data.get("toolRequests"))
     ]
     thinking = {"type": "thinking", "thinking": data.get("reasoningText")}

@@ -6,7 +6,6 @@ contains them. A conversation of a subagent names the one it works for.
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -14,7 +13,8 @@ from typing import Any
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import content_blocks
-from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, assign_ids
+from reservoir_cli.transfer.importers.content_blocks import tool_result, tool_use
+from reservoir_cli.transfer.importers.conversation_identity import Thread
 from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
     DatabaseConversation,
@@ -29,7 +29,6 @@ from reservoir_cli.transfer.importers.foreign_values import (
     objects,
     parse_object,
     text,
-    uri_folder_name,
     uri_path,
 )
 from reservoir_cli.transfer.importers.importer import Record, Skipped
@@ -122,8 +121,6 @@ class _Composer:
         parent = _parent(value) or _parent(head)
         self._thread = Thread(Cursor.name, self._describe(folder), folder=folder, parent=parent)
         self._held_thinking: list[Record] = []
-        self._identities = SourceIds()
-        self._identities.follow(identity, identity)
 
     def _describe(self, folder: str | None) -> Conversation:
         value = self._value
@@ -175,11 +172,8 @@ class _Composer:
             yield Skipped(place, str(error))
             return
         self._update_metadata(bubble)
-        records = []
-        for source_id, message in assign_ids(f"{self._identity}:{bubble_id}", messages):
-            identity = source_id if bubble_id else self._identities.new(self._identity, message)
-            records.append(self._thread.record(message, identity))
-        yield from self._reorder_thinking(records)
+        record_id = bubble_id and f"{self._identity}:{bubble_id}"
+        yield from self._reorder_thinking(list(self._thread.records(record_id, messages)))
 
     def _reorder_thinking(self, records: list[Record]) -> Iterator[Record]:
         """Yield records with thinking moved from before its reply to after it."""
@@ -192,14 +186,10 @@ class _Composer:
 
     def _update_metadata(self, bubble: dict[str, Any]) -> None:
         """Update the conversation with the model and folder of a bubble."""
-        about = self._thread.conversation
-        if about:
-            folders = bubble.get("workspaceUris")
-            first = folders[0] if isinstance(folders, list) and folders else None
-            model = _model(obj(bubble.get("modelInfo"))) or about.model
-            self._thread.folder = self._thread.folder or uri_path(first)
-            project = about.project or uri_folder_name(first)
-            self._thread.conversation = replace(about, model=model, project=project)
+        folders = bubble.get("workspaceUris")
+        first = uri_path(folders[0]) if isinstance(folders, list) and folders else None
+        self._thread.update(model=_model(obj(bubble.get("modelInfo"))), folder=first)
+        self._thread.folder = self._thread.folder or first
 
 
 def _role(bubble: dict[str, Any]) -> str:
@@ -242,17 +232,12 @@ def _words(block: dict[str, Any]) -> Iterator[str]:
 
 def _call_blocks(tool: dict[str, Any]) -> list[dict[str, Any]]:
     identity = text(tool.get("toolCallId"))
-    tool_use = {
-        "type": "tool_use",
-        "id": identity,
-        "name": tool["name"],
-        "input": tool.get("rawArgs") or tool.get("params"),
-    }
+    called = tool_use(identity, tool["name"], tool.get("rawArgs") or tool.get("params"))
     result = tool.get("result") or obj(tool.get("error")).get("clientVisibleErrorMessage")
     if not result:
-        return [tool_use]
+        return [called]
     content = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
-    return [tool_use, {"type": "tool_result", "tool_use_id": identity, "content": content}]
+    return [called, tool_result(identity, content)]
 
 
 def _folder(value: dict[str, Any]) -> str | None:

@@ -13,8 +13,8 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import content_blocks
+from reservoir_cli.transfer.importers.content_blocks import file_block, tool_result, tool_use
 from reservoir_cli.transfer.importers.conversation_identity import (
-    SourceIds,
     Thread,
     assign_ids,
     pop_from,
@@ -69,7 +69,8 @@ class GeminiCli:
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield messages in order, without those that the user rewound."""
         about, folder, rewound = _survey(file)
-        session = _Session(about, rewound, folder, _parent(file))
+        thread = Thread(GeminiCli.name, about, folder=folder, parent=_parent(file))
+        session = _Session(thread, rewound)
         for entry in _messages(file):
             if isinstance(entry, Skipped):
                 yield entry
@@ -84,26 +85,16 @@ class _Session:
     """A session while it is read. A message is held until the next one begins.
 
     :param rewound: ids of messages that the user rewound.
-    :param parent: the id of the session that started a subagent.
     :param calls: the id of each call's message, or ``None`` once the result has been read.
     :param question: what the user typed last, and what the program sent for it.
     """
 
-    conversation: Conversation
+    thread: Thread
     rewound: set[str]
-    folder: str | None
-    parent: str | None
-    thread: Thread = field(init=False)
-    identities: SourceIds = field(default_factory=SourceIds)
     seen: set[str] = field(default_factory=set)
     calls: dict[str, str | None] = field(default_factory=dict)
     question: tuple[str, str] = ("", "")
     held: tuple[str, dict[str, Any]] | None = None
-
-    def __post_init__(self) -> None:
-        about = (GeminiCli.name, self.conversation)
-        self.thread = Thread(*about, folder=self.folder, parent=self.parent)
-        self.identities.follow(self.conversation.id, self.conversation.id)
 
     def read(
         self, place: str, message: dict[str, Any], *, listed: bool
@@ -138,7 +129,7 @@ class _Session:
         except ValueError as error:
             yield Skipped(place, str(error))
             return
-        self._update_metadata(message)
+        self.thread.update(model=text(message.get("model")))
         for source_id, part in assign_ids(message_id or "", messages):
             if part.role == "tool" and part.tool_call_id in self.calls:
                 owner = self.calls[part.tool_call_id]
@@ -147,19 +138,14 @@ class _Session:
                     continue
                 source_id = f"{owner}#{part.tool_call_id}"
             elif not message_id:
-                source_id = self.identities.new(self.conversation.id, part)
+                source_id = self.thread.new_id(part)
             yield self.thread.record(part, source_id)
 
     def _source_id(self, identity: str | None) -> str | None:
         """Return an id that is unique among all sessions."""
         if identity is None or _UUID.match(identity):
             return identity
-        return f"{self.conversation.id}:{identity}"
-
-    def _update_metadata(self, message: dict[str, Any]) -> None:
-        about = self.thread.conversation or self.conversation
-        model = text(message.get("model")) or about.model
-        self.thread.conversation = replace(about, model=model)
+        return f"{self.thread.conversation.id}:{identity}"
 
     def _question(self, sent: list[dict[str, Any]], displayed: Any) -> list[dict[str, Any]]:
         """Return the blocks of a user's message with the text that the user typed.
@@ -236,20 +222,11 @@ def _block(part: Any) -> list[dict[str, Any]]:
     if isinstance(part.get("functionResponse"), dict):
         return _results([part], None)
     data = obj(part.get("inlineData")) or obj(part.get("fileData"))
-    kind = (text(data.get("mimeType")) or "").split("/")[0]
-    if data:
-        return [{"type": kind if kind in ("image", "audio", "video") else "file"}]
-    return []
+    return [file_block(data.get("mimeType"))] if data else []
 
 
 def _call(value: dict[str, Any]) -> dict[str, Any]:
-    identity = text(value.get("id"))
-    return {
-        "type": "tool_use",
-        "id": identity,
-        "name": value.get("name"),
-        "input": value.get("args"),
-    }
+    return tool_use(text(value.get("id")), value.get("name"), value.get("args"))
 
 
 def _results(value: Any, identity: str | None) -> list[dict[str, Any]]:
@@ -258,7 +235,7 @@ def _results(value: Any, identity: str | None) -> list[dict[str, Any]]:
     :param identity: the id of the call for results that do not name one.
     """
     if isinstance(value, str):
-        return [{"type": "tool_result", "tool_use_id": identity, "content": value}]
+        return [tool_result(identity, value)]
     blocks = []
     for part in objects(value):
         answer = obj(part.get("functionResponse"))
@@ -267,7 +244,7 @@ def _results(value: Any, identity: str | None) -> list[dict[str, Any]]:
         if answer:
             call_id = text(answer.get("id")) or identity
             content = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
-            blocks.append({"type": "tool_result", "tool_use_id": call_id, "content": content})
+            blocks.append(tool_result(call_id, content))
     return blocks
 
 

@@ -5,14 +5,15 @@ that a session that was moved is not imported twice.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import content_blocks
-from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
+from reservoir_cli.transfer.importers.content_blocks import tool_result, tool_use
+from reservoir_cli.transfer.importers.conversation_identity import Thread
 from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
     DatabaseConversation,
@@ -22,7 +23,7 @@ from reservoir_cli.transfer.importers.foreign_databases import (
 from reservoir_cli.transfer.importers.foreign_values import folder_name, obj, parse_json, text
 from reservoir_cli.transfer.importers.importer import SQLITE, Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
-from reservoir_cli.transfer.importers.json_stream import entries
+from reservoir_cli.transfer.importers.json_stream import read_entries
 from reservoir_cli.transfer.importers.message_times import moment, moment_ms
 from reservoir_cli.transfer.importers.resume import Checkpoint
 
@@ -97,18 +98,18 @@ def _read_messages(database: Database, session: "_Session") -> Iterator[Record |
 def _read_file(file: File) -> Iterator[Record | Skipped]:
     """Yield the messages of a session file, or of the output of ``goose session export``."""
     session = _Session(file.stem, {})
-    for entry in entries(file):
-        if isinstance(entry, Skipped):
-            yield entry
-            continue
-        place, line = entry
+
+    def read(place: str, line: dict[str, Any]) -> Iterator[Record | Skipped]:
+        nonlocal session
         if "role" in line or "working_dir" not in line:
             yield from session.read(place, line)
-            continue
+            return
         session = _Session(text(line.get("id")) or file.stem, line)
         conversation = line.get("conversation")
         for number, message in enumerate(conversation if isinstance(conversation, list) else (), 1):
             yield from session.read(f"{place}, message {number}", message)
+
+    return read_entries(file, read)
 
 
 @dataclass
@@ -120,7 +121,6 @@ class _Session:
 
     identity: str
     about: dict[str, Any]
-    identities: SourceIds = field(default_factory=SourceIds)
 
     def __post_init__(self) -> None:
         config = self.about.get("model_config_json", self.about.get("model_config"))
@@ -136,7 +136,6 @@ class _Session:
             ),
             folder=text(self.about.get("working_dir")),
         )
-        self.identities.follow("", self.identity)
 
     def read(self, place: str, value: Any) -> Iterator[Record | Skipped]:
         """Yield the messages converted from one of Goose's messages."""
@@ -146,7 +145,7 @@ class _Session:
             yield Skipped(place, str(error))
             return
         for message in messages:
-            yield self.thread.record(message, self.identities.new("", message))
+            yield self.thread.record(message)
 
 
 def _convert_message(value: Any) -> list[Message]:
@@ -179,15 +178,9 @@ def _block(part: Any) -> Any:
         call = obj(obj(part.get("toolCall")).get("value"))
         if not call:  # the model's call was not valid JSON
             return None
-        return {
-            "type": "tool_use",
-            "id": part.get("id"),
-            "name": call.get("name"),
-            "input": call.get("arguments"),
-        }
+        return tool_use(part.get("id"), call.get("name"), call.get("arguments"))
     if kind == "toolResponse":
-        content = _result(obj(part.get("toolResult")))
-        return {"type": "tool_result", "tool_use_id": part.get("id"), "content": content}
+        return tool_result(part.get("id"), _result(obj(part.get("toolResult"))))
     return part if kind in ("text", "image", "thinking") else None
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation, Message, ToolCall
-from reservoir_cli.transfer.importers.content_blocks import file_marker, thought
-from reservoir_cli.transfer.importers.conversation_identity import Thread
+from reservoir_cli.transfer.importers.content_blocks import file_block, part_text, thought
+from reservoir_cli.transfer.importers.conversation_identity import Thread, number_ids
 from reservoir_cli.transfer.importers.foreign_databases import Database, read_database
 from reservoir_cli.transfer.importers.foreign_values import call, obj, objects, parse_json, text
 from reservoir_cli.transfer.importers.importer import Record, Skipped
@@ -216,8 +216,7 @@ class _Log:
             except ValueError as error:
                 yield Skipped(place, str(error))
                 continue
-            if thread.conversation:
-                self.older_ids.add(thread.conversation.id)
+            self.older_ids.add(thread.conversation.id)
             for part, message in messages:
                 yield thread.record(message, f"{identity}:{part}")
 
@@ -227,7 +226,7 @@ class _Log:
         """Yield the messages of a row, with the last part of their ids."""
         time = moment(response.get("datetime_utc"))
         system = self._add_fragments("system_fragments", identity, response.get("system"))
-        conversation_id = thread.conversation.id if thread.conversation else identity
+        conversation_id = thread.conversation.id
         # Each row repeats the system prompt of its conversation.
         if system.strip() and self.system_prompts.get(conversation_id) != system:
             self.system_prompts[conversation_id] = system
@@ -278,11 +277,9 @@ class _Log:
     def _marker(self, identity: Any) -> str:
         """Return a marker of an attachment: ``[image]``, ``[audio]`` or ``[file NAME]``."""
         attachment = self.database.one("attachments", "id", identity)
-        kind = (text(attachment.get("type")) or "").split("/")[0]
         location = text(attachment.get("path")) or text(attachment.get("url"))
-        if kind in ("image", "audio", "video"):
-            return f"[{kind}]"
-        return file_marker(location.replace("\\", "/").rsplit("/", 1)[-1] if location else None)
+        name = location.replace("\\", "/").rsplit("/", 1)[-1] if location else None
+        return part_text(file_block(attachment.get("type"), name))
 
     # The newer generation
 
@@ -308,9 +305,8 @@ class _Log:
                 except ValueError as error:
                     yield Skipped(f"{place}, message {message_row['hash']}", str(error))
                     continue
-                for part, message in enumerate(messages, 1):
-                    source_id = f"{key}:{message_row['hash']}"
-                    yield thread.record(message, source_id if part == 1 else f"{source_id}#{part}")
+                for source_id, message in number_ids(f"{key}:{message_row['hash']}", messages):
+                    yield thread.record(message, source_id)
 
     def _new_rows(self, key: str, tip: Any) -> list[dict[str, Any]]:
         """Return the messages that a turn adds to its conversation, oldest first.

@@ -2,17 +2,18 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import content_blocks
-from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, assign_ids
+from reservoir_cli.transfer.importers.content_blocks import tool_result, tool_use
+from reservoir_cli.transfer.importers.conversation_identity import Thread
 from reservoir_cli.transfer.importers.foreign_values import obj, objects, text
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
-from reservoir_cli.transfer.importers.json_stream import entries
+from reservoir_cli.transfer.importers.json_stream import read_entries
 from reservoir_cli.transfer.importers.message_times import moment_ms
 
 #: A step is named after the millisecond in which it began.
@@ -31,19 +32,18 @@ class LmStudio:
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages in order, each in its selected version."""
-        for entry in entries(file):
-            if isinstance(entry, Skipped):
-                yield entry
-                continue
-            place, value = entry
+
+        def read(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
             listed = value.get("messages")
             if not isinstance(listed, list):
                 yield Skipped(place, "no list of messages")
-                continue
+                return
             conversation = _ConversationReader(file.stem, value)
             yield from conversation.system_prompt()
             for number, message in enumerate(listed, 1):
                 yield from conversation.read(f"{place}, message {number}", message)
+
+        return read_entries(file, read)
 
 
 @dataclass
@@ -52,7 +52,6 @@ class _ConversationReader:
 
     stem: str
     about: dict[str, Any]
-    identities: SourceIds = field(default_factory=SourceIds)
 
     def __post_init__(self) -> None:
         self.time = moment_ms(self.about.get("createdAt"))
@@ -63,7 +62,6 @@ class _ConversationReader:
         title = text(self.about.get("name"))
         conversation = Conversation(self.identity, title, LmStudio.name, model)
         self.thread = Thread(LmStudio.name, conversation)
-        self.identities.follow("", self.identity)
 
     def system_prompt(self) -> Iterator[Record]:
         """Yield the system prompt of the conversation."""
@@ -90,13 +88,9 @@ class _ConversationReader:
         except ValueError as error:
             yield Skipped(place, str(error))
             return
-        if first_id is None:
-            for message in messages:
-                yield self.thread.record(message, self.identities.new("", message))
-            return
-        self.identities.follow("", first_id)
-        for source_id, message in assign_ids(first_id, messages):
-            yield self.thread.record(message, source_id)
+        if first_id:
+            self.thread.follow(first_id)
+        yield from self.thread.records(first_id, messages)
 
     def _step_time(self, step: str | None) -> datetime | None:
         """Return the time of a step; without one, the time of the previous message."""
@@ -142,10 +136,9 @@ def _parts(step: dict[str, Any], prefix: str) -> Iterator[Any]:
             case "toolCallRequest":
                 arguments = fields.get("parameters", fields.get("arguments"))
                 name = fields.get("name")
-                yield {"type": "tool_use", "id": identity, "name": name, "input": arguments}
+                yield tool_use(identity, name, arguments)
             case "toolCallResult":
-                result = fields.get("content")
-                yield {"type": "tool_result", "tool_use_id": identity, "content": result}
+                yield tool_result(identity, fields.get("content"))
             case "text" if fields.get("isStructural") is True:
                 continue
             case "text" if is_thinking:

@@ -38,6 +38,12 @@ def moment(value: Any) -> datetime | None:
     return None
 
 
+def seconds(value: Any) -> float:
+    """Return a time in seconds since 1970; 0 for anything but a time."""
+    time = moment(value)
+    return time.timestamp() if time else 0.0
+
+
 def moment_ms(value: Any) -> datetime | None:
     """Parse a time in milliseconds since 1970, or in ISO 8601."""
     if isinstance(value, bool) or not isinstance(value, int | float):

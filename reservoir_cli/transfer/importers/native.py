@@ -23,7 +23,7 @@ from reservoir_cli.transfer.importers.conversation_identity import SourceIds
 from reservoir_cli.transfer.importers.foreign_values import obj
 from reservoir_cli.transfer.importers.importer import Record, Skipped, Vectors, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
-from reservoir_cli.transfer.importers.json_stream import entries
+from reservoir_cli.transfer.importers.json_stream import read_entries
 from reservoir_cli.transfer.importers.message_times import any_moment
 
 #: Fields that only our rows have; OpenAI's messages have the others, too.
@@ -52,11 +52,8 @@ class Native:
         identities = SourceIds()
         conversations: dict[_Thread, Conversation] = {}
         traces: dict[_Thread, str] = {}
-        for entry in entries(file):
-            if isinstance(entry, Skipped):
-                yield entry
-                continue
-            place, value = entry
+
+        def read(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
             listed = value.get("messages")
             for number, row in enumerate(listed if isinstance(listed, list) else [value], 1):
                 try:
@@ -67,6 +64,8 @@ class Native:
                     known = type(error) is ValueError
                     reason = str(error) if known else "a value of the wrong type"
                     yield Skipped(where, reason)
+
+        return read_entries(file, read)
 
 
 def _is_row(head: str) -> bool:

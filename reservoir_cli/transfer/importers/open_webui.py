@@ -9,14 +9,19 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import content_blocks
-from reservoir_cli.transfer.importers.content_blocks import content_text, file_marker
-from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, assign_ids
+from reservoir_cli.transfer.importers.content_blocks import (
+    content_text,
+    file_marker,
+    tool_result,
+    tool_use,
+)
+from reservoir_cli.transfer.importers.conversation_identity import Thread
 from reservoir_cli.transfer.importers.foreign_databases import Database, read_database
 from reservoir_cli.transfer.importers.foreign_values import obj, objects, text
 from reservoir_cli.transfer.importers.importer import SQLITE, Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
-from reservoir_cli.transfer.importers.message_times import fill_gaps, moment
+from reservoir_cli.transfer.importers.message_times import fill_gaps, moment, seconds
 from reservoir_cli.transfer.importers.message_trees import find_branch
 
 _COLUMNS = {"chat": "id title chat created_at updated_at meta"}
@@ -75,8 +80,7 @@ def _read_chat(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
     title = text(value.get("title")) or text(obj(chat).get("title"))
     title = None if title == _UNTITLED else title
     about = Conversation(identity, title, OpenWebUI.name, _model(branch)) if identity else None
-    thread, identities = Thread(OpenWebUI.name, about), SourceIds()
-    identities.follow("", identity or "")
+    thread = Thread(OpenWebUI.name, about)
     stated_times = [moment(obj(message).get("timestamp")) for message in branch]
     times = fill_gaps(stated_times, moment(value.get("created_at")))
     for number, (message, time) in enumerate(zip(branch, times, strict=True), 1):
@@ -87,9 +91,8 @@ def _read_chat(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
             continue
         message_id = text(message.get("id"))
         if message_id:
-            identities.follow("", message_id)
-        for source_id, part in assign_ids(message_id or "", messages):
-            yield thread.record(part, source_id if message_id else identities.new("", part))
+            thread.follow(message_id)
+        yield from thread.records(message_id, messages)
 
 
 def _branch(chat: dict[str, Any]) -> list[Any] | None:
@@ -103,8 +106,7 @@ def _branch(chat: dict[str, Any]) -> list[Any] | None:
 
 
 def _time(message: dict[str, Any]) -> float:
-    time = moment(message.get("timestamp"))
-    return time.timestamp() if time else 0.0
+    return seconds(message.get("timestamp"))
 
 
 def _model(branch: Sequence[Any]) -> str | None:
@@ -148,17 +150,9 @@ def _item_blocks(item: dict[str, Any]) -> Iterator[Any]:
             thought = item.get("content") or item.get("summary")
             yield {"type": "thinking", "thinking": content_text(thought)}
         case "function_call":
-            yield _call(item.get("call_id"), item.get("name"), item.get("arguments"))
+            yield tool_use(item.get("call_id"), item.get("name"), item.get("arguments"))
         case "function_call_output":
-            yield _result(item.get("call_id"), content_text(item.get("output")))
-
-
-def _call(identity: Any, name: Any, arguments: Any) -> dict[str, Any]:
-    return {"type": "tool_use", "id": identity, "name": name, "input": arguments}
-
-
-def _result(identity: Any, content: str) -> dict[str, Any]:
-    return {"type": "tool_result", "tool_use_id": identity, "content": content}
+            yield tool_result(item.get("call_id"), content_text(item.get("output")))
 
 
 def _reply_blocks(content: str) -> Iterator[Any]:
@@ -183,15 +177,15 @@ def _detail_blocks(kind: str, attributes: dict[str, str], inside: str) -> Iterat
         return
     if kind == "tool_calls":
         name = html.unescape(attributes.get("name", ""))
-        yield _call(attributes.get("id"), name, _attribute_text(attributes.get("arguments")))
+        yield tool_use(attributes.get("id"), name, _attribute_text(attributes.get("arguments")))
         # Newer versions write the result between the tags.
         result = attributes.get("result")
         result = html.unescape(inside) if result is None else _attribute_text(result)
     else:
-        yield _call(attributes.get("id"), kind, inside)
+        yield tool_use(attributes.get("id"), kind, inside)
         result = _attribute_text(attributes.get("output"))
     if result or attributes.get("done") == "true":
-        yield _result(attributes.get("id"), result)
+        yield tool_result(attributes.get("id"), result)
 
 
 def _attribute_text(attribute: str | None) -> str:

@@ -8,7 +8,6 @@ keeps the tables of earlier versions, and copies their sessions with the same id
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,8 @@ from typing import Any
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import content_blocks
-from reservoir_cli.transfer.importers.conversation_identity import Thread, assign_ids
+from reservoir_cli.transfer.importers.content_blocks import file_block, tool_result, tool_use
+from reservoir_cli.transfer.importers.conversation_identity import Thread
 from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
     DatabaseConversation,
@@ -26,9 +26,9 @@ from reservoir_cli.transfer.importers.foreign_databases import (
 from reservoir_cli.transfer.importers.foreign_values import folder_name, obj, parse_object, text
 from reservoir_cli.transfer.importers.importer import SQLITE, Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
-from reservoir_cli.transfer.importers.json_stream import entries
+from reservoir_cli.transfer.importers.json_stream import read_entries
 from reservoir_cli.transfer.importers.message_times import moment_ms
-from reservoir_cli.transfer.importers.opencode_rows import file_block, model_of, row_messages
+from reservoir_cli.transfer.importers.opencode_rows import model_of, row_messages
 from reservoir_cli.transfer.importers.resume import Checkpoint
 from reservoir_cli.util.read_files import LARGEST, open_regular, read_stream
 
@@ -171,11 +171,8 @@ def _read_rows(
         except ValueError as error:
             yield Skipped(place, str(error))
             continue
-        if thread.conversation:
-            model = model_of(value.get("model")) or thread.conversation.model
-            thread.conversation = replace(thread.conversation, model=model)
-        for source_id, message in assign_ids(str(message_id), messages):
-            yield thread.record(message, source_id)
+        thread.update(model=model_of(value.get("model")))
+        yield from thread.records(str(message_id), messages)
 
 
 def _read(database: Database, identity: Any, about: dict[str, Any]) -> Iterator[Record | Skipped]:
@@ -238,9 +235,9 @@ def _read_session(
         except ValueError as error:
             yield Skipped(place, str(error))
             continue
-        _update_model(thread, message)
-        for source_id, part_message in assign_ids(message_id, parsed):
-            yield thread.record(part_message, source_id)
+        requested = obj(message.get("model"))
+        thread.update(model=text(message.get("modelID")) or text(requested.get("modelID")))
+        yield from thread.records(message_id, parsed)
 
 
 def _messages(message: dict[str, Any], content: list[dict[str, Any]], message_id: str) -> list[Any]:
@@ -251,14 +248,6 @@ def _messages(message: dict[str, Any], content: list[dict[str, Any]], message_id
         return []
     time = moment_ms(obj(message.get("time")).get("created"))
     return content_blocks.messages(role, content, time, message_id)
-
-
-def _update_model(thread: Thread, message: dict[str, Any]) -> None:
-    """Update the conversation's model."""
-    requested = obj(message.get("model"))
-    model = text(message.get("modelID")) or text(requested.get("modelID"))
-    if model and thread.conversation:
-        thread.conversation = replace(thread.conversation, model=model)
 
 
 def _blocks(part: dict[str, Any]) -> list[dict[str, Any]]:
@@ -279,16 +268,9 @@ def _blocks(part: dict[str, Any]) -> list[dict[str, Any]]:
 def _call_blocks(part: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a call, and its result once there is one."""
     state, identity = obj(part.get("state")), text(part.get("callID")) or text(part.get("id"))
-    tool_use = {
-        "type": "tool_use",
-        "id": identity,
-        "name": part.get("tool"),
-        "input": state.get("input"),
-    }
+    called = tool_use(identity, part.get("tool"), state.get("input"))
     output = state.get("output", state.get("error"))
-    if not isinstance(output, str):
-        return [tool_use]
-    return [tool_use, {"type": "tool_result", "tool_use_id": identity, "content": output}]
+    return [called, tool_result(identity, output)] if isinstance(output, str) else [called]
 
 
 # The files of older versions
@@ -307,17 +289,15 @@ def _read_tree(file: File) -> Iterator[Record | Skipped]:
             _read_folder(storage / "part" / message_id) if _ID.fullmatch(message_id) else iter(())
         )
 
-    for entry in entries(file):
-        if isinstance(entry, Skipped):
-            yield entry
-            continue
-        place, session = entry
+    def read(place: str, session: dict[str, Any]) -> Iterator[Record | Skipped]:
         session_id = text(session.get("id"))
         if session_id is None or not _ID.fullmatch(session_id):
             yield Skipped(place, "no id")
-            continue
+            return
         thread = _make_thread(session_id, session)
         yield from _read_session(thread, _read_folder(storage / "message" / session_id), read_parts)
+
+    yield from read_entries(file, read)
 
 
 def _read_folder(folder: Path) -> Iterator[Placed]:

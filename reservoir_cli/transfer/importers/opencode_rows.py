@@ -5,6 +5,7 @@ from typing import Any
 
 from reservoir_cli.messages import Message
 from reservoir_cli.transfer.importers import content_blocks
+from reservoir_cli.transfer.importers.content_blocks import file_block, tool_result, tool_use
 from reservoir_cli.transfer.importers.foreign_values import obj, objects, parse_object, text
 from reservoir_cli.transfer.importers.message_times import moment_ms
 
@@ -37,19 +38,12 @@ def _question(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield file_block(file.get("mime"), file.get("name") or file.get("filename"))
 
 
-def file_block(mime: Any, name: Any) -> dict[str, Any]:
-    """Return the block of an attached file."""
-    kind = (text(mime) or "").split("/")[0]
-    known = kind in ("image", "audio", "video")
-    return {"type": kind if known else "file", "title": name}
-
-
 def _command(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield a command that the user ran, and its output."""
     identity, output = text(value.get("shellID")), obj(value.get("output")).get("output")
-    yield _use(identity, "shell", {"command": value.get("command")})
+    yield tool_use(identity, "shell", {"command": value.get("command")})
     if isinstance(output, str):
-        yield _result(identity, output)
+        yield tool_result(identity, output)
 
 
 def _reply(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -61,16 +55,8 @@ def _reply(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 yield {"type": "thinking", "thinking": part.get("text")}
             case "tool":
                 state, identity = obj(part.get("state")), text(part.get("id"))
-                yield _use(identity, part.get("name"), state.get("input"))
+                yield tool_use(identity, part.get("name"), state.get("input"))
                 output = state.get("content") or state.get("output")
                 output = output or text(obj(state.get("error")).get("message"))
                 if isinstance(output, str | list):
-                    yield _result(identity, output)
-
-
-def _use(identity: str | None, name: Any, arguments: Any) -> dict[str, Any]:
-    return {"type": "tool_use", "id": identity, "name": name, "input": arguments}
-
-
-def _result(identity: str | None, output: str | list[Any]) -> dict[str, Any]:
-    return {"type": "tool_result", "tool_use_id": identity, "content": output}
+                    yield tool_result(identity, output)

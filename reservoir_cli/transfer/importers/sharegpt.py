@@ -67,9 +67,8 @@ class _ConversationReader:
         identity = text(self.about.get("id"))
         title, model = text(self.about.get("title")), text(self.about.get("model"))
         conversation = Conversation(identity, title, ShareGPT.name, model) if identity else None
-        self.thread = Thread(ShareGPT.name, conversation)
+        self.thread = Thread(ShareGPT.name, conversation, identities=self.identities)
         self.time = time_of(self.about)
-        self.identities.follow(id(self), identity or "")
 
     def read(self, place: str, value: Any) -> Record | Skipped:
         try:
@@ -78,7 +77,7 @@ class _ConversationReader:
             return Skipped(place, str(error))
         self.time = time_of(value) or self.time
         message = replace(message, created_at=self.time)
-        source_id = self.identities.new(id(self), message)
+        source_id = self.thread.new_id(message)
         if message.tool_calls:
             # The format has no ids for calls: derive a unique one.
             digest = hashlib.sha256(source_id.encode()).hexdigest()[:24]

@@ -10,8 +10,8 @@ from typing import Any
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import content_blocks
-from reservoir_cli.transfer.importers.content_blocks import file_marker
-from reservoir_cli.transfer.importers.conversation_identity import Thread, assign_ids
+from reservoir_cli.transfer.importers.content_blocks import file_marker, tool_result, tool_use
+from reservoir_cli.transfer.importers.conversation_identity import Thread
 from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
     DatabaseConversation,
@@ -213,8 +213,7 @@ class _Thread:
         else:
             self.count += 1
             source_id = f"{self.anchor or self.identity}/{self.count}"
-        for identity, message in assign_ids(source_id, messages):
-            yield self.thread.record(message, identity)
+        yield from self.thread.records(source_id, messages)
 
 
 def _is_question(value: Any) -> bool:
@@ -267,7 +266,7 @@ def _part_block(part: Any) -> Any:
         return {"type": "thinking", "thinking": obj(fields["Thinking"]).get("text")}
     if "ToolUse" in fields:
         use = obj(fields["ToolUse"])
-        return {"type": "tool_use"} | {key: use.get(key) for key in ("id", "name", "input")}
+        return tool_use(use.get("id"), use.get("name"), use.get("input"))
     if "Image" in fields:
         return {"type": "image"}
     return {"type": "text", "text": fields["Text"]} if text(fields.get("Text")) else None
@@ -284,11 +283,7 @@ def _mention_name(uri: Any) -> str | None:
 def _result_block(result: dict[str, Any]) -> dict[str, Any]:
     content = result.get("content")
     parts = content if isinstance(content, list) else [content]
-    return {
-        "type": "tool_result",
-        "tool_use_id": result.get("tool_use_id"),
-        "content": [_result_part(part) for part in parts],
-    }
+    return tool_result(result.get("tool_use_id"), [_result_part(part) for part in parts])
 
 
 def _result_part(part: Any) -> Any:
