@@ -18,8 +18,7 @@ from reservoir_cli.transfer.importers.conversation_identity import Thread
 from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
     DatabaseConversation,
-    read_conversations,
-    resume_database,
+    DatabaseImporter,
     size_in_bytes,
 )
 from reservoir_cli.transfer.importers.foreign_values import (
@@ -32,9 +31,7 @@ from reservoir_cli.transfer.importers.foreign_values import (
     uri_path,
 )
 from reservoir_cli.transfer.importers.importer import Record, Skipped
-from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.message_times import moment_ms
-from reservoir_cli.transfer.importers.resume import Checkpoint
 
 _TABLE = "cursorDiskKV"
 _COLUMNS = {_TABLE: "key value", "composerHeaders": "composerId value"}
@@ -46,56 +43,34 @@ _UNTITLED = "New Agent"
 _DEFAULT = "default"
 
 
-class Cursor:
+class Cursor(DatabaseImporter):
     """Reads ``state.vscdb`` in Cursor's ``globalStorage``."""
 
     name = "cursor"
     instance = "cursor"
     version = 2
-    only_databases = True
+    columns = _COLUMNS
 
-    def detect(self, head: str) -> bool:
-        """Return false: databases are recognised by their tables."""
-        return False
-
-    def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield messages by conversation.
-
-        :raises ReservoirError: the file is another program's database, or cannot be opened.
-        """
-        return read_conversations(
-            file, _COLUMNS, lambda database: _list_conversations(database, file.name)
+    def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
+        """Yield the composers; a new or changed bubble changes the version of its composer."""
+        if _TABLE not in database.tables:
+            raise ReservoirError(f"{name} is a database, but not Cursor's", hint="omit --format")
+        database.refuse_computed(f"{name} is not a database as Cursor writes it")
+        # ";" is the character after ":", and ends the range of keys with the prefix.
+        composers = database.connection.execute(
+            f"SELECT key, rowid, {size_in_bytes('value')} FROM {_TABLE} "
+            "WHERE key >= ? AND key < ? ORDER BY key",
+            (_COMPOSER, _COMPOSER[:-1] + ";"),
         )
-
-    def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
-        """Yield the messages of conversations that are new or have changed.
-
-        :raises ReservoirError: the file is another program's database, or cannot be opened.
-        """
-        return resume_database(
-            file, _COLUMNS, start, lambda database: _list_conversations(database, file.name)
+        # A rewritten row has a new rowid.
+        bubbles = (
+            f"SELECT count(*), max(rowid), sum(rowid), sum({size_in_bytes('value')}) FROM {_TABLE} "
+            "WHERE key >= ? AND key < ?"
         )
-
-
-def _list_conversations(database: Database, name: str) -> Iterator[DatabaseConversation]:
-    if _TABLE not in database.tables:
-        raise ReservoirError(f"{name} is a database, but not Cursor's", hint="omit --format")
-    database.refuse_computed(f"{name} is not a database as Cursor writes it")
-    # ";" is the character after ":", and ends the range of keys with the prefix.
-    composers = database.connection.execute(
-        f"SELECT key, rowid, {size_in_bytes('value')} FROM {_TABLE} "
-        "WHERE key >= ? AND key < ? ORDER BY key",
-        (_COMPOSER, _COMPOSER[:-1] + ";"),
-    )
-    # A rewritten row has a new rowid.
-    bubbles = (
-        f"SELECT count(*), max(rowid), sum(rowid), sum({size_in_bytes('value')}) FROM {_TABLE} "
-        "WHERE key >= ? AND key < ?"
-    )
-    for key, *version in composers:
-        prefix = f"{_BUBBLE}{str(key)[len(_COMPOSER) :]}"
-        sums = database.connection.execute(bubbles, (f"{prefix}:", f"{prefix};")).fetchone()
-        yield DatabaseConversation(key, (version, tuple(sums)), partial(_read, database, key))
+        for key, *version in composers:
+            prefix = f"{_BUBBLE}{str(key)[len(_COMPOSER) :]}"
+            sums = database.connection.execute(bubbles, (f"{prefix}:", f"{prefix};")).fetchone()
+            yield DatabaseConversation(key, (version, tuple(sums)), partial(_read, database, key))
 
 
 def _read(database: Database, key: Any) -> Iterator[Record | Skipped]:

@@ -7,11 +7,13 @@ memory to read.
 import hashlib
 import json
 import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.transfer.importers.importer import Record, Skipped
@@ -177,53 +179,63 @@ def read_database(
             yield Skipped("what follows", f"the database cannot be read: {name}")
 
 
-def read_conversations(
-    file: File,
-    columns: Mapping[str, str],
-    conversations: Callable[[Database], Iterator[DatabaseConversation]],
-) -> Iterator[Record | Skipped]:
-    """Yield the messages of all conversations of a database.
+class DatabaseImporter(ABC):
+    """The base class of importers that read databases by conversation.
 
-    :raises ReservoirError: the database cannot be opened.
+    :cvar columns: the columns to read of each table.
     """
 
-    def read(database: Database) -> Iterator[Record | Skipped]:
-        for conversation in conversations(database):
+    columns: ClassVar[Mapping[str, str]]
+    only_databases = True
+
+    def detect(self, head: str) -> bool:
+        """Return false: databases are recognised by their tables."""
+        return False
+
+    @abstractmethod
+    def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
+        """Yield all conversations.
+
+        :param name: of the file, for errors.
+        :raises ReservoirError: the database is another program's, or cannot be read.
+        """
+
+    def read(self, file: File) -> Iterator[Record | Skipped]:
+        """Yield the messages by conversation.
+
+        :raises ReservoirError: the file is another program's database, or cannot be opened.
+        """
+        return read_database(file, self.columns, partial(self.read_all, file.name))
+
+    def read_all(self, name: str, database: Database) -> Iterator[Record | Skipped]:
+        """Yield the messages of an open database."""
+        for conversation in self.conversations(database, name):
             yield from conversation.read()
 
-    return read_database(file, columns, read)
+    def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
+        """Yield the messages of conversations that are new or have changed.
+
+        :raises ReservoirError: the file is another program's database, or cannot be opened.
+        """
+
+        def read(database: Database) -> Iterator[Record | Skipped | Checkpoint]:
+            known = (start.state or {}).get("read", {})
+            conversations = list(self.conversations(database, file.name))
+            digests = _digests(conversations)
+            for conversation in conversations:
+                group = _group(conversation)
+                for item in conversation.read() if digests[group] != known.get(group) else ():
+                    yield item
+                    yield Checkpoint(state=start.state)
+            yield Checkpoint(state={"read": digests}, last=True)
+
+        return read_database(file, self.columns, read)
 
 
 def size_in_bytes(column: str) -> str:
     """Return the SQL expression for a column's size in bytes, without reading it if possible."""
     has_octet_length = sqlite3.sqlite_version_info >= (3, 43)
     return f"octet_length({column})" if has_octet_length else f"length(CAST({column} AS BLOB))"
-
-
-def resume_database(
-    file: File,
-    columns: Mapping[str, str],
-    start: Checkpoint,
-    conversations: Callable[[Database], Iterator[DatabaseConversation]],
-) -> Iterator[Record | Skipped | Checkpoint]:
-    """Yield the messages of conversations that are new or have changed.
-
-    :param conversations: yields all conversations.
-    :raises ReservoirError: the database cannot be opened.
-    """
-
-    def read(database: Database) -> Iterator[Record | Skipped | Checkpoint]:
-        known = (start.state or {}).get("read", {})
-        all_conversations = list(conversations(database))
-        digests = _digests(all_conversations)
-        for conversation in all_conversations:
-            group = _group(conversation)
-            for item in conversation.read() if digests[group] != known.get(group) else ():
-                yield item
-                yield Checkpoint(state=start.state)
-        yield Checkpoint(state={"read": digests}, last=True)
-
-    return read_database(file, columns, read)
 
 
 def _digests(conversations: list[DatabaseConversation]) -> dict[str, str]:

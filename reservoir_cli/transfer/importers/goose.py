@@ -6,7 +6,6 @@ that a session that was moved is not imported twice.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -17,31 +16,27 @@ from reservoir_cli.transfer.importers.conversation_identity import Thread
 from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
     DatabaseConversation,
-    read_conversations,
-    resume_database,
+    DatabaseImporter,
 )
 from reservoir_cli.transfer.importers.foreign_values import folder_name, obj, parse_json, text
 from reservoir_cli.transfer.importers.importer import SQLITE, Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
-from reservoir_cli.transfer.importers.message_times import moment, moment_ms
-from reservoir_cli.transfer.importers.resume import Checkpoint
+from reservoir_cli.transfer.importers.message_times import any_moment
 
 _COLUMNS = {
     "sessions": "id name description session_type working_dir model_config_json",
     "messages": "role content_json created_timestamp metadata_json",
 }
-#: Times from this number on are in milliseconds.
-_MILLISECONDS = 100_000_000_000
 
 
-class Goose:
+class Goose(DatabaseImporter):
     """Reads ``sessions.db``, and the ``*.jsonl`` of older versions."""
 
     name = "goose"
     instance = "goose"
     version = 1
-    only_databases = True
+    columns = _COLUMNS
 
     def detect(self, head: str) -> bool:
         """Recognise a header that names the working folder."""
@@ -50,26 +45,21 @@ class Goose:
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages by session, except those that only the model or only the user sees."""
-        if file.head().startswith(SQLITE):
-            return read_conversations(file, _COLUMNS, _list_conversations)
-        return _read_file(file)
+        is_database = file.head().startswith(SQLITE)
+        return super().read(file) if is_database else _read_file(file)
 
-    def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
-        """Yield the messages of sessions in a database that are new or have changed."""
-        return resume_database(file, _COLUMNS, start, _list_conversations)
-
-
-def _list_conversations(database: Database) -> Iterator[DatabaseConversation]:
-    database.refuse_computed("not a database as Goose writes it")
-    changing = {"id": "sum", "content_json": "length", "metadata_json": "length"}
-    messages = database.count_by_key("messages", "session_id", changing)
-    query = "SELECT rowid FROM sessions ORDER BY created_at, id"
-    for (number,) in database.connection.execute(query):
-        about = database.one("sessions", "rowid", number)
-        version = (about, messages.get(about.get("id")))
-        yield DatabaseConversation(
-            about.get("id"), version, partial(_read_session, database, number, about)
-        )
+    def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
+        """Yield the sessions, the oldest first."""
+        database.refuse_computed("not a database as Goose writes it")
+        changing = {"id": "sum", "content_json": "length", "metadata_json": "length"}
+        messages = database.count_by_key("messages", "session_id", changing)
+        query = "SELECT rowid FROM sessions ORDER BY created_at, id"
+        for (number,) in database.connection.execute(query):
+            about = database.one("sessions", "rowid", number)
+            version = (about, messages.get(about.get("id")))
+            yield DatabaseConversation(
+                about.get("id"), version, partial(_read_session, database, number, about)
+            )
 
 
 def _read_session(
@@ -163,12 +153,7 @@ def _convert_message(value: Any) -> list[Message]:
     if obj(value.get("metadata")).get("userVisible") is False:
         return []
     blocks = [block for part in content if (block := _block(part)) is not None]
-    return content_blocks.messages(role, blocks, _time(value.get("created")))
-
-
-def _time(value: Any) -> datetime | None:
-    is_milliseconds = isinstance(value, int | float) and value > _MILLISECONDS
-    return moment_ms(value) if is_milliseconds else moment(value)
+    return content_blocks.messages(role, blocks, any_moment(value.get("created")))
 
 
 def _block(part: Any) -> Any:

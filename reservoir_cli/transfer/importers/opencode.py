@@ -20,8 +20,7 @@ from reservoir_cli.transfer.importers.conversation_identity import Thread
 from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
     DatabaseConversation,
-    read_conversations,
-    resume_database,
+    DatabaseImporter,
 )
 from reservoir_cli.transfer.importers.foreign_values import folder_name, obj, parse_object, text
 from reservoir_cli.transfer.importers.importer import SQLITE, Record, Skipped, has_key, is_json
@@ -29,7 +28,6 @@ from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
 from reservoir_cli.transfer.importers.message_times import moment_ms
 from reservoir_cli.transfer.importers.opencode_rows import model_of, row_messages
-from reservoir_cli.transfer.importers.resume import Checkpoint
 from reservoir_cli.util.read_files import LARGEST, open_regular, read_stream
 
 _SESSION = "id parent_id directory title time_created model revert fork_session_id"
@@ -53,13 +51,13 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,200}")
 Placed = tuple[str, dict[str, Any] | None]
 
 
-class OpenCode:
+class OpenCode(DatabaseImporter):
     """Reads ``opencode.db``, and the folder ``storage`` of versions before 1.2."""
 
     name = "opencode"
     instance = "opencode"
     version = 2
-    only_databases = True
+    columns = _COLUMNS
 
     def detect(self, head: str) -> bool:
         """Recognise a session of older versions; databases are recognised by their tables."""
@@ -71,36 +69,24 @@ class OpenCode:
 
         :raises ReservoirError: the file is another program's database, or cannot be opened.
         """
-        if file.head().startswith(SQLITE):
-            return read_conversations(
-                file, _COLUMNS, lambda database: _list_conversations(database, file.name)
-            )
-        return _read_tree(file)
+        is_database = file.head().startswith(SQLITE)
+        return super().read(file) if is_database else _read_tree(file)
 
-    def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
-        """Yield the messages of sessions in a database that are new or have changed.
-
-        :raises ReservoirError: the file is another program's database, or cannot be opened.
-        """
-        return resume_database(
-            file, _COLUMNS, start, lambda database: _list_conversations(database, file.name)
-        )
-
-
-def _list_conversations(database: Database, name: str) -> Iterator[DatabaseConversation]:
-    if not any(tables <= database.tables for tables in _TABLES):
-        raise ReservoirError(f"{name} is a database, but not opencode's", hint="omit --format")
-    database.refuse_computed(f"{name} is not a database as opencode writes it")
-    changing = {"time_updated": "sum", "data": "length"}
-    rows = database.count_by_key("session_message", "session_id", changing)
-    messages = database.count_by_key("message", "session_id", changing)
-    parts = database.count_by_key("part", "session_id", changing)
-    for identity, table in _list_sessions(database).items():
-        about = database.one(table, "id", identity)
-        counts = (rows.get(identity), messages.get(identity), parts.get(identity))
-        has_rows = identity in rows and (table == "session_v2" or identity not in messages)
-        read = partial(_read_rows if has_rows else _read, database, identity, about)
-        yield DatabaseConversation(identity, (about, *counts), read)
+    def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
+        """Yield the sessions of all versions of the tables."""
+        if not any(tables <= database.tables for tables in _TABLES):
+            raise ReservoirError(f"{name} is a database, but not opencode's", hint="omit --format")
+        database.refuse_computed(f"{name} is not a database as opencode writes it")
+        changing = {"time_updated": "sum", "data": "length"}
+        rows = database.count_by_key("session_message", "session_id", changing)
+        messages = database.count_by_key("message", "session_id", changing)
+        parts = database.count_by_key("part", "session_id", changing)
+        for identity, table in _list_sessions(database).items():
+            about = database.one(table, "id", identity)
+            counts = (rows.get(identity), messages.get(identity), parts.get(identity))
+            has_rows = identity in rows and (table == "session_v2" or identity not in messages)
+            read = partial(_read_rows if has_rows else _read, database, identity, about)
+            yield DatabaseConversation(identity, (about, *counts), read)
 
 
 def _list_sessions(database: Database) -> dict[Any, str]:

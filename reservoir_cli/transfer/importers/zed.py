@@ -15,15 +15,12 @@ from reservoir_cli.transfer.importers.conversation_identity import Thread
 from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
     DatabaseConversation,
-    read_database,
-    resume_database,
+    DatabaseImporter,
     size_in_bytes,
 )
 from reservoir_cli.transfer.importers.foreign_values import folder_name, obj, objects, text
 from reservoir_cli.transfer.importers.importer import Record, Skipped
-from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.message_times import moment
-from reservoir_cli.transfer.importers.resume import Checkpoint
 from reservoir_cli.transfer.importers.zstd_files import WINDOW_LOG, NoLibrary, load_zstd
 from reservoir_cli.util.read_files import LARGEST
 
@@ -35,54 +32,37 @@ _RATIO, _HARMLESS = 200, 8 << 20
 Decompress = Callable[[bytes], bytes]
 
 
-class Zed:
+class Zed(DatabaseImporter):
     """Reads ``threads.db``."""
 
     name = "zed"
     instance = "zed"
     version = 1
-    only_databases = True
+    columns = _COLUMNS
 
-    def detect(self, head: str) -> bool:
-        """Return false: databases are recognised by their tables."""
-        return False
-
-    def read(self, file: File) -> Iterator[Record | Skipped]:
+    def read_all(self, name: str, database: Database) -> Iterator[Record | Skipped]:
         """Yield the messages by thread.
 
         :raises ReservoirError: threads are compressed, and no zstd library is installed.
         """
-        return read_database(file, _COLUMNS, _read_threads)
+        if "threads" not in database.tables:
+            yield Skipped("the file", "a database, but not Zed's")
+        yield from super().read_all(name, database)
 
-    def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
-        """Yield the messages of threads that are new or have changed.
-
-        :raises ReservoirError: threads are compressed, and no zstd library is installed.
-        """
-        return resume_database(file, _COLUMNS, start, _list_conversations)
-
-
-def _read_threads(database: Database) -> Iterator[Record | Skipped]:
-    if "threads" not in database.tables:
-        yield Skipped("the file", "a database, but not Zed's")
-        return
-    for conversation in _list_conversations(database):
-        yield from conversation.read()
-
-
-def _list_conversations(database: Database) -> Iterator[DatabaseConversation]:
-    database.refuse_computed("not a database as Zed writes it")
-    if "threads" not in database.tables:
-        return
-    compressed = database.connection.execute(
-        "SELECT count(*) FROM threads WHERE data_type = 'zstd'"
-    ).fetchone()[0]
-    decompress = _make_decompressor() if compressed else None
-    columns = f"rowid, id, updated_at, {size_in_bytes('data')}"
-    query = f"SELECT {columns} FROM threads ORDER BY updated_at"
-    for row in database.connection.execute(query):
-        read = partial(_read_thread, database, row[0], decompress)
-        yield DatabaseConversation(row[1], tuple(row), read)
+    def conversations(self, database: Database, name: str) -> Iterator[DatabaseConversation]:
+        """Yield the threads, the last updated last."""
+        database.refuse_computed("not a database as Zed writes it")
+        if "threads" not in database.tables:
+            return
+        compressed = database.connection.execute(
+            "SELECT count(*) FROM threads WHERE data_type = 'zstd'"
+        ).fetchone()[0]
+        decompress = _make_decompressor() if compressed else None
+        columns = f"rowid, id, updated_at, {size_in_bytes('data')}"
+        query = f"SELECT {columns} FROM threads ORDER BY updated_at"
+        for row in database.connection.execute(query):
+            read = partial(_read_thread, database, row[0], decompress)
+            yield DatabaseConversation(row[1], tuple(row), read)
 
 
 def _read_thread(
