@@ -122,7 +122,8 @@ class _Branch:
             self._place(identity, message)
         report = remove_marks(_report(value))
         if report and all(other.content != report for _, other in self._messages):
-            self._place(identity and f"{identity}#report", _reply(report, self._times[index]))
+            reply = Message("assistant", report, self._times[index])
+            self._place(identity and f"{identity}#report", reply)
 
     def _place(self, identity: str | None, message: Message) -> None:
         placed = (identity, message)
@@ -178,10 +179,6 @@ class _Branch:
             if tool == name or tool.split(".")[0] == name.split(".")[0]:
                 return self._open_calls.pop(tool)
         return None
-
-
-def _reply(content: str, created_at: datetime | None) -> Message:
-    return Message("assistant", content, created_at)
 
 
 def _report(value: dict[str, Any]) -> str:

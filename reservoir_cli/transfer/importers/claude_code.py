@@ -1,7 +1,6 @@
 """Import Claude Code's sessions: one line per part of a message, and other lines to skip."""
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -12,8 +11,8 @@ from reservoir_cli.transfer.importers.claude_code_notices import remove_plumbing
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, number_ids
 from reservoir_cli.transfer.importers.foreign_values import branch_name, obj, text
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
-from reservoir_cli.transfer.importers.input_files import File, Unreadable
-from reservoir_cli.transfer.importers.json_stream import entries, read_entries
+from reservoir_cli.transfer.importers.input_files import File
+from reservoir_cli.transfer.importers.json_stream import read_entries, readable_objects
 from reservoir_cli.transfer.importers.message_times import moment
 from reservoir_cli.transfer.importers.resume import Checkpoint, State, lines
 
@@ -272,16 +271,15 @@ def _titles(file: File) -> dict[str, str]:
     sessions: dict[str, str] = {}
     titles: dict[str, dict[str, str]] = {kind: {} for kind in _TITLES}
     summaries: dict[str, str] = {}
-    with suppress(Unreadable, OSError):
-        for _, line in (entry for entry in entries(file) if not isinstance(entry, Skipped)):
-            kind, session = text(line.get("type")), text(line.get("sessionId")) or file.stem
-            if line_id := text(line.get("uuid")):
-                sessions[line_id] = session
-            if kind in _TITLES and (title := text(line.get(_TITLES[kind]))):
-                if kind == "summary":
-                    summaries[text(line.get("leafUuid")) or ""] = title
-                else:
-                    titles[kind][session] = title
+    for line in readable_objects(file):
+        kind, session = text(line.get("type")), text(line.get("sessionId")) or file.stem
+        if line_id := text(line.get("uuid")):
+            sessions[line_id] = session
+        if kind in _TITLES and (title := text(line.get(_TITLES[kind]))):
+            if kind == "summary":
+                summaries[text(line.get("leafUuid")) or ""] = title
+            else:
+                titles[kind][session] = title
     first = next(iter(sessions.values()), file.stem)
     for leaf, title in summaries.items():
         if leaf in sessions or len(summaries) == 1:

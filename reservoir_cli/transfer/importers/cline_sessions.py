@@ -3,9 +3,7 @@
 Messages have ids, but those of some are new each time the file is written.
 """
 
-import json
 import re
-from contextlib import suppress
 from datetime import datetime
 from pathlib import PurePath
 from typing import Any
@@ -16,10 +14,9 @@ from reservoir_cli.transfer.importers.conversation_identity import Thread
 from reservoir_cli.transfer.importers.foreign_values import folder_name, obj, text
 from reservoir_cli.transfer.importers.importer import has_key
 from reservoir_cli.transfer.importers.input_files import File
+from reservoir_cli.transfer.importers.json_stream import read_small_object
 from reservoir_cli.transfer.importers.message_times import moment, moment_ms
-from reservoir_cli.util.read_files import open_regular
 
-_LARGEST_BESIDE = 4 << 20
 _MESSAGES = ".messages.json"
 _KEYS = ("version", "updated_at", "agent", "sessionId", "messages")
 #: What the program writes around the user's words, and instead of an attached file.
@@ -38,12 +35,7 @@ def is_session(head: str) -> bool:
 
 def read_beside(file: File, name: str) -> dict[str, Any]:
     """Return the JSON object in a small file beside another; an empty one if it is unreadable."""
-    path = file.path.with_name(name) if file.path else None
-    if path is None or path.is_symlink():
-        return {}
-    with suppress(OSError, ValueError, RecursionError), open_regular(path) as stream:
-        return obj(json.loads(stream.read(_LARGEST_BESIDE)))
-    return {}
+    return read_small_object(file.path.with_name(name) if file.path else None)
 
 
 def describe_session(

@@ -5,7 +5,6 @@ log contains the whole document (kind 0), sets a value (1), truncates a list and
 or deletes a value (3).
 """
 
-import json
 import re
 from collections.abc import Iterator
 from itertools import groupby
@@ -25,9 +24,9 @@ from reservoir_cli.transfer.importers.foreign_values import (
 )
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
-from reservoir_cli.transfer.importers.json_stream import entries
+from reservoir_cli.transfer.importers.json_stream import entries, read_small_object
 from reservoir_cli.transfer.importers.message_times import moment_ms
-from reservoir_cli.util.read_files import LARGEST, open_regular, read_stream
+from reservoir_cli.util.read_files import LARGEST
 
 _INITIAL, _SET, _PUSH, _DELETE = range(4)
 #: A log is read up to this size: its document is kept in memory.
@@ -143,13 +142,7 @@ def _make_thread(session: dict[str, Any], file: File) -> Thread:
 def _workspace_folder(file: File) -> str | None:
     """Return the folder or workspace file open in VS Code, from ``workspace.json``."""
     path = file.path.absolute().parent.parent / "workspace.json" if file.path else None
-    if path is None or path.is_symlink():
-        return None
-    try:
-        with open_regular(path) as stream:
-            known = obj(json.loads(read_stream(stream, 1 << 20)))
-    except (OSError, ValueError, RecursionError):
-        return None
+    known = read_small_object(path)
     return uri_path(known.get("folder") or known.get("workspace"))
 
 

@@ -1,7 +1,6 @@
 """Import Copilot CLI's sessions: files with one event per line."""
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,8 +20,8 @@ from reservoir_cli.transfer.importers.foreign_values import (
     text,
 )
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
-from reservoir_cli.transfer.importers.input_files import File, Unreadable
-from reservoir_cli.transfer.importers.json_stream import entries, read_entries
+from reservoir_cli.transfer.importers.input_files import File
+from reservoir_cli.transfer.importers.json_stream import read_entries, readable_objects
 from reservoir_cli.transfer.importers.message_times import moment
 
 _EVENTS = ('"session.start"', '"session.resume"', '"user.message"', '"assistant.message"')
@@ -170,15 +169,14 @@ def _survey(file: File) -> tuple[str, set[str]]:
     """Read the whole file for the session's id and the ids of events rewound later."""
     session, rewound = None, set()
     order: dict[str, None] = {}
-    with suppress(Unreadable, OSError):
-        for _, event in (entry for entry in entries(file) if not isinstance(entry, Skipped)):
-            data = obj(event.get("data"))
-            if event.get("type") == "session.start":
-                session = session or text(data.get("sessionId"))
-            elif event.get("type") == "session.snapshot_rewind":
-                rewound |= _rewound_ids(data, order)
-            if event_id := text(event.get("id")):
-                order[event_id] = None
+    for event in readable_objects(file):
+        data = obj(event.get("data"))
+        if event.get("type") == "session.start":
+            session = session or text(data.get("sessionId"))
+        elif event.get("type") == "session.snapshot_rewind":
+            rewound |= _rewound_ids(data, order)
+        if event_id := text(event.get("id")):
+            order[event_id] = None
     return session or _session_name(file), rewound
 
 

@@ -7,7 +7,6 @@ thoughts; the first record of a message is used.
 import json
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,8 +20,8 @@ from reservoir_cli.transfer.importers.conversation_identity import (
 )
 from reservoir_cli.transfer.importers.foreign_values import folder_name, obj, objects, text
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
-from reservoir_cli.transfer.importers.input_files import File, Unreadable
-from reservoir_cli.transfer.importers.json_stream import entries
+from reservoir_cli.transfer.importers.input_files import File
+from reservoir_cli.transfer.importers.json_stream import entries, readable_objects
 from reservoir_cli.transfer.importers.message_times import moment
 
 _ROLES = {"user": "user", "gemini": "assistant"}
@@ -280,18 +279,17 @@ def _survey(file: File) -> tuple[Conversation, str | None, set[str]]:
     about, folder = Conversation(file.stem, source=GeminiCli.name), None
     order: dict[str, None] = {}
     rewound: set[str] = set()
-    with suppress(Unreadable, OSError):
-        for _, line in (entry for entry in entries(file) if not isinstance(entry, Skipped)):
-            header = obj(line.get("$set")) or line
-            about = replace(
-                about,
-                id=text(header.get("sessionId")) or about.id,
-                title=text(header.get("summary")) or about.title,
-            )
-            folder = folder or _working_folder(line)
-            ids = [text(message.get("id")) for message in (line, *objects(_list_messages(line)))]
-            order |= dict.fromkeys(filter(None, ids))
-            rewound.update(pop_from(order, text(line.get("$rewindTo")) or ""))
+    for line in readable_objects(file):
+        header = obj(line.get("$set")) or line
+        about = replace(
+            about,
+            id=text(header.get("sessionId")) or about.id,
+            title=text(header.get("summary")) or about.title,
+        )
+        folder = folder or _working_folder(line)
+        ids = [text(message.get("id")) for message in (line, *objects(_list_messages(line)))]
+        order |= dict.fromkeys(filter(None, ids))
+        rewound.update(pop_from(order, text(line.get("$rewindTo")) or ""))
     return replace(about, project=folder_name(folder) or _folder(file)), folder, rewound
 
 

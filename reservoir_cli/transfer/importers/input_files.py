@@ -229,7 +229,7 @@ def _list_zip(file: File, open_files: ExitStack) -> Iterator[File]:
         yield File(
             f"{file.name}/{member.filename}",
             member.file_size,
-            _member_opener(archive, member),
+            partial(archive.open, member),
             limit=max(_HARMLESS, _RATIO * member.compress_size),
             modified=_member_time(member),
         )
@@ -270,10 +270,6 @@ class _BoundedReader(io.RawIOBase):
 
     def readable(self) -> bool:
         return True
-
-
-def _member_opener(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
-    return lambda: archive.open(member)
 
 
 def read_text(path: Path) -> tuple[str, bool]:

@@ -8,12 +8,14 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import Any, BinaryIO
 
+from reservoir_cli.transfer.importers.foreign_values import obj
 from reservoir_cli.transfer.importers.importer import Record, Skipped
-from reservoir_cli.transfer.importers.input_files import File
-from reservoir_cli.util.read_files import LARGEST
+from reservoir_cli.transfer.importers.input_files import File, Unreadable
+from reservoir_cli.util.read_files import LARGEST, open_regular
 
 Entry = tuple[str, dict[str, Any]]
 
@@ -21,6 +23,7 @@ _NOT_OBJECT = "not a JSON object"
 _DOCUMENT = "the document"
 _TOO_LARGE = f"larger than {LARGEST >> 20} MB"
 _AT_ONCE = 1 << 20
+_LARGEST_SMALL = 4 << 20
 _GAP = re.compile(r"[\s,]*")
 #: The characters that determine where a value ends: brackets, and the quotes of strings.
 _SIGNS = re.compile(r'"|[\[{]+|[\]}]+')
@@ -65,6 +68,23 @@ def read_entries(
             yield entry
         else:
             yield from read(*entry)
+
+
+def readable_objects(file: File) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a file that can be read."""
+    with suppress(Unreadable, OSError):
+        for entry in entries(file):
+            if not isinstance(entry, Skipped):
+                yield entry[1]
+
+
+def read_small_object(path: Path | None) -> dict[str, Any]:
+    """Return the JSON object in a small file; an empty one if it is a link or unreadable."""
+    if path is None or path.is_symlink():
+        return {}
+    with suppress(OSError, ValueError, RecursionError), open_regular(path) as stream:
+        return obj(json.loads(stream.read(_LARGEST_SMALL)))
+    return {}
 
 
 def _first_character(stream: BinaryIO) -> bytes:
