@@ -20,13 +20,13 @@ _MOST_NAMED = 3
 def tell(
     scope: Scope,
     places: Sequence[tuple[str, str, int]],
-    *,
     in_partition: str = "",
     beyond: str = "",
+    *,
     say: Callable[[str], object] = console.note,
 ) -> None:
     """Print where messages are, after a command that found none in its scope."""
-    if text := describe_elsewhere(scope, places, in_partition=in_partition, beyond=beyond):
+    if text := describe_elsewhere(scope, places, in_partition, beyond):
         say(text)
 
 
@@ -40,7 +40,6 @@ def place(scope: Scope) -> str:
 def describe_elsewhere(
     scope: Scope,
     places: Sequence[tuple[str, str, int]],
-    *,
     in_partition: str = "",
     beyond: str = "",
 ) -> str:
@@ -61,7 +60,6 @@ def describe_elsewhere(
 def describe_others(
     scope: Scope,
     places: Sequence[tuple[str, str, int]],
-    *,
     in_partition: str = "",
     beyond: str = "",
 ) -> str:

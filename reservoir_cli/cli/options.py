@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from reservoir_cli.cli import completion_values, console
+from reservoir_cli.cli.completion_values import Completer
 from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import StoredMessage, clean_text, cut
@@ -25,26 +26,27 @@ def check_typed_name(param: typer.CallbackParam, value: str | None) -> str | Non
     return clean_text(value) if value else None
 
 
-def _partition(about: str) -> Any:
+def name_option(
+    *flags: str, about: str, metavar: str = "NAME", complete: Completer | None = None
+) -> Any:
+    """Return an option that takes a name or an id, which must not be empty."""
     return typer.Option(
-        "-p",
-        "--partition",
-        metavar="NAME",
-        help=f"Workspace, such as a person or a project{about}.",
-        autocompletion=completion_values.partitions,
+        *flags,
+        metavar=metavar,
+        help=about,
+        autocompletion=complete,
         callback=check_typed_name,
     )
+
+
+def _partition(about: str) -> Any:
+    about = f"Workspace, such as a person or a project{about}."
+    return name_option("-p", "--partition", about=about, complete=completion_values.partitions)
 
 
 def _instance(about: str) -> Any:
-    return typer.Option(
-        "-i",
-        "--instance",
-        metavar="NAME",
-        help=f"Channel in the partition, such as a tool or a topic{about}.",
-        autocompletion=completion_values.instances,
-        callback=check_typed_name,
-    )
+    about = f"Channel in the partition, such as a tool or a topic{about}."
+    return name_option("-i", "--instance", about=about, complete=completion_values.instances)
 
 
 Partition = Annotated[str | None, _partition(' (default: the setting "partition")')]
@@ -69,22 +71,10 @@ EveryInstance = Annotated[
 ]
 AllPartitions = Annotated[bool, typer.Option("--all-partitions", help="Include all partitions.")]
 TraceId = Annotated[
-    str | None,
-    typer.Option(
-        "--trace-id",
-        metavar="ID",
-        help="Id that a question and its replies share.",
-        callback=check_typed_name,
-    ),
+    str | None, name_option(metavar="ID", about="Id that a question and its replies share.")
 ]
 TraceFilter = Annotated[
-    str | None,
-    typer.Option(
-        "--trace-id",
-        metavar="ID",
-        help="Only a question and its replies.",
-        callback=check_typed_name,
-    ),
+    str | None, name_option(metavar="ID", about="Only a question and its replies.")
 ]
 Conversation = Annotated[str | None, typer.Option(metavar="ID", help="Only this conversation.")]
 #: Completes a role.
@@ -115,32 +105,14 @@ RoleFilter = Annotated[
     ),
 ]
 Source = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Only messages from this tool, such as chatgpt or cli.",
-        callback=check_typed_name,
-    ),
+    str | None, name_option(about="Only messages from this tool, such as chatgpt or cli.")
 ]
 Project = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Only conversations held in a folder with this name.",
-        callback=check_typed_name,
-    ),
+    str | None, name_option(about="Only conversations held in a folder with this name.")
 ]
-Tag = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Only messages with this tag.", callback=check_typed_name),
-]
+Tag = Annotated[str | None, name_option(about="Only messages with this tag.")]
 ConversationTag = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Only conversations with a message that has this tag.",
-        callback=check_typed_name,
-    ),
+    str | None, name_option(about="Only conversations with a message that has this tag.")
 ]
 Timestamps = Annotated[
     bool, typer.Option("--timestamps", help="Prefix each message with its time and trace id.")
@@ -158,12 +130,7 @@ OutputReserve = Annotated[
 ]
 Model = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Model to plan for; `models` lists them.",
-        callback=check_typed_name,
-        autocompletion=completion_values.models,
-    ),
+    name_option(about="Model to plan for; `models` lists them.", complete=completion_values.models),
 ]
 NoEmbed = Annotated[
     bool, typer.Option("--no-embed", help="Store without embedding; `embed` catches up later.")
@@ -216,6 +183,17 @@ def message_number(typed: str, name: str = "--id") -> int:
 def join_words(words: Sequence[str]) -> str:
     """Join the words of an unquoted question; ``-`` alone reads stdin."""
     return text_or_stdin(" ".join(words), "question")
+
+
+def question_of(words: Sequence[str] | None, command: str) -> str:
+    """Return the question on the command line, or else on stdin.
+
+    :param command: for the hint.
+    :raises UsageError: there is no question, and stdin is a terminal.
+    """
+    if not words and can_ask():
+        raise UsageError("no question", hint=f'reservoir {command} "…", or pipe it in')
+    return join_words(words or ["-"])
 
 
 def first_words(message: StoredMessage) -> str:

@@ -90,7 +90,7 @@ def serve(
         # On a signal, uvicorn ends its loop and then raises the signal again.
         build_server(build_app(state), lambda: ready(state)).run(sockets=[listener])
     finally:
-        running_servers.withdraw()
+        running_servers.forget(os.getpid())
         close(state)
         listener.close()
 

@@ -54,7 +54,7 @@ class RunningServer:
             if time.monotonic() > deadline:
                 return False
             time.sleep(_POLL)
-        forget(self)  # on Windows a killed server cannot remove its own entry
+        forget(self.pid)  # on Windows a killed server cannot remove its own entry
         return True
 
 
@@ -97,20 +97,9 @@ def _parse_entry(entry: Any) -> RunningServer | None:
     return server if server.base_url.startswith("http://") and server.pid > 1 else None
 
 
-def withdraw() -> None:
-    """Remove this process from the file."""
-    with suppress(OSError):
-        _remove(os.getpid())
-
-
-def forget(server: RunningServer) -> None:
-    """Remove a server that no longer answers from the file."""
-    with suppress(OSError):
-        _remove(server.pid)
-
-
-def _remove(pid: int) -> None:
-    with exclusive_lock(paths.server_file().parent):
+def forget(pid: int) -> None:
+    """Remove a server from the file: this process, or one that no longer answers."""
+    with suppress(OSError), exclusive_lock(paths.server_file().parent):
         _write([server for server in read_servers() if server.pid != pid])
 
 

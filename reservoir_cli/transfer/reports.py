@@ -56,22 +56,12 @@ class ImportReport:
 
     def add(self, other: "ImportReport") -> None:
         """Add the counts of another report."""
-        self.imported += other.imported
-        self.already += other.already
-        self.skipped += other.skipped
-        self.forgotten += other.forgotten
-        self.expired += other.expired
-        self.renewed += other.renewed
-        self.contexts += other.contexts
-        self.ahead += other.ahead
-        self.mended += other.mended
-        self.passed_over += other.passed_over
-        self.secrets += other.secrets
-        self.modes |= other.modes
-        self.conversations |= other.conversations
-        self.marked |= other.marked
-        self.reasons += other.reasons[: _REASONS - len(self.reasons)]
-        self.unreadable += other.unreadable
+        for name, value in vars(other).items():
+            if isinstance(value, set):
+                getattr(self, name).update(value)
+            else:
+                setattr(self, name, getattr(self, name) + value)
+        del self.reasons[_REASONS:]
 
     def skip(self, reason: str) -> None:
         """Count a skipped record."""

@@ -156,29 +156,18 @@ def run(
         precedence over ``partition``. ``None`` to ignore the client's folders.
     """
     worker = Worker(Answers(open_reservoir))
-    scope = _Scope(partition, partition_of)
-    asyncio.run(stdio.serve(build_server(tools, worker, scope.of), wire))
+    known: str | None = None
+
+    async def scope_of(context: ServerRequestContext[Any, Any]) -> str:
+        """Determine the partition from the folders that the client works in, once."""
+        nonlocal known
+        if known is None:
+            named = map(partition_of, await _folders(context)) if partition_of else ()
+            known = next(filter(None, named), partition)
+        return known
+
+    asyncio.run(stdio.serve(build_server(tools, worker, scope_of), wire))
     worker.close()
-
-
-class _Scope:
-    """Determine the partition of a client from the folders it works in, once."""
-
-    def __init__(self, default: str, partition_of: Callable[[Path], str | None] | None) -> None:
-        self._default, self._partition_of = default, partition_of
-        self._known: str | None = None if partition_of else default
-
-    async def of(self, context: ServerRequestContext[Any, Any]) -> str:
-        """Return the partition of a call that does not name one."""
-        if self._known is None:
-            folders = await _folders(context)
-            self._known = self._first(folders)
-        return self._known
-
-    def _first(self, folders: list[Path]) -> str:
-        assert self._partition_of
-        named = (self._partition_of(folder) for folder in folders)
-        return next((partition for partition in named if partition), self._default)
 
 
 async def _folders(context: ServerRequestContext[Any, Any]) -> list[Path]:

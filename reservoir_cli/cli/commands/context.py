@@ -59,11 +59,9 @@ def context(
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Model to build the context for; `models` lists them.",
-            callback=options.check_typed_name,
-            autocompletion=completion_values.models,
+        options.name_option(
+            about="Model to build the context for; `models` lists them.",
+            complete=completion_values.models,
         ),
     ] = None,
     budget: Annotated[
@@ -226,7 +224,7 @@ def context(
     where = filters.message_filter(
         since=since, until=until, role=role, source=source, project=project, tag=tag
     )
-    question = _question(words)
+    question = options.question_of(words, "context")
     if save:  # refuse invalid names before anything is printed
         for name in filter(None, (partition, instance, trace_id)):
             check_name(name)
@@ -356,12 +354,6 @@ def _copy(window: ContextWindow, explain: bool) -> None:
     console.note("copied to the clipboard")
 
 
-def _question(words: list[str] | None) -> str:
-    if not words and options.can_ask():
-        raise UsageError("no question", hint='reservoir context "…", or pipe it in')
-    return options.join_words(words or ["-"])
-
-
 def _named_text(text: str, option: str) -> tuple[str, str]:
     name, equals, rest = text.partition("=")
     if not equals or not name.strip():
@@ -402,10 +394,6 @@ def print_explanation(window: ContextWindow) -> None:
         )
 
 
-def _first_words(candidate: Candidate) -> str:
-    return " ".join(plain_text(candidate.message)[:200].split())
-
-
 def _cells(row: dict[str, Any], candidate: Candidate) -> Sequence[str]:
     return (
         str(row["id"]),
@@ -418,5 +406,5 @@ def _cells(row: dict[str, Any], candidate: Candidate) -> Sequence[str]:
         f"{row['tokens']:,}",
         "✓" if row["outcome"] == "kept" else "·",
         describe_reason(row["reason"], candidate.message),
-        _first_words(candidate),
+        " ".join(plain_text(candidate.message)[:200].split()),
     )

@@ -118,8 +118,7 @@ def _is_set(where: Filter, name: str) -> bool:
 def _row(summary: ConversationSummary) -> dict[str, Any]:
     """Return a conversation as plain JSON values."""
     return {
-        **{name: getattr(summary.conversation, name) for name in ("id", "title", "source")},
-        **{name: getattr(summary.conversation, name) for name in ("model", "project", "branch")},
+        **asdict(summary.conversation),
         "partition": summary.partition,
         "instance": summary.instance,
         "messages": summary.messages,

@@ -1,6 +1,7 @@
 """``reservoir db``: manage the database, or copy the store to another one."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -17,12 +18,10 @@ db = typer.Typer(
     pretty_exceptions_enable=False,
     help="Manage the database, or copy a store between a file and a PostgreSQL server.",
 )
+command = partial(db.command, cls=HelpfulCommand)
 
 
-@db.command(
-    cls=HelpfulCommand,
-    epilog="Example: reservoir --db postgresql://db.example.org/memory db status",
-)
+@command(epilog="Example: reservoir --db postgresql://db.example.org/memory db status")
 def status(ctx: typer.Context, as_json: options.Json = False) -> None:
     """Show the database that keeps the store, its size, and what it holds."""
     with open_store.open_reservoir(ctx) as reservoir:
@@ -71,10 +70,7 @@ def _format_value(value: object) -> str:
     return "none yet" if value is None else f"{value:,}" if isinstance(value, int) else f"{value}"
 
 
-@db.command(
-    cls=HelpfulCommand,
-    epilog="Example: reservoir --db postgresql://db.example.org/memory db migrate --rls",
-)
+@command(epilog="Example: reservoir --db postgresql://db.example.org/memory db migrate --rls")
 def migrate(
     ctx: typer.Context,
     rls: Annotated[
@@ -95,10 +91,7 @@ def migrate(
         console.document({"engine": engine, "guarded": rls})
 
 
-@db.command(
-    cls=HelpfulCommand,
-    epilog="Example: reservoir db copy reservoir.db postgresql://db.example.org/memory",
-)
+@command(epilog="Example: reservoir db copy reservoir.db postgresql://db.example.org/memory")
 def copy(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="A path or a URL.")],
     target: Annotated[
@@ -135,7 +128,7 @@ def copy(
         console.document(copied)
 
 
-@db.command("shard-sql", cls=HelpfulCommand, epilog="Example: reservoir db shard-sql | psql")
+@command("shard-sql", epilog="Example: reservoir db shard-sql | psql")
 def shard_sql(as_json: options.Json = False) -> None:
     """Print the SQL statements that distribute a store over a Citus cluster."""
     statements = database.shard_statements()
@@ -145,7 +138,7 @@ def shard_sql(as_json: options.Json = False) -> None:
         console.write("\n".join(statements) + "\n")
 
 
-@db.command(cls=HelpfulCommand, epilog="Example: reservoir db index --partition archive")
+@command(epilog="Example: reservoir db index --partition archive")
 def index(
     ctx: typer.Context,
     partition: options.OnePartition,

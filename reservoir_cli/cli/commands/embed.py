@@ -19,11 +19,7 @@ def embed(
     ctx: typer.Context,
     model: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Switch to this model: a name or a folder.",
-            callback=options.check_typed_name,
-        ),
+        options.name_option(about="Switch to this model: a name or a folder."),
     ] = None,
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Rebuild all embeddings, then switch to them.")

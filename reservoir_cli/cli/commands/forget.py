@@ -1,8 +1,8 @@
 """``reservoir forget``: delete messages for good."""
 
 import shlex
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Annotated
 
@@ -16,6 +16,8 @@ from reservoir_cli.reservoir import Filter, Reservoir
 _BATCH = 1_000
 #: Number of messages shown before the confirmation.
 _PREVIEWED = 3
+#: The options for more than one instance, for notes on where messages are.
+_WIDER = ("--all-instances", "--all-partitions")
 
 
 def forget(
@@ -114,15 +116,7 @@ class _Choice:
         return bool(self.ids) or self.trace_id is not None or self.conversation is not None
 
     def check(self) -> None:
-        is_set = [
-            bool(self.ids),
-            self.trace_id is not None,
-            self.conversation is not None,
-            self.match is not None,
-            self.before is not None,
-            self.expired,
-            self.scope,
-        ]
+        is_set = [value not in ((), None, False) for value in asdict(self).values()]
         if sum(is_set) != 1:
             raise UsageError(
                 "choose the messages to forget by exactly one option",
@@ -179,7 +173,7 @@ def _explain_nothing(
     others = [] if choice.expired else reservoir.lookup.places(choice.where())
     if others:
         # The user probably meant another scope: warn even with --quiet.
-        _tell(scope, others, console.warn)
+        nothing_found.tell(scope, others, *_WIDER, say=console.warn)
     elif reservoir.view(scope, 1):
         console.note(f"nothing to forget in {nothing_found.place(scope)}")
         if choice.conversation is not None:
@@ -187,30 +181,16 @@ def _explain_nothing(
             words += ["-p", scope.partition] if scope.partition else ["--all-partitions"]
             console.note(f"{shlex.join(words)} searches titles and messages")
     else:
-        _tell(scope, reservoir.lookup.places(), console.note)
+        nothing_found.tell(scope, reservoir.lookup.places(), *_WIDER)
 
 
 def _note_others(reservoir: Reservoir, scope: Scope, choice: _Choice) -> None:
     """Say where other messages match that are outside of the scope, and so stay."""
     if choice.match is None and choice.before is None:
         return
-    others = nothing_found.describe_others(
-        scope,
-        reservoir.lookup.places(choice.where()),
-        in_partition="--all-instances",
-        beyond="--all-partitions",
-    )
-    if others:
+    places = reservoir.lookup.places(choice.where())
+    if others := nothing_found.describe_others(scope, places, *_WIDER):
         console.note(f"matching and not forgotten: {others}")
-
-
-def _tell(
-    scope: Scope, places: Sequence[tuple[str, str, int]], say: Callable[[str], object]
-) -> None:
-    """Say where messages are, and name the options for more than one instance."""
-    nothing_found.tell(
-        scope, places, in_partition="--all-instances", beyond="--all-partitions", say=say
-    )
 
 
 def _preview(reservoir: Reservoir, found: Sequence[Key]) -> None:

@@ -8,7 +8,6 @@ import typer
 from reservoir_cli.cli import console, nothing_found, open_store, options
 from reservoir_cli.cli.filters import complete_session
 from reservoir_cli.context.recall import Reason, Recall, Skipped
-from reservoir_cli.errors import UsageError
 from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.settings.schema import RECALL_BUDGET
 from reservoir_cli.util.parse_time_options import parse_time
@@ -42,7 +41,7 @@ def recall(
     secrets masked unless the setting redact is off. Prints nothing if no message is relevant, or if
     the text does not ask anything.
     """
-    question = _question(words)
+    question = options.question_of(words, "recall")
     moment = parse_time(since, datetime.now(UTC)) if since is not None else None
     with open_store.open_reservoir(ctx) as reservoir:
         session = complete_session(reservoir, exclude_conversation, partition)
@@ -70,9 +69,3 @@ def _print_notes(outcome: Recall | Skipped, reservoir: Reservoir, partition: str
         if outcome.reason is Reason.EMPTY:
             scope = reservoir.scope(partition)
             nothing_found.say_elsewhere(reservoir, str(scope.partition), None, Filter())
-
-
-def _question(words: list[str] | None) -> str:
-    if not words and options.can_ask():
-        raise UsageError("no question", hint='reservoir recall "…", or pipe it in')
-    return options.join_words(words or ["-"])

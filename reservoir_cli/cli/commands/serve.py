@@ -90,7 +90,7 @@ def _stop_servers() -> None:
     answering = [server for server in servers if server.request_code()]
     for server in servers:
         if server not in answering:
-            running_servers.forget(server)
+            running_servers.forget(server.pid)
         elif server.stop():
             console.note(f"stopped the server at {server.page}")
         else:

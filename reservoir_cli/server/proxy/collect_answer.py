@@ -107,8 +107,8 @@ def _as_object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _as_objects(value: Any) -> list[Mapping[str, Any]]:
+    return [_as_object(item) for item in value] if isinstance(value, list) else []
 
 
 def _collect_usage(answer: Answer, usage: Mapping[str, Any]) -> None:
@@ -131,7 +131,7 @@ def _collect_chat(answer: Answer, value: Mapping[str, Any]) -> None:
     answer.id = answer.id or str(value.get("id") or "")
     answer.failed |= value.get("error") is not None
     _collect_usage(answer, _as_object(value.get("usage")))
-    for choice in map(_as_object, _as_list(value.get("choices"))):
+    for choice in _as_objects(value.get("choices")):
         if choice.get("index") not in (0, None):
             continue  # further choices are not part of the conversation
         message = _as_object(choice.get("delta") or choice.get("message"))
@@ -142,7 +142,7 @@ def _collect_chat(answer: Answer, value: Mapping[str, Any]) -> None:
         answer.add_text("audio", _as_object(message.get("audio")).get("transcript"))
         if function := _as_object(message.get("function_call")):  # the form before tool calls
             answer.add_call("", None, function.get("name"), function.get("arguments"))
-        for number, call in enumerate(map(_as_object, _as_list(message.get("tool_calls")))):
+        for number, call in enumerate(_as_objects(message.get("tool_calls"))):
             function = _as_object(call.get("function") or call.get("custom"))
             arguments = function.get("arguments", function.get("input"))
             key = call.get("index", number)
@@ -155,7 +155,7 @@ def _collect_messages(answer: Answer, value: Mapping[str, Any]) -> None:
     if kind == "message":
         answer.id, answer.complete = str(value.get("id") or ""), True
         _collect_usage(answer, _as_object(value.get("usage")))
-        for number, block in enumerate(map(_as_object, _as_list(value.get("content")))):
+        for number, block in enumerate(_as_objects(value.get("content"))):
             _collect_block(answer, number, block)
     elif kind == "message_start":
         started = _as_object(value.get("message"))
@@ -201,18 +201,18 @@ def _collect_response(answer: Answer, value: Mapping[str, Any]) -> None:
     answer.reference = answer.id or None
     answer.complete = value.get("status") in ("completed", "incomplete", None)
     _collect_usage(answer, _as_object(value.get("usage")))
-    output = _as_list(value.get("output"))
+    output = _as_objects(value.get("output"))
     if output:  # replaces all deltas, whose numbers some providers omit
         answer.texts.clear()
         answer.calls.clear()
-    for number, item in enumerate(map(_as_object, output)):
+    for number, item in enumerate(output):
         _collect_output(answer, number, item)
 
 
 def _collect_output(answer: Answer, index: Any, item: Mapping[str, Any]) -> None:
     """Collect a whole item, replacing what its deltas contained."""
     if item.get("type") == "message":
-        for number, part in enumerate(map(_as_object, _as_list(item.get("content")))):
+        for number, part in enumerate(_as_objects(item.get("content"))):
             text = part.get("text") or part.get("refusal") or ""
             answer.texts[index, number] = [str(text)]
     elif item.get("type") in ("function_call", "custom_tool_call"):
@@ -225,7 +225,7 @@ def _collect_ollama(answer: Answer, value: Mapping[str, Any]) -> None:
     message = _as_object(value.get("message"))
     answer.add_text(0, message.get("content"))
     answer.add_text(0, value.get("response"))
-    for call in map(_as_object, _as_list(message.get("tool_calls"))):
+    for call in _as_objects(message.get("tool_calls")):
         function = _as_object(call.get("function"))
         key = len(answer.calls)
         answer.add_call(key, call.get("id"), function.get("name"), function.get("arguments"))

@@ -8,6 +8,7 @@ returned has no higher rank.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from reservoir_cli.chat.tool_calls import pair_calls
 from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.messages import (
     Conversation,
@@ -91,11 +92,15 @@ def _answered_turns(messages: Sequence[StoredMessage]) -> list[Turn]:
 
     Repeated results are omitted.
     """
-    callers, results = _pair_results(messages)
+    pairs = pair_calls(messages)
+    results = {
+        (messages[caller].id, messages[caller].tool_calls[number].id): messages[index]
+        for index, (caller, number) in pairs.items()
+    }
     answers = {(message.tool_call_id, message.content) for message in results.values()}
     turns: list[Turn] = []
-    for message in messages:
-        if message.id in callers:
+    for index, message in enumerate(messages):
+        if index in pairs:
             continue  # added after its call
         if message.role is Role.TOOL:
             if (message.tool_call_id, message.content) not in answers:
@@ -113,28 +118,6 @@ def _answered_turns(messages: Sequence[StoredMessage]) -> list[Turn]:
             for result in [results[message.id, call.id]]
         ]
     return turns
-
-
-def _pair_results(
-    messages: Sequence[StoredMessage],
-) -> tuple[dict[int, int], dict[tuple[int, str], StoredMessage]]:
-    """Pair calls with results.
-
-    :returns: the id of the calling message by the id of the result, and the result by the ids of
-        the calling message and the call.
-    """
-    latest: dict[str, int] = {}
-    callers: dict[int, int] = {}
-    results: dict[tuple[int, str], StoredMessage] = {}
-    for message in messages:
-        for call in message.tool_calls:
-            latest[call.id] = message.id
-        call_id = message.tool_call_id
-        if message.role is Role.TOOL and call_id in latest:
-            caller = latest.pop(call_id)
-            callers[message.id] = caller
-            results[caller, call_id] = message
-    return callers, results
 
 
 def _is_question(message: StoredMessage) -> bool:

@@ -16,6 +16,7 @@ from reservoir_cli.messages import Message, clean_text
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.importer import Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
+from reservoir_cli.transfer.importers.json_stream import read_lines
 from reservoir_cli.transfer.importers.message_times import moment
 from reservoir_cli.util.read_files import LARGEST
 
@@ -62,12 +63,8 @@ def _folder(file: File) -> str | None:
 def _lines(file: File) -> Iterator[tuple[int, str | None]]:
     """Yield the lines with their numbers; ``None`` for one that is too large."""
     with file.open() as stream:
-        number = 0
-        while line := stream.readline(LARGEST + 1):
-            number += 1
+        for number, (line, _) in enumerate(read_lines(stream), 1):
             if len(line) > LARGEST:
-                while line and not line.endswith(b"\n"):
-                    line = stream.readline(LARGEST + 1)
                 yield number, None
                 continue
             text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")

@@ -75,7 +75,7 @@ class Cursor(DatabaseImporter):
 
 def _read(database: Database, key: Any) -> Iterator[Record | Skipped]:
     identity = text(str(key)[len(_COMPOSER) :])
-    composer = _load_value(database, key)
+    composer = parse_object(database.one(_TABLE, "key", key).get("value"))
     if composer is None or identity is None:
         yield Skipped(f"conversation {identity}", "not a JSON object")
     else:
@@ -237,7 +237,3 @@ def _time(bubble: dict[str, Any]) -> datetime | None:
 def _model(about: dict[str, Any]) -> str | None:
     name = text(about.get("modelName"))
     return None if name == _DEFAULT else name
-
-
-def _load_value(database: Database, key: Any) -> dict[str, Any] | None:
-    return parse_object(database.one(_TABLE, "key", key).get("value"))

@@ -64,6 +64,7 @@ class File:
     :param limit: the number of bytes after which reading fails.
     :param done: bytes read since it was last opened.
     :param modified: when it was last modified, if known.
+    :param length: the number of bytes to read; ``None`` for all.
     """
 
     name: str
@@ -73,6 +74,7 @@ class File:
     limit: int | None = None
     done: int = 0
     modified: datetime | None = None
+    length: int | None = None
 
     @classmethod
     def of_bytes(cls, name: str, data: bytes) -> "File":
@@ -108,9 +110,11 @@ class File:
             raise Unreadable(f"compressed with zstd: {error}") from None
         except (*_DAMAGED, RuntimeError):
             raise Unreadable("damaged, or compressed with an unsupported method") from None
-        # Read a file that grows meanwhile up to its present end; those of the system have no size.
-        end = os.fstat(source.fileno()).st_size if isinstance(source, io.FileIO) else 0
-        return io.BufferedReader(_CountingReader(self, source, end or None), _BUFFER_SIZE)
+        length = self.length
+        if length is None and isinstance(source, io.FileIO):
+            # Read a file that grows meanwhile up to its present end; the system's have no size.
+            length = os.fstat(source.fileno()).st_size or None
+        return io.BufferedReader(_CountingReader(self, source, length), _BUFFER_SIZE)
 
     def head(self) -> bytes:
         """Return the first 64 KB."""
@@ -121,18 +125,18 @@ class File:
 class _CountingReader(io.RawIOBase):
     """A stream that counts the bytes read of a file and enforces its limit.
 
-    :param end: the number of bytes after which the stream ends; ``None`` for all of the file.
+    :param length: the number of bytes after which the stream ends; ``None`` for all of the file.
     """
 
-    def __init__(self, file: File, source: IO[bytes], end: int | None) -> None:
-        self._file, self._source, self._end = file, source, end
+    def __init__(self, file: File, source: IO[bytes], length: int | None) -> None:
+        self._file, self._source, self._length = file, source, length
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: object) -> int:
         view = memoryview(buffer)  # type: ignore[arg-type]
-        left = len(view) if self._end is None else max(0, self._end - self._file.done)
+        left = len(view) if self._length is None else max(0, self._length - self._file.done)
         try:
             data = self._source.read(min(len(view), left))
         except (*_DAMAGED, zlib.error):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from reservoir_cli.transfer.importers.foreign_values import obj
 from reservoir_cli.transfer.importers.importer import Record, Skipped
@@ -148,15 +148,21 @@ def _document_value(value: Any) -> Any:
 
 def _number_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
     """Yield the non-blank lines with their numbers; overlong lines are truncated."""
-    number = 0
-    while line := stream.readline(LARGEST + 1):
-        number += 1
-        part = line
-        while len(part) > LARGEST and not part.endswith(b"\n"):
-            part = stream.readline(LARGEST + 1)
+    for number, (line, _) in enumerate(read_lines(stream), 1):
         line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
         if line.strip():
             yield number, line
+
+
+def read_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
+    """Yield the lines with their lengths; those longer than ``LARGEST`` are truncated."""
+    while line := stream.readline(LARGEST + 1):
+        length = len(line)
+        rest = line
+        while len(rest) > LARGEST and not rest.endswith(b"\n"):
+            rest = stream.readline(LARGEST + 1)
+            length += len(rest)
+        yield line, length
 
 
 def _parse_document(lines: list[bytes], stream: BinaryIO) -> Any:

@@ -7,8 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from reservoir_cli.transfer.importers.importer import Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File
-from reservoir_cli.transfer.importers.json_stream import parse_line
-from reservoir_cli.util.read_files import LARGEST
+from reservoir_cli.transfer.importers.json_stream import parse_line, read_lines
 
 #: The state of an importer at a checkpoint: small, and serialisable as JSON.
 State = dict[str, Any]
@@ -87,13 +86,9 @@ def lines(file: File, start: Checkpoint) -> Iterator[Line]:
     """
     end, number = start.offset, int((start.state or {}).get("lines", 0))
     with file.open() as stream:
-        while text := stream.readline(LARGEST + 1):
+        for text, length in read_lines(stream):
             offset, number = end, number + 1
-            end += len(text)
-            rest = text
-            while len(rest) > LARGEST and not rest.endswith(b"\n"):
-                rest = stream.readline(LARGEST + 1)
-                end += len(rest)
+            end += length
             text = text if offset else text.removeprefix(codecs.BOM_UTF8)
             if text.strip():
                 value = parse_line(f"line {number}", text)

@@ -1,13 +1,12 @@
 """List the history files of other tools, detect changes, and open their new parts."""
 
 import hashlib
-import io
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import IO, cast
+from typing import IO
 
 from reservoir_cli.transfer.importers.importer import SQLITE
 from reservoir_cli.transfer.importers.input_files import File
@@ -141,23 +140,10 @@ def contains(file: File, words: bytes) -> bool:
 
 def open_part(path: Path, start: int, end: int) -> File:
     """Return the part of a file between two offsets as a file with the same path."""
-    return File(str(path), end - start, lambda: cast(IO[bytes], _Part(path, start, end)), path)
 
+    def open_at_start() -> IO[bytes]:
+        stream = open_regular(path)
+        stream.seek(start)
+        return stream
 
-class _Part(io.RawIOBase):
-    """The bytes of a file between two offsets."""
-
-    def __init__(self, path: Path, start: int, end: int) -> None:
-        self._source = open_regular(path)
-        self._source.seek(start)
-        self._left = end - start
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._source.read(self._left if size < 0 else min(size, self._left))
-        self._left -= len(data)
-        return data
-
-    def close(self) -> None:
-        if not self.closed:
-            self._source.close()
-        super().close()
+    return File(str(path), end - start, open_at_start, path, length=end - start)
