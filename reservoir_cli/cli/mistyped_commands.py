@@ -3,7 +3,7 @@
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reservoir_cli.cli.command_list import EXAMPLES
@@ -155,7 +155,7 @@ def _suggest(failure: Any, message: str, context: Any) -> str | None:
     if message.startswith("Missing"):
         return _add_missing(failure.param, context)
     if match := re.search(r"'((\d{1,9})[kK])' is not a valid int", message):
-        return _replace_word(match[1], f"{match[2]}000")
+        return replace_words({match[1]: f"{match[2]}000"})
     if match := re.search(r"extra arguments?\S* \((.*)\)$", message):
         return _place_extra(match[1], context.info_name)
     is_argument = getattr(getattr(failure, "param", None), "param_type_name", "") == "argument"
@@ -221,15 +221,9 @@ def _find_words(text: str, words: Sequence[str]) -> tuple[int, int] | None:
     return None
 
 
-def _replace_word(word: str, replacement: str) -> str | None:
-    """Return the command line with a word replaced."""
-    return _quote([replacement if typed == word else typed for typed in sys.argv[1:]])
-
-
-def swap_words(one: str, other: str) -> str | None:
-    """Return the command line with two words swapped."""
-    swapped = {one: other, other: one}
-    return _quote([swapped.get(word, word) for word in sys.argv[1:]])
+def replace_words(replacements: Mapping[str, str]) -> str | None:
+    """Return the command line with words replaced."""
+    return _quote([replacements.get(word, word) for word in sys.argv[1:]])
 
 
 def _quote(words: Sequence[str]) -> str | None:

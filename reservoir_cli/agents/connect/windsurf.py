@@ -11,8 +11,7 @@ class Windsurf(Client):
     name = "windsurf"
     title = "Windsurf"
     program = "windsurf"
-    comments = False
-    trailing_commas = False
+    comments = trailing_commas = False
     next_step = "refresh the servers in the MCP settings of Cascade, or start Windsurf again"
 
     def settings(self) -> Path:

@@ -103,16 +103,12 @@ def _explain_nothing(reservoir: Reservoir, scope: Scope, where: Filter, filtered
     if not reservoir.view(scope, 1):
         nothing_found.tell(scope, reservoir.lookup.places())
     elif filtered:
-        names = [
-            f"--{name}" for name in ("match", "project", "since", "tag") if _is_set(where, name)
-        ]
+        values = {"match": where.text, "project": where.project, "since": where.since}
+        values["tag"] = where.tag
+        names = [f"--{name}" for name, value in values.items() if value is not None]
         console.note(nothing_found.describe_no_match("conversation", scope, names, where))
     else:
         console.note(f"no message in {nothing_found.place(scope)} belongs to a conversation")
-
-
-def _is_set(where: Filter, name: str) -> bool:
-    return asdict(where)["text" if name == "match" else name] is not None
 
 
 def _row(summary: ConversationSummary) -> dict[str, Any]:

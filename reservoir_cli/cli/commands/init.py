@@ -104,7 +104,14 @@ def init(
     if as_json:
         known = {entry.history: entry for entry in read}
         unread = {history: _Read(history, sources[history], ImportReport()) for history in places}
-        _print_json([*(unread | known).values()], home, command, dry_run)
+        console.document(
+            {
+                "partition": home,
+                "histories": [_row(entry) for entry in (unread | known).values()],
+                "try": command,
+                "dry_run": dry_run,
+            }
+        )
     if any(entry.failure for entry in read):
         raise typer.Exit(1)
 
@@ -414,22 +421,6 @@ def _suggest_question(
             console.aside(window.summary())
             reservoir.runs.record(window)
     return command
-
-
-def _print_json(
-    read: Sequence[_Read],
-    home: str,
-    command: str | None,
-    dry_run: bool,
-) -> None:
-    console.document(
-        {
-            "partition": home,
-            "histories": [_row(entry) for entry in read],
-            "try": command,
-            "dry_run": dry_run,
-        }
-    )
 
 
 def _row(read: _Read) -> dict[str, object]:

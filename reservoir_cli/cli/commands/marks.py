@@ -71,7 +71,7 @@ def check_order(number: str, others: Sequence[str]) -> None:
         for other in filter(options.is_number, others):
             raise UsageError(
                 f"ID: {number!r} is not a message number",
-                hint=mistyped_commands.swap_words(number, other),
+                hint=mistyped_commands.replace_words({number: other, other: number}),
             )
 
 

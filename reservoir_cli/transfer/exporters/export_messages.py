@@ -5,14 +5,14 @@ keep one conversation in memory at a time.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from reservoir_cli.chat.turn import Turn
 from reservoir_cli.context.render.request_bodies import to_anthropic, to_openai
 from reservoir_cli.errors import ReservoirError, UsageError, unknown_format
-from reservoir_cli.messages import Role, Scope, StoredMessage, ToolCall, plain_text
+from reservoir_cli.messages import Role, Scope, StoredMessage, ThreadName, ToolCall, plain_text
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.filter_conditions import Filter
@@ -25,7 +25,7 @@ from reservoir_cli.util.progress import Progress
 from reservoir_cli.util.read_files import suggest_fix
 
 #: ``document`` is ``json`` in the envelope that every command prints with ``--json``.
-ROWS = ("jsonl", "json", "document")
+_ROWS = {"jsonl": rows.write_jsonl, "json": rows.write_array, "document": rows.write_document}
 #: Characters written at once.
 _BATCH = 1 << 16
 #: The roles of ShareGPT's format.
@@ -194,54 +194,42 @@ def export(
     :param embeddings: include the vectors of the active model; formats of rows only.
     :raises UsageError: the format is unknown, or cannot hold vectors.
     """
-    if form in ROWS:
-        return _rows(store, scope, where, form, report, mask, embeddings, progress)
+    if form in _ROWS:
+        keys = store.find(scope, where)
+        records = rows.read_rows(store, keys, mask, embeddings=embeddings)
+        return _ROWS[form](_count_rows(records, len(keys), report, progress))
     if form not in CONVERSATIONS:
         raise unknown_format(form, FORMATS)
     if embeddings:
         raise UsageError(f"the format {form} cannot hold embeddings", hint="use jsonl or json")
-    return _conversations(store, scope, where, form, report, mask, progress)
+    threads = store.threads(scope, where)
+    return _conversations(store, threads, form, report, mask, progress)
 
 
-def _rows(
-    store: Store,
-    scope: Scope,
-    where: Filter,
-    form: str,
-    report: ExportReport,
-    mask: Redactor,
-    embeddings: bool,
-    progress: Progress,
-) -> Iterator[str]:
-    write = {
-        "jsonl": rows.write_jsonl,
-        "json": rows.write_array,
-        "document": rows.write_document,
-    }[form]
-    keys = store.find(scope, where)
+def _count_rows(
+    records: Iterator[tuple[rows.Row, bool]], total: int, report: ExportReport, progress: Progress
+) -> Iterator[rows.Row]:
+    """Yield rows, and update the report.
 
-    def counted() -> Iterator[rows.Row]:
-        for row, masked in rows.read_rows(store, keys, mask, embeddings=embeddings):
-            yield row
-            report.messages += 1
-            report.masked += masked
-            progress("exporting", report.messages, len(keys))
-        report.missing = len(keys) - report.messages
-
-    return write(counted())
+    :param records: each row with whether a secret was redacted.
+    """
+    for row, masked in records:
+        yield row
+        report.messages += 1
+        report.masked += masked
+        progress("exporting", report.messages, total)
+    report.missing = total - report.messages
 
 
 def _conversations(
     store: Store,
-    scope: Scope,
-    where: Filter,
+    ids_by_thread: Mapping[ThreadName, Sequence[int]],
     form: str,
     report: ExportReport,
     mask: Redactor,
     progress: Progress,
 ) -> Iterator[str]:
     write = CONVERSATIONS[form]
-    ids_by_thread = store.threads(scope, where)
     total = sum(map(len, ids_by_thread.values()))
     processed = 0
     for stored in read_threads(store, ids_by_thread):

@@ -52,12 +52,12 @@ def look() -> list[History]:
         _inspect("Codex", "codex", codex_sessions(), (*_BOTH, ".jsonl.zst")),
         _inspect("llm", "llm", llm_log()),
         _inspect("Gemini CLI", "gemini-cli", gemini_cli_sessions(), _BOTH, "chats"),
-        *_opencode(),
+        *_present(_opencode()),
         _inspect("Copilot CLI", "copilot-cli", copilot_cli_sessions()),
-        *_copilot_chat(),
+        *_present(_copilot_chat()),
         _inspect("Cursor", "cursor", editor_user_dir("Cursor") / "globalStorage/state.vscdb"),
-        *_cline(),
-        _goose(),
+        *_present(_cline()),
+        *_present(_goose())[:1],
         _inspect("LM Studio", "lm-studio", lm_studio_chats(), (".conversation.json",)),
         _inspect("aider", "aider", aider_history()),
         _inspect("Zed", "zed", zed_threads()),
@@ -65,46 +65,42 @@ def look() -> list[History]:
     ]
 
 
-def _opencode() -> list[History]:
-    """Return opencode's database, and the session files of versions without one."""
-    data = opencode_data()
-    older = _inspect("opencode", "opencode", data / "storage" / "session", (".json",))
-    newer = _inspect("opencode", "opencode", data / "opencode.db")
-    return [history for history in (newer, older) if history.files] or [newer]
-
-
-def _copilot_chat() -> list[History]:
-    """Return the locations with sessions, by editor and kind of window; at least one location."""
-    tool, form = "Copilot Chat", "copilot-chat"
-    histories = [
-        _inspect(tool, form, editor_user_dir(editor) / place, _BOTH, inside)
-        for editor in _EDITORS
-        for place, inside in (
-            ("workspaceStorage", "chatSessions"),
-            ("globalStorage/emptyWindowChatSessions", None),
-        )
-    ]
+def _present(locations: Iterator[History]) -> list[History]:
+    """Return the locations of a tool that have a history; the first one if none has."""
+    histories = list(locations)
     return [history for history in histories if history.files] or histories[:1]
 
 
-def _cline() -> list[History]:
-    """Return the locations with sessions or tasks, by editor and extension; at least one."""
-    default = _inspect("Cline", "cline", cline_tasks(), (_TASK,))
-    newer = _inspect("Cline", "cline", cline_sessions(), (".messages.json",))
-    histories = [
-        _inspect(tool, "cline", storage / extension / "tasks", (_TASK,))
-        for editor in (*_EDITORS, "Cursor", "Windsurf")
-        for storage in (editor_user_dir(editor) / "globalStorage",)
-        for tool, extension in _EXTENSIONS.items()
-    ]
-    return [history for history in (newer, default, *histories) if history.files] or [newer]
+def _opencode() -> Iterator[History]:
+    """Yield opencode's database, and the session files of versions without one."""
+    yield _inspect("opencode", "opencode", opencode_data() / "opencode.db")
+    yield _inspect("opencode", "opencode", opencode_data() / "storage" / "session", (".json",))
 
 
-def _goose() -> History:
-    """Return Goose's database, or the session files of versions without one."""
-    older = _inspect("Goose", "goose", goose_sessions())
-    newer = _inspect("Goose", "goose", goose_sessions() / "sessions.db")
-    return older if older.files and not newer.files else newer
+def _copilot_chat() -> Iterator[History]:
+    """Yield the locations of sessions, by editor and kind of window."""
+    for user_dir in map(editor_user_dir, _EDITORS):
+        for place, inside in (
+            ("workspaceStorage", "chatSessions"),
+            ("globalStorage/emptyWindowChatSessions", None),
+        ):
+            yield _inspect("Copilot Chat", "copilot-chat", user_dir / place, _BOTH, inside)
+
+
+def _cline() -> Iterator[History]:
+    """Yield the locations of sessions and of tasks, by editor and extension."""
+    yield _inspect("Cline", "cline", cline_sessions(), (".messages.json",))
+    yield _inspect("Cline", "cline", cline_tasks(), (_TASK,))
+    for editor in (*_EDITORS, "Cursor", "Windsurf"):
+        for tool, extension in _EXTENSIONS.items():
+            tasks = editor_user_dir(editor) / "globalStorage" / extension / "tasks"
+            yield _inspect(tool, "cline", tasks, (_TASK,))
+
+
+def _goose() -> Iterator[History]:
+    """Yield Goose's database, and the session files of versions without one."""
+    yield _inspect("Goose", "goose", goose_sessions() / "sessions.db")
+    yield _inspect("Goose", "goose", goose_sessions())
 
 
 def _inspect(

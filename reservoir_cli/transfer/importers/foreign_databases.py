@@ -186,6 +186,7 @@ class DatabaseImporter(ABC):
     """
 
     columns: ClassVar[Mapping[str, str]]
+    version = 1
     only_databases = True
 
     def detect(self, head: str) -> bool:

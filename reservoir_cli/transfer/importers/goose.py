@@ -35,7 +35,6 @@ class Goose(DatabaseImporter):
 
     name = "goose"
     instance = "goose"
-    version = 1
     columns = _COLUMNS
 
     def detect(self, head: str) -> bool:

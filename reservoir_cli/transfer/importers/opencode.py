@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.messages import Conversation
+from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.content_blocks import file_block, tool_result, tool_use
 from reservoir_cli.transfer.importers.conversation_identity import Thread
@@ -22,12 +22,17 @@ from reservoir_cli.transfer.importers.foreign_databases import (
     DatabaseConversation,
     DatabaseImporter,
 )
-from reservoir_cli.transfer.importers.foreign_values import folder_name, obj, parse_object, text
+from reservoir_cli.transfer.importers.foreign_values import (
+    folder_name,
+    obj,
+    objects,
+    parse_object,
+    text,
+)
 from reservoir_cli.transfer.importers.importer import SQLITE, Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries
 from reservoir_cli.transfer.importers.message_times import moment_ms
-from reservoir_cli.transfer.importers.opencode_rows import model_of, row_messages
 from reservoir_cli.util.read_files import LARGEST, open_regular, read_stream
 
 _SESSION = "id parent_id directory title time_created model revert fork_session_id"
@@ -44,6 +49,9 @@ _TABLES = ({"session_v2", "session_message"}, {"session", "message", "part"})
 _UNTITLED = re.compile(r"(?:New|Child) session - \d{4}-\d\d-\d\dT")
 #: The end of the title of a session that was forked from another one.
 _FORK = re.compile(r"\(fork #\d+\)\s*$")
+#: The role of a message by its type in version 2. Other types are the program's own text, or
+#: changed settings.
+_ROLES = {"user": "user", "assistant": "assistant", "shell": "assistant"}
 #: A valid id, which is also the name of a file or folder.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
@@ -153,11 +161,11 @@ def _read_rows(
             yield Skipped(place, "not a message")
             continue
         try:
-            messages = row_messages(row, value, str(message_id))
+            messages = _row_messages(row, value, str(message_id))
         except ValueError as error:
             yield Skipped(place, str(error))
             continue
-        thread.update(model=model_of(value.get("model")))
+        thread.update(model=_model_of(value.get("model")))
         yield from thread.records(str(message_id), messages)
 
 
@@ -257,6 +265,58 @@ def _call_blocks(part: dict[str, Any]) -> list[dict[str, Any]]:
     called = tool_use(identity, part.get("tool"), state.get("input"))
     output = state.get("output", state.get("error"))
     return [called, tool_result(identity, output)] if isinstance(output, str) else [called]
+
+
+# The rows of version 2, each of which is a message with its parts
+
+
+def _model_of(value: Any) -> str | None:
+    """Return the name of a model, which is an object or its JSON."""
+    return text(obj(parse_object(value) or value).get("id"))
+
+
+def _row_messages(row: dict[str, Any], value: dict[str, Any], message_id: str) -> list[Message]:
+    """Return the messages in a row; none for the program's own text.
+
+    :param value: the row's data.
+    :raises ValueError: a part cannot be read.
+    """
+    kind = text(row.get("type"))
+    if kind not in _ROLES:
+        return []
+    created_at = moment_ms(obj(value.get("time")).get("created") or row.get("time_created"))
+    blocks = list({"user": _question, "shell": _command}.get(kind, _reply)(value))
+    return content_blocks.messages(_ROLES[kind], blocks, created_at, message_id)
+
+
+def _question(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield {"type": "text", "text": text(value.get("text")) or ""}
+    for file in objects(value.get("files")):
+        yield file_block(file.get("mime"), file.get("name") or file.get("filename"))
+
+
+def _command(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a command that the user ran, and its output."""
+    identity, output = text(value.get("shellID")), obj(value.get("output")).get("output")
+    yield tool_use(identity, "shell", {"command": value.get("command")})
+    if isinstance(output, str):
+        yield tool_result(identity, output)
+
+
+def _reply(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for part in objects(value.get("content")):
+        match part.get("type"):
+            case "text":
+                yield {"type": "text", "text": text(part.get("text")) or ""}
+            case "reasoning":
+                yield {"type": "thinking", "thinking": part.get("text")}
+            case "tool":
+                state, identity = obj(part.get("state")), text(part.get("id"))
+                yield tool_use(identity, part.get("name"), state.get("input"))
+                output = state.get("content") or state.get("output")
+                output = output or text(obj(state.get("error")).get("message"))
+                if isinstance(output, str | list):
+                    yield tool_result(identity, output)
 
 
 # The files of older versions

@@ -37,7 +37,6 @@ class Zed(DatabaseImporter):
 
     name = "zed"
     instance = "zed"
-    version = 1
     columns = _COLUMNS
 
     def read_all(self, name: str, database: Database) -> Iterator[Record | Skipped]:
