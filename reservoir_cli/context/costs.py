@@ -60,7 +60,7 @@ def build_costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> C
             request, recalled, run, budget, meter, quote, limit
         ),
         left_out=cache(lambda answer: meter.count(f"{quoted.left_out_line(answer)}\n")),
-        excess=excess,
+        excess=_cache_cost(excess),
         # In a recall, trials take a tenth of the time and fill one more token in a thousand.
         trials=1 if request.recall_only else 32,
     )
