@@ -12,13 +12,7 @@ from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers.codex_notices import clean_question, review_results
 from reservoir_cli.transfer.importers.content_blocks import content_text, remove_marks
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
-from reservoir_cli.transfer.importers.foreign_values import (
-    branch_name,
-    call,
-    obj,
-    objects,
-    text,
-)
+from reservoir_cli.transfer.importers.foreign_values import branch_name, call, obj, objects, text
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_entries

@@ -7,11 +7,7 @@ from typing import Any
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.content_blocks import file_block, tool_use
-from reservoir_cli.transfer.importers.conversation_identity import (
-    SourceIds,
-    Thread,
-    pop_from,
-)
+from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, pop_from
 from reservoir_cli.transfer.importers.foreign_values import (
     branch_name,
     folder_name,

@@ -8,12 +8,7 @@ from importlib import import_module
 from pathlib import Path, PurePath
 
 from reservoir_cli.errors import ReservoirError, unknown_format
-from reservoir_cli.transfer.importers.importer import (
-    SQLITE,
-    Importer,
-    Record,
-    Skipped,
-)
+from reservoir_cli.transfer.importers.importer import SQLITE, Importer, Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File, Unreadable, gather
 from reservoir_cli.transfer.importers.json_stream import syntax_error
 from reservoir_cli.transfer.importers.zstd_files import COMPRESSED

@@ -13,15 +13,11 @@ from typing import Any
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.content_blocks import file_block, tool_result, tool_use
-from reservoir_cli.transfer.importers.conversation_identity import (
-    Thread,
-    assign_ids,
-    pop_from,
-)
+from reservoir_cli.transfer.importers.conversation_identity import Thread, assign_ids, pop_from
 from reservoir_cli.transfer.importers.foreign_values import folder_name, obj, objects, text
 from reservoir_cli.transfer.importers.importer import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.input_files import File
-from reservoir_cli.transfer.importers.json_stream import entries, readable_objects
+from reservoir_cli.transfer.importers.json_stream import read_entries, readable_objects
 from reservoir_cli.transfer.importers.message_times import moment
 
 _ROLES = {"user": "user", "gemini": "assistant"}
@@ -70,12 +66,7 @@ class GeminiCli:
         about, folder, rewound = _survey(file)
         thread = Thread(GeminiCli.name, about, folder=folder, parent=_parent(file))
         session = _Session(thread, rewound)
-        for entry in _messages(file):
-            if isinstance(entry, Skipped):
-                yield entry
-            else:
-                place, message, listed = entry
-                yield from session.read(place, message, listed=listed)
+        yield from read_entries(file, session.read_line)
         yield from session.end()
 
 
@@ -94,6 +85,18 @@ class _Session:
     calls: dict[str, str | None] = field(default_factory=dict)
     question: tuple[str, str] = ("", "")
     held: tuple[str, dict[str, Any]] | None = None
+
+    def read_line(self, place: str, line: dict[str, Any]) -> Iterator[Record | Skipped]:
+        """Read the message in a line, or the messages that it lists."""
+        if isinstance(line.get("type"), str) and "messageId" not in line:
+            yield from self.read(place, line, listed=False)
+        elif not any(name in line for name in ("$set", "$rewindTo", "sessionId")):
+            yield Skipped(place, "no type")
+        for number, message in enumerate(_list_messages(line), 1):
+            if isinstance(message, dict):
+                yield from self.read(f"{place}, message {number}", message, listed=True)
+            else:
+                yield Skipped(f"{place}, message {number}", "not a message")
 
     def read(
         self, place: str, message: dict[str, Any], *, listed: bool
@@ -248,24 +251,6 @@ def _results(value: Any, identity: str | None) -> list[dict[str, Any]]:
 
 
 # Reading the file
-
-
-def _messages(file: File) -> Iterator[tuple[str, dict[str, Any], bool] | Skipped]:
-    """Yield the position and record of each message, and whether it is part of a list."""
-    for entry in entries(file):
-        if isinstance(entry, Skipped):
-            yield entry
-            continue
-        place, line = entry
-        if isinstance(line.get("type"), str) and "messageId" not in line:
-            yield place, line, False
-        elif not any(name in line for name in ("$set", "$rewindTo", "sessionId")):
-            yield Skipped(place, "no type")
-        for number, message in enumerate(_list_messages(line), 1):
-            if isinstance(message, dict):
-                yield f"{place}, message {number}", message, True
-            else:
-                yield Skipped(f"{place}, message {number}", "not a message")
 
 
 def _list_messages(line: dict[str, Any]) -> list[Any]:
