@@ -11,14 +11,14 @@ from starlette.staticfiles import StaticFiles
 
 from reservoir_cli.context.request import FORMATS
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import Key, plain_text
+from reservoir_cli.messages import StoredMessage, plain_text
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.server.web import access, read_conversations, usage_chart, window
 from reservoir_cli.server.web import window_form as question_form
 from reservoir_cli.server.web.query_parameters import name_of, number_of
 from reservoir_cli.server.web.read_conversations import ROLES, ConversationFilter
-from reservoir_cli.server.web.rendering import link, render
+from reservoir_cli.server.web.rendering import link, link_to_message, render
 from reservoir_cli.settings.config import Config
 
 T = TypeVar("T")
@@ -83,28 +83,31 @@ async def conversation(request: Request) -> Response:
 
 async def message(request: Request) -> Response:
     """Redirect a message's permalink to its conversation, or show the whole message or its text."""
-    partition, number = _message_of(request)
-    stored = await read(
-        request, lambda reservoir: read_conversations.find_message(reservoir, partition, number)
-    )
+    stored = await _find_message(request)
     if "text" in request.query_params:
         return PlainTextResponse(stored.content or plain_text(stored))
     if "whole" in request.query_params:
         return render(
             request, "whole_message.html", shown=read_conversations.show(stored, whole=True)
         )
-    address = link(
-        "/conversation", p=partition, i=stored.instance, c=stored.conversation_id, at=number
-    )
-    return RedirectResponse(f"{address}#m{number}", 303)
+    place = {"p": stored.partition, "i": stored.instance, "c": stored.conversation_id}
+    address = link("/conversation", **place, at=stored.id)
+    return RedirectResponse(f"{address}#m{stored.id}", 303)
 
 
-def _message_of(request: Request) -> tuple[str, int]:
+async def _find_message(request: Request) -> StoredMessage:
+    """Return the message named by the query parameters.
+
+    :raises UsageError: they name none.
+    :raises MissingError: it does not exist.
+    """
     partition = name_of(request.query_params, "p")
     number = number_of(request.query_params, "id")
     if partition is None or number is None:
         raise UsageError("the address names no message")
-    return partition, number
+    return await read(
+        request, lambda reservoir: read_conversations.find_message(reservoir, partition, number)
+    )
 
 
 async def delete(request: Request) -> Response:
@@ -122,32 +125,25 @@ async def delete(request: Request) -> Response:
 
 
 async def _delete_message(request: Request) -> Response:
-    partition, number = _message_of(request)
-    stored = await read(
-        request, lambda reservoir: read_conversations.find_message(reservoir, partition, number)
-    )
+    stored = await _find_message(request)
     if request.method != "POST":
-        return render(
-            request, "confirm_delete.html", page=None, shown=read_conversations.show(stored)
-        )
-    await write(request, lambda reservoir: reservoir.forget([Key(partition, number)]))
-    thread = (partition, stored.instance, stored.conversation_id)
+        shown = read_conversations.show(stored)
+        return render(request, "confirm_delete.html", page=None, shown=shown)
+    await write(request, lambda reservoir: reservoir.forget([stored.key]))
+    thread = (stored.partition, stored.instance, stored.conversation_id)
     remaining = await read(request, lambda reservoir: read_conversations.ids_of(reservoir, thread))
     if not remaining:
-        return RedirectResponse(link("/", p=partition, gone=1), 303)
+        return RedirectResponse(link("/", p=stored.partition, gone=1), 303)
     address = link("/conversation", **dict(zip("pic", thread, strict=True)), gone=1)
     return RedirectResponse(address, 303)
 
 
 async def pin(request: Request) -> Response:
     """Pin a message, or unpin it with ``off``, and show it."""
-    partition, number = _message_of(request)
     change = Reservoir.unpin if "off" in request.query_params else Reservoir.pin
-    await read(
-        request, lambda reservoir: read_conversations.find_message(reservoir, partition, number)
-    )
-    await write(request, lambda reservoir: change(reservoir, Key(partition, number)))
-    return RedirectResponse(link("/message", p=partition, id=number), 303)
+    stored = await _find_message(request)
+    await write(request, lambda reservoir: change(reservoir, stored.key))
+    return RedirectResponse(link_to_message(stored), 303)
 
 
 async def ask(request: Request) -> Response:
