@@ -97,11 +97,10 @@ class PostgresStore(Transactions, Store):
     ) -> None:
         vectors.add(self._connection, partition, model_id, passages)
 
-    def _delete(self, ids: Mapping[str, Sequence[int]], progress: Progress) -> None:
-        delete.remove(self._connection, ids, mark=True, progress=progress)
-
-    def _remove(self, partition: str, ids: Sequence[int]) -> None:
-        delete.remove(self._connection, {partition: ids}, mark=False)
+    def _remove(
+        self, ids: Mapping[str, Sequence[int]], *, mark: bool, progress: Progress = no_progress
+    ) -> None:
+        delete.remove(self._connection, ids, mark=mark, progress=progress)
 
     def _purge(self) -> bool:
         """Let the server reuse the space of deleted rows.
