@@ -212,9 +212,3 @@ def _url_host(host: str) -> str:
     if host == "::":
         return "[::1]"  # it accepts no connections to addresses of version 4
     return f"[{host}]" if ":" in host else host
-
-
-def announce(state: ServerState) -> None:
-    """Announce the server's URLs to other commands."""
-    with suppress(OSError):
-        running_servers.announce(state.base_url, state.page)

@@ -59,11 +59,8 @@ class RunningServer:
 
 
 def announce(base_url: str, page: str) -> None:
-    """Add this process to the file.
-
-    :raises OSError: the file cannot be written.
-    """
-    with exclusive_lock(paths.server_file().parent):
+    """Add this process to the file, if that can be written."""
+    with suppress(OSError), exclusive_lock(paths.server_file().parent):
         _write([*read_servers(), RunningServer(base_url, page, os.getpid())])
 
 

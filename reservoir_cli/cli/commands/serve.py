@@ -63,7 +63,7 @@ def serve(
     from reservoir_cli.server import process
 
     def ready(state: ServerState) -> None:
-        process.announce(state)
+        running_servers.announce(state.base_url, state.page)
         if as_json:
             ready = {"schema_version": 1, "base_url": state.base_url, "page": state.page}
             console.lines([ready])
