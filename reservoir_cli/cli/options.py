@@ -247,6 +247,11 @@ def confirm(question: str, yes: bool) -> None:
         raise typer.Exit(1)
 
 
+def pronoun(count: int) -> str:
+    """Return the pronoun for a number of messages."""
+    return "it" if count == 1 else "them"
+
+
 def describe_marked(conversations: Sized) -> str:
     """Describe conversations that were left out because the user marked them."""
     return f"marked DO NOT INDEX, and not imported: {counted(len(conversations), 'conversation')}"

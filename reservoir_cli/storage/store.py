@@ -174,6 +174,16 @@ class Writes(Embeddings):
         progress("rewriting the store", 0, 0)
         return self._purge()
 
+    def remove_tombstones(self, messages: Sequence[Message]) -> None:
+        """Remove the tombstones of messages that are stored again."""
+        self._run_write(lambda: tombstones.remove(self._connection, messages))
+
+    def require_removable_tombstones(self) -> None:
+        """Check that this user may remove tombstones.
+
+        :raises StoreError: only the owner may.
+        """
+
     @writing
     def replace(
         self, messages: Mapping[Key, Message], *, counter: "TokenCounter", now: datetime
@@ -385,6 +395,10 @@ class Store(Writes):
         Deleted messages of any source count. A message without a time precedes all deletions.
         """
         return self._run_read(lambda: tombstones.check_contents(self._connection, messages))
+
+    def replaced_contents(self, messages: Sequence[Message]) -> list[bool]:
+        """Return for each message whether a later edit replaced a part of its content."""
+        return self._run_read(lambda: tombstones.check_replaced(self._connection, messages))
 
     def runs(self, since: datetime | None, partition: str | None = None) -> list[dict[str, Any]]:
         """Return the records of built contexts, oldest first."""

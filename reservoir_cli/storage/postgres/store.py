@@ -112,6 +112,15 @@ class PostgresStore(Transactions, Store):
             self.execute_alone(f"VACUUM (SKIP_LOCKED) {SCHEMA}.{table}")
         return True
 
+    def require_removable_tombstones(self) -> None:
+        """See :class:`~reservoir_cli.storage.store.Writes`."""
+        granted = f"SELECT has_table_privilege('{SCHEMA}.forgotten', 'DELETE')::int"
+        if not self._run_read(lambda: self._connection.number(granted)):
+            raise StoreError(
+                f"only the owner can import forgotten messages into the store {self.location}",
+                hint=f"the owner imports them, or runs GRANT DELETE ON {SCHEMA}.forgotten TO USER",
+            )
+
     @writing
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
         """See :class:`~reservoir_cli.storage.store.Writes`."""
