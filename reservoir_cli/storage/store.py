@@ -397,7 +397,7 @@ class Store(Writes):
         return self._run_read(lambda: tombstones.check_contents(self._connection, messages))
 
     def replaced_contents(self, messages: Sequence[Message]) -> list[bool]:
-        """Return for each message whether a later edit replaced a part of its content."""
+        """Return for each message whether its content was forgotten, a part of it by an edit."""
         return self._run_read(lambda: tombstones.check_replaced(self._connection, messages))
 
     def runs(self, since: datetime | None, partition: str | None = None) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
+from itertools import compress
 
 from reservoir_cli.messages import Message, StoredMessage, to_epoch_ms
 from reservoir_cli.storage import properties
@@ -63,7 +64,7 @@ def _mark_contents(
         return
     key, now = _key(connection), round(time.time() * 1000)
     marks = {
-        _fingerprint_content(key, kind + session_of(message.conversation_id), part, now)
+        _with_time(fingerprint(key, kind + session_of(message.conversation_id), part), now)
         for message in messages
         if message.conversation_id
         for part in parts_of(message)
@@ -105,21 +106,16 @@ def remove(connection: Connection, messages: Sequence[Message]) -> None:
     connection.executemany("DELETE FROM forgotten WHERE mark BETWEEN ? AND ?", sorted(ranges))
 
 
-def _fingerprint_content(key: str, session: str, part: str, moment: int) -> bytes:
-    """Return the fingerprint of a content, its last bytes replaced by a time.
-
-    :param session: with the prefix of the kind of fingerprint.
-    """
-    whole = fingerprint(key, session, part)
-    return whole[:-_TIME] + max(moment, 0).to_bytes(_TIME, "big")
+def _with_time(mark: bytes, moment: int) -> bytes:
+    """Return the fingerprint of a content, its last bytes replaced by a time."""
+    return mark[:-_TIME] + max(moment, 0).to_bytes(_TIME, "big")
 
 
 def _range(key: str, kind: str, message: Message, part: str) -> tuple[bytes, bytes]:
     """Return the first and last fingerprint of a part of a message, deleted at any later time."""
-    session = kind + session_of(message.conversation_id or "")
+    mark = fingerprint(key, kind + session_of(message.conversation_id or ""), part)
     since = to_epoch_ms(message.created_at) if message.created_at else 0
-    first, last = (_fingerprint_content(key, session, part, moment) for moment in (since, _LAST))
-    return first, last
+    return _with_time(mark, since), _with_time(mark, _LAST)
 
 
 def find_sessions(connection: Connection, conversations: Iterable[str | None]) -> set[str]:
@@ -137,8 +133,11 @@ def check_contents(connection: Connection, messages: Sequence[Message]) -> list[
 
 
 def check_replaced(connection: Connection, messages: Sequence[Message]) -> list[bool]:
-    """Return for each message whether an edit in its session replaced a part of its content."""
-    return _check_parts(connection, messages, _EDITED + _SAID, any)
+    """Return for each message whether its content was forgotten, a part of it by an edit."""
+    forgotten = check_contents(connection, messages)
+    candidates = list(compress(messages, forgotten))
+    replaced = iter(_check_parts(connection, candidates, _EDITED + _SAID, any))
+    return [is_forgotten and next(replaced) for is_forgotten in forgotten]
 
 
 def _check_parts(

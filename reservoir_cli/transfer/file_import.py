@@ -200,10 +200,9 @@ class FileImport:
         """
         pairs = list(imported)
         by_id = self._check_forgotten([message for message, _ in pairs])
-        by_content = self._store.forgotten_contents([stored for _, stored in pairs])
-        restored = [
-            pair for pair, *reasons in zip(pairs, by_id, by_content, strict=True) if any(reasons)
-        ]
+        others = [stored for (_, stored), is_own in zip(pairs, by_id, strict=True) if not is_own]
+        by_content = iter(self._store.forgotten_contents(others))
+        restored = list(compress(pairs, [is_own or next(by_content) for is_own in by_id]))
         self._store.remove_tombstones([message for pair in restored for message in pair])
         self.report.restored += len(restored)
 
@@ -231,14 +230,13 @@ class FileImport:
         if not self._store.forgotten_sessions(conversations):
             return records
         messages = [self._redact(record.message, str(scope.partition)) for record in records]
-        forgotten = self._store.forgotten_contents(messages)
         if self._include_forgotten:
-            replaced = self._store.replaced_contents(messages)
             by_id = self._check_forgotten([record.message for record in records])
-            forgotten = [
-                content and edit and not own
-                for content, edit, own in zip(forgotten, replaced, by_id, strict=True)
-            ]
+            others = [text for text, is_own in zip(messages, by_id, strict=True) if not is_own]
+            replaced = iter(self._store.replaced_contents(others))
+            forgotten = [not is_own and next(replaced) for is_own in by_id]
+        else:
+            forgotten = self._store.forgotten_contents(messages)
         remaining: list[Record] = []
         dropped: list[Record] = []
         for record, is_forgotten in zip(records, forgotten, strict=True):
