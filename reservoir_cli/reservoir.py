@@ -15,7 +15,7 @@ from reservoir_cli.storage.conversations import ConversationSummary
 from reservoir_cli.storage.filter_conditions import Filter, IdField
 from reservoir_cli.storage.holdings import PlaceSummary
 from reservoir_cli.storage.proxy_ledger import LedgerEntry
-from reservoir_cli.storage.tags_and_pins import Pins, Tags
+from reservoir_cli.storage.tags_and_pins import add_tags, pin, remove_tags, unpin
 from reservoir_cli.storage.transactions import PATIENCE
 from reservoir_cli.util.progress import Progress
 
@@ -78,6 +78,7 @@ class Reservoir(Reader):
         dry_run: bool = False,
         embed: bool = False,
         copies: bool = True,
+        include_forgotten: bool = False,
     ) -> "ImportReport":
         """Store the messages of files, folders and zips.
 
@@ -88,6 +89,7 @@ class Reservoir(Reader):
         :param dry_run: report what would be imported, and store nothing.
         :param embed: embed the new messages, too.
         :param copies: also store messages that other partitions or instances have already.
+        :param include_forgotten: also store messages that were forgotten earlier, in any partition.
         :raises UsageError: the format is unknown.
         :raises ReservoirError: a source cannot be read, or its format is not recognised.
         """
@@ -99,6 +101,7 @@ class Reservoir(Reader):
             dry_run=dry_run,
             embed=embed,
             copies=copies,
+            include_forgotten=include_forgotten,
         )
 
     def sync(
@@ -196,25 +199,25 @@ class Reservoir(Reader):
         """
         key = self._key(message, scope)
         stored_names = [self.redactor.stored_text(key.partition, name) for name in names]
-        Tags(self.store).add(key, stored_names)
+        add_tags(self.store, key, stored_names)
         return self._read(key)
 
     def untag(self, message: int | Key, *names: str, scope: Scope = _EVERYTHING) -> StoredMessage:
         """Remove tags from a message; see :meth:`tag`."""
         key = self._key(message, scope)
-        Tags(self.store).remove(key, names)
+        remove_tags(self.store, key, names)
         return self._read(key)
 
     def pin(self, message: int | Key, *, scope: Scope = _EVERYTHING) -> StoredMessage:
         """Pin a message, so that every context includes it; see :meth:`tag`."""
         key = self._key(message, scope)
-        Pins(self.store).add(key, datetime.now(UTC))
+        pin(self.store, key, datetime.now(UTC))
         return self._read(key)
 
     def unpin(self, message: int | Key, *, scope: Scope = _EVERYTHING) -> StoredMessage:
         """Unpin a message; see :meth:`tag`."""
         key = self._key(message, scope)
-        Pins(self.store).remove(key)
+        unpin(self.store, key)
         return self._read(key)
 
     def _key(self, message: int | Key, scope: Scope) -> Key:
@@ -248,7 +251,8 @@ class Reservoir(Reader):
     def forget(self, ids: Sequence[int] | Sequence[Key], scope: Scope = _EVERYTHING) -> None:
         """Delete messages and all data derived from them, for good.
 
-        Importing them again does not bring them back; a new message with the same text is stored.
+        Importing them again does not bring them back unless :meth:`import_files` is told to; a new
+        message with the same text is stored.
 
         :param ids: ids of messages in the scope, or keys.
         :raises UsageError: on a server, several partitions of the scope have one of the ids.

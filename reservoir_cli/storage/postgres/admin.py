@@ -1,16 +1,16 @@
-"""Guard rows, build indexes, and read statistics and sizes, as the owner of a database."""
+"""Guard rows, and read statistics and sizes, as the owner of a database."""
 
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from reservoir_cli.errors import ReservoirError, StoreError
+from reservoir_cli.errors import StoreError
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.postgres import ann_index, schema
 from reservoir_cli.storage.postgres.row_security import guard_statements
 from reservoir_cli.storage.postgres.store import PostgresStore
 from reservoir_cli.storage.postgres.tables import SCHEMA
 from reservoir_cli.storage.postgres.transactions import Transactions
+from reservoir_cli.storage.transactions import writing
 
 _TABLES = f"""
     SELECT c.relname, pg_table_size(c.oid), pg_indexes_size(c.oid) FROM pg_class c
@@ -28,15 +28,12 @@ _BY_MACHINE = (
 )
 
 
+@writing
 def guard(store: PostgresStore) -> None:
     """Guard the rows of a store by partition, for users who are members; its owner sees all."""
-
-    def apply() -> None:
-        store.lift_timeouts()
-        for statement in guard_statements():
-            store._connection.execute(statement)
-
-    store._run_write(apply)
+    store.lift_timeouts()
+    for statement in guard_statements():
+        store._connection.execute(statement)
 
 
 def facts(store: PostgresStore) -> dict[str, Any]:
@@ -63,24 +60,6 @@ def facts(store: PostgresStore) -> dict[str, Any]:
             for key, value in indexes
         ],
     }
-
-
-def index(
-    store: PostgresStore, partition: str, progress: Callable[[str, int, int], None]
-) -> ann_index.Index:
-    """Build an approximate index over the vectors of a partition.
-
-    :raises ReservoirError: there is no vector in the partition.
-    """
-    active = store.active_model()
-    if active is None:
-        raise ReservoirError("nothing is embedded", hint="reservoir embed")
-    return ann_index.build(store, partition, active[0], progress)
-
-
-def drop_index(store: PostgresStore, partition: str) -> bool:
-    """Drop the index of a partition, and return whether there was one."""
-    return ann_index.drop(store, partition)
 
 
 def read_sizes(store: Transactions) -> dict[str, list[dict[str, Any]]]:

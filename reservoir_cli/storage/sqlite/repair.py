@@ -12,7 +12,6 @@ programs that have the store open can keep using it.
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,9 @@ from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.sqlite import keyword_search, store_file, vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
-from reservoir_cli.storage.store import Problem
+from reservoir_cli.storage.store import Problem, derived_problems
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY
+from reservoir_cli.util.progress import counted
 
 _AT_ONCE = 1_000
 #: Tables that are rebuilt from the others, created by SQLite itself, or useful only for a short
@@ -77,20 +77,12 @@ def problems(connection: Connection, model_id: str | None) -> Iterator[Problem]:
     """
     if code := store_file.find_code(connection):
         yield Problem(f"there is {code}: nothing is written", repairable=False)
-    if count := count_full_text_problems(connection):
-        yield Problem(f"the full-text index is wrong for {_messages(count)}", repairable=True)
-    if count := vector_blocks.count_problems(connection, model_id or ""):
-        yield Problem(f"the ranking data is wrong for {_messages(count)}", repairable=True)
-    if count := mark_rows.count_orphans(connection):
-        yield Problem(f"{count:,} tags and pins belong to no message", repairable=True)
+    unranked = vector_blocks.count_problems(connection, model_id or "")
+    yield from derived_problems(connection, count_full_text_problems(connection), unranked)
     if unreadable := find_unreadable(connection):
         ids = ", ".join(map(str, unreadable[:10]))
-        detail = f"{_messages(len(unreadable))} cannot be read: {ids}"
+        detail = f"{counted(len(unreadable), 'message')} cannot be read: {ids}"
         yield Problem(detail, repairable=False)
-
-
-def _messages(count: int) -> str:
-    return f"{count:,} message{'' if count == 1 else 's'}"
 
 
 def rebuild(
@@ -107,7 +99,8 @@ def rebuild(
     rebuild_full_text(connection)
     if model_id := active():
         rebuild_vector_blocks(connection, model_id)
-        rebuild_links(connection, model_id, threshold)
+        connection.execute("DELETE FROM synapses")
+        links.add_all(connection, model_id, threshold)
     return repaired
 
 
@@ -192,20 +185,6 @@ def rebuild_vector_blocks(connection: Connection, model_id: str) -> None:
         vector_blocks.append(
             connection, model_id, batch, vector_blocks.read_vectors(connection, model_id, batch)
         )
-
-
-def rebuild_links(connection: Connection, model_id: str, threshold: LinkThreshold) -> None:
-    """Rebuild all links, partition by partition in order of time."""
-    connection.execute("DELETE FROM synapses")
-    rows = connection.execute(
-        """
-        SELECT partition, id FROM messages WHERE id NOT IN (SELECT message_id FROM pending)
-        ORDER BY partition, created_at, id
-        """
-    ).fetchall()
-    for partition, in_partition in groupby(rows, key=lambda row: row[0]):
-        for batch in batches([row[1] for row in in_partition], _AT_ONCE):
-            links.add(connection, partition, batch, model_id, threshold)
 
 
 def _batches(connection: Connection, condition: str) -> Iterator[Sequence[int]]:

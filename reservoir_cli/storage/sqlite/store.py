@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from reservoir_cli.storage.sqlite.connection import errors
 from reservoir_cli.storage.sqlite.store_file import path_of
 from reservoir_cli.storage.sqlite.transactions import SCHEMA_VERSION, Transactions
 from reservoir_cli.storage.store import EVERYTHING, Problem, Store
-from reservoir_cli.storage.transactions import Result
+from reservoir_cli.storage.transactions import Result, reading
 from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.private_files import remove_leftovers, temporary_folder
 from reservoir_cli.util.progress import Progress, no_progress
@@ -97,23 +98,15 @@ class SqliteStore(Transactions, Store):
 
         exact_vectors.add(self._connection, partition, model_id, passages)
 
-    def _delete(self, ids: Mapping[str, Sequence[int]], progress: Progress) -> None:
-        message_ids = [message_id for in_partition in ids.values() for message_id in in_partition]
-        self._remove_rows(message_ids, mark=True, progress=progress)
-        progress("rewriting the full-text index", 0, 0)
-        self._seal()
-
-    def _remove(self, partition: str, ids: Sequence[int]) -> None:
-        self._remove_rows(ids, mark=False)
-
-    def _remove_rows(
-        self, ids: Sequence[int], *, mark: bool, progress: Progress = no_progress
+    def _remove(
+        self, ids: Mapping[str, Sequence[int]], *, mark: bool, progress: Progress = no_progress
     ) -> None:
         from reservoir_cli.storage.sqlite import delete
 
-        delete.remove(self._connection, ids, mark=mark, progress=progress)
+        delete.remove(self._connection, list(chain(*ids.values())), mark=mark, progress=progress)
 
-    def _seal(self) -> None:
+    def _seal(self, progress: Progress = no_progress) -> None:
+        progress("rewriting the full-text index", 0, 0)
         merge_and_vacuum.seal(self._connection)
 
     def _purge(self) -> bool:
@@ -139,10 +132,6 @@ class SqliteStore(Transactions, Store):
             f"SELECT {COLUMNS} FROM messages WHERE id > ? ORDER BY id LIMIT ?",
             [after.id if after else 0, count],
         ).fetchall()
-
-    def shared_ids(self) -> list[Key]:
-        """Return nothing: an id is unique in a file."""
-        return []
 
     # Checking and repairing
 
@@ -190,18 +179,16 @@ class SqliteStore(Transactions, Store):
 
     # Questions
 
+    @reading
     def keyword(
         self, text: str, scope: Scope, limit: int, where: Filter = EVERYTHING
     ) -> tuple[list[tuple[int, float]], bool]:
         """See :class:`~reservoir_cli.storage.store.Store`."""
         from reservoir_cli.storage.sqlite import keyword_search
 
-        def search() -> tuple[list[tuple[int, float]], bool]:
-            matching = self._matching(scope, where)
-            model_id = self._model_id()
-            return keyword_search.search(self._connection, text, scope, limit, model_id, matching)
-
-        return self._run_read(search)
+        matching = self._matching(scope, where)
+        model_id = self._model_id()
+        return keyword_search.search(self._connection, text, scope, limit, model_id, matching)
 
     def _gather(self, query: "Query") -> "Candidates":
         from reservoir_cli.storage.sqlite import candidates
