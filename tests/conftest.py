@@ -60,6 +60,13 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect no garbage while tests are collected: everything that is created stays."""
+    with _without_garbage_collection():
+        return (yield)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     models = {"compiled_before", "compiled_models", "tiny_model"}
     for item in items:
@@ -96,6 +103,15 @@ def _freeze_modules() -> None:
     _known_modules = len(sys.modules)
     gc.collect()
     gc.freeze()
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)
@@ -249,7 +265,11 @@ def sample_store(shared_folder: Path, embedder: Embedder) -> Path:
 
 
 def _load_real_model(home: Path) -> Embedder:
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        warnings.catch_warnings(),
+        _without_garbage_collection(),
+    ):
         patch.setenv("RESERVOIR_HOME", str(home))
         patch.setenv("RESERVOIR_MODEL_CACHE", str(home / "cache" / "models"))
         patch.setenv("HF_HUB_OFFLINE", "1")

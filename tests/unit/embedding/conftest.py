@@ -7,7 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import TinyModel, save
+from tiny_models import Exports, TinyModel, save
+
+from reservoir_cli.embedding import compiler
+
+
+@pytest.fixture(scope="session")
+def exports(tmp_path_factory: pytest.TempPathFactory) -> Exports:
+    return Exports(tmp_path_factory.mktemp("exports"))
+
+
+@pytest.fixture(autouse=True)
+def export_once(exports: Exports, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Export each small model once for all tests."""
+    monkeypatch.setattr(compiler, "_export", exports.export)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_models import TinyModel, load_quietly, modules
+from tiny_models import Exports, TinyModel, load_quietly, modules
 
 from reservoir_cli.embedding import compiler, load
 from reservoir_cli.embedding.find_weights import ModelSource
@@ -40,10 +40,13 @@ class FirstUse:
 
 
 @pytest.fixture(scope="module")
-def first_use(tiny_model: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> FirstUse:
+def first_use(
+    tiny_model: TinyModel, exports: Exports, tmp_path_factory: pytest.TempPathFactory
+) -> FirstUse:
     """Compile the tiny model once."""
     first = FirstUse(tmp_path_factory.mktemp("compiled-once") / "home", [])
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiler, "_export", exports.export)
         patch.setenv("RESERVOIR_HOME", str(first.home))
         patch.setenv("RESERVOIR_MODEL_CACHE", str(first.home / "cache" / "models"))
         embedder = load_embedder(
@@ -141,25 +144,35 @@ def test_another_home_with_a_copy_of_the_model_compiles_nothing(
 
 
 #: Compile in forked processes, which load the libraries once: first one that is killed when its
-#: model is complete but not compared yet, then two at once.
+#: model is complete but not compared yet, then two that write their models at the same time. They
+#: copy the graph that another test's export has written.
 _COMPILE_IN_THREE = """
-import os, sys
-import onnxscript, sentence_transformers, torch.onnx
+import multiprocessing, os, shutil, sys
+import sentence_transformers
 from reservoir_cli.embedding import compiler
 from reservoir_cli.embedding.load import load_embedder
 
-def fork(compile):
+model, models, exported = sys.argv[1:]
+both = multiprocessing.get_context("fork").Barrier(2, timeout=120)
+
+def fork(compile, *wait):
     child = os.fork()
     if not child:
+        compiler._export = lambda _, target: copy(target, *wait)
         compile()
         os._exit(0)
     return child
+
+def copy(target, *wait):
+    for barrier in wait:
+        barrier.wait()
+    shutil.copytree(exported, target.parent, dirs_exist_ok=True)
 
 def status(child):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 def compile():
-    embedder = load_embedder(sys.argv[1], offline=True, progress=lambda *_: None)
+    embedder = load_embedder(model, offline=True, progress=lambda *_: None)
     vector = embedder.encode_query("hello")[:3].round(4).tolist()
     os.write(1, f"{embedder.engine.kind} {vector}\\n".encode())
 
@@ -168,18 +181,23 @@ def compile_and_be_killed():
     compile()
 
 assert status(fork(compile_and_be_killed)) == 9
-print(*os.listdir(sys.argv[2]), flush=True)
-assert [status(child) for child in [fork(compile), fork(compile)]] == [0, 0]
+print(*os.listdir(models), flush=True)
+assert [status(child) for child in [fork(compile, both), fork(compile, both)]] == [0, 0]
 """
 
 
 @pytest.mark.skipif(os.name != "posix", reason="forks")
 def test_a_killed_compilation_is_not_used_and_two_at_once_leave_one_model(
-    tiny_model: TinyModel, models_folder: Path
+    tiny_model: TinyModel, first_use: FirstUse, exports: Exports, models_folder: Path
 ) -> None:
+    exported = exports.folder_of(load_reference(tiny_model()).model)
     command = [sys.executable, "-W", "ignore", "-c", _COMPILE_IN_THREE, str(tiny_model())]
     result = subprocess.run(
-        [*command, str(models_folder)], stdout=subprocess.PIPE, text=True, check=True
+        [*command, str(models_folder), str(exported)],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=600,
     )
     leftover, *answers = result.stdout.splitlines()
     assert leftover.startswith(".building-")
