@@ -66,6 +66,7 @@ class FileImport:
         *,
         renew: bool = False,
         elsewhere: ElsewhereFilter | None = None,
+        counted: set[int] | None = None,
     ) -> None:
         self.report = ImportReport()
         self._renew, self._elsewhere = renew, elsewhere
@@ -77,7 +78,7 @@ class FileImport:
         self._last_conversations: dict[Scope, Conversation] = {}
         self._context_titles: set[tuple[str, str]] = set()
         self._contexts: Counter[Origin] = Counter()
-        self._counted: set[int] = set()
+        self._counted = set() if counted is None else counted
         self._retention: dict[str, timedelta | None] = {}
         self._proxied = ProxyFilter(self._store, self._redact)
         self._skipped_reply = False
@@ -285,7 +286,7 @@ class FileImport:
         return new
 
     def _select_first(self, scope: Scope, added: Added, new: Iterable[bool]) -> list[bool]:
-        """Return which messages are new and were not in an earlier batch of a dry run."""
+        """Return which messages are new and were not in an earlier batch or file of a dry run."""
         first = []
         for message, is_new in zip(added.messages, new, strict=True):
             key = hash((scope, message.source, message.source_id))

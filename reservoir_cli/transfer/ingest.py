@@ -78,6 +78,7 @@ class Ingestor(Intake):
         :param copies: also store messages that other partitions and instances already have.
         """
         report, elsewhere = ImportReport(), None if copies else ElsewhereFilter(self.store)
+        counted = set[int]() if dry_run else None
         with ExitStack() as open_files:
             detected = [importers.find(source, form, open_files) for source in sources]
             marked = find_marked(chain.from_iterable(files for files, _ in detected))
@@ -87,7 +88,7 @@ class Ingestor(Intake):
                 source_report = ImportReport(passed_over=passed_over)
                 for file in files:
                     source_report.add(
-                        self._import_file(file, marked, partition, instance, dry_run, elsewhere)
+                        self._import_file(file, marked, partition, instance, counted, elsewhere)
                     )
                 if source_report.skipped and not source_report.total - source_report.skipped:
                     source_report.unreadable.append(_name(source))
@@ -103,7 +104,7 @@ class Ingestor(Intake):
         marked: set[str],
         partition: str | None,
         instance: str | None,
-        dry_run: bool,
+        counted: set[int] | None,
         elsewhere: ElsewhereFilter | None,
     ) -> ImportReport:
         file, default = detected.file, self._config.settings().partition
@@ -113,7 +114,8 @@ class Ingestor(Intake):
             Destination(partition, instance, default, detected.importer.instance),
             where=file.name,
             now=datetime.now(UTC),
-            dry_run=dry_run,
+            dry_run=counted is not None,
+            counted=counted,
             elsewhere=elsewhere,
             after_batch=lambda: report_megabytes(self._progress, file.done, file.size),
         )
@@ -128,6 +130,7 @@ class Ingestor(Intake):
         where: str,
         now: datetime,
         dry_run: bool = False,
+        counted: set[int] | None = None,
         renew: bool = False,
         elsewhere: ElsewhereFilter | None = None,
         after_batch: Callable[[], None] = lambda: None,
@@ -137,12 +140,20 @@ class Ingestor(Intake):
         :param where: the file's name, for the reasons of skipped records.
         :param renew: replace stored messages that are longer now.
         :param dry_run: report what would be imported, and leave the store unchanged.
+        :param counted: what a dry run has counted in other files, which is extended.
         :param elsewhere: skip messages that other partitions and instances already have.
         :param after_batch: called after each batch.
         """
         counter = self.counter(destination.partition or destination.default_partition)
         loader = FileImport(
-            self, destination, counter, now, where, renew=renew, elsewhere=elsewhere
+            self,
+            destination,
+            counter,
+            now,
+            where,
+            renew=renew,
+            elsewhere=elsewhere,
+            counted=counted,
         )
         source = iter(records)
         while batch := list(islice(source, _BATCH)):
