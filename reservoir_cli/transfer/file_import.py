@@ -290,8 +290,11 @@ class FileImport:
         first = []
         for message, is_new in zip(added.messages, new, strict=True):
             key = hash((scope, message.source, message.source_id))
-            first.append(is_new and key not in self._counted)
-            self._counted.add(key)
+            is_repeated = key in self._counted
+            first.append(is_new and not is_repeated)
+            self.report.repeated += is_repeated
+            if is_new:
+                self._counted.add(key)
         return first
 
 

@@ -15,7 +15,8 @@ _REASONS = 1_000
 class ImportReport:
     """The counts of an import, or of a dry run.
 
-    :param already: messages that were stored before.
+    :param already: messages that were stored before, and repeated ones.
+    :param repeated: messages that a dry run has seen before as new ones.
     :param forgotten: messages that were forgotten earlier, and not imported.
     :param expired: messages older than ``retention_days``, and not imported.
     :param renewed: stored messages that were replaced because they are longer now.
@@ -47,6 +48,7 @@ class ImportReport:
     marked: set[str] = field(default_factory=set)
     reasons: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
+    repeated: int = field(default=0, compare=False)
 
     @property
     def total(self) -> int:
@@ -72,6 +74,7 @@ class ImportReport:
         self.marked |= other.marked
         self.reasons += other.reasons[: _REASONS - len(self.reasons)]
         self.unreadable += other.unreadable
+        self.repeated += other.repeated
 
     def skip(self, reason: str) -> None:
         """Count a skipped record."""

@@ -121,8 +121,10 @@ def test_a_dry_run_counts_a_message_of_several_files_once(store: Store, tmp_path
         lines = "".join(json.dumps(row) + "\n" for row in rows)
         (tmp_path / f"{name}.jsonl").write_text(lines, encoding="utf-8")
     planned = ingestor(store).import_files([tmp_path], partition="p", dry_run=True)
-    assert (planned.imported, planned.already) == (3, 2)
+    assert (planned.imported, planned.already, planned.repeated) == (3, 2, 2)
     assert ingestor(store).import_files([tmp_path], partition="p") == planned
+    again = ingestor(store).import_files([tmp_path], partition="p", dry_run=True)
+    assert (again.imported, again.already, again.repeated) == (0, 5, 0)
 
 
 def test_the_summary_of_a_dry_run_says_would() -> None:
