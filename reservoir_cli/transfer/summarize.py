@@ -99,6 +99,8 @@ def summarize(
             yield Outcome(conversation)
             continue
         if command:
+            with store.write():
+                pass  # a store that cannot be written to is an error before the command runs
             announce(shlex.join(command))
             announce = _ignore
         try:

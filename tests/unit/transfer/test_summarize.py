@@ -11,7 +11,7 @@ import pytest
 from builders import NOW, FakeEmbedder
 
 from reservoir_cli.embedding import Embedder
-from reservoir_cli.errors import UsageError
+from reservoir_cli.errors import StoreLockedError, UsageError
 from reservoir_cli.messages import Conversation, Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.storage.factory import open_store
@@ -226,6 +226,26 @@ def test_a_program_that_a_command_leaves_running_is_not_waited_for(
     """
     assert [outcome.reason for outcome in run(reservoir, program(tmp_path, script))] == [None, None]
     assert set(texts(reservoir).values()) == {"ok"}
+
+
+def test_no_text_goes_to_a_command_if_the_store_is_locked(
+    location: str, reservoir: Reservoir, fake_embedder: Embedder, tmp_path: Path
+) -> None:
+    if "://" in location:
+        pytest.skip("writers of a server wait only for the same rows")
+    marker = tmp_path / "mark"
+    command = program(tmp_path, f"open({str(marker)!r}, 'w'); print('ok')")
+    settings = {"partition": "p"}
+    with (
+        Reservoir.open(
+            location, embedder=fake_embedder, settings=settings, patience=0.1
+        ) as waiting,
+        reservoir.store.write(),
+    ):
+        add_conversation(reservoir, "three", ["It is being imported."])
+        with pytest.raises(StoreLockedError):
+            run(waiting, command)
+    assert not marker.exists()
 
 
 def test_a_command_that_cannot_be_started_ends_the_run(
