@@ -161,7 +161,7 @@ def history_turns(
 
     :param quote: see :func:`cache_quotes`.
     """
-    role = Role.USER.value if request.recalled_role == "user" else CONTEXT
+    role = _recalled_role(request)
     quoted = recalled_turn(
         recalled,
         role,
@@ -178,11 +178,23 @@ def history_turns(
 
 def _add_summaries(request: ContextRequest, recalled: list[Turn], role: str) -> list[Turn]:
     """Put summaries of other conversations above the recalled messages in the same turn."""
-    if not request.summaries:
+    summaries = summaries_turn(request)
+    if not summaries:
         return recalled
-    lines = "\n".join(quote_summary(piece.text) for piece in request.summaries)
-    below = [turn.content for turn in recalled]
-    return [Turn(Section.RECALLED, role, "\n\n".join([f"{SUMMARIES_TITLE}\n{lines}", *below]))]
+    texts = [turn.content for turn in (*summaries, *recalled)]
+    return [Turn(Section.RECALLED, role, "\n\n".join(texts))]
+
+
+def summaries_turn(request: ContextRequest) -> list[Turn]:
+    """Render the summaries of other conversations, without an empty line."""
+    if not request.summaries:
+        return []
+    lines = [quote_summary(piece.text) for piece in request.summaries]
+    return [Turn(Section.EPISODE, _recalled_role(request), "\n".join([SUMMARIES_TITLE, *lines]))]
+
+
+def _recalled_role(request: ContextRequest) -> str:
+    return Role.USER.value if request.recalled_role == "user" else CONTEXT
 
 
 def quote_summary(text: str) -> str:

@@ -14,6 +14,7 @@ from reservoir_cli.embedding import Embedder, Engine
 from reservoir_cli.embedding.question_cache import RememberedQuestions
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreLockedError
 from reservoir_cli.messages import Key, Scope, StoredMessage, plain_text
+from reservoir_cli.retrieval.embed_summaries import embed_summaries
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.links import LinkThreshold
@@ -434,6 +435,7 @@ def rebuild(
         progress(f"embedding with {embedder.name}", count, max(total, count))
     progress("switching to the new embeddings", 0, 0)
     store.switch_model(stored_id)
+    embed_summaries(store, embedder, _EVERYTHING)
     clear_former_model(store)
     return count
 

@@ -18,8 +18,13 @@ COLUMNS = "partition, instance, conversation_id, digest, text, made_by, first_at
 ALL = f"SELECT {COLUMNS} FROM summaries ORDER BY partition, instance, conversation_id"
 #: Insert a row.
 INSERT = f"INSERT INTO summaries ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_OF_CONVERSATION = "WHERE partition = ? AND instance = ? AND conversation_id = ?"
 #: Delete the summary of a conversation.
-_DELETE = "DELETE FROM summaries WHERE partition = ? AND instance = ? AND conversation_id = ?"
+_DELETE = f"DELETE FROM summaries {_OF_CONVERSATION}"
+#: Replace the vector of a summary, unless the summary was deleted or renewed meanwhile.
+_SET_VECTOR = (
+    f"UPDATE summaries SET model_id = ?, vector = ? {_OF_CONVERSATION} AND digest = ? AND text = ?"
+)
 #: Copy summaries to another partition and instance, unless it has one of the same conversation;
 #: the values are the new partition and instance, then the old ones.
 MOVE = f"""
@@ -33,7 +38,7 @@ MOVE = f"""
 class Summary(NamedTuple):
     """The summary of a conversation.
 
-    :param digest: a hash of the summarised messages.
+    :param digest: a hash of the summarised messages, and one of the command if it wrote this.
     :param made_by: ``extract``, or the program that wrote it.
     :param first_at: the start of the conversation, milliseconds since 1970.
     :param model_id: the identity of the model that computed the vector.
@@ -79,12 +84,23 @@ class Summaries:
 
     def put(self, summary: Summary) -> None:
         """Store a summary, replacing the conversation's previous one."""
-        vector = None if summary.vector is None else summary.vector.astype("<f4").tobytes()
+        vector = _data(summary.vector)
         key = [summary.partition, summary.instance, summary.conversation_id]
         values = [summary.digest, summary.text, summary.made_by, summary.first_at, summary.model_id]
         with self._store.write():
             self._store._connection.execute(_DELETE, key)
             self._store._connection.execute(INSERT, [*key, *values, vector])
+
+    def set_vector(self, summary: Summary, model_id: str, vector: "NDArray[np.float32]") -> None:
+        """Store a summary's vector by another model, if the summary is still the same."""
+        key = [summary.partition, summary.instance, summary.conversation_id]
+        values = [model_id, _data(vector), *key, summary.digest, summary.text]
+        with self._store.write():
+            self._store._connection.execute(_SET_VECTOR, values)
+
+
+def _data(vector: "NDArray[np.float32] | None") -> bytes | None:
+    return None if vector is None else vector.astype("<f4").tobytes()
 
 
 def forget(connection: Connection, messages: Iterable[StoredMessage]) -> None:

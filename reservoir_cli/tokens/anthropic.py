@@ -48,23 +48,13 @@ class AnthropicCounter:
         """
         import json
         import urllib.error
-        import urllib.request
+        from http.client import HTTPException
 
-        base = os.environ.get("ANTHROPIC_BASE_URL", "https://api.anthropic.com").rstrip("/")
         counted = {key: value for key, value in body.items() if key != "max_tokens"}
-        request = urllib.request.Request(
-            f"{base}/v1/messages/count_tokens",
-            data=json.dumps({**counted, "model": self._model}).encode(),
-            headers={
-                "content-type": "application/json",
-                "x-api-key": self._key,
-                "anthropic-version": "2023-06-01",
-            },
-        )
+        data = json.dumps({**counted, "model": self._model}).encode()
         try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
-                return int(json.load(answer)["input_tokens"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            return int(json.loads(self._send(data))["input_tokens"])
+        except (OSError, HTTPException, ValueError, OverflowError, KeyError, TypeError) as error:
             if isinstance(error, urllib.error.HTTPError):
                 error.close()
             reason = getattr(error, "code", None) or type(error).__name__
@@ -72,3 +62,21 @@ class AnthropicCounter:
                 f"the token counter {self.name} got no count ({reason})",
                 hint="check the key, the model and the network, or set another token_counter",
             ) from None
+
+    def _send(self, data: bytes) -> bytes:
+        """Send a request, and return the answer."""
+        import urllib.request
+
+        base = os.environ.get("ANTHROPIC_BASE_URL", "https://api.anthropic.com").rstrip("/")
+        request = urllib.request.Request(
+            f"{base}/v1/messages/count_tokens",
+            data=data,
+            headers={
+                "content-type": "application/json",
+                "x-api-key": self._key,
+                "anthropic-version": "2023-06-01",
+            },
+        )
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            content: bytes = answer.read()
+            return content

@@ -67,6 +67,7 @@ class FileImport:
         renew: bool = False,
         elsewhere: ElsewhereFilter | None = None,
         include_forgotten: bool = False,
+        counted: set[int] | None = None,
     ) -> None:
         self.report = ImportReport()
         self._renew, self._elsewhere = renew, elsewhere
@@ -79,7 +80,7 @@ class FileImport:
         self._last_conversations: dict[Scope, Conversation] = {}
         self._context_titles: set[tuple[str, str]] = set()
         self._contexts: Counter[Origin] = Counter()
-        self._counted: set[int] = set()
+        self._counted = set() if counted is None else counted
         self._retention: dict[str, timedelta | None] = {}
         self._proxied = ProxyFilter(self._store, self._redact)
         self._skipped_reply = False
@@ -314,12 +315,15 @@ class FileImport:
         return new
 
     def _select_first(self, scope: Scope, added: Added, new: Iterable[bool]) -> list[bool]:
-        """Return which messages are new and were not in an earlier batch of a dry run."""
+        """Return which messages are new and were not in an earlier batch or file of a dry run."""
         first = []
         for message, is_new in zip(added.messages, new, strict=True):
             key = hash((scope, message.source, message.source_id))
-            first.append(is_new and key not in self._counted)
-            self._counted.add(key)
+            is_repeated = key in self._counted
+            first.append(is_new and not is_repeated)
+            self.report.repeated += is_repeated
+            if is_new:
+                self._counted.add(key)
         return first
 
 

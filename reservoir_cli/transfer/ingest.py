@@ -86,7 +86,7 @@ class Ingestor(Intake):
             self._import_file,
             partition=partition,
             instance=instance,
-            dry_run=dry_run,
+            counted=set() if dry_run else None,
             elsewhere=None if copies else ElsewhereFilter(self.store),
             include_forgotten=include_forgotten,
         )
@@ -115,7 +115,7 @@ class Ingestor(Intake):
         *,
         partition: str | None,
         instance: str | None,
-        dry_run: bool,
+        counted: set[int] | None,
         elsewhere: ElsewhereFilter | None,
         include_forgotten: bool,
     ) -> ImportReport:
@@ -126,7 +126,8 @@ class Ingestor(Intake):
             Destination(partition, instance, default, detected.importer.instance),
             where=file.name,
             now=datetime.now(UTC),
-            dry_run=dry_run,
+            dry_run=counted is not None,
+            counted=counted,
             elsewhere=elsewhere,
             include_forgotten=include_forgotten,
             after_batch=lambda: report_megabytes(self._progress, file.done, file.size),
@@ -142,6 +143,7 @@ class Ingestor(Intake):
         where: str,
         now: datetime,
         dry_run: bool = False,
+        counted: set[int] | None = None,
         renew: bool = False,
         elsewhere: ElsewhereFilter | None = None,
         include_forgotten: bool = False,
@@ -152,6 +154,7 @@ class Ingestor(Intake):
         :param where: the file's name, for the reasons of skipped records.
         :param renew: replace stored messages that are longer now.
         :param dry_run: report what would be imported, and leave the store unchanged.
+        :param counted: what a dry run has counted in other files, which is extended.
         :param elsewhere: skip messages that other partitions and instances already have.
         :param include_forgotten: also store messages that were forgotten earlier.
         :param after_batch: called after each batch.
@@ -166,6 +169,7 @@ class Ingestor(Intake):
             renew=renew,
             elsewhere=elsewhere,
             include_forgotten=include_forgotten,
+            counted=counted,
         )
         source = iter(records)
         while batch := list(islice(source, _BATCH)):

@@ -15,7 +15,8 @@ _REASONS = 1_000
 class ImportReport:
     """The counts of an import, or of a dry run.
 
-    :param already: messages that were stored before.
+    :param already: messages that were stored before, and repeated ones.
+    :param repeated: messages that a dry run has seen before as new ones.
     :param forgotten: messages that were forgotten earlier, and not imported.
     :param restored: messages among those imported that were forgotten earlier.
     :param expired: messages older than ``retention_days``, and not imported.
@@ -49,6 +50,7 @@ class ImportReport:
     marked: set[str] = field(default_factory=set)
     reasons: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
+    repeated: int = field(default=0, compare=False)
 
     @property
     def total(self) -> int:

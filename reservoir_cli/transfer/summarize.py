@@ -5,8 +5,11 @@ import re
 import shlex
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +18,7 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Role, Scope, StoredMessage, clean_text, plain_text, to_epoch_ms
 from reservoir_cli.redaction import Redactor
+from reservoir_cli.retrieval.embed_summaries import embed_summaries
 from reservoir_cli.storage.conversations import ConversationSummary
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.passage import Passage
@@ -25,8 +29,8 @@ from reservoir_cli.tokens import ApproximateCounter
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Time limit of a command in seconds, and of its output in characters.
-_SECONDS, LONGEST = 120, 2_000
+#: Limits of a command's time in seconds, its summary in characters, and its output in bytes.
+_SECONDS, LONGEST, _MOST_BYTES = 120, 2_000, 1 << 20
 EXTRACT = "extract"
 #: The most tokens of an extractive summary.
 _MOST_TOKENS = 60
@@ -67,7 +71,7 @@ def summarize(
 ) -> Iterator[Outcome]:
     """Summarise the conversations that have no summary or have changed since.
 
-    A command also replaces the summaries that it has not written itself.
+    A command also replaces the summaries that it has not written itself, with these arguments.
 
     :param command: a program and its arguments, which reads a conversation on stdin and prints
         the summary; without it the summary is extracted from the conversation's own sentences.
@@ -75,6 +79,8 @@ def summarize(
     :raises CannotRunError: the command cannot be started.
     """
     made_by = Path(command[0]).name if command else EXTRACT
+    if not dry_run:
+        embed_summaries(store, embedder, scope)
     summaries = Summaries(store)
     known = {
         (summary.instance, summary.conversation_id): (summary.digest, summary.made_by)
@@ -87,12 +93,14 @@ def summarize(
         messages = mask.messages(store.by_key(list(store.find(own_scope, selection))))
         digest = _digest(messages)
         key = (conversation.instance, conversation_id)
-        if not messages or _is_current(known.get(key), digest, made_by):
+        if not messages or _is_current(known.get(key), digest, made_by, command):
             continue
         if dry_run:
             yield Outcome(conversation)
             continue
         if command:
+            with store.write():
+                pass  # a store that cannot be written to is an error before the command runs
             announce(shlex.join(command))
             announce = _ignore
         try:
@@ -112,7 +120,7 @@ def summarize(
             conversation.partition,
             conversation.instance,
             conversation_id,
-            digest,
+            _add_command(digest, command),
             mask.text(conversation.partition, text),
             made_by,
             to_epoch_ms(conversation.first),
@@ -129,12 +137,28 @@ def summarize(
         yield Outcome(conversation, summary)
 
 
-def _is_current(known: tuple[str, str] | None, digest: str, made_by: str) -> bool:
+def _is_current(
+    known: tuple[str, str] | None, digest: str, made_by: str, command: Sequence[str]
+) -> bool:
     """Return whether a summary may stay: an extract never replaces what a program wrote.
 
     :param known: the digest and the author of the stored summary.
     """
-    return known is not None and known[0] == digest and made_by in (known[1], EXTRACT)
+    if known is None:
+        return False
+    stored, author = known
+    if not command:
+        return stored.partition(":")[0] == digest
+    # Summaries by earlier versions have no hash of the command.
+    return author == made_by and stored in (digest, _add_command(digest, command))
+
+
+def _add_command(digest: str, command: Sequence[str]) -> str:
+    """Add a hash of the command, so that other arguments, such as a prompt, renew a summary."""
+    if not command:
+        return digest
+    typed = shlex.join(command).encode(errors="surrogatepass")
+    return f"{digest}:{hashlib.sha256(typed).hexdigest()}"
 
 
 def _ignore(_: str) -> None:
@@ -184,13 +208,7 @@ def _run_command(command: Sequence[str], messages: Sequence[StoredMessage]) -> s
     """
     text = "\n\n".join(f"{message.role}: {plain_text(message)}" for message in messages)
     try:
-        process = subprocess.run(
-            command,
-            input=text.encode("utf-8", "replace"),
-            stdout=subprocess.PIPE,
-            timeout=_SECONDS,
-            check=False,
-        )
+        output, code = _pipe_through(command, text.encode("utf-8", "replace"))
     except subprocess.TimeoutExpired:
         raise ReservoirError(f"{command[0]} took more than {_SECONDS} s") from None
     except (OSError, ValueError) as error:
@@ -199,14 +217,51 @@ def _run_command(command: Sequence[str], messages: Sequence[StoredMessage]) -> s
             f"cannot run {command[0]}: {reason}",
             hint="install it, or omit --with to summarise without a command",
         ) from None
-    summary = clean_text(process.stdout.decode("utf-8", "replace")).strip()
-    if process.returncode:
-        raise ReservoirError(f"{command[0]} ended with code {process.returncode}")
+    summary = clean_text(output.decode("utf-8", "replace")).strip()
+    if len(summary) > LONGEST or len(output) > _MOST_BYTES:
+        raise ReservoirError(f"{command[0]} printed more than {LONGEST:,} characters")
+    if code:
+        raise ReservoirError(f"{command[0]} ended with code {code}")
     if not summary:
         raise ReservoirError(f"{command[0]} printed nothing")
-    if len(summary) > LONGEST:
-        raise ReservoirError(f"{command[0]} printed more than {LONGEST:,} characters")
     return summary
+
+
+def _pipe_through(command: Sequence[str], data: bytes) -> tuple[bytes, int]:
+    """Return what a command prints for its input, and its exit code.
+
+    A command that prints more than the limit, maybe endlessly, is killed.
+
+    :raises subprocess.TimeoutExpired: the command takes too long.
+    """
+    deadline = monotonic() + _SECONDS
+    output = bytearray()
+    pipe = subprocess.PIPE
+    # Closing a buffered pipe would wait for the threads; programs of a command may keep it open.
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=0) as process:
+        stdin, stdout = process.stdin, process.stdout
+        assert stdin is not None
+        assert stdout is not None
+
+        def write() -> None:
+            with suppress(OSError, ValueError), stdin:
+                stdin.write(data)
+
+        def read() -> None:
+            with suppress(OSError, ValueError):
+                while len(output) <= _MOST_BYTES and (chunk := stdout.read(1 << 16)):
+                    output.extend(chunk)
+
+        try:
+            Thread(target=write, daemon=True).start()
+            reader = Thread(target=read, daemon=True)
+            reader.start()
+            reader.join(_SECONDS)
+            if len(output) <= _MOST_BYTES:
+                process.wait(max(0.0, deadline - monotonic()))
+        finally:
+            process.kill()
+    return bytes(output), process.returncode
 
 
 def extract(

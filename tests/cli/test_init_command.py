@@ -135,6 +135,15 @@ def test_selected_sources_go_to_the_typed_partition_which_becomes_the_default(ma
     assert " -p " not in re.findall(r"now try: (.*)\n", result.out)[0]
 
 
+def test_a_resumed_session_that_repeats_another_is_counted_once(machine):
+    session = Path(machine.env["HOME"], ".claude/projects/-src/5e55.jsonl")
+    shutil.copy(session, session.with_name("resumed.jsonl"))
+    answers = [(READ, "\n"), (WHICH, "1\n"), (WHERE, "work\n"), (RUN, "n\n")]
+    result = machine.talk("init", "--no-embed", answers=answers)
+    assert rows(result.out)[0] == ("Claude Code", 2, 11, 11)
+    assert stored(machine) == {("work", "claude-code"): 11}
+
+
 def test_an_answer_that_is_not_a_list_of_numbers_is_asked_for_again(machine):
     wrong = ["1,x", "2x", "1-2", "1,,x", "9" * 500, "-1", "1.2"]
     answers = [(READ, "\n"), *((WHICH, f"{answer}\n") for answer in wrong)]

@@ -228,7 +228,9 @@ def test_ids_may_be_shortened_and_numbers_may_have_a_hash(cli):
     assert cli("view", "--id", "#2").out == "user: b\n"
     errors = cli("view", "--trace-id", "ab", code=2).err
     assert errors.startswith("error: --trace-id ab is not unique: abc-1, abd-2\nhint: ")
-    assert "not a message number" in cli("view", "--id", "two", code=2).err
+    for option in ("--id", "--around"):
+        error = cli("view", option, "two", code=2).err
+        assert error.startswith(f"error: {option}: 'two' is not a message number\n")
 
 
 def test_a_message_is_shown_with_its_neighbours(cli):

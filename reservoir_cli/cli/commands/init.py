@@ -60,7 +60,11 @@ class _Read:
 
     @property
     def messages(self) -> int:
-        return self.report.imported + self.report.already
+        return self.report.imported + self.already
+
+    @property
+    def already(self) -> int:
+        return self.report.already - self.report.repeated
 
 
 def init(
@@ -230,7 +234,7 @@ def _choose(read: Sequence[_Read], partition: str | None) -> tuple[list[_Read], 
 
 def _ask_partition(chosen: Sequence[_Read]) -> str | None:
     """Ask for a partition, or none; return ``None`` if each history keeps that of its source."""
-    default, stored = _partitions(chosen), sum(entry.report.already for entry in chosen)
+    default, stored = _partitions(chosen), sum(entry.already for entry in chosen)
     while True:
         name = _answer(f"Partition to keep them in [{default}]:")
         if name in ("", default):
@@ -441,7 +445,7 @@ def _row(read: _Read) -> dict[str, object]:
         "bytes": history.size,
         "conversations": len(report.conversations),
         "messages": read.messages,
-        "already_there": report.already,
+        "already_there": read.already,
         "new": report.imported,
         "imported": read.imported,
         "skipped": report.skipped,

@@ -30,8 +30,8 @@ def summarize(
 
     Without --with, a summary consists of sentences of the conversation, chosen by the embedding
     model, and summaries by a command stay unless their conversation has grown. With --with,
-    summaries that another command or no command wrote are replaced. Contexts include summaries if
-    the setting episodes is auto.
+    summaries that another command, the same with other arguments, or no command wrote are
+    replaced. Contexts include summaries if the setting episodes is auto.
     """
     outcomes: list[Outcome] = []
     with open_store.open_reservoir(ctx, change=True) as reservoir:

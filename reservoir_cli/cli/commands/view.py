@@ -57,7 +57,9 @@ def view(
     Trace and conversation ids can be shortened to a unique prefix.
     """
     options.check_one_form(json=as_json, jsonl=as_lines)
-    numbers = [options.message_number(text) for text in (*(ids or ()), around) if text is not None]
+    numbers = [options.message_number(text) for text in ids or ()]
+    if around is not None:
+        numbers.append(options.message_number(around, "--around"))
     if numbers and any((trace_id, conversation, role, since, until, source, tag, pinned, secrets)):
         raise UsageError(
             f"--{'id' if ids else 'around'} contradicts the other filters",

@@ -9,7 +9,12 @@ from typing import Any
 from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.context.candidate import Candidate, Dropped, Tier
 from reservoir_cli.context.excerpts import discount
-from reservoir_cli.context.finished_window import FinishedWindow, current_turn, fixed_turns
+from reservoir_cli.context.finished_window import (
+    FinishedWindow,
+    current_turn,
+    fixed_turns,
+    summaries_turn,
+)
 from reservoir_cli.context.render.recalled import printed_text
 from reservoir_cli.tokens.counter import PER_MESSAGE
 
@@ -57,9 +62,10 @@ def to_json(window: FinishedWindow, *, explain: bool) -> dict[str, Any]:
 
 
 def rows(window: FinishedWindow) -> list[dict[str, Any]]:
-    """Return all printed messages in order; sections given by the caller have no scores."""
+    """Return all printed messages in order; those that are not stored have no scores."""
     return [
         *(_given_row(window, turn) for turn in fixed_turns(window.request)),
+        *(_given_row(window, turn) for turn in summaries_turn(window.request)),
         *(_row(window, Section.RECALLED, message) for message in window.selection.recalled),
         *(_row(window, Section.HISTORY, message) for message in window.selection.history),
         *(_given_row(window, turn) for turn in current_turn(window.request)),

@@ -1,9 +1,10 @@
 """Render the window as plain text or Markdown. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from reservoir_cli.chat.turn import Section, Turn
+from reservoir_cli.context.finished_window import SUMMARIES_TITLE
 from reservoir_cli.context.render.frame import MARKDOWN_LABEL, QUESTION_HEADING, TEXT_LABEL, wrap
 from reservoir_cli.messages import call_text
 
@@ -37,7 +38,7 @@ def to_markdown(turns: Sequence[Turn]) -> str:
             text = "\n\n".join(_markdown_turn(turn) for turn in group)
             blocks.append(f"## {_HEADINGS[section]}\n\n{text}")
         else:
-            blocks += [f"## {_HEADINGS[section]}\n\n{_strip_title(turn)}" for turn in group]
+            blocks += [block for turn in group for block in _titled_blocks(section, turn)]
     return "\n\n".join(blocks) + "\n" if blocks else ""
 
 
@@ -63,9 +64,22 @@ def _turn_text(turn: Turn) -> str:
 
 
 def _render_titled(turn: Turn) -> str:
-    title, _, text = turn.content.partition("\n")
-    return f"## {title[1:-1]}\n\n{text}"
+    title, text = _split_title(turn.content)
+    return f"## {title}\n\n{text}"
 
 
-def _strip_title(turn: Turn) -> str:
-    return turn.content.partition("\n")[2]
+def _titled_blocks(section: Section, turn: Turn) -> Iterator[str]:
+    """Render material given by its section; summaries have a heading of their own."""
+    content = turn.content
+    if content.startswith(SUMMARIES_TITLE):
+        summaries, _, content = content.partition("\n\n")
+        title, text = _split_title(summaries)
+        yield f"## {title}\n\n{text}"
+    if content:
+        yield f"## {_HEADINGS[section]}\n\n{_split_title(content)[1]}"
+
+
+def _split_title(content: str) -> tuple[str, str]:
+    """Return the title, without brackets, and the text below it."""
+    title, _, text = content.partition("\n")
+    return title[1:-1], text

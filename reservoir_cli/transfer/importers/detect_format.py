@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 
 from reservoir_cli.errors import ReservoirError, unknown_format
 from reservoir_cli.transfer.importers.importer import SQLITE, Importer, Record, Skipped
-from reservoir_cli.transfer.importers.input_files import File, Unreadable, gather
+from reservoir_cli.transfer.importers.input_files import File, Unreadable, cannot_read, gather
 from reservoir_cli.transfer.importers.json_stream import syntax_error
 from reservoir_cli.transfer.importers.zstd_files import COMPRESSED
 from reservoir_cli.util.read_files import decode
@@ -84,6 +84,7 @@ def find(
 
     In a folder or zip only the most specific formats are read: neither the account data of an
     export nor notes beside it are conversations. A zip in a folder is read if it has conversations.
+    A file that cannot be opened is listed, so that it is reported.
 
     :param form: a format; ``None`` to detect it.
     :param open_files: closed by the caller when everything has been read.
@@ -97,24 +98,43 @@ def find(
         return [DetectedFile(files[0], choose(files[0], form, explain=True))], 0
     files = [member for file in files for member in _open_zip(file, open_files)]
     candidates = [file for file in files if file.name.lower().endswith(_SUFFIXES)]
-    detected = [file for file in map(_detect, candidates) if file]
+    detected, unreadable = _detect_all(candidates)
     if form is not None:
         chosen = [file for file in detected if file.importer.name == form]
     else:
         best = min(map(_generality, detected), default=0)
         chosen = [file for file in detected if _generality(file) == best]
+    if unreadable and not chosen:
+        file, error = unreadable[0]
+        raise cannot_read(Path(file.name), error)
     if not chosen:
         wanted = f"the format {form}" if form else "a known format"
         raise ReservoirError(
             f"no file in {source} has {wanted}", hint=_describe_zips(files) or _list_formats()
         )
+    importer = importer_named(form) if form else chosen[0].importer
+    chosen += [DetectedFile(file, importer) for file, _ in unreadable]
     return chosen, len(files) - len(chosen)
+
+
+def _detect_all(files: Sequence[File]) -> tuple[list[DetectedFile], list[tuple[File, OSError]]]:
+    """Detect the formats of files; also return those that cannot be opened."""
+    detected, unreadable = [], []
+    for file in files:
+        try:
+            if known := _detect(file):
+                detected.append(known)
+        except FileNotFoundError:  # deleted since it was listed
+            continue
+        except OSError as error:
+            unreadable.append((file, error))
+    return detected, unreadable
 
 
 def _open_zip(file: File, open_files: ExitStack) -> list[File]:
     """Return the files in a zip of a folder if one has conversations; otherwise the zip itself."""
     if file.path and file.name.lower().endswith(".zip"):
-        with ExitStack() as archive, suppress(ReservoirError):
+        with ExitStack() as archive, suppress(ReservoirError, OSError):
             members, _ = gather(file, archive)
             texts = (member for member in members if member.name.lower().endswith(_JSON))
             if any(found and found.importer.name not in _TEXTS for found in map(_detect, texts)):
@@ -169,12 +189,16 @@ def choose(file: File, form: str | None = None, *, explain: bool = False) -> Imp
 
 
 def _detect(file: File) -> DetectedFile | None:
+    """Detect the format of a file; ``None`` if it is unknown.
+
+    :raises OSError: the file cannot be opened.
+    """
     try:
         # A folder of notes and exports may also contain other programs' databases.
         if file.path and file.head().startswith(SQLITE) and not _database_format(file):
             return None
         return DetectedFile(file, choose(file))
-    except (ReservoirError, Unreadable, OSError):
+    except (ReservoirError, Unreadable):
         # Codex compresses its sessions. One that cannot be read must not be ignored.
         is_session = file.path and file.name.endswith(COMPRESSED)
         return DetectedFile(file, importer_named("codex")) if is_session else None

@@ -181,6 +181,13 @@ def gather(source: Path | File, open_files: ExitStack) -> tuple[list[File], bool
         ) from None
 
 
+def cannot_read(path: Path, error: OSError) -> ReservoirError:
+    """Return the error for a file or folder that cannot be opened."""
+    return ReservoirError(
+        f"cannot read {path}: {error.strerror or error}", hint=suggest_fix(error, path)
+    )
+
+
 def _name(source: Path | File) -> str:
     return source.name if isinstance(source, File) else str(source)
 
@@ -197,7 +204,7 @@ def _list_folder(folder: Path) -> Iterator[File]:
     """Yield the regular files of a folder and its folders, sorted by path."""
 
     def raise_error(error: OSError) -> None:
-        raise error
+        raise cannot_read(Path(error.filename), error) from None
 
     for parent, folders, names in os.walk(folder, onerror=raise_error, followlinks=False):
         folders.sort()
@@ -284,7 +291,5 @@ def read_text(path: Path) -> tuple[str, bool]:
     try:
         data = read_bounded(path)
     except OSError as error:
-        raise ReservoirError(
-            f"cannot read {path}: {error.strerror}", hint=suggest_fix(error, path)
-        ) from None
+        raise cannot_read(path, error) from None
     return decode(data, str(path))

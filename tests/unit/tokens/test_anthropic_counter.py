@@ -1,6 +1,7 @@
 """The counter that asks the provider, with a local server."""
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -124,6 +125,47 @@ def test_a_provider_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatc
     counter = load_counter("anthropic:claude-sonnet-4-6")
     with pytest.raises(ModelUnavailableError, match="no count"):
         counter.count_request({"messages": []})  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "url", ["nonsense", "http://a b", "file:///none", "http://127.0.0.1:99999"]
+)
+def test_an_address_that_is_none_is_an_error(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a key")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", url)
+    counter = load_counter("anthropic:claude-sonnet-4-6")
+    with pytest.raises(ModelUnavailableError, match="no count"):
+        counter.count_request({"messages": []})  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "no status line",
+        "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{",
+        'HTTP/1.1 200 OK\r\n\r\n{"input_tokens": 1e999}',
+        "HTTP/1.1 200 OK\r\n\r\n[]",
+    ],
+)
+def test_a_broken_answer_is_an_error(monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a key")
+    counter = load_counter("anthropic:claude-sonnet-4-6")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://127.0.0.1:{listener.getsockname()[1]}")
+
+        def reply() -> None:
+            connection, _ = listener.accept()
+            with connection, connection.makefile("rb") as request:
+                while request.readline().strip():
+                    pass
+                request.read1(1 << 16)
+                connection.sendall(answer.encode())
+
+        thread = threading.Thread(target=reply)
+        thread.start()
+        with pytest.raises(ModelUnavailableError, match="no count"):
+            counter.count_request({"messages": []})  # type: ignore[attr-defined]
+        thread.join()
 
 
 @pytest.mark.parametrize("times", [0.4, 0.7, 1.0, 1.6, 3.0])

@@ -2,6 +2,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
@@ -110,6 +111,20 @@ def test_a_dry_run_counts_duplicates_once_at_any_distance(store: Store) -> None:
     planned = load(store, records, dry_run=True)
     assert (planned.imported, planned.already) == (1_700, 800)
     assert load(store, records) == planned
+
+
+def test_a_dry_run_counts_a_message_of_several_files_once(store: Store, tmp_path: Path) -> None:
+    for name, texts in (("a", ["one", "two"]), ("b", ["one", "two", "three"])):
+        rows = [
+            {"role": "user", "content": text, "source_id": text, "source": "s"} for text in texts
+        ]
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+    planned = ingestor(store).import_files([tmp_path], partition="p", dry_run=True)
+    assert (planned.imported, planned.already, planned.repeated) == (3, 2, 2)
+    assert ingestor(store).import_files([tmp_path], partition="p") == planned
+    again = ingestor(store).import_files([tmp_path], partition="p", dry_run=True)
+    assert (again.imported, again.already, again.repeated) == (0, 5, 0)
 
 
 def test_the_summary_of_a_dry_run_says_would() -> None:

@@ -8,16 +8,17 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from builders import NOW
+from builders import NOW, FakeEmbedder
 
 from reservoir_cli.embedding import Embedder
-from reservoir_cli.errors import UsageError
+from reservoir_cli.errors import StoreLockedError, UsageError
 from reservoir_cli.messages import Conversation, Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.replicate import copy
 from reservoir_cli.storage.summaries import Summaries
+from reservoir_cli.transfer import summarize
 from reservoir_cli.transfer.summarize import LONGEST, CannotRunError, Outcome
 
 HERE = Scope("p", "i")
@@ -140,6 +141,52 @@ def test_an_extract_replaces_a_commands_summary_only_if_the_conversation_has_gro
     assert texts(reservoir)["two"] != texts(reservoir)["one"] == "by hand"
 
 
+def test_another_argument_of_the_same_program_renews_summaries(
+    reservoir: Reservoir, tmp_path: Path
+) -> None:
+    command = program(tmp_path, "import sys; print(sys.argv[1])")
+    assert len(run(reservoir, f"{command} brief")) == 2
+    assert run(reservoir, f"{command} brief") == run(reservoir) == []
+    assert len(run(reservoir, f"{command} long")) == 2
+    assert set(texts(reservoir).values()) == {"long"}
+
+
+def test_a_summary_by_an_earlier_version_stays(reservoir: Reservoir, tmp_path: Path) -> None:
+    command = program(tmp_path, "print('paid for')")
+    run(reservoir, command)
+    summaries = Summaries(reservoir.store)
+    for summary in summaries.read(Scope("p")):
+        summaries.put(summary._replace(digest=summary.digest.partition(":")[0]))
+    assert run(reservoir, command) == run(reservoir) == []
+
+
+def test_a_change_of_the_model_embeds_summaries_again(location: str, reservoir: Reservoir) -> None:
+    run(reservoir)
+    before = Summaries(reservoir.store).read(Scope("p"))
+    other = FakeEmbedder(model_id="another")
+    settings = {"partition": "p"}
+    with Reservoir.open(location, embedder=other, settings=settings) as changed:
+        changed.indexer.rebuild()
+        after = Summaries(changed.store).read(Scope("p"))
+        assert {summary.model_id for summary in after} == {"another"}
+        assert [summary.text for summary in after] == [summary.text for summary in before]
+        assert run(changed) == []
+
+
+def test_a_summary_is_not_brought_back_by_its_new_vector(
+    reservoir: Reservoir, fake_embedder: Embedder
+) -> None:
+    run(reservoir)
+    summaries = Summaries(reservoir.store)
+    first, second = summaries.read(Scope("p"))
+    reservoir.forget(reservoir.find(Scope("p"), Filter(conversation_id="one")))
+    summaries.put(second._replace(text="newer"))
+    for summary in (first, second):
+        summaries.set_vector(summary, "another", fake_embedder.encode_query("x"))
+    (left,) = summaries.read(Scope("p"))
+    assert (left.text, left.model_id) == ("newer", fake_embedder.model_id)
+
+
 def test_a_text_that_is_edited_meanwhile_is_not_in_the_summary(
     reservoir: Reservoir, tmp_path: Path
 ) -> None:
@@ -156,6 +203,7 @@ def test_a_text_that_is_edited_meanwhile_is_not_in_the_summary(
         "raise SystemExit(3)": "ended with code 3",
         "": "printed nothing",
         f"print('x' * {LONGEST + 1})": "more than 2,000 characters",
+        "import os\nwhile os.write(1, bytes(1 << 16)): pass": "more than 2,000 characters",
     }.items(),
 )
 def test_a_failing_command_skips_the_conversation(
@@ -165,6 +213,39 @@ def test_a_failing_command_skips_the_conversation(
     assert all(reason in str(outcome.reason) for outcome in outcomes)
     assert len(outcomes) == 2
     assert texts(reservoir) == {}
+
+
+def test_a_program_that_a_command_leaves_running_is_not_waited_for(
+    reservoir: Reservoir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(summarize, "_SECONDS", 0.5)
+    script = """if True:
+        import subprocess, sys
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(5)"])
+        print("ok")
+    """
+    assert [outcome.reason for outcome in run(reservoir, program(tmp_path, script))] == [None, None]
+    assert set(texts(reservoir).values()) == {"ok"}
+
+
+def test_no_text_goes_to_a_command_if_the_store_is_locked(
+    location: str, reservoir: Reservoir, fake_embedder: Embedder, tmp_path: Path
+) -> None:
+    if "://" in location:
+        pytest.skip("writers of a server wait only for the same rows")
+    marker = tmp_path / "mark"
+    command = program(tmp_path, f"open({str(marker)!r}, 'w'); print('ok')")
+    settings = {"partition": "p"}
+    with (
+        Reservoir.open(
+            location, embedder=fake_embedder, settings=settings, patience=0.1
+        ) as waiting,
+        reservoir.store.write(),
+    ):
+        add_conversation(reservoir, "three", ["It is being imported."])
+        with pytest.raises(StoreLockedError):
+            run(waiting, command)
+    assert not marker.exists()
 
 
 def test_a_command_that_cannot_be_started_ends_the_run(
@@ -211,6 +292,13 @@ def test_a_context_shows_summaries_of_conversations_that_it_does_not_print(
                 assert not any(f"{name} queue" in text for text in summaries), budget
             assert ("[Summaries]" in str(window.to())) == bool(summaries)
             assert all(text in str(window.to()) for text in summaries)
+            rows = [message.content for message in window.messages if message.section == "episode"]
+            assert rows == (["\n".join(["[Summaries]", *summaries])] if summaries else [])
+            markdown = str(window.to("markdown"))
+            assert ("## Summaries\n\n" in markdown) == bool(summaries)
+            assert ("## Recalled Messages\n\nQuoted" in markdown) == bool(window.selection.recalled)
+            assert "[Summaries]" not in markdown
+            assert "[Recalled" not in markdown
             if budget == 4_000:
                 assert printed == {"one", "two", *names}
                 assert not summaries

@@ -1,6 +1,9 @@
 import os
+import shutil
 import sqlite3
 import stat
+import subprocess
+import sys
 import threading
 import zipfile
 from contextlib import ExitStack, closing
@@ -247,6 +250,50 @@ def test_a_damaged_zip_is_an_error_or_says_where_it_is_damaged(tmp_path: Path) -
             continue
         for entries in by_name.values():
             assert len(records(entries)) + len(skipped(entries)) >= 1
+
+
+FIND = """
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.transfer.importers import Record, find
+for folder in sys.argv[1:]:
+    with ExitStack() as open_files:
+        try:
+            files, others = find(Path(folder), None, open_files)
+        except ReservoirError as error:
+            print(error.message)
+            continue
+        entries = [entry for file in files for entry in file.records()]
+        print(others, *(entry.reason for entry in entries if not isinstance(entry, Record)))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the file modes are those of POSIX")
+def test_a_file_of_a_folder_that_may_not_be_read_is_reported(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FIND]
+    if os.geteuid() == 0:
+        if not shutil.which("setpriv"):
+            pytest.skip("root is stopped by no file mode, and setpriv is not here")
+        command[:0] = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    mixed, alone, closed = (tmp_path / name for name in ("mixed", "alone", "closed"))
+    row = lines({"role": "user", "content": "a"})
+    for folder in (mixed, alone, closed / "inside"):
+        folder.mkdir(parents=True)
+        (folder / "mine.jsonl").write_text(row, encoding="utf-8")
+    (mixed / "other.txt").write_text("no rows", encoding="utf-8")
+    (mixed / "roots.jsonl").write_text(row, encoding="utf-8")
+    for path in (mixed / "roots.jsonl", alone / "mine.jsonl", closed / "inside"):
+        path.chmod(0)
+    command += map(str, (mixed, alone, closed))
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    (closed / "inside").chmod(0o700)
+    assert result.stdout.splitlines() == [
+        "1 cannot be read: Permission denied",
+        f"cannot read {alone / 'mine.jsonl'}: Permission denied",
+        f"cannot read {closed / 'inside'}: Permission denied",
+    ]
 
 
 def test_a_zip_with_a_password_says_so(tmp_path: Path) -> None:
