@@ -9,6 +9,7 @@ import errno
 import io
 import os
 import stat
+import sys
 import time
 from pathlib import Path
 from typing import IO, Any
@@ -123,8 +124,10 @@ def read_stream(stream: IO[bytes], most: int = LARGEST) -> bytes:
 def _open_pipe(path: Path) -> IO[bytes]:
     """Open a pipe once it has a writer.
 
-    :raises OSError: no writer opened it in time.
+    :raises OSError: no writer opened it in time, or this is Windows.
     """
+    if sys.platform == "win32":  # its pipes are not files
+        raise OSError(errno.EINVAL, "not a regular file")
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     pipe = os.fdopen(descriptor, "rb", buffering=0)
     deadline = time.monotonic() + _PIPE_TIMEOUT
