@@ -78,6 +78,7 @@ class Reservoir(Reader):
         dry_run: bool = False,
         embed: bool = False,
         copies: bool = True,
+        include_forgotten: bool = False,
     ) -> "ImportReport":
         """Store the messages of files, folders and zips.
 
@@ -88,6 +89,7 @@ class Reservoir(Reader):
         :param dry_run: report what would be imported, and store nothing.
         :param embed: embed the new messages, too.
         :param copies: also store messages that other partitions or instances have already.
+        :param include_forgotten: also store messages that were forgotten earlier, in any partition.
         :raises UsageError: the format is unknown.
         :raises ReservoirError: a source cannot be read, or its format is not recognised.
         """
@@ -99,6 +101,7 @@ class Reservoir(Reader):
             dry_run=dry_run,
             embed=embed,
             copies=copies,
+            include_forgotten=include_forgotten,
         )
 
     def sync(
@@ -248,7 +251,8 @@ class Reservoir(Reader):
     def forget(self, ids: Sequence[int] | Sequence[Key], scope: Scope = _EVERYTHING) -> None:
         """Delete messages and all data derived from them, for good.
 
-        Importing them again does not bring them back; a new message with the same text is stored.
+        Importing them again does not bring them back unless :meth:`import_files` is told to; a new
+        message with the same text is stored.
 
         :param ids: ids of messages in the scope, or keys.
         :raises UsageError: on a server, several partitions of the scope have one of the ids.

@@ -247,6 +247,11 @@ def confirm(question: str, yes: bool) -> None:
         raise typer.Exit(1)
 
 
+def pronoun(count: int) -> str:
+    """Return the pronoun for a number of messages."""
+    return "it" if count == 1 else "them"
+
+
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun, such as ``1 message`` or ``1,200 messages``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

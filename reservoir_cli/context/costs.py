@@ -17,6 +17,10 @@ from reservoir_cli.messages import StoredMessage, plain_text
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.tokens.counter import PER_MESSAGE
 
+#: By how many tokens a message counted alone may exceed what it adds to a text, apart from lines
+#: that are not needed: line breaks and words at its ends merge, a gap before the next one closes.
+_SEAMS = 6
+
 
 def build_costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
     """Return upper bounds of a message's tokens as a recalled line and as a turn."""
@@ -30,15 +34,19 @@ def build_costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> C
     def recalled_tokens(candidate: Candidate) -> int:
         line = quoted.quote_line(candidate.message, candidate.spans, numbered=request.recall_only)
         role, text = line.split(": ", 1)
-        framing = f"\n{quoted.GAP}\n{role}: \n{quoted.title_line(candidate)}"
+        framing = f"\n{role}: \n{_optional_lines(candidate)}"
         return meter.scale(count_text(candidate.message, text) + count(framing))
 
     def history_tokens(candidate: Candidate) -> int:
         message = candidate.message
-        framing = f"{message.role}: \n\n" + " ".join(call.id for call in message.tool_calls)
-        framing += message.tool_call_id or ""
-        tokens = count_text(message, quoted.defuse(plain_text(message))) + count(framing)
-        return meter.scale(tokens + PER_MESSAGE)
+        tokens = count_text(message, quoted.defuse(plain_text(message)))
+        return meter.scale(tokens + count(_turn_frame(message)) + PER_MESSAGE)
+
+    def excess(candidate: Candidate) -> int:
+        optional = count(_optional_lines(candidate))
+        if candidate.age is not None:  # it may become a turn
+            optional = max(optional, count(_turn_frame(candidate.message)))
+        return meter.scale(optional + _SEAMS)
 
     return Costs(
         recalled=_cache_cost(recalled_tokens),
@@ -52,9 +60,21 @@ def build_costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> C
             request, recalled, run, budget, meter, quote, limit
         ),
         left_out=cache(lambda answer: meter.count(f"{quoted.left_out_line(answer)}\n")),
+        excess=_cache_cost(excess),
         # In a recall, trials take a tenth of the time and fill one more token in a thousand.
         trials=1 if request.recall_only else 32,
     )
+
+
+def _optional_lines(candidate: Candidate) -> str:
+    """Return the lines that are printed above a recalled message only if they are needed."""
+    return f"{quoted.GAP}\n{quoted.title_line(candidate)}"
+
+
+def _turn_frame(message: StoredMessage) -> str:
+    """Return what surrounds a message as a turn in some format."""
+    call_ids = " ".join(call.id for call in message.tool_calls)
+    return f"{message.role}: \n\n{call_ids}{message.tool_call_id or ''}"
 
 
 def _cache_cost(cost: Callable[[Candidate], int]) -> Callable[[Candidate], int]:

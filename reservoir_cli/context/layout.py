@@ -36,6 +36,7 @@ class Costs(NamedTuple):
         the given limit. The other counts add up to at least this and are cheaper; without it they
         decide alone.
     :param left_out: tokens of the line that names an answer that was left out, by its id.
+    :param excess: by how much the counts of a message may exceed what it adds to the printed count.
     :param trials: how many windows in a row may be counted as printed and found too large.
     """
 
@@ -45,11 +46,10 @@ class Costs(NamedTuple):
     recalled_title: int
     printed: Printed | None = None
     left_out: Callable[[int], int] = lambda _: 0
+    excess: Callable[[Candidate], int] = lambda _: 40
     trials: int = 32
 
 
-#: The most by which the sum may exceed the printed count, for each message.
-_EXCESS = 40
 #: If the sums leave fewer tokens than this, count the window as printed.
 _RECOUNT_BELOW = 200
 #: No more windows are tried once those found too large had this many messages in total: counting a
@@ -136,8 +136,18 @@ class Packing:
         """Return an upper bound of the tokens left; exact when few may be left."""
         if self.costs.printed and budget - self._spent < _RECOUNT_BELOW:
             self._recount(self.costs.printed)
-        framing = self._framing(len(self._days), self._line_count)
-        return budget - self._spent - framing + self._excess
+        return self._least_room(budget) + self._excess
+
+    def has_room(self, tokens: float, budget: int) -> bool:
+        """Return whether more than this many tokens are left."""
+        least = self._least_room(budget)
+        if least <= tokens < least + self._excess and self.costs.printed:
+            self._recount(self.costs.printed)
+            least = self._least_room(budget)
+        return least > tokens
+
+    def _least_room(self, budget: int) -> int:
+        return budget - self._spent - self._framing(len(self._days), self._line_count)
 
     def could_add(self, members: Sequence[Candidate], budget: int) -> bool:
         """Return whether messages would fit if nothing else were kept."""
@@ -172,7 +182,8 @@ class Packing:
             or exchanges & self._lines.keys()
         ):
             return False
-        least = sum(map(self.costs.recalled, members)) - _EXCESS * len(members) - self._excess
+        least = sum(map(self.costs.recalled, members)) - self._excess
+        least -= sum(map(self.costs.excess, members))
         spent = self._spent + self._framing(len(self._days), self._line_count)
         return spent + least > budget
 
@@ -244,18 +255,18 @@ class Packing:
 
     def _fits(self, step: _Step, budget: int) -> bool:
         """Return whether the window fits the budget after a step, by sums while they suffice."""
-        slack = _EXCESS * len(step.added)
+        excess = sum(map(self.costs.excess, step.added.values()))
         total = self._total(step)
         if total <= budget:
             return True
-        if self.costs.printed is None or total - self._excess - slack > budget:
+        if self.costs.printed is None or total - self._excess - excess > budget:
             return False
         self._recount(self.costs.printed)
         total = self._total(step)
         if total <= budget:
             return True
         tried = self._failed * len(self._kept)
-        if total - slack > budget or self._failed >= self.costs.trials or tried >= _MOST_TRIED:
+        if total - excess > budget or self._failed >= self.costs.trials or tried >= _MOST_TRIED:
             return False
         kept = {**self._kept, **step.added}
         layout = _lay_out(kept, self._in_history | ids(step.new_turns), self.exchanges)
@@ -310,7 +321,7 @@ class Packing:
 
     def _apply(self, step: _Step) -> None:
         self._spent += self._cost(step)
-        self._excess += _EXCESS * len(step.added)
+        self._excess += sum(map(self.costs.excess, step.added.values()))
         self._failed = 0
         self._kept |= step.added
         self._grow_run(step.run, step.reached)

@@ -191,10 +191,10 @@ def _take_by_score(
 
     for exchange in exchanges:
         push(exchange)
-    while steps and packing.room(budget) > 0:
+    while steps and packing.has_room(0, budget):
         (below, *_), _, groups, part = heapq.heappop(steps)
         far_below = missed and -below < _FAR_BELOW * last
-        if far_below and packing.room(budget) < spare:
+        if far_below and not packing.has_room(spare, budget):
             return
         if groups[0].is_long:
             if failed < _FAILURES:

@@ -50,12 +50,8 @@ _FORGOTTEN = 90 * _DAY
 class CacheUnusableError(Exception):
     """The cache cannot be written, or its contents cannot be trusted.
 
-    :param reason: a message for users, without a path.
+    Its message is for users, and has no path.
     """
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 class FileFingerprint(NamedTuple):
@@ -103,7 +99,7 @@ def place_of(source: Path, prompts: Prompts = Prompts()) -> Path:  # noqa: B008 
 
 
 def contents_of(folder: Path, files: Sequence[Path]) -> str:
-    """Return the hash of some files of a folder; see :func:`contents_hash`.
+    """Return the hash of some files of a folder: :func:`hash_json` of their hashes by name.
 
     The hash is cached in a file named after their sizes and times, because reading the weights
     takes a fifth of the time of a question.
@@ -117,7 +113,7 @@ def contents_of(folder: Path, files: Sequence[Path]) -> str:
         digest = note.read_text(encoding="ascii")
         if _is_own(note) and _is_own(note.parent) and re.fullmatch("[0-9a-f]{64}", digest):
             return digest
-    digest = contents_hash({name: sha256(path) for name, path in names.items()})
+    digest = hash_json({name: sha256(path) for name, path in names.items()})
     with suppress(OSError):
         write_private(note, digest)
         for other in note.parent.iterdir():
@@ -126,9 +122,9 @@ def contents_of(folder: Path, files: Sequence[Path]) -> str:
     return digest
 
 
-def contents_hash(hashes: Mapping[str, str]) -> str:
-    """Return one hash for files, from their names and hashes."""
-    return hashlib.sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()
+def hash_json(values: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of values in JSON, whatever their order."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def _rules() -> list[str]:
@@ -231,7 +227,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
         fingerprint = FileFingerprint(state.st_size, state.st_mtime_ns, sha256(path))
         files[path.name] = fingerprint._asdict()
     stored = {**asdict(manifest), "files": files, "rules": _rules()}
-    sealed = {**stored, "seal": _seal(stored)}
+    sealed = {**stored, "seal": hash_json(stored)}
     write_private(folder / MANIFEST, json.dumps(sealed))
 
 
@@ -241,16 +237,12 @@ def read_manifest(path: Path) -> tuple[dict[str, FileFingerprint], Manifest]:
     :raises ValueError: the manifest is damaged; other errors in ``DAMAGE`` mean the same.
     """
     stored = json.loads(path.read_text(encoding="utf-8"))
-    if stored.pop("seal") != _seal(stored):
+    if stored.pop("seal") != hash_json(stored):
         raise ValueError("the seal does not match")
     del stored["rules"]
     files = stored.pop("files")
     fingerprints = {name: FileFingerprint(**values) for name, values in files.items()}
     return fingerprints, Manifest(**stored)
-
-
-def _seal(stored: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(stored, sort_keys=True).encode()).hexdigest()
 
 
 @contextmanager

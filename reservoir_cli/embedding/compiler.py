@@ -70,14 +70,10 @@ SAMPLES = (
 
 
 class NotCompilableError(Exception):
-    """Raised when a model cannot be compiled, or the result differs from the reference.
+    """A model cannot be compiled, or the result differs from the reference.
 
-    :param reason: a message for users.
+    Its message is for users.
     """
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 def compile_into(
@@ -96,7 +92,7 @@ def compile_into(
     except NotCompilableError as error:
         for path in folder.iterdir():
             path.unlink()
-        manifest = Manifest(reference.model_id, error.reason, tool_versions())
+        manifest = Manifest(reference.model_id, str(error), tool_versions())
     write_manifest(folder, manifest)
     return manifest.refused
 

@@ -15,7 +15,7 @@ from reservoir_cli.embedding.safety import require_plain
 from reservoir_cli.embedding.torch import ReferenceEmbedder
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.tokens.huggingface import UnloadableError, require_loadable
-from reservoir_cli.util.progress import Progress
+from reservoir_cli.util.progress import Progress, no_progress
 from reservoir_cli.util.read_files import read_bounded
 
 # Set before the libraries are imported: the tokenizer's threads would compete with ours, and no
@@ -27,16 +27,12 @@ _VERIFIED = "compiled on this machine, and verified against the reference"
 _COMPILING = "compiling the embedding model, which takes about 15 seconds, once"
 
 
-def _ignore(*_: object) -> None:
-    """Do nothing."""
-
-
 def load_embedder(
     name: str,
     *,
     offline: bool,
     progress: Progress,
-    notify: Callable[[str], None] = _ignore,
+    notify: Callable[[str], None] = lambda _: None,
     ready_only: bool = False,
     serving: bool = False,
 ) -> Embedder:
@@ -73,7 +69,7 @@ def _find_and_load(name: str, *, offline: bool, progress: Progress, ready_only: 
             name, source, folder, progress
         )
     except compiled_models.CacheUnusableError as problem:
-        return _load_reference(name, source, problem.reason, progress)
+        return _load_reference(name, source, str(problem), progress)
 
 
 def _open_ready(name: str, source: ModelSource) -> Embedder:
@@ -91,9 +87,8 @@ def _open_ready(name: str, source: ModelSource) -> Embedder:
             f"the embedding model {name} is not compiled", hint="reservoir embed compiles it, once"
         )
     try:
-        return CompiledEmbedder(
-            name, folder, manifest, Engine("compiled", _VERIFIED, source.origin)
-        )
+        engine = Engine("compiled", _VERIFIED, source.origin)
+        return CompiledEmbedder(name, folder, manifest, engine)
     except Exception as error:
         raise ModelUnavailableError(
             f"the compiled form of {name} cannot be loaded", hint="reservoir embed"
@@ -108,7 +103,7 @@ def compiled_is_damaged(name: str, *, remove: bool) -> bool:
     """
     if verify_package(name):
         return False
-    source = _locate(name, offline=True, progress=_ignore)
+    source = _locate(name, offline=True, progress=no_progress)
     try:
         folder = _cache_folder(name, source)
         is_damaged = compiled_models.is_damaged(folder)
@@ -159,9 +154,8 @@ def _open_compiled(
     if manifest.refused:
         return _load_reference(name, source, manifest.refused, progress, manifest.model_id)
     try:
-        return CompiledEmbedder(
-            name, folder, manifest, Engine("compiled", _VERIFIED, source.origin)
-        )
+        engine = Engine("compiled", _VERIFIED, source.origin)
+        return CompiledEmbedder(name, folder, manifest, engine)
     except Exception as error:  # the file cannot be used, whatever the error
         compiled_models.require_resources(error)
         compiled_models.remove(folder)
@@ -183,7 +177,7 @@ def _compile(name: str, source: ModelSource, target: Path, progress: Progress) -
         if not refused and (opened := _open_compiled(name, source, target, progress)):
             return opened
     except compiled_models.CacheUnusableError as problem:
-        reason = problem.reason
+        reason = str(problem)
     reference.engine = reference.engine._replace(reason=reason)
     return reference
 

@@ -35,7 +35,8 @@ def open_package(name: str) -> CompiledEmbedder | None:
         stored = _read(folder)
         if not _is_usable(stored):
             return None
-        if compiled_models.contents_of(folder, _files(folder, stored)) != _expected_hash(stored):
+        contents = compiled_models.contents_of(folder, _files(folder, stored))
+        if contents != compiled_models.hash_json(stored["files"]):
             raise ValueError("a file has changed")
         return CompiledEmbedder(name, folder, compiled_models.Manifest(**stored["model"]), _ENGINE)
     except Exception as error:  # the package cannot be used, whatever the error
@@ -77,10 +78,6 @@ def _read(folder: Path) -> dict[str, Any]:
 
 def _files(folder: Path, stored: Mapping[str, Any]) -> list[Path]:
     return [folder / name for name in stored["files"]]
-
-
-def _expected_hash(stored: Mapping[str, Any]) -> str:
-    return compiled_models.contents_hash(stored["files"])
 
 
 def _is_usable(stored: Mapping[str, Any]) -> bool:

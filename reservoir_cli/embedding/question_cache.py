@@ -1,14 +1,8 @@
 """Cache the embeddings of the latest questions, so that repeated ones are not embedded again."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from functools import lru_cache
 
 from reservoir_cli.embedding.embedder import Embedder
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 
 _MOST_QUESTIONS = 16
 
@@ -21,27 +15,7 @@ class RememberedQuestions:
         self.model_id = embedder.model_id
         self.dimensions = embedder.dimensions
         self.engine = embedder.engine
-        self._embedder = embedder
-        self._vectors: dict[str, NDArray[np.float32]] = {}
-
-    def encode_query(self, text: str) -> "NDArray[np.float32]":
-        """Return the embedding of a question, shape (dimensions,)."""
-        vector = self._vectors.pop(text, None)
-        if vector is None:
-            vector = self._embedder.encode_query(text)
-        self._vectors[text] = vector
-        if len(self._vectors) > _MOST_QUESTIONS:
-            del self._vectors[next(iter(self._vectors))]
-        return vector
-
-    def encode_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """Return the embeddings of passages, in order, shape (len(texts), dimensions)."""
-        return self._embedder.encode_documents(texts)
-
-    def passages(self, text: str) -> Sequence[tuple[int, int]]:
-        """Return the character spans that a text is embedded as."""
-        return self._embedder.passages(text)
-
-    def knows(self, word: str) -> bool:
-        """Return whether a word is in the model's vocabulary."""
-        return self._embedder.knows(word)
+        self.encode_query = lru_cache(_MOST_QUESTIONS)(embedder.encode_query)
+        self.encode_documents = embedder.encode_documents
+        self.passages = embedder.passages
+        self.knows = embedder.knows

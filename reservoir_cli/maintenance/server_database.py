@@ -4,7 +4,7 @@ from typing import Any
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.maintenance.database import Database
-from reservoir_cli.storage.postgres import admin
+from reservoir_cli.storage.postgres import admin, ann_index
 from reservoir_cli.storage.postgres.store import PostgresStore
 
 
@@ -21,11 +21,11 @@ class ServerDatabase(Database):
 
     def build_index(self, partition: str) -> float:
         """See :class:`Database`."""
-        return admin.index(self._server, partition, self._progress).recall
+        return ann_index.build(self._server, partition, self._progress).recall
 
     def drop_index(self, partition: str) -> bool:
         """See :class:`Database`."""
-        return admin.drop_index(self._server, partition)
+        return ann_index.drop(self._server, partition)
 
     @property
     def _server(self) -> PostgresStore:

@@ -179,9 +179,11 @@ def _redact(message: _AnyMessage) -> tuple[_AnyMessage, Sequence[str]]:
         arguments, further = without_secrets(call.arguments)
         calls.append(replace(call, arguments=arguments))
         kinds += further
-    if further := _kinds_in_names(message):
+    if further := [secret.kind for text in _collect_names(message) for secret in find(text)]:
         name = message.name and without_secrets(message.name)[0]
-        ids: dict[str, Any] = {field: _redact_field(message, field) for field in _ID_FIELDS}
+        ids: dict[str, Any] = {
+            field: redact_id(text) for field in _ID_FIELDS if (text := getattr(message, field))
+        }
         tags = tuple(without_secrets(tag)[0] for tag in message.tags)
         message = replace(message, name=name, tags=tags, **ids)
         calls = [
@@ -197,17 +199,8 @@ def _redact(message: _AnyMessage) -> tuple[_AnyMessage, Sequence[str]]:
 _ID_FIELDS = ("trace_id", "conversation_id", "tool_call_id", "source", "source_id")
 
 
-def _redact_field(message: Message | StoredMessage, field: str) -> str | None:
-    text: str | None = getattr(message, field)
-    return text and redact_id(text)
-
-
-def _kinds_in_names(message: Message | StoredMessage) -> list[str]:
-    """Return the kinds of secrets in the names, tags and ids of a message."""
-    return [secret.kind for text in _collect_names(message) for secret in find(text)]
-
-
 def _collect_names(message: Message | StoredMessage) -> list[str]:
+    """Return the names, tags and ids of a message."""
     values = [message.name, *message.tags, *(getattr(message, field) for field in _ID_FIELDS)]
     values += [text for call in message.tool_calls for text in (call.id, call.name)]
     return [text for text in values if text]

@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from reservoir_cli.settings.models import match_name
 from reservoir_cli.settings.read_settings_file import Contents, contents_of, read, read_text
 from reservoir_cli.settings.schema import ALIASES, Value, aliases_of, from_alias, setting_of
 from reservoir_cli.settings.setting_keys import (
+    GROUPS,
     OTHER_TABLES,
     quoted_parts,
     split_key,
@@ -81,7 +83,7 @@ def _parse_change(key: str, text: str | None) -> _Change:
     value = from_alias(written, parse_value(written, text, key))
     if setting == "partition":
         check_name(str(value))
-    return table, name, setting, _as_written(setting, value, text)
+    return table, name, setting, text.strip() if is_duration(setting) else value
 
 
 def contents_after(path: Path, changes: Mapping[str, str | None]) -> Contents:
@@ -395,16 +397,11 @@ def _one_by_one(text: str, changes: list[_Change]) -> str:
 
 def _without_empty(contents: Contents) -> Contents:
     """Return the contents without empty tables."""
-    return Contents(
-        contents.values,
-        {name: table for name, table in contents.partitions.items() if table},
-        {name: table for name, table in contents.models.items() if table},
-        contents.projects,
-        contents.mcp,
-        {name: table for name, table in contents.sources.items() if table},
-        contents.proxy,
-        {name: table for name, table in contents.upstreams.items() if table},
-    )
+    groups: dict[str, Any] = {
+        group: {name: table for name, table in contents.table(group).items() if table}
+        for group in GROUPS
+    }
+    return replace(contents, **groups)
 
 
 def _quote_header(text: str, table: str, name: str) -> str:
@@ -413,10 +410,6 @@ def _quote_header(text: str, table: str, name: str) -> str:
     return re.sub(
         rf"(?mi)^(\s*)\[\s*{dotted}\s*\]", lambda match: f'{match[1]}[{table}."{name}"]', text
     )
-
-
-def _as_written(setting: str, value: Value, text: str | None) -> Value:
-    return text.strip() if text is not None and is_duration(setting) else value
 
 
 def remove_lines(text: str, path: Sequence[str]) -> str | None:

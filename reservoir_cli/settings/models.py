@@ -196,11 +196,6 @@ _OTHERS = (
 MODELS: tuple[Model, ...] = (*_OPENAI, *_ANTHROPIC, *_GOOGLE, *_META, *_OTHERS)
 
 
-def _dotted(models: Iterable[Model]) -> Iterator[tuple[str, str]]:
-    for model in models:
-        yield model.name, re.sub(r"(\d)-(\d)", r"\1.\2", model.name)
-
-
 def _hosted_llamas() -> Iterator[tuple[str, str]]:
     """Yield the names that other hosts use for Llama models, and the names in this table."""
     for version, size, ours in (
@@ -218,81 +213,61 @@ def _hosted_llamas() -> Iterator[tuple[str, str]]:
         yield f"meta-llama-{version}-{size}-instruct", ours
 
 
+#: Other names of models; a bare name is Ollama's default tag.
+_OTHER_NAMES = {
+    "claude-sonnet-4": "claude-sonnet-4-0",
+    "claude-opus-4": "claude-opus-4-0",
+    "claude-3-5-sonnet": "claude-3-5-sonnet-v2",
+    # Four-digit snapshots, which the pattern of date suffixes does not cover.
+    "gpt-3.5-turbo": "gpt-3.5-turbo-0301 gpt-3.5-turbo-0613 gpt-35-turbo",
+    "gpt-3.5-turbo-16k": "gpt-35-turbo-16k",
+    "gpt-4": "gpt-4-0314 gpt-4-0613",
+    "gpt-4-turbo": "gpt-4-0125-preview gpt-4-1106-preview gpt-4-turbo-preview",
+    "gpt-4o": "chatgpt-4o",
+    "gpt-oss:20b": "gpt-oss gpt-oss-20b gpt-oss-20b-1",
+    "gpt-oss:120b": "gpt-oss-120b gpt-oss-120b-1",
+    "gemini-1.5-flash": "gemini-1.5-flash-001 gemini-1.5-flash-002",
+    "gemini-1.5-pro": "gemini-1.5-pro-001 gemini-1.5-pro-002",
+    "gemini-2.0-flash": "gemini-2.0-flash-001",
+    "gemini-2.0-flash-lite": "gemini-2.0-flash-lite-001",
+    "gemini-3-flash-preview": "gemini-3-flash",
+    "gemma2": "gemma-2-9b-it gemma-2-27b-it",
+    "gemma3:1b": "gemma-3-1b-it",
+    "gemma3": "gemma-3-4b-it gemma-3-12b-it gemma-3-27b-it",
+    "llama3:8b": "llama3",
+    "llama3.1:8b": "llama3.1",
+    "llama4:scout": "llama4 llama4:16x17b llama-4-scout llama-4-scout-17b-16e-instruct",
+    "llama4:maverick": "llama4:128x17b llama-4-maverick llama-4-maverick-17b-128e-instruct "
+    "llama-4-maverick-17b-128e-instruct-fp8",
+    "codellama": "code-llama",
+    "mistral:7b": "mistral mistral-7b-instruct mistral-7b-instruct-v0.2 mistral-7b-instruct-v0.3 "
+    "open-mistral-7b",
+    "mixtral:8x7b": "mixtral mixtral-8x7b-instruct mixtral-8x7b-instruct-v0.1 open-mixtral-8x7b",
+    "mistral-nemo": "open-mistral-nemo",
+    "mistral-medium-3": "mistral-medium",
+    "mistral-small3.1": "mistral-small-3.1",
+    "qwen3": "qwen3-0.6b qwen3-1.7b qwen3-4b qwen3-8b qwen3-14b qwen3-32b qwen3-30b-a3b "
+    "qwen3-235b-a22b",
+    "qwen3-coder": "qwen3-coder-30b-a3b-instruct qwen3-coder-480b-a35b-instruct",
+    "deepseek-r1": "deepseek-r1-0528",
+    "phi4": "phi-4",
+    "phi4-mini": "phi-4-mini phi-4-mini-instruct",
+}
 ALIASES: Mapping[str, str] = MappingProxyType(
     {
         # Aggregators write dots for dashes: claude-sonnet-4.5.
-        **{dotted: name for name, dotted in _dotted(_ANTHROPIC) if dotted != name},
-        "claude-sonnet-4-0": "claude-sonnet-4",
-        "claude-opus-4-0": "claude-opus-4",
-        "claude-3-5-sonnet-v2": "claude-3-5-sonnet",
-        # Four-digit snapshots, which the pattern of date suffixes does not cover.
-        "gpt-3.5-turbo-0301": "gpt-3.5-turbo",
-        "gpt-3.5-turbo-0613": "gpt-3.5-turbo",
-        "gpt-35-turbo": "gpt-3.5-turbo",
-        "gpt-35-turbo-16k": "gpt-3.5-turbo-16k",
-        "gpt-4-0314": "gpt-4",
-        "gpt-4-0613": "gpt-4",
-        "gpt-4-0125-preview": "gpt-4-turbo",
-        "gpt-4-1106-preview": "gpt-4-turbo",
-        "gpt-4-turbo-preview": "gpt-4-turbo",
-        "chatgpt-4o": "gpt-4o",
-        "gpt-oss": "gpt-oss:20b",
-        "gpt-oss-20b": "gpt-oss:20b",
-        "gpt-oss-120b": "gpt-oss:120b",
-        "gpt-oss-20b-1": "gpt-oss:20b",
-        "gpt-oss-120b-1": "gpt-oss:120b",
-        "gemini-1.5-flash-001": "gemini-1.5-flash",
-        "gemini-1.5-flash-002": "gemini-1.5-flash",
-        "gemini-1.5-pro-001": "gemini-1.5-pro",
-        "gemini-1.5-pro-002": "gemini-1.5-pro",
-        "gemini-2.0-flash-001": "gemini-2.0-flash",
-        "gemini-2.0-flash-lite-001": "gemini-2.0-flash-lite",
-        "gemini-3-flash": "gemini-3-flash-preview",
-        "gemma-2-9b-it": "gemma2",
-        "gemma-2-27b-it": "gemma2",
-        "gemma-3-1b-it": "gemma3:1b",
-        "gemma-3-4b-it": "gemma3",
-        "gemma-3-12b-it": "gemma3",
-        "gemma-3-27b-it": "gemma3",
-        # A bare name is Ollama's default tag.
-        "llama3": "llama3:8b",
-        "llama3.1": "llama3.1:8b",
-        "llama4": "llama4:scout",
-        "llama4:16x17b": "llama4:scout",
-        "llama4:128x17b": "llama4:maverick",
-        "mistral": "mistral:7b",
-        "mixtral": "mixtral:8x7b",
-        "llama-4-scout": "llama4:scout",
-        "llama-4-scout-17b-16e-instruct": "llama4:scout",
-        "llama-4-maverick": "llama4:maverick",
-        "llama-4-maverick-17b-128e-instruct": "llama4:maverick",
-        "llama-4-maverick-17b-128e-instruct-fp8": "llama4:maverick",
+        **{
+            dotted: model.name
+            for model in _ANTHROPIC
+            if (dotted := re.sub(r"(\d)-(\d)", r"\1.\2", model.name)) != model.name
+        },
         **dict(_hosted_llamas()),
-        "code-llama": "codellama",
-        "mistral-7b-instruct": "mistral:7b",
-        "mistral-7b-instruct-v0.2": "mistral:7b",
-        "mistral-7b-instruct-v0.3": "mistral:7b",
-        "open-mistral-7b": "mistral:7b",
-        "mixtral-8x7b-instruct": "mixtral:8x7b",
-        "mixtral-8x7b-instruct-v0.1": "mixtral:8x7b",
-        "open-mixtral-8x7b": "mixtral:8x7b",
-        "open-mistral-nemo": "mistral-nemo",
-        "mistral-medium": "mistral-medium-3",
-        "mistral-small-3.1": "mistral-small3.1",
         **{
             f"qwen2.5{kind}-{size}b-instruct": f"qwen2.5{kind}"
             for kind in ("", "-coder")
             for size in ("0.5", "1.5", "3", "7", "14", "32", "72")
         },
-        **{f"qwen3-{size}": "qwen3" for size in ("0.6b", "1.7b", "4b", "8b", "14b", "32b")},
-        "qwen3-30b-a3b": "qwen3",
-        "qwen3-235b-a22b": "qwen3",
-        "qwen3-coder-30b-a3b-instruct": "qwen3-coder",
-        "qwen3-coder-480b-a35b-instruct": "qwen3-coder",
-        "deepseek-r1-0528": "deepseek-r1",
-        "phi-4": "phi4",
-        "phi-4-mini": "phi4-mini",
-        "phi-4-mini-instruct": "phi4-mini",
+        **{other: name for name, others in _OTHER_NAMES.items() for other in others.split()},
     }
 )
 

@@ -89,12 +89,14 @@ def _parse(path: Path, text: str) -> Contents:
 def _check_document(document: Mapping[str, Any]) -> Contents:
     tables: dict[tuple[str | None, str], dict[str, Value]] = {}
     for group, name, key, value in _entries(document):
-        where = dotted_key(group, name, key) if group else key
         table = tables.setdefault((group, name), {})
         if group in OTHER_TABLES:
             table[key] = OTHER_TABLES[group](key, value)
-        else:
-            _set_once(table, key, value, where)
+            continue
+        where = dotted_key(group, name, key) if group else key
+        if key in table:
+            raise UsageError(f"{where} is set twice", hint="remove one of them in an editor")
+        table[key] = check_value(key, value, where)
     contents, warnings = Contents(), []
     for (group, name), written in tables.items():
         values, ignored = resolve_aliases(written)
@@ -142,12 +144,6 @@ def read_text(path: Path, *, required: bool) -> str:
         raise UsageError(
             f"cannot read the settings file {path}: {reason}", hint=way or _FIX_HINT
         ) from None
-
-
-def _set_once(table: dict[str, Value], key: str, value: Any, where: str) -> None:
-    if key in table:
-        raise UsageError(f"{where} is set twice", hint="remove one of them in an editor")
-    table[key] = check_value(key, value, where)
 
 
 def _flatten(

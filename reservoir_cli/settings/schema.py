@@ -39,7 +39,7 @@ def _setting(
     above: float | None = None,
     choices: tuple[str, ...] = (),
     duration: bool = False,
-    partition: bool = False,
+    partition: bool = True,
     model: bool = False,
 ) -> Any:
     """Declare a setting: its default, its range, and which tables may override it."""
@@ -64,61 +64,42 @@ class Settings:
     Durations are in seconds.
     """
 
-    partition: str = _setting("default", "partition if -p is not given")
+    partition: str = _setting("default", "partition if -p is not given", partition=False)
     database: str | None = _setting(
-        None, "the store if neither --db nor RESERVOIR_DB is set: a path, or postgresql://…"
+        None,
+        "the store if neither --db nor RESERVOIR_DB is set: a path, or postgresql://…",
+        partition=False,
     )
-    model: str | None = _setting(None, "model to build contexts for if --model is not given")
-    embedding_model: str = _setting(DEFAULT_MODEL_NAME, "a sentence-transformers name, or a folder")
+    model: str | None = _setting(
+        None, "model to build contexts for if --model is not given", partition=False
+    )
+    embedding_model: str = _setting(
+        DEFAULT_MODEL_NAME, "a sentence-transformers name, or a folder", partition=False
+    )
 
     profile: str | None = _setting(
-        None,
-        "sizes for a small or a large context window",
-        choices=("small", "large"),
-        partition=True,
-        model=True,
+        None, "sizes for a small or a large context window", choices=("small", "large"), model=True
     )
     recent_context_size: int = _setting(
-        15,
-        "how many of the newest messages are candidates",
-        low=0,
-        high=100_000,
-        partition=True,
-        model=True,
+        15, "how many of the newest messages are candidates", low=0, high=100_000, model=True
     )
     semantic_context_size: int = _setting(
-        20,
-        "how many of the most similar messages are candidates",
-        low=0,
-        high=100_000,
-        partition=True,
-        model=True,
+        20, "how many of the most similar messages are candidates", low=0, high=100_000, model=True
     )
-    similarity_weight: float = _setting(
-        0.7, "weight of similarity in the priority", low=0, high=1, partition=True
-    )
+    similarity_weight: float = _setting(0.7, "weight of similarity in the priority", low=0, high=1)
     recency_weight: float = _setting(
-        0.3, "weight of recency in the priority; 0 disables it", low=0, high=1, partition=True
+        0.3, "weight of recency in the priority; 0 disables it", low=0, high=1
     )
     similarity: str = _setting(
         "hybrid",
         "hybrid: embeddings, words, neighbours and dates; cosine: embeddings only",
         choices=("hybrid", "cosine"),
-        partition=True,
     )
     recency: str = _setting(
-        "rank",
-        "rank: by the number of newer messages; age: by time",
-        choices=("rank", "age"),
-        partition=True,
+        "rank", "rank: by the number of newer messages; age: by time", choices=("rank", "age")
     )
     recency_half_life: float = _setting(
-        30 * 86_400.0,
-        "recency by age halves after this time",
-        above=0,
-        high=1e10,
-        duration=True,
-        partition=True,
+        30 * 86_400.0, "recency by age halves after this time", above=0, high=1e10, duration=True
     )
     session_gap: float = _setting(
         4 * 3_600.0,
@@ -126,40 +107,26 @@ class Settings:
         above=0,
         high=1e10,
         duration=True,
-        partition=True,
     )
     similar_cosine: float = _setting(
-        0.7,
-        "messages with a higher cosine count as similar",
-        low=-1,
-        high=1,
-        partition=True,
+        0.7, "messages with a higher cosine count as similar", low=-1, high=1
     )
     min_history_messages: int = _setting(
         2,
         "how many of the newest messages are chosen first, whatever their score",
         low=0,
         high=10_000,
-        partition=True,
     )
     recall_scope: str = _setting(
-        "auto",
-        "where to look for older messages",
-        choices=("auto", "instance", "partition"),
-        partition=True,
+        "auto", "where to look for older messages", choices=("auto", "instance", "partition")
     )
     order: str = _setting(
         "score",
         "score: by priority; tiers: recent, similar, synapse, older",
         choices=("score", "tiers"),
-        partition=True,
     )
     min_cosine: float = _setting(
-        0.0,
-        "messages with a lower cosine are not recalled; 0 disables it",
-        low=-1,
-        high=1,
-        partition=True,
+        0.0, "messages with a lower cosine are not recalled; 0 disables it", low=-1, high=1
     )
     recall_floor: float | None = _setting(
         None,
@@ -167,50 +134,37 @@ class Settings:
         "(unset: as measured for the embedding model)",
         low=0,
         high=2,
-        partition=True,
     )
-    follow: bool = _setting(
-        True, "let a question follow up on the last turns of a running session", partition=True
-    )
+    follow: bool = _setting(True, "let a question follow up on the last turns of a running session")
     standing_instructions: bool = _setting(
-        True,
-        "recall your standing instructions sooner: always ..., I prefer ...",
-        partition=True,
+        True, "recall your standing instructions sooner: always ..., I prefer ..."
     )
-    enough: bool = _setting(False, "recall only messages of similarity 0.4 or more", partition=True)
+    enough: bool = _setting(False, "recall only messages of similarity 0.4 or more")
     synapse_depth: int = _setting(
         1,
         "candidates are up to this many links away from recent and similar messages",
         low=0,
         high=10,
-        partition=True,
     )
     link_cosine: float = _setting(
-        0.7,
-        "two messages with at least this cosine are linked",
-        low=-1,
-        high=1,
-        partition=True,
+        0.7, "two messages with at least this cosine are linked", low=-1, high=1
     )
     excerpts: str = _setting(
         "auto",
         "auto: recall the best parts of long messages; off: whole messages only",
         choices=("auto", "off"),
-        partition=True,
     )
     excerpt_over: int = _setting(
         200,
         "messages with more tokens than this are recalled by their best parts",
         low=1,
         high=_MANY,
-        partition=True,
     )
-    include_system: bool = _setting(False, "recall stored system messages, as text", partition=True)
+    include_system: bool = _setting(False, "recall stored system messages, as text")
     fill: bool | None = _setting(
         None,
         "add older messages until the budget is spent "
         "(unset: only with --budget, not up to a model's limit)",
-        partition=True,
     )
 
     recalled_role: str = _setting(
@@ -218,44 +172,34 @@ class Settings:
         "role of recalled messages in openai, azure and ollama: user, or system, "
         "which gives stored text the authority of instructions",
         choices=("user", "system"),
-        partition=True,
     )
 
     redact: str = _setting(
         "mark",
         "secrets: off, mark them, mask them in output, or remove them before storing",
         choices=("off", "mark", "mask", "remove"),
-        partition=True,
     )
     retention_days: int | None = _setting(
-        None,
-        "forget --expired deletes messages older than this (unset: none)",
-        low=1,
-        high=36_500,
-        partition=True,
+        None, "forget --expired deletes messages older than this (unset: none)", low=1, high=36_500
     )
 
-    system_prompt: str | None = _setting(
-        None, "system prompt if --system is not given", partition=True
-    )
+    system_prompt: str | None = _setting(None, "system prompt if --system is not given")
     max_knowledge_tokens: int = _setting(
-        3_000, "pieces of --knowledge beyond this are left out", low=0, high=_MANY, partition=True
+        3_000, "pieces of --knowledge beyond this are left out", low=0, high=_MANY
     )
     max_episode_tokens: int = _setting(
-        1_000, "pieces of --episode beyond this are left out", low=0, high=_MANY, partition=True
+        1_000, "pieces of --episode beyond this are left out", low=0, high=_MANY
     )
     episodes: str = _setting(
         "off",
         "auto: contexts contain summaries of other conversations, made by reservoir summarize",
         choices=("off", "auto"),
-        partition=True,
     )
     max_tool_result_tokens: int = _setting(
         2_000,
         "longer tool results are truncated at a line end; 0 never truncates",
         low=0,
         high=_MANY,
-        partition=True,
     )
     min_history_tokens: int = _setting(
         4_000,
@@ -263,34 +207,24 @@ class Settings:
         "and may use up to half of the reserve for that",
         low=0,
         high=_MANY,
-        partition=True,
     )
-    trim_budget_tokens: int = _setting(
-        0, "budget of trim; 0 disables it", low=0, high=_MANY, partition=True
-    )
+    trim_budget_tokens: int = _setting(0, "budget of trim; 0 disables it", low=0, high=_MANY)
     max_working_memory_tokens: int = _setting(
-        100_000, "context window if no model is named", low=1, high=_MANY, partition=True
+        100_000, "context window if no model is named", low=1, high=_MANY
     )
     max_context_tokens: int | None = _setting(
-        None,
-        "never use more of a context window than this",
-        low=1,
-        high=_MANY,
-        partition=True,
-        model=True,
+        None, "never use more of a context window than this", low=1, high=_MANY, model=True
     )
     reserve_tokens: int | None = _setting(
         None,
         f"tokens reserved for the answer (unset: the model's value, else {DEFAULT_RESERVE:,})",
         low=0,
         high=_MANY,
-        partition=True,
         model=True,
     )
     token_counter: str = _setting(
         "approximate",
         "approximate, ratio, tiktoken:ENCODING, huggingface:PATH or anthropic:MODEL",
-        partition=True,
         model=True,
     )
     token_multiplier: float = _setting(
@@ -298,7 +232,6 @@ class Settings:
         "factor on every count, such as 1.2 for models with smaller tokens",
         low=0.01,
         high=100,
-        partition=True,
         model=True,
     )
     token_safety: float | None = _setting(
@@ -306,7 +239,6 @@ class Settings:
         "safety factor on every count (unset: 1.10, or 1.0 if counts are exact)",
         low=0.01,
         high=100,
-        partition=True,
     )
 
     @property

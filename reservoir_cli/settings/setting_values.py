@@ -1,7 +1,7 @@
 """Parse, check and format the values of settings."""
 
 import tomllib
-from typing import Any
+from typing import Any, get_args
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import is_text
@@ -22,6 +22,10 @@ _TABLE_KEYS = SOURCE_KEYS | UPSTREAM_KEYS
 #: Settings in days, which also accept an age such as 90d.
 _IN_DAYS = ("retention_days",)
 _MAX_DAYS = 100_000_000
+_BOOLEANS = {
+    **dict.fromkeys(("true", "on", "yes", "1"), True),
+    **dict.fromkeys(("false", "off", "no", "0"), False),
+}
 
 
 def parse_value(key: str, text: str, where: str) -> Value:
@@ -36,17 +40,7 @@ def parse_value(key: str, text: str, where: str) -> Value:
         raise UsageError(f"{where} is not valid text")
     value: Any = text
     if kind is bool:
-        words = {
-            "true": True,
-            "on": True,
-            "yes": True,
-            "1": True,
-            "false": False,
-            "off": False,
-            "no": False,
-            "0": False,
-        }
-        value = words.get(text.strip().lower(), text)
+        value = _BOOLEANS.get(text.strip().lower(), text)
     elif kind is list:
         value = parse_list(text)
     elif kind in (int, float) and not is_duration(key):
@@ -110,13 +104,9 @@ def _kind(key: str) -> type:
         return int
     if key in _TABLE_KEYS:
         return _TABLE_KEYS[key]
-    text = str(SETTINGS[setting_of(key)].type)
-    return {"str": str, "int": int, "float": float, "bool": bool}[_base_type(text)]
-
-
-def _base_type(text: str) -> str:
-    text = text.removeprefix("<class '").removesuffix("'>")
-    return text.split(" | ")[0]
+    declared: Any = SETTINGS[setting_of(key)].type
+    kind: type = next(iter(get_args(declared)), declared)  # the first type of a union
+    return kind
 
 
 def is_duration(key: str) -> bool:

@@ -23,7 +23,8 @@ def find_words(texts: Sequence[str], question: str, *, typed: bool = False) -> l
     :param typed: whether to find all that was typed, with its phrases and prefixes, as a keyword
         search does; otherwise only the words that carry meaning.
     """
-    terms = fulltext.typed_terms(question) if typed else _terms(question)
+    words = fulltext.content_words(question).split()
+    terms = fulltext.typed_terms(question) if typed else [f'"{word}"' for word in words]
     if not terms:
         return [[] for _ in texts]
     clean = [text.translate(_MARKERS) for text in texts]
@@ -58,10 +59,6 @@ def word_with_stem(text: str, stem: str) -> str | None:
         )
         row = connection.execute("SELECT min(doc) FROM stems WHERE term = ?", [stem]).fetchone()
     return words[row[0]] if row[0] is not None else None
-
-
-def _terms(question: str) -> list[str]:
-    return [f'"{word}"' for word in fulltext.content_words(question).split()]
 
 
 def _spans(text: str, marked: str) -> list[Span]:

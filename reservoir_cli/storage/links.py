@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage.filter_conditions import where_scope, where_thread
-from reservoir_cli.storage.portable_sql import Connection, decoding
+from reservoir_cli.storage.portable_sql import Connection, batches, decoding
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,6 +32,8 @@ _Moment = tuple[int, int]
 #: How many messages back a link can reach.
 BEFORE = 256
 _NEAREST = 3
+#: How many messages are linked at once.
+_AT_ONCE = 1_000
 
 
 def add(
@@ -52,6 +54,20 @@ def add(
             f"DELETE FROM synapses WHERE {in_partition} AND {listed}", [*values, *bound]
         )
         insert(connection, [(partition, *link) for link in links])
+
+
+def add_all(connection: Connection, model_id: str, threshold: LinkThreshold) -> None:
+    """Link all embedded messages, partition by partition in order of time."""
+    rows = connection.execute(
+        f"""
+        SELECT m.partition, m.id FROM messages m WHERE NOT EXISTS
+        (SELECT 1 FROM pending p WHERE {connection.of_message("p")})
+        ORDER BY m.partition, m.created_at, m.id
+        """
+    ).fetchall()
+    for partition, in_partition in groupby(rows, key=lambda row: row[0]):
+        for batch in batches([row[1] for row in in_partition], _AT_ONCE):
+            add(connection, partition, batch, model_id, threshold)
 
 
 def insert(connection: Connection, links: Iterable[tuple[str, int, int, float, str]]) -> None:

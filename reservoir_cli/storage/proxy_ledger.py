@@ -169,10 +169,8 @@ def forget(connection: Connection, partition: str, ids: Sequence[int]) -> None:
 def drop_quoted(connection: Connection, partition: str) -> None:
     """Delete the quoted messages of rows that no longer exist."""
     connection.execute(
-        "DELETE FROM ledger_messages WHERE partition = ? AND NOT EXISTS (SELECT 1 FROM ledger l "
-        "WHERE l.partition = ledger_messages.partition "
-        "AND l.conversation = ledger_messages.conversation "
-        "AND l.ordinal = ledger_messages.ordinal AND l.question = ledger_messages.question)",
+        "DELETE FROM ledger_messages AS q WHERE q.partition = ? "
+        f"AND NOT EXISTS (SELECT 1 FROM ledger WHERE {_ROW_OF})",
         [partition],
     )
 

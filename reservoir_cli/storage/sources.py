@@ -12,26 +12,21 @@ from reservoir_cli.storage.transactions import Transactions
 #: The key in a state for the conversations that must not be stored.
 MARKED = "do_not_index"
 #: The columns of :class:`reservoir_cli.storage.sources.SourceFile`.
-COLUMNS = (
-    "partition, machine, path, tool, version, size, mtime_ns, head, tail, bytes_read, "
-    "state, settled"
-)
+_STATE = "tool, version, size, mtime_ns, head, tail, bytes_read, state, settled"
+COLUMNS = f"partition, machine, path, {_STATE}"
 #: Select all rows, in an order that both kinds of store share.
 ALL = f"SELECT {COLUMNS} FROM sources ORDER BY partition, machine, path"
 #: Insert or replace a row.
 PUT = f"""
     INSERT INTO sources ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (partition, machine, path) DO UPDATE SET
-    tool = excluded.tool, version = excluded.version, size = excluded.size,
-    mtime_ns = excluded.mtime_ns, head = excluded.head, tail = excluded.tail,
-    bytes_read = excluded.bytes_read, state = excluded.state, settled = excluded.settled
+    {", ".join(f"{name} = excluded.{name}" for name in _STATE.split(", "))}
 """
 #: Copy rows to another partition, without replacing its own; the values are the new partition and
 #: the old one.
 _COPY = f"""
     INSERT INTO sources ({COLUMNS})
-    SELECT ?, machine, path, tool, version, size, mtime_ns, head, tail, bytes_read, state, settled
-    FROM sources s WHERE s.partition = ?
+    SELECT ?, machine, path, {_STATE} FROM sources s WHERE s.partition = ?
     ON CONFLICT (partition, machine, path) DO NOTHING
 """
 #: Up to this number of conversations, only the rows that name one of them are reset.

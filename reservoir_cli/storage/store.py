@@ -141,9 +141,24 @@ class Writes(Embeddings):
         :returns: whether no word of them is left in any file of the store; a concurrent reader
             may prevent that.
         """
-        self._run_write(lambda: self._delete(by_partition(keys), progress))
+
+        def write() -> None:
+            self._remove(by_partition(keys), mark=True, progress=progress)
+            self._seal(progress)
+
+        self._run_write(write)
         progress("rewriting the store", 0, 0)
         return self._purge()
+
+    def remove_tombstones(self, messages: Sequence[Message]) -> None:
+        """Remove the tombstones of messages that are stored again."""
+        self._run_write(lambda: tombstones.remove(self._connection, messages))
+
+    def require_removable_tombstones(self) -> None:
+        """Check that this user may remove tombstones.
+
+        :raises StoreError: only the owner may.
+        """
 
     def replace(
         self, messages: Mapping[Key, Message], *, counter: "TokenCounter", now: datetime
@@ -164,7 +179,7 @@ class Writes(Embeddings):
         thread = old.partition, old.instance, old.conversation_id
         known = list(conversations.read_known(self._connection, [thread]).values())
         self._connection.lock([old.partition])
-        self._remove(old.partition, [old.id])
+        self._remove({old.partition: [old.id]}, mark=False)
         conversations.add(self._connection, scope, known)
         marked = replace(message, tags=old.tags, pinned_at=old.pinned_at)
         self._put(scope, [marked], counter, now, iter([old.id]))
@@ -184,16 +199,18 @@ class Writes(Embeddings):
         self._run_write(write)
         return self._purge()
 
-    def _seal(self) -> None:
+    def _seal(self, progress: Progress = no_progress) -> None:
         """Record in the current transaction that removed words are still in the files."""
 
     @abstractmethod
-    def _remove(self, partition: str, ids: Sequence[int]) -> None:
-        """Delete messages of a partition and everything derived from them, without tombstones."""
+    def _remove(
+        self, ids: Mapping[str, Sequence[int]], *, mark: bool, progress: Progress = no_progress
+    ) -> None:
+        """Delete messages and everything derived from them.
 
-    @abstractmethod
-    def _delete(self, ids: Mapping[str, Sequence[int]], progress: Progress) -> None:
-        """Delete messages by their partition, and write their tombstones."""
+        :param ids: by partition.
+        :param mark: whether to write tombstones, so that they are not imported again.
+        """
 
     @abstractmethod
     def _purge(self) -> bool:
@@ -367,6 +384,10 @@ class Store(Writes):
         Deleted messages of any source count. A message without a time precedes all deletions.
         """
         return self._run_read(lambda: tombstones.check_contents(self._connection, messages))
+
+    def replaced_contents(self, messages: Sequence[Message]) -> list[bool]:
+        """Return for each message whether its content was forgotten, a part of it by an edit."""
+        return self._run_read(lambda: tombstones.check_replaced(self._connection, messages))
 
     def runs(self, since: datetime | None, partition: str | None = None) -> list[dict[str, Any]]:
         """Return the records of built contexts, oldest first."""

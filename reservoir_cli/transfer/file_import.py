@@ -66,9 +66,11 @@ class FileImport:
         *,
         renew: bool = False,
         elsewhere: ElsewhereFilter | None = None,
+        include_forgotten: bool = False,
     ) -> None:
         self.report = ImportReport()
         self._renew, self._elsewhere = renew, elsewhere
+        self._include_forgotten = include_forgotten
         self._intake, self._store = intake, intake.store
         self._destination, self._counter = destination, counter
         self._now, self._where = now, where
@@ -105,6 +107,8 @@ class FileImport:
             new = [stored is not None for stored in added.stored]
             new = self._select_first(scope, added, new) if dry_run else new
             self._update_report(scope, added, new)
+            if self._include_forgotten:
+                self._restore(compress(zip(messages, added.messages, strict=True), new))
             if self._renew:
                 self._replace_grown(scope, added)
         for skipped in batch:
@@ -164,18 +168,13 @@ class FileImport:
         return self._intake.redactor.mode(str(scope.partition))
 
     def _skip_forgotten(self, batch: Sequence[Record | Skipped]) -> list[Record]:
-        """Return the records of a batch, without forgotten messages."""
+        """Return the records of a batch, without forgotten messages unless they are included."""
         records = [record for record in batch if isinstance(record, Record)]
-        messages = [record.message for record in records]
-        forgotten = self._store.forgotten(messages)
-        # In the mode "remove" an id with a secret is stored as its hash.
-        clean = [_redact_ids(message) for message in messages]
-        if any(new is not old for new, old in zip(clean, messages, strict=True)):
-            forgotten = [
-                a or b for a, b in zip(forgotten, self._store.forgotten(clean), strict=True)
-            ]
+        if self._include_forgotten:
+            return records
         remaining: list[Record] = []
         dropped: dict[Scope, list[Record]] = {}
+        forgotten = self._check_forgotten([record.message for record in records])
         for record, is_forgotten in zip(records, forgotten, strict=True):
             if is_forgotten:
                 dropped.setdefault(self._destination.scope_of(record), []).append(record)
@@ -184,6 +183,28 @@ class FileImport:
         for scope, scoped in dropped.items():
             self._count_forgotten(scope, scoped)
         return remaining
+
+    def _check_forgotten(self, messages: Sequence[Message]) -> list[bool]:
+        """Return for each message whether one with its source and source id was forgotten."""
+        forgotten = self._store.forgotten(messages)
+        # In the mode "remove" an id with a secret is stored as its hash.
+        clean = [_redact_ids(message) for message in messages]
+        if all(new is old for new, old in zip(clean, messages, strict=True)):
+            return forgotten
+        return [a or b for a, b in zip(forgotten, self._store.forgotten(clean), strict=True)]
+
+    def _restore(self, imported: Iterable[tuple[Message, Message]]) -> None:
+        """Remove the tombstones of messages that were forgotten earlier, and count them.
+
+        :param imported: new messages, each as in the file and as stored.
+        """
+        pairs = list(imported)
+        by_id = self._check_forgotten([message for message, _ in pairs])
+        others = [stored for (_, stored), is_own in zip(pairs, by_id, strict=True) if not is_own]
+        by_content = iter(self._store.forgotten_contents(others))
+        restored = list(compress(pairs, [is_own or next(by_content) for is_own in by_id]))
+        self._store.remove_tombstones([message for pair in restored for message in pair])
+        self.report.restored += len(restored)
 
     def _count_forgotten(self, scope: Scope, records: Sequence[Record]) -> None:
         """Count messages that were forgotten: those of another place may be stored in this one."""
@@ -201,16 +222,24 @@ class FileImport:
         )
 
     def _skip_forgotten_texts(self, scope: Scope, records: list[Record]) -> list[Record]:
-        """Return records without messages that were forgotten under another source's id."""
+        """Return records without messages that were forgotten under another source's id.
+
+        If those are included, only messages that an edit replaced are left out.
+        """
         conversations = {record.message.conversation_id for record in records}
         if not self._store.forgotten_sessions(conversations):
             return records
         messages = [self._redact(record.message, str(scope.partition)) for record in records]
+        if self._include_forgotten:
+            by_id = self._check_forgotten([record.message for record in records])
+            others = [text for text, is_own in zip(messages, by_id, strict=True) if not is_own]
+            replaced = iter(self._store.replaced_contents(others))
+            forgotten = [not is_own and next(replaced) for is_own in by_id]
+        else:
+            forgotten = self._store.forgotten_contents(messages)
         remaining: list[Record] = []
         dropped: list[Record] = []
-        for record, is_forgotten in zip(
-            records, self._store.forgotten_contents(messages), strict=True
-        ):
+        for record, is_forgotten in zip(records, forgotten, strict=True):
             if record.message.name != THINKING:  # thinking belongs to the reply before it
                 self._skipped_reply = is_forgotten
             is_dropped = is_forgotten or (record.message.name == THINKING and self._skipped_reply)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
@@ -69,6 +70,7 @@ class Ingestor(Intake):
         dry_run: bool = False,
         embed: bool = False,
         copies: bool = True,
+        include_forgotten: bool = False,
     ) -> ImportReport:
         """Store the messages of files, folders and zips.
 
@@ -76,8 +78,19 @@ class Ingestor(Intake):
         Conversations in which the user wrote ``DO NOT INDEX`` are left out.
 
         :param copies: also store messages that other partitions and instances already have.
+        :param include_forgotten: also store messages that were forgotten earlier.
         """
-        report, elsewhere = ImportReport(), None if copies else ElsewhereFilter(self.store)
+        if include_forgotten:
+            self.store.require_removable_tombstones()
+        load = partial(
+            self._import_file,
+            partition=partition,
+            instance=instance,
+            dry_run=dry_run,
+            elsewhere=None if copies else ElsewhereFilter(self.store),
+            include_forgotten=include_forgotten,
+        )
+        report = ImportReport()
         with ExitStack() as open_files:
             detected = [importers.find(source, form, open_files) for source in sources]
             marked = find_marked(chain.from_iterable(files for files, _ in detected))
@@ -86,9 +99,7 @@ class Ingestor(Intake):
             for source, (files, passed_over) in zip(sources, detected, strict=True):
                 source_report = ImportReport(passed_over=passed_over)
                 for file in files:
-                    source_report.add(
-                        self._import_file(file, marked, partition, instance, dry_run, elsewhere)
-                    )
+                    source_report.add(load(file, marked))
                 if source_report.skipped and not source_report.total - source_report.skipped:
                     source_report.unreadable.append(_name(source))
                 report.add(source_report)
@@ -101,10 +112,12 @@ class Ingestor(Intake):
         self,
         detected: DetectedFile,
         marked: set[str],
+        *,
         partition: str | None,
         instance: str | None,
         dry_run: bool,
         elsewhere: ElsewhereFilter | None,
+        include_forgotten: bool,
     ) -> ImportReport:
         file, default = detected.file, self._config.settings().partition
         left_out: set[str] = set()
@@ -115,6 +128,7 @@ class Ingestor(Intake):
             now=datetime.now(UTC),
             dry_run=dry_run,
             elsewhere=elsewhere,
+            include_forgotten=include_forgotten,
             after_batch=lambda: report_megabytes(self._progress, file.done, file.size),
         )
         report.marked = left_out
@@ -130,6 +144,7 @@ class Ingestor(Intake):
         dry_run: bool = False,
         renew: bool = False,
         elsewhere: ElsewhereFilter | None = None,
+        include_forgotten: bool = False,
         after_batch: Callable[[], None] = lambda: None,
     ) -> ImportReport:
         """Store the new records of one file.
@@ -138,11 +153,19 @@ class Ingestor(Intake):
         :param renew: replace stored messages that are longer now.
         :param dry_run: report what would be imported, and leave the store unchanged.
         :param elsewhere: skip messages that other partitions and instances already have.
+        :param include_forgotten: also store messages that were forgotten earlier.
         :param after_batch: called after each batch.
         """
         counter = self.counter(destination.partition or destination.default_partition)
         loader = FileImport(
-            self, destination, counter, now, where, renew=renew, elsewhere=elsewhere
+            self,
+            destination,
+            counter,
+            now,
+            where,
+            renew=renew,
+            elsewhere=elsewhere,
+            include_forgotten=include_forgotten,
         )
         source = iter(records)
         while batch := list(islice(source, _BATCH)):

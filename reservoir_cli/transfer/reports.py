@@ -17,6 +17,7 @@ class ImportReport:
 
     :param already: messages that were stored before.
     :param forgotten: messages that were forgotten earlier, and not imported.
+    :param restored: messages among those imported that were forgotten earlier.
     :param expired: messages older than ``retention_days``, and not imported.
     :param renewed: stored messages that were replaced because they are longer now.
     :param contexts: contexts printed by Reservoir that were removed from new messages.
@@ -35,6 +36,7 @@ class ImportReport:
     already: int = 0
     skipped: int = 0
     forgotten: int = 0
+    restored: int = 0
     expired: int = 0
     renewed: int = 0
     contexts: int = 0
@@ -60,6 +62,7 @@ class ImportReport:
         self.already += other.already
         self.skipped += other.skipped
         self.forgotten += other.forgotten
+        self.restored += other.restored
         self.expired += other.expired
         self.renewed += other.renewed
         self.contexts += other.contexts

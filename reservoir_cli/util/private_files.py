@@ -74,13 +74,11 @@ def replace_atomically(path: Path) -> Iterator[Path]:
     with _temporary_path(path.parent, f".{path.name}.") as temporary:
         os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         yield temporary
-        descriptor = os.open(temporary, os.O_RDWR)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        _sync(temporary, os.O_RDWR)
         _replace(temporary, path)
-    _sync_folder(path.parent)
+    if os.name == "posix":
+        with suppress(OSError):  # some file systems cannot sync a folder
+            _sync(path.parent, os.O_RDONLY)  # so that the rename survives a power failure
 
 
 def _replace(temporary: Path, path: Path) -> None:
@@ -151,16 +149,13 @@ def remove_leftovers(path: Path) -> None:
                 _remove(leftover)
 
 
-def _sync_folder(folder: Path) -> None:
-    """Sync a folder, so that a rename in it survives a power failure."""
-    if os.name != "posix":
-        return
-    with suppress(OSError):  # some file systems cannot sync a folder
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def _sync(path: Path, flags: int) -> None:
+    """Write a file or folder to the disk, opened with these flags."""
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -270,10 +270,46 @@ def test_expired_uses_the_setting_of_each_partition(spread):
 def test_importing_the_file_again_skips_forgotten_messages_with_a_note(spread):
     spread("forget", "--match", "secret", "--all-partitions", "--yes")
     result = spread("ingest", "--no-embed", "--json", str(spread.home / "rows.jsonl"))
-    assert "note: forgotten earlier, and not imported: 3 messages" in result.err
+    note = (
+        "note: forgotten earlier, and not imported: 3 messages; --include-forgotten imports them\n"
+    )
+    assert note in result.err
     assert (result.document["already_there"], result.document["forgotten"]) == (3, 3)
     spread.say("own secret")
     assert "own secret" in remaining_texts(spread)
+
+
+def test_forgotten_messages_are_imported_if_that_is_asked_for(spread):
+    spread("forget", "--match", "secret", "--all-partitions", "--yes")
+    command = ("ingest", "--no-embed", str(spread.home / "rows.jsonl"), "--include-forgotten")
+    rehearsed = spread(*command, "--dry-run")
+    assert "would import 3, already there 3, skipped 0\n" in rehearsed.err
+    result = spread(*command, "--json")
+    for err in (rehearsed.err, result.err):
+        assert "note: forgotten earlier, and included: 3 messages\n" in err
+    document = result.document
+    assert [document[key] for key in ("imported", "restored", "forgotten")] == [3, 3, 0]
+    assert remaining_texts(spread) == ALL
+    piped = spread(
+        *("ingest", "--no-embed", "--format", "reservoir", "--include-forgotten"),
+        stdin=(spread.home / "rows.jsonl").read_text(encoding="utf-8"),
+    )
+    assert piped.err == "imported 0, already there 6, skipped 0\n"
+    failed = spread("ingest", "--include-forgotten", stdin="a message", code=2)
+    assert failed.err.startswith("error: --include-forgotten is for files\n")
+
+
+def test_what_an_import_leaves_out_although_forgotten_messages_are_included_is_named(spread):
+    file = str(spread.home / "rows.jsonl")
+    row = next(row for row in spread.rows("--all-partitions") if row["content"] == "own secret")
+    spread("edit", str(row["id"]), "harmless")
+    spread("forget", "--match", "work", "--all-partitions", "--yes")
+    spread("config", "set", "partitions.work.retention_days=1")
+    command = ("ingest", "--no-embed", "--include-forgotten", file)
+    kept = spread(*command)
+    assert "note: older than retention_days, and not imported: 2 messages\n" in kept.err
+    copied = spread(*command, "-p", "third")
+    assert "note: replaced by an edit, and not imported: 1 message\n" in copied.err
 
 
 def test_a_store_that_is_read_only_is_exit_3(spread, as_owner):

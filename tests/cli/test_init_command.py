@@ -224,6 +224,19 @@ def test_a_named_partition_that_has_everything_becomes_the_default_for_later_mes
     assert machine("config", "get", "sources.llm.partition").out == "work\n"
 
 
+def test_the_way_back_from_a_deleted_partition_is_named(machine):
+    machine("init", "--yes", "--no-embed", "-p", "wrogn")
+    machine("partitions", "delete", "wrogn", "--yes")
+    result = machine("init", "--yes", "--no-embed", "-p", "right")
+    assert "note: nothing new for right\n" in result.err
+    for tool, count in TOOLS.items():
+        note = f"note: {tool}: forgotten earlier, and not imported: {count} messages; "
+        command = re.findall(rf"(?m)^{note}(reservoir ingest .*) imports them$", result.err)
+        machine.shell(f"{command[0]} --no-embed")
+    assert stored(machine) == everything("right")
+    assert "forgotten" not in machine("init", "--yes", "--no-embed", "-p", "right").err
+
+
 def test_each_of_several_histories_of_a_tool_is_a_source(machine):
     home, user = Path(machine.env["HOME"]), ".config/Code/User/globalStorage"
     for folder in (".cline/data/tasks", f"{user}/rooveterinaryinc.roo-cline/tasks"):

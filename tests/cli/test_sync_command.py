@@ -95,6 +95,23 @@ def test_a_hook_reads_only_sources_of_the_settings(machine):
     assert '"~/diary"' in (machine.home / "reservoir.toml").read_text()
 
 
+@pytest.mark.parametrize("exclude", [[], ["sources.codex.exclude=~/diary"]])
+def test_forgotten_messages_stay_out_and_the_way_back_is_named(machine, exclude):
+    folder = machine.env["HOME"] + "/.codex/sessions"
+    machine("config", "set", f"sources.codex.path={folder}", *exclude)
+    (log,) = Path(folder).rglob("rollout-1.jsonl")
+    os.utime(log, (1, 1))
+    machine("sync", "--no-embed")
+    machine("forget", "--scope", "-i", "codex", "--yes")
+    os.utime(log, (2, 2))
+    shown = machine("sync", "--no-embed").err
+    note = "note: codex: forgotten earlier, and not imported: 7 messages"
+    # An import of the folder would not leave out what the source excludes.
+    command = f"reservoir ingest --include-forgotten --format codex -p default {folder}"
+    assert (f"{note}\n" if exclude else f"{note}; {command} imports them\n") in shown
+    assert machine.rows("--all-instances") == []
+
+
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [

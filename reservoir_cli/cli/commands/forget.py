@@ -57,8 +57,9 @@ def forget(
     """Delete messages and all traces of their text from the files of the store.
 
     --id, --trace-id and --conversation search the whole partition, the other options one instance.
-    Importing a file again does not bring forgotten messages back. Backups and exports made earlier
-    still have them. Trace and conversation ids can be shortened to a unique prefix.
+    Importing a file again does not bring forgotten messages back, unless you add
+    --include-forgotten. Backups and exports made earlier still have them. Trace and conversation
+    ids can be shortened to a unique prefix.
     """
     numbers = tuple(map(options.message_number, ids or ()))
     choice = _Choice(numbers, trace_id, conversation, match, before, expired, everything)
@@ -258,5 +259,4 @@ def note_later_imports(reservoir: Reservoir, scope: Scope) -> None:
 def print_forgotten(count: int) -> None:
     """Print how many messages were deleted, and that older copies still have them."""
     console.aside(f"forgot {options.counted(count, 'message')}")
-    pronoun = "it" if count == 1 else "them"
-    console.note(f"backups and exports made earlier still have {pronoun}")
+    console.note(f"backups and exports made earlier still have {options.pronoun(count)}")

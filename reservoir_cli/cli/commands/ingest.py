@@ -73,6 +73,12 @@ def ingest(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be imported; store nothing.")
     ] = False,
+    include_forgotten: Annotated[
+        bool,
+        typer.Option(
+            "--include-forgotten", help="Also import messages that were forgotten earlier."
+        ),
+    ] = False,
     no_embed: options.NoEmbed = False,
     as_json: options.Json = False,
 ) -> None:
@@ -84,9 +90,10 @@ def ingest(
     sources = files or ["-"]
     if sources.count("-") > 1:
         raise UsageError("stdin can be read only once", hint="use - only once")
-    if dry_run and sources == ["-"] and form is None:
-        raise UsageError("--dry-run is for files", hint="reservoir ingest --dry-run FILE")
     is_message = sources == ["-"] and form is None
+    for option, is_set in (("--dry-run", dry_run), ("--include-forgotten", include_forgotten)):
+        if is_message and is_set:
+            raise UsageError(f"{option} is for files", hint=f"reservoir ingest {option} FILE")
     author, moment = _check_options(is_message, role, trace_id, at, form, (partition, instance))
     _check_exist(sources)
     with open_store.open_reservoir(ctx, create=not dry_run) as reservoir:
@@ -103,8 +110,10 @@ def ingest(
             partition=partition,
             instance=instance,
             dry_run=dry_run,
+            include_forgotten=include_forgotten,
         )
         _print_summary(report, dry_run)
+        _print_forgotten(report, include_forgotten)
         if is_new and report.imported:
             console.note(f"new partition {partition}")
         if not (dry_run or no_embed):
@@ -236,9 +245,9 @@ def _print_summary(report: ImportReport, dry_run: bool) -> None:
         console.aside(f"  {reason}")
     if more := report.skipped - len(report.reasons):
         console.aside(f"  and {more:,} more")
-    if report.forgotten:
-        messages = options.counted(report.forgotten, "message")
-        console.note(f"forgotten earlier, and not imported: {messages}")
+    if report.expired:
+        messages = options.counted(report.expired, "message")
+        console.note(f"older than retention_days, and not imported: {messages}")
     if report.marked:
         console.note(options.describe_marked(report.marked))
     if report.mended:
@@ -249,6 +258,22 @@ def _print_summary(report: ImportReport, dry_run: bool) -> None:
         console.note(f"{report.passed_over:,} other {noun} ignored")
 
 
+def _print_forgotten(report: ImportReport, included: bool) -> None:
+    """Print how many forgotten messages were imported, and how many were left out."""
+    if report.restored:
+        messages = options.counted(report.restored, "message")
+        console.note(f"forgotten earlier, and included: {messages}")
+    if report.forgotten and included:
+        messages = options.counted(report.forgotten, "message")
+        console.note(f"replaced by an edit, and not imported: {messages}")
+    elif report.forgotten:
+        messages = options.counted(report.forgotten, "message")
+        console.note(
+            f"forgotten earlier, and not imported: {messages}; "
+            f"--include-forgotten imports {options.pronoun(report.forgotten)}"
+        )
+
+
 def _print_json(report: ImportReport, dry_run: bool) -> None:
     console.document(
         {
@@ -256,6 +281,7 @@ def _print_json(report: ImportReport, dry_run: bool) -> None:
             "already_there": report.already,
             "skipped": report.skipped,
             "forgotten": report.forgotten,
+            "restored": report.restored,
             "marked": len(report.marked),
             "contexts": report.contexts,
             "passed_over": report.passed_over,

@@ -11,7 +11,12 @@ import typer
 
 from reservoir_cli.agents.connect import CLIENTS, status
 from reservoir_cli.cli import console, open_store, options
-from reservoir_cli.cli.commands.sync import new_sources, print_left_out, save_sources
+from reservoir_cli.cli.commands.sync import (
+    describe_forgotten,
+    new_sources,
+    print_left_out,
+    save_sources,
+)
 from reservoir_cli.cli.example_question import choose_question
 from reservoir_cli.cli.repeat_global_options import complete
 from reservoir_cli.errors import ReservoirError
@@ -196,6 +201,8 @@ def _print_contents(read: Sequence[_Read]) -> None:
             console.warn(entry.failure.message)
         if marked := entry.report.marked:
             console.note(f"{entry.source.name}: {options.describe_marked(marked)}")
+        if entry.report.forgotten and not entry.report.imported:  # otherwise after the import
+            console.note(describe_forgotten(entry.source, entry.report.forgotten))
 
 
 # Ask the user

@@ -215,6 +215,9 @@ def _delete(reservoir: Reservoir, name: str, yes: bool) -> None:
     options.confirm(question, yes)
     reservoir.forget(found)
     forget.print_forgotten(len(found))
+    if yes:
+        them = options.pronoun(len(found))
+        console.note(f"later imports leave {them} out, unless you add --include-forgotten")
     _say_what_leads_to(reservoir.config, name)
 
 

@@ -216,8 +216,7 @@ def print_left_out(report: SourceReport) -> None:
     """Print how much of a source was deliberately not imported, and why."""
     name, imports = report.source.name, report.imports
     if imports.forgotten:
-        count = options.counted(imports.forgotten, "message")
-        console.note(f"{name}: forgotten earlier, and not imported: {count}")
+        console.note(describe_forgotten(report.source, imports.forgotten))
     if imports.expired:
         count = options.counted(imports.expired, "message")
         console.note(f"{name}: older than retention_days, and not imported: {count}")
@@ -226,6 +225,21 @@ def print_left_out(report: SourceReport) -> None:
         console.note(f"{name}: in excluded folders, and not imported: {count}")
     if report.marked:
         console.note(f"{name}: {options.describe_marked(report.marked)}")
+
+
+def describe_forgotten(source: Source, count: int) -> str:
+    """Say how many messages of a source were forgotten earlier, and which command imports them.
+
+    Do not name the command if it would import excluded folders, too.
+    """
+    note = (
+        f"{source.name}: forgotten earlier, and not imported: {options.counted(count, 'message')}"
+    )
+    if source.exclude:
+        return note
+    words = ["reservoir", "ingest", "--include-forgotten", "--format", source.tool]
+    command = shlex.join([*words, "-p", source.partition, str(source.path)])
+    return f"{note}; {command} imports {options.pronoun(count)}"
 
 
 def _fields(report: SyncReport) -> dict[str, Any]:

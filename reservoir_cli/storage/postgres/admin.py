@@ -1,10 +1,9 @@
-"""Guard rows, build indexes, and read statistics and sizes, as the owner of a database."""
+"""Guard rows, and read statistics and sizes, as the owner of a database."""
 
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from reservoir_cli.errors import ReservoirError, StoreError
+from reservoir_cli.errors import StoreError
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.postgres import ann_index, schema
 from reservoir_cli.storage.postgres.row_security import guard_statements
@@ -63,24 +62,6 @@ def facts(store: PostgresStore) -> dict[str, Any]:
             for key, value in indexes
         ],
     }
-
-
-def index(
-    store: PostgresStore, partition: str, progress: Callable[[str, int, int], None]
-) -> ann_index.Index:
-    """Build an approximate index over the vectors of a partition.
-
-    :raises ReservoirError: there is no vector in the partition.
-    """
-    active = store.active_model()
-    if active is None:
-        raise ReservoirError("nothing is embedded", hint="reservoir embed")
-    return ann_index.build(store, partition, active[0], progress)
-
-
-def drop_index(store: PostgresStore, partition: str) -> bool:
-    """Drop the index of a partition, and return whether there was one."""
-    return ann_index.drop(store, partition)
 
 
 def read_sizes(store: Transactions) -> dict[str, list[dict[str, Any]]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from reservoir_cli.storage.postgres import vectors
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.tables import SCHEMA
 from reservoir_cli.storage.postgres.transactions import Transactions
+from reservoir_cli.util.progress import Progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,14 +53,14 @@ def read(value: str) -> Index:
     return Index(**json.loads(value))
 
 
-def build(
-    store: Transactions, partition: str, model_id: str, progress: Callable[[str, int, int], None]
-) -> Index:
-    """Build the index of a partition, and measure its recall; others may write meanwhile.
+def build(store: Transactions, partition: str, progress: Progress) -> Index:
+    """Build the index of a partition by the active model, and measure its recall.
+
+    Others may write meanwhile.
 
     :raises ReservoirError: there is no vector in the partition.
     """
-    planned = _plan(store, partition, model_id)
+    planned = _plan(store, partition)
     progress("building the index", 0, 0)
     drop(store, partition, planned.name)
     with store.snapshot():
@@ -69,7 +69,7 @@ def build(
             SELECT quote_literal(?), quote_literal(?), quote_ident(n.nspname) FROM pg_extension e
             JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'
             """,
-            [partition, model_id],
+            [partition, planned.model_id],
         ).fetchone()
     assert literals is not None
     # Names are qualified, because no search_path is set outside of transactions.
@@ -91,9 +91,12 @@ def build(
     return index
 
 
-def _plan(store: Transactions, partition: str, model_id: str) -> Index:
+def _plan(store: Transactions, partition: str) -> Index:
     """Return the index to build for a partition, its recall not yet known."""
     with store.snapshot():
+        model_id = properties.get(store._connection, properties.MODEL_ID)
+        if model_id is None:
+            raise ReservoirError("nothing is embedded", hint="reservoir embed")
         dimensions = store._connection.number(
             """
             SELECT vector_dims(vector) FROM embeddings

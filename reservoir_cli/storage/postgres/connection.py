@@ -300,7 +300,8 @@ def connect(
     if options:
         parts["options"] = f"{parts.get('options') or ''} {options}".strip()
     deadline = time.monotonic() + patience
-    pauses = _pauses(_TRIES_OF_SEVERAL if "," in str(parts.get("host")) else _TRIES)
+    tries = _TRIES_OF_SEVERAL if "," in str(parts.get("host")) else _TRIES
+    pauses = (_PAUSE * 2**attempt for attempt in range(tries - 1))
     while True:
         try:
             return psycopg.connect(
@@ -317,11 +318,6 @@ def connect(
             if pause <= 0:
                 raise unreachable_error(error, place) from None
             time.sleep(pause)
-
-
-def _pauses(tries: int) -> Iterator[float]:
-    """Yield the seconds to wait between attempts to connect."""
-    return (_PAUSE * 2**attempt for attempt in range(tries - 1))
 
 
 def _contains(error: psycopg.OperationalError, signs: Iterable[str]) -> bool:

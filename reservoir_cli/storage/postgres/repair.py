@@ -1,7 +1,6 @@
 """Check and rebuild derived data on a server."""
 
 from collections.abc import Sequence
-from itertools import groupby
 
 from reservoir_cli.messages import Scope, clean_text, plain_text
 from reservoir_cli.storage import holdings, links, reads
@@ -57,7 +56,7 @@ def rebuild(
             f"INSERT INTO pending (partition, message_id) {_LACKING}",
             [model_id],
         )
-        _link(connection, model_id, threshold)
+        links.add_all(connection, model_id, threshold)
 
 
 def _index(
@@ -74,16 +73,3 @@ def _index(
         """,
         [[message.id for message in messages], threads, place[0]],
     )
-
-
-def _link(connection: Connection, model_id: str, threshold: LinkThreshold) -> None:
-    rows = connection.rows(
-        """
-        SELECT m.partition, m.id FROM messages m WHERE NOT EXISTS
-        (SELECT 1 FROM pending p WHERE p.partition = m.partition AND p.message_id = m.id)
-        ORDER BY m.partition, m.created_at, m.id
-        """,
-    )
-    for partition, in_partition in groupby(rows, key=lambda row: row[0]):
-        for batch in batches([row[1] for row in in_partition], _AT_ONCE):
-            links.add(connection, partition, batch, model_id, threshold)

@@ -97,11 +97,10 @@ class PostgresStore(Transactions, Store):
     ) -> None:
         vectors.add(self._connection, partition, model_id, passages)
 
-    def _delete(self, ids: Mapping[str, Sequence[int]], progress: Progress) -> None:
-        delete.remove(self._connection, ids, mark=True, progress=progress)
-
-    def _remove(self, partition: str, ids: Sequence[int]) -> None:
-        delete.remove(self._connection, {partition: ids}, mark=False)
+    def _remove(
+        self, ids: Mapping[str, Sequence[int]], *, mark: bool, progress: Progress = no_progress
+    ) -> None:
+        delete.remove(self._connection, ids, mark=mark, progress=progress)
 
     def _purge(self) -> bool:
         """Let the server reuse the space of deleted rows.
@@ -112,6 +111,15 @@ class PostgresStore(Transactions, Store):
             # A user who does not own the table gets a warning; autovacuum does it later.
             self.execute_alone(f"VACUUM (SKIP_LOCKED) {SCHEMA}.{table}")
         return True
+
+    def require_removable_tombstones(self) -> None:
+        """See :class:`~reservoir_cli.storage.store.Writes`."""
+        granted = f"SELECT has_table_privilege('{SCHEMA}.forgotten', 'DELETE')::int"
+        if not self._run_read(lambda: self._connection.number(granted)):
+            raise StoreError(
+                f"only the owner can import forgotten messages into the store {self.location}",
+                hint=f"the owner imports them, or runs GRANT DELETE ON {SCHEMA}.forgotten TO USER",
+            )
 
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
         """See :class:`~reservoir_cli.storage.store.Writes`."""

@@ -15,10 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    _Vector = NDArray[np.float32]
 
-
-def to_text(vector: _Vector) -> str:
+def to_text(vector: NDArray[np.float32]) -> str:
     """Return a vector as SQL text that keeps every bit."""
     return f"[{','.join(map(str, vector.tolist()))}]"
 
@@ -80,6 +78,8 @@ def add(
 
     :param by_message: passages by the id of their message.
     """
+    import numpy as np
+
     passages = [passage for of_message in by_message.values() for passage in of_message]
     if not passages:
         return
@@ -99,7 +99,7 @@ def add(
         """,
         [
             model_id,
-            _join([passage.vector for passage in passages]),
+            FloatArray(np.concatenate([passage.vector for passage in passages])),
             [message_id for message_id, of_message in by_message.items() for _ in of_message],
             [passage.number for passage in passages],
             [passage.start for passage in passages],
@@ -109,12 +109,6 @@ def add(
             partition,
         ],
     )
-
-
-def _join(vectors: Sequence[_Vector]) -> FloatArray:
-    import numpy as np
-
-    return FloatArray(np.concatenate(vectors))
 
 
 def note_dimensions(connection: Connection) -> None:

@@ -90,8 +90,9 @@ def _pack(connection: Connection, old: Place, ids: Sequence[int]) -> None:
         "SELECT DISTINCT model_id FROM vector_chunks WHERE partition = ? AND instance = ?", old
     ).fetchall()
     connection.execute("DELETE FROM vector_chunks WHERE partition = ? AND instance = ?", old)
+    next_model = properties.get(connection, properties.NEXT_ID)
     for (model_id,) in models:
-        waiting = "rebuilding" if _is_next(connection, model_id) else "pending"
+        waiting = "rebuilding" if model_id == next_model else "pending"
         for batch in batches(ids):
             rows = connection.execute(
                 f"""
@@ -103,7 +104,3 @@ def _pack(connection: Connection, old: Place, ids: Sequence[int]) -> None:
             embedded = [row[0] for row in rows]
             vectors = vector_blocks.read_vectors(connection, model_id, embedded)
             vector_blocks.append(connection, model_id, embedded, vectors)
-
-
-def _is_next(connection: Connection, model_id: str) -> bool:
-    return properties.get(connection, properties.NEXT_ID) == model_id

@@ -12,7 +12,6 @@ programs that have the store open can keep using it.
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +106,8 @@ def rebuild(
     rebuild_full_text(connection)
     if model_id := active():
         rebuild_vector_blocks(connection, model_id)
-        rebuild_links(connection, model_id, threshold)
+        connection.execute("DELETE FROM synapses")
+        links.add_all(connection, model_id, threshold)
     return repaired
 
 
@@ -192,20 +192,6 @@ def rebuild_vector_blocks(connection: Connection, model_id: str) -> None:
         vector_blocks.append(
             connection, model_id, batch, vector_blocks.read_vectors(connection, model_id, batch)
         )
-
-
-def rebuild_links(connection: Connection, model_id: str, threshold: LinkThreshold) -> None:
-    """Rebuild all links, partition by partition in order of time."""
-    connection.execute("DELETE FROM synapses")
-    rows = connection.execute(
-        """
-        SELECT partition, id FROM messages WHERE id NOT IN (SELECT message_id FROM pending)
-        ORDER BY partition, created_at, id
-        """
-    ).fetchall()
-    for partition, in_partition in groupby(rows, key=lambda row: row[0]):
-        for batch in batches([row[1] for row in in_partition], _AT_ONCE):
-            links.add(connection, partition, batch, model_id, threshold)
 
 
 def _batches(connection: Connection, condition: str) -> Iterator[Sequence[int]]:

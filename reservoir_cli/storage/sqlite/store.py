@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,23 +98,15 @@ class SqliteStore(Transactions, Store):
 
         exact_vectors.add(self._connection, partition, model_id, passages)
 
-    def _delete(self, ids: Mapping[str, Sequence[int]], progress: Progress) -> None:
-        message_ids = [message_id for in_partition in ids.values() for message_id in in_partition]
-        self._remove_rows(message_ids, mark=True, progress=progress)
-        progress("rewriting the full-text index", 0, 0)
-        self._seal()
-
-    def _remove(self, partition: str, ids: Sequence[int]) -> None:
-        self._remove_rows(ids, mark=False)
-
-    def _remove_rows(
-        self, ids: Sequence[int], *, mark: bool, progress: Progress = no_progress
+    def _remove(
+        self, ids: Mapping[str, Sequence[int]], *, mark: bool, progress: Progress = no_progress
     ) -> None:
         from reservoir_cli.storage.sqlite import delete
 
-        delete.remove(self._connection, ids, mark=mark, progress=progress)
+        delete.remove(self._connection, list(chain(*ids.values())), mark=mark, progress=progress)
 
-    def _seal(self) -> None:
+    def _seal(self, progress: Progress = no_progress) -> None:
+        progress("rewriting the full-text index", 0, 0)
         merge_and_vacuum.seal(self._connection)
 
     def _purge(self) -> bool:
@@ -139,10 +132,6 @@ class SqliteStore(Transactions, Store):
             f"SELECT {COLUMNS} FROM messages WHERE id > ? ORDER BY id LIMIT ?",
             [after.id if after else 0, count],
         ).fetchall()
-
-    def shared_ids(self) -> list[Key]:
-        """Return nothing: an id is unique in a file."""
-        return []
 
     # Checking and repairing
 

@@ -1,11 +1,14 @@
 """Users of a server and their rights to read, write and change."""
 
+import json
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from pathlib import Path
 
 import psycopg
 import pytest
 from behind import behind
+from builders import ingestor
 from on_server import EVERYWHERE, contents, embed, say
 from postgres_server import PostgresServer
 
@@ -177,6 +180,33 @@ def test_a_member_cannot_change_shared_data(url: str, users, fake_embedder) -> N
         assert [behind(url, query) for query in queries] == before, statement
     behind(url, "INSERT INTO properties VALUES ('index:b', '{}')")
     assert "index:b" not in dict(behind(users["anna"], queries[0]))
+
+
+def test_only_users_who_may_remove_tombstones_import_forgotten_messages(
+    url: str, users, tmp_path: Path
+) -> None:
+    rows = [
+        {"role": "user", "content": "x", "source": "s", "source_id": str(number)}
+        for number in range(2)
+    ]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows[:1]), encoding="utf-8")
+    with closing(open_store(users["anna"])) as anna:
+        ingestor(anna).import_files([file], partition="a")
+        anna.delete(anna.find(EVERYWHERE))
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        for dry_run in (True, False):
+            with pytest.raises(StoreError, match="only the owner can import forgotten") as caught:
+                ingestor(anna).import_files(
+                    [file], partition="a", include_forgotten=True, dry_run=dry_run
+                )
+            assert caught.value.exit_code == 3
+            assert "GRANT DELETE ON reservoir.forgotten" in str(caught.value.hint)
+        assert not anna.find(EVERYWHERE)
+        behind(url, "GRANT DELETE ON forgotten TO anna")
+        report = ingestor(anna).import_files([file], partition="a", include_forgotten=True)
+        assert (report.imported, report.restored) == (2, 1)
+    assert behind(url, "SELECT * FROM forgotten") == []
 
 
 def test_a_member_sees_and_writes_the_sources_of_their_partitions_only(url: str, users) -> None:

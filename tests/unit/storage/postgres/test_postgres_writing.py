@@ -20,7 +20,7 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.storage import replicate
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.passage import Passage
-from reservoir_cli.storage.postgres import admin, ids, keyword_search, locks
+from reservoir_cli.storage.postgres import admin, ann_index, ids, keyword_search, locks
 from reservoir_cli.storage.postgres.stemmer import Stemmer
 from reservoir_cli.storage.store import Store
 
@@ -324,7 +324,7 @@ def test_a_large_partition_may_have_an_index_that_reports_its_recall(store: Stor
     say(store, "pending")
     exact = store.candidates(Scope("p"), "i", "", vectors[7])
     assert (~np.isnan(exact.cosine)).sum() == 1_500
-    index = admin.index(store, "p", lambda *_: None)
+    index = ann_index.build(store, "p", lambda *_: None)
     assert index.recall > 0.9
     assert admin.facts(store)["indexes"] == [{"partition": "p", "recall": index.recall}]
     approximate = store.candidates(Scope("p"), "i", "", vectors[7])
@@ -336,7 +336,7 @@ def test_a_large_partition_may_have_an_index_that_reports_its_recall(store: Stor
     assert approximate.passages.tolist() == exact.passages.tolist()
     assert approximate.passages[approximate.ids == ids[7]].tolist() == [2]
     assert len(np.unique(np.nan_to_num(approximate.cosine))) < 1_100  # the rest was not compared
-    assert admin.drop_index(store, "p")
+    assert ann_index.drop(store, "p")
     without_index = store.candidates(Scope("p"), "i", "", vectors[7])
     np.testing.assert_allclose(without_index.cosine, exact.cosine, atol=1e-6)
 

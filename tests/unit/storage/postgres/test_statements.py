@@ -24,7 +24,7 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.storage import filter_conditions, replicate
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.storage.postgres import admin, schema, tables
+from reservoir_cli.storage.postgres import admin, ann_index, schema, tables
 from reservoir_cli.storage.summaries import Summaries, Summary
 from reservoir_cli.tokens import load_counter
 
@@ -52,7 +52,7 @@ ADMINISTRATIVE = {
     "vectors.add_missing": "the owner changes the model of every partition",
     "repair.count_unindexed": "doctor checks the whole store",
     "repair.rebuild": "doctor --repair makes all of it again",
-    "repair._link": "doctor --repair makes all of it again",
+    "links.add_all": "doctor --repair makes all of it again",
     "repair._LACKING": "doctor checks the whole store",
     "embeddings.dimensions": "the length of any vector of the model",
     "embeddings.read": "the length of any vector of the model",
@@ -273,9 +273,9 @@ def test_a_store_works_through_a_pool_in_transaction_mode(
             with closing(open_store(url)) as third, second.snapshot():
                 assert len(third.find(EVERYWHERE)) == 1
         embed(second, fake_embedder)
-        admin.index(first, "a", lambda *_: None)
+        ann_index.build(first, "a", lambda *_: None)
         with first.write():
-            assert admin.drop_index(second, "a")
+            assert ann_index.drop(second, "a")
         with Reservoir.open(url, embedder=fake_embedder) as reservoir:
             assert reservoir.search("of two", scope=EVERYWHERE)[0].message.content == "of two"
         assert first.delete(first.find(Scope("a")))
@@ -366,8 +366,8 @@ def test_all_commands_on_a_server_or_cluster(round_url: str, tmp_path: Path, fak
             replicate.copy(store, file, lambda *_: None)
             embed_messages.rebuild(store, other, synapse_threshold=0.85, progress=lambda *_: None)
             assert store.active_model() == (other.model_id, other.name)
-            admin.index(store, "e", lambda *_: None)
-            assert admin.drop_index(store, "e")
+            ann_index.build(store, "e", lambda *_: None)
+            assert ann_index.drop(store, "e")
             admin.guard(store)
             assert admin.facts(store)["guarded"]
             store.repair(0.85)

@@ -14,7 +14,7 @@ from reservoir_cli.errors import StoreError, StoreLockedError
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import replicate
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.storage.postgres import admin
+from reservoir_cli.storage.postgres import ann_index
 from reservoir_cli.storage.postgres.server_errors import unreachable_error
 from reservoir_cli.storage.postgres.store import PostgresStore
 
@@ -60,8 +60,8 @@ def test_an_index_is_built_and_dropped_without_the_timeouts_of_the_server(
     )
     limit(url, **dict.fromkeys(TIMEOUTS, "1h"))
     with closing(PostgresStore(url, patience=30)) as store:
-        assert admin.index(store, "p", lambda *_: None).recall == 1
-        assert admin.drop_index(store, "p")
+        assert ann_index.build(store, "p", lambda *_: None).recall == 1
+        assert ann_index.drop(store, "p")
         assert store._connection.number("SELECT 1") == 1
 
 
