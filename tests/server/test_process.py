@@ -283,4 +283,4 @@ def test_without_the_extra_it_says_what_to_install(store_path: Path, tmp_path: P
     )
     code, stderr = failed(store_path, PYTHONPATH=str(blocker))
     assert code == 2
-    assert "hint: pip install 'reservoir-cli[serve]'" in stderr
+    assert 'hint: pip install "reservoir-cli[serve]"' in stderr
