@@ -15,7 +15,7 @@ from reservoir_cli.storage.conversations import ConversationSummary
 from reservoir_cli.storage.filter_conditions import Filter, IdField
 from reservoir_cli.storage.holdings import PlaceSummary
 from reservoir_cli.storage.proxy_ledger import LedgerEntry
-from reservoir_cli.storage.tags_and_pins import Pins, Tags
+from reservoir_cli.storage.tags_and_pins import add_tags, pin, remove_tags, unpin
 from reservoir_cli.storage.transactions import PATIENCE
 from reservoir_cli.util.progress import Progress
 
@@ -199,25 +199,25 @@ class Reservoir(Reader):
         """
         key = self._key(message, scope)
         stored_names = [self.redactor.stored_text(key.partition, name) for name in names]
-        Tags(self.store).add(key, stored_names)
+        add_tags(self.store, key, stored_names)
         return self._read(key)
 
     def untag(self, message: int | Key, *names: str, scope: Scope = _EVERYTHING) -> StoredMessage:
         """Remove tags from a message; see :meth:`tag`."""
         key = self._key(message, scope)
-        Tags(self.store).remove(key, names)
+        remove_tags(self.store, key, names)
         return self._read(key)
 
     def pin(self, message: int | Key, *, scope: Scope = _EVERYTHING) -> StoredMessage:
         """Pin a message, so that every context includes it; see :meth:`tag`."""
         key = self._key(message, scope)
-        Pins(self.store).add(key, datetime.now(UTC))
+        pin(self.store, key, datetime.now(UTC))
         return self._read(key)
 
     def unpin(self, message: int | Key, *, scope: Scope = _EVERYTHING) -> StoredMessage:
         """Unpin a message; see :meth:`tag`."""
         key = self._key(message, scope)
-        Pins(self.store).remove(key)
+        unpin(self.store, key)
         return self._read(key)
 
     def _key(self, message: int | Key, scope: Scope) -> Key:

@@ -13,6 +13,7 @@ from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import StoredMessage, clean_text, cut
 from reservoir_cli.settings import config
 from reservoir_cli.settings.config import Config
+from reservoir_cli.util.progress import counted as counted
 from reservoir_cli.util.read_files import LARGEST, decode, read_stream
 
 
@@ -250,11 +251,6 @@ def confirm(question: str, yes: bool) -> None:
 def pronoun(count: int) -> str:
     """Return the pronoun for a number of messages."""
     return "it" if count == 1 else "them"
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a count with its noun, such as ``1 message`` or ``1,200 messages``."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def describe_marked(conversations: Sized) -> str:

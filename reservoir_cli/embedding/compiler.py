@@ -288,7 +288,6 @@ def _require_agreement(folder: Path, manifest: Manifest, expected: "NDArray[np.f
 
 @contextmanager
 def _suppress_logs() -> Iterator[None]:
-    """Suppress the logs and warnings of exporters."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -12,7 +12,7 @@ from reservoir_cli.storage.sqlite.salvage import Lost, rescue
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, refuse
 from reservoir_cli.util.private_files import resolve_path, temporary_folder
-from reservoir_cli.util.progress import Progress
+from reservoir_cli.util.progress import Progress, counted
 from reservoir_cli.util.read_files import suggest_fix
 
 
@@ -47,7 +47,7 @@ def describe(path: Path) -> str:
     size = f"{state.st_size / 1e6:,.1f} MB" if state.st_size >= 1e5 else f"{state.st_size:,} bytes"
     described = f", {size}, changed {datetime.fromtimestamp(state.st_mtime):%Y-%m-%d %H:%M}"
     if path.is_file() and (count := count_messages(path.absolute())) is not None:
-        described += f", {count:,} message{'' if count == 1 else 's'}"
+        described += f", {counted(count, 'message')}"
     return described
 
 

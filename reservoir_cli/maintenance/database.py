@@ -137,7 +137,6 @@ def shard_statements() -> list[str]:
 
 
 def _largest_partitions(store: Store) -> list[dict[str, Any]]:
-    """Return the partitions with the most messages."""
     counts = Counter[str]()
     for partition, _, messages in store.places():
         counts[partition] += messages

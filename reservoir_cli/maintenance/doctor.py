@@ -32,7 +32,7 @@ from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, unfinished_copy_error
 from reservoir_cli.util.private_files import restrict_permissions
-from reservoir_cli.util.progress import Progress
+from reservoir_cli.util.progress import Progress, counted
 
 _QUESTION = "why did we decide that, and when?"
 _REPETITIONS = 5
@@ -161,7 +161,7 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
     yield Check(
         "store",
         Status.OK,
-        f"{store.location}, {_count_messages(counts['messages'])}, {size / 1e6:,.1f} MB"
+        f"{store.location}, {counted(counts['messages'], 'message')}, {size / 1e6:,.1f} MB"
         + (", read only" if store.read_only else ""),
     )
     yield Check("database", Status.OK, store.engine())
@@ -180,21 +180,17 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
         detail = f"other users can read {names}"
         yield Check("privacy", Status.NOTE, detail, "reservoir doctor --repair")
     if counts["pending"]:
-        detail = f"{_count_messages(counts['pending'])} not embedded yet"
+        detail = f"{counted(counts['pending'], 'message')} not embedded yet"
         yield Check("vectors", Status.NOTE, detail, "reservoir embed")
     else:
-        yield Check("vectors", Status.OK, f"{_count_messages(counts['embedded'])} embedded")
+        yield Check("vectors", Status.OK, f"{counted(counts['embedded'], 'message')} embedded")
     if secret := len(store.find(Scope(None), Filter(secrets=True))):
         yield Check(
             "secrets",
             Status.NOTE,
-            f"found in {_count_messages(secret)}",
+            f"found in {counted(secret, 'message')}",
             "reservoir view 0 --secrets --all-partitions; reservoir forget --id N deletes one",
         )
-
-
-def _count_messages(count: int) -> str:
-    return f"{count:,} {'message' if count == 1 else 'messages'}"
 
 
 def _mark_secrets(store: Store, config: Config, progress: Progress) -> None:
@@ -321,7 +317,6 @@ def _settings_checks(config: Config) -> Iterator[Check]:
 
 
 def _sources_checks(config: Config) -> Iterator[Check]:
-    """Report sources that do not exist."""
     try:
         for missing in find_missing(config):
             yield Check("sources", Status.NOTE, missing.detail, missing.fix)
@@ -355,15 +350,12 @@ def _speed(store: Store, embedder: Embedder | None, config: Config) -> Check:
     )
 
 
-def network_file_system(path: Path, mounts: Path | None = None) -> str | None:
-    """Return the type of the network file system that holds a path; ``None`` if it is local.
-
-    :param mounts: the table of mounts, ``MOUNTS`` by default.
-    """
+def network_file_system(path: Path) -> str | None:
+    """Return the type of the network file system that holds a path; ``None`` if it is local."""
     kind = None
     with suppress(OSError):
         path, nearest = path.resolve(), 0
-        for line in (mounts or MOUNTS).read_text("utf-8", "surrogateescape").splitlines():
+        for line in MOUNTS.read_text("utf-8", "surrogateescape").splitlines():
             _, escaped, mount_kind, *_ = line.split(" ")
             mounted = Path(re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), escaped))
             # A later mount hides an earlier one at the same path.

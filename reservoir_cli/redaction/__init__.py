@@ -10,7 +10,6 @@ from reservoir_cli.redaction.redact_messages import (
     redact_conversation,
     redact_id,
     replacements,
-    scan_message,
     without_secrets,
 )
 
@@ -25,6 +24,5 @@ __all__ = [
     "redact_conversation",
     "redact_id",
     "replacements",
-    "scan_message",
     "without_secrets",
 ]

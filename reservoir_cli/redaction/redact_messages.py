@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from reservoir_cli.messages import Conversation, Message, StoredMessage
 from reservoir_cli.redaction.find_secrets import Secret, find
+from reservoir_cli.util.progress import counted
 
 #: The beginning of every masked id.
 MASKED_ID = "redacted-"
@@ -35,22 +36,6 @@ class Mode(StrEnum):
 
 #: Modes in which output hides secrets, and those in which output for agents does.
 _HIDING, _HIDING_FROM_AGENTS = (Mode.MASK, Mode.REMOVE), (Mode.MARK, Mode.MASK, Mode.REMOVE)
-
-
-def scan_message(message: Message, mode: Mode) -> tuple[Message, Counter[str]]:
-    """Scan a message before it is stored.
-
-    :returns: the message to store, whose ``secrets`` lists the kinds it still contains, and the
-        number of secrets of each kind.
-    """
-    if mode is Mode.OFF:
-        return message, Counter()
-    redacted, kinds = _redact(message)
-    if not kinds:
-        return message, Counter()
-    if mode is Mode.REMOVE:
-        return redacted, Counter(kinds)
-    return replace(message, secrets=tuple(sorted(set(kinds)))), Counter(kinds)
 
 
 def find_kinds(message: StoredMessage) -> tuple[str, ...]:
@@ -84,8 +69,18 @@ class Redactor:
         return self.mode(partition) in self._hiding
 
     def scan(self, message: Message, partition: str) -> tuple[Message, Counter[str]]:
-        """Return a message as the partition stores it, and the number of secrets of each kind."""
-        return scan_message(message, self.mode(partition))
+        """Scan a message before a partition stores it.
+
+        :returns: the message to store, whose ``secrets`` lists the kinds it still contains, and the
+            number of secrets of each kind.
+        """
+        mode = self.mode(partition)
+        if mode is Mode.OFF:
+            return message, Counter()
+        redacted, kinds = _redact(message)
+        if kinds and mode is not Mode.REMOVE:
+            redacted = replace(message, secrets=tuple(sorted(set(kinds))))
+        return redacted, Counter(kinds)
 
     def stored_text(self, partition: str, text: str) -> str:
         """Return a text as the partition stores it."""
@@ -145,11 +140,10 @@ def _replacement(secret: Secret) -> str:
 
 def describe_secrets(counts: Counter[str]) -> str:
     """Describe counts of secrets: ``3 secrets (aws-access-key, password-in-url 2)``."""
-    total = counts.total()
     kinds = ", ".join(
         kind if count == 1 else f"{kind} {count:,}" for kind, count in sorted(counts.items())
     )
-    return f"{total:,} {'secret' if total == 1 else 'secrets'} ({kinds})"
+    return f"{counted(counts.total(), 'secret')} ({kinds})"
 
 
 def redact_id(text: str) -> str:

@@ -7,7 +7,7 @@ partition, model, file, profile, default.
 import os
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -31,7 +31,7 @@ from reservoir_cli.settings.schema import (
     setting_of,
     to_alias,
 )
-from reservoir_cli.settings.setting_keys import dotted_key, known_key, split_written_key
+from reservoir_cli.settings.setting_keys import GROUPS, dotted_key, known_key, split_written_key
 from reservoir_cli.settings.setting_values import check_value, parse_value
 
 Origin = Literal["flag", "environment", "partition", "model", "file", "profile", "default"]
@@ -41,36 +41,29 @@ Origin = Literal["flag", "environment", "partition", "model", "file", "profile",
 _MAX_TOKENS = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(settings_file.Contents):
     """The settings of the file, the environment and the command line, as read at start.
 
     :param path: the settings file; it need not exist.
-    :param values: top-level settings of the file.
-    :param partitions: ``[partitions.NAME]`` tables.
-    :param models: ``[models.NAME]`` tables, by the name in the file.
-    :param projects: ``[projects]``: partitions by folder.
-    :param mcp_partitions: ``[mcp]``: partitions that agents may name.
-    :param sources: ``[sources.NAME]`` tables.
-    :param upstreams: ``[upstreams.NAME]`` tables.
-    :param proxy_store: ``[proxy] store``: which clients' exchanges the proxy stores.
     :param environment: settings from environment variables.
     :param flags: settings for this run only.
     :param warnings: messages about ignored entries of the file and the environment.
     """
 
     path: Path
-    values: Mapping[str, Value]
-    partitions: Mapping[str, Mapping[str, Value]]
-    models: Mapping[str, Mapping[str, Value]]
     environment: Mapping[str, Value]
-    flags: Mapping[str, Value] = field(default_factory=dict)
-    sources: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-    projects: Mapping[str, str] = field(default_factory=dict)
-    mcp_partitions: tuple[str, ...] = ()
-    upstreams: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
-    proxy_store: str = proxy.CHOICES[0]
+    flags: Mapping[str, Value]
+
+    @property
+    def mcp_partitions(self) -> tuple[str, ...]:
+        """The partitions that agents may name."""
+        return tuple(self.mcp.get(mcp.PARTITIONS, ()))
+
+    @property
+    def proxy_store(self) -> str:
+        """Which clients' exchanges the proxy stores."""
+        return str(self.proxy.get(proxy.STORE, proxy.CHOICES[0]))
 
     def settings(self, partition: str | None = None, model: str | None = None) -> Settings:
         """Return the effective settings for a partition and a model, by default the configured."""
@@ -149,9 +142,8 @@ class Config:
 
         :param settings: the settings for this model.
         """
-        if settings.reserve_tokens is not None:
-            return settings.reserve_tokens
-        return _default_reserve(model)
+        reserve = settings.reserve_tokens
+        return _default_reserve(model) if reserve is None else reserve
 
     def known_models(self, partition: str | None = None) -> list[Model]:
         """Return the built-in models with the file's additions and changes, sorted by name."""
@@ -195,20 +187,9 @@ def load(path: Path | None = None, flags: Mapping[str, Value] | None = None) -> 
     file = path or paths.config_file()
     contents = settings_file.read(file, required=path is not None)
     environment, warnings = _from_environment()
-    return Config(
-        file,
-        contents.values,
-        contents.partitions,
-        contents.models,
-        environment,
-        _check_flags(flags or {}),
-        contents.sources,
-        tuple(f"{file}: {warning}" for warning in contents.warnings) + warnings,
-        {folder: str(partition) for folder, partition in contents.projects.items()},
-        tuple(contents.mcp.get(mcp.PARTITIONS, ())),
-        contents.upstreams,
-        str(contents.proxy.get(proxy.STORE, proxy.CHOICES[0])),
-    )
+    tables = {name: getattr(contents, name) for name in settings_file.Contents.__slots__}
+    tables["warnings"] = (*(f"{file}: {warning}" for warning in contents.warnings), *warnings)
+    return Config(path=file, environment=environment, flags=_check_flags(flags or {}), **tables)
 
 
 def _from_environment() -> tuple[dict[str, Value], tuple[str, ...]]:
@@ -268,7 +249,7 @@ def _effective_value(
     if table == "partitions":
         return config.lookup(setting, partition=name)
     if table in ("sources", "upstreams"):
-        entry = (config.sources if table == "sources" else config.upstreams).get(name, {})
+        entry = config.table(table).get(name, {})
         return entry.get(setting), "file" if setting in entry else "default"
     if setting in MODEL_ONLY:
         in_table = setting in config.model_table(name)
@@ -282,15 +263,11 @@ def _effective_value(
 def list_settings(config: Config) -> list[tuple[str, Value, Origin]]:
     """List every setting with its value and source, then the entries of the tables."""
     rows = [(key, *effective_value(config, key)) for key in SETTINGS]
-    for table, origin, group in (
-        ("partitions", "partition", config.partitions),
-        ("models", "model", config.models),
-        ("sources", "file", config.sources),
-        ("upstreams", "file", config.upstreams),
-    ):
+    origins: dict[str, Origin] = {"partitions": "partition", "models": "model"}
+    for table in GROUPS:
         rows += [
-            (dotted_key(table, name, key), value, origin)  # type: ignore[misc]
-            for name, values in group.items()
+            (dotted_key(table, name, key), value, origins.get(table, "file"))
+            for name, values in config.table(table).items()
             for key, value in values.items()
         ]
     rows += [

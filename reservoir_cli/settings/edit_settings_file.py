@@ -396,7 +396,6 @@ def _one_by_one(text: str, changes: list[_Change]) -> str:
 
 
 def _without_empty(contents: Contents) -> Contents:
-    """Return the contents without empty tables."""
     groups: dict[str, Any] = {
         group: {name: table for name, table in contents.table(group).items() if table}
         for group in GROUPS

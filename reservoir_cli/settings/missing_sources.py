@@ -3,30 +3,22 @@
 import os
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from typing import NamedTuple
 
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.config import Config
 
 
-@dataclass(frozen=True, slots=True)
-class MissingSource:
-    """A source from which nothing can be imported."""
+class MissingSource(NamedTuple):
+    """A source from which nothing can be imported.
+
+    :param detail: the problem, in a sentence.
+    :param fix: the commands that correct or remove the source.
+    """
 
     name: str
-    path: Path
-
-    @property
-    def detail(self) -> str:
-        """The problem, in a sentence."""
-        return f"the source {self.name} does not exist: {self.path}"
-
-    @property
-    def fix(self) -> str:
-        """The commands that correct or remove the source."""
-        key = shlex.quote(f"sources.{self.name}")
-        return f"reservoir config set {key}.path=FOLDER, or reservoir config unset {key}"
+    detail: str
+    fix: str
 
 
 def find_missing(config: Config) -> Iterator[MissingSource]:
@@ -38,4 +30,9 @@ def find_missing(config: Config) -> Iterator[MissingSource]:
         if table.get("path"):
             path = paths.expand_user(str(table["path"]))
             if not os.path.exists(path):
-                yield MissingSource(name, path)
+                key = shlex.quote(f"sources.{name}")
+                yield MissingSource(
+                    name,
+                    f"the source {name} does not exist: {path}",
+                    f"reservoir config set {key}.path=FOLDER, or reservoir config unset {key}",
+                )

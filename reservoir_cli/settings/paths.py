@@ -203,7 +203,7 @@ def file_identity(location: str) -> tuple[int, int] | None:
         return (0, 0)
     try:
         status = Path(location).stat()
-    except OSError:
+    except (OSError, ValueError):
         return None
     return status.st_dev, status.st_ino
 
@@ -230,20 +230,21 @@ def check_location(location: str, where: str = "") -> None:
             f"{where}: a store in memory would be lost when the command ends",
             hint="give the path of a file",
         )
+    prefix = f"{where}: " if where else ""
     keyword, equals, _ = location.partition("=")
     if equals and keyword.strip() in _LIBPQ_KEYWORDS:
         raise UsageError(
-            f"{where}{': ' if where else ''}libpq connection strings are not supported",
+            f"{prefix}libpq connection strings are not supported",
             hint="give the URL of the server, postgresql://USER@HOST:PORT/DATABASE",
         )
     scheme, url, _ = location.partition("://")
     if url and not is_text(location):
         raise UsageError(
-            f"{where}{': ' if where else ''}the URL is not valid text",
+            f"{prefix}the URL is not valid text",
             hint="write other bytes than ASCII as %XX",
         )
     if url and scheme not in SERVERS:
         raise UsageError(
-            f"{where}{': ' if where else ''}a store at {scheme}:// is not supported",
+            f"{prefix}a store at {scheme}:// is not supported",
             hint=f"give the path of a file, or {SERVERS[0]}://USER@HOST/DATABASE",
         )

@@ -37,7 +37,7 @@ class Contents:
     values: dict[str, Value] = field(default_factory=dict)
     partitions: Tables = field(default_factory=dict)
     models: Tables = field(default_factory=dict)
-    projects: dict[str, Value] = field(default_factory=dict)
+    projects: dict[str, str] = field(default_factory=dict)
     mcp: dict[str, Any] = field(default_factory=dict)
     sources: Tables = field(default_factory=dict)
     proxy: dict[str, Value] = field(default_factory=dict)

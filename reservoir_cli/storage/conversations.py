@@ -51,20 +51,18 @@ class ConversationSummary:
 def add(connection: Connection, scope: Scope, conversations: Sequence[Conversation]) -> None:
     """Store titles and models of conversations; update those already stored."""
     connection.lock([str(scope.partition)])
-    for conversation in conversations:
-        connection.execute(
-            f"""
-            INSERT INTO conversations (partition, instance, {COLUMNS})
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (partition, instance, id)
-            DO UPDATE SET {_NEW_FIRST}
-            """,
-            [
-                scope.partition,
-                scope.instance,
-                clean_name(conversation.id),
-                *astuple(conversation)[1:],
-            ],
-        )
+    rows = [
+        (scope.partition, scope.instance, clean_name(conversation.id), *astuple(conversation)[1:])
+        for conversation in conversations
+    ]
+    connection.executemany(
+        f"""
+        INSERT INTO conversations (partition, instance, {COLUMNS})
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (partition, instance, id)
+        DO UPDATE SET {_NEW_FIRST}
+        """,
+        rows,
+    )
 
 
 def read_known(
@@ -125,6 +123,21 @@ def summaries(
         )
         for partition, instance, *conversation, count, first, last, question in rows
     ]
+
+
+def drop_empty(connection: Connection, scope: Scope) -> None:
+    """Delete the rows of conversations that have no messages left."""
+    in_scope, values = where_scope(scope, "c")
+    connection.execute(
+        f"""
+        DELETE FROM conversations AS c WHERE {in_scope} AND NOT EXISTS (
+            SELECT 1 FROM messages m {connection.index_hint("messages_by_conversation")}
+            WHERE m.partition = c.partition AND m.instance = c.instance
+            AND m.conversation_id = c.id
+        )
+        """,
+        values,
+    )
 
 
 def moment_of(milliseconds: int) -> datetime:

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
-from reservoir_cli.messages import Key, StoredMessage
+from reservoir_cli.messages import Key, clean_text, plain_text
 from reservoir_cli.storage import (
     conversations,
     links,
@@ -20,6 +21,7 @@ from reservoir_cli.storage.compact_keys import by_partition
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.portable_sql import Connection, pack
 from reservoir_cli.storage.store import Store
+from reservoir_cli.storage.transactions import reading, writing
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY
 from reservoir_cli.storage.writes import COLUMNS, WAITING, find_waiting
 
@@ -30,6 +32,8 @@ _NOT_COPIED = (
     properties.INDEX,
     properties.DIMENSIONS,
 )
+#: The attributes of a message that name its place.
+_PLACE = ("partition", "instance")
 _PARTITION = COLUMNS.split(", ").index("partition")
 
 #: Partition, source, target, similarity, kind.
@@ -63,9 +67,12 @@ class DumpBatch:
 
         :param model_ids: the active model, and the one that is being built.
         """
+        import numpy as np
+
         vectors: dict[tuple[str, int], list[Passage]] = {}
-        for row in self.vectors:
-            vectors.setdefault((row[1], row[0]), []).append(_passage(row))
+        for message_id, model_id, number, start, end, data in self.vectors:
+            passage = Passage(message_id, number, start, end, np.frombuffer(data, "<f4"))
+            vectors.setdefault((model_id, message_id), []).append(passage)
         lists = dict(zip(model_ids, self.waiting, strict=True))
         models = {row[1] for row in self.vectors} | {model for model in model_ids if model}
         embedded: dict[tuple[str, str], Embedded] = {}
@@ -79,13 +86,6 @@ class DumpBatch:
 
 #: Passages by the id of their message; an empty list for a message without text.
 Embedded = dict[int, list[Passage]]
-
-
-def _passage(row: tuple[int, str, int, int, int, bytes]) -> Passage:
-    import numpy as np
-
-    message_id, _, passage, start, end, vector = row
-    return Passage(message_id, passage, start, end, np.frombuffer(vector, "<f4"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,54 +108,11 @@ class DumpMetadata:
     sources: list[tuple[Any, ...]] = field(default_factory=list)
 
 
+@reading
 def read_batch(store: Store, after: Key | None, count: int) -> DumpBatch:
     """Return the next messages after a key in the store's own order, with all that is theirs."""
-    return store._run_read(
-        lambda: _read_rest(store._connection, store._messages_after(after, count))
-    )
-
-
-def load(store: Store, batch: DumpBatch) -> None:
-    """Write messages of another store under the same ids, and index them."""
     connection = store._connection
-
-    def write() -> None:
-        connection.lock(by_partition(batch.keys))
-        store._insert_messages(batch.messages)
-        stored = sorted(map(reads.to_message, batch.messages), key=_by_place)
-        for (partition, instance), messages in groupby(
-            stored, key=lambda message: (message.partition, message.instance)
-        ):
-            store._index_messages((partition, instance), list(messages))
-        models = [
-            properties.get(connection, key) for key in (properties.MODEL_ID, properties.NEXT_ID)
-        ]
-        for (partition, model_id), passages in batch.passages(models).items():
-            store._add_vectors(partition, model_id, passages)
-        partitions = {message_id: partition for partition, message_id in batch.keys}
-        for table, ids in zip(WAITING, batch.waiting, strict=True):
-            rows = [(partitions[message_id], message_id) for message_id in ids]
-            connection.insert(table, "partition, message_id", rows)
-        links.insert(connection, batch.links)
-        mark_rows.add_tags(connection, batch.tags)
-        mark_rows.add_pins(connection, batch.pins)
-
-    store._run_write(write)
-
-
-def read_metadata(store: Store) -> DumpMetadata:
-    """Return everything in the store that does not belong to a single message."""
-    return store._run_read(lambda: _read_metadata(store._connection))
-
-
-def load_metadata(store: Store, metadata: DumpMetadata) -> None:
-    """Replace everything in the store that does not belong to a single message."""
-    store._run_write(lambda: _load_metadata(store._connection, metadata))
-
-
-def _read_rest(connection: Connection, rows: list[Any]) -> DumpBatch:
-    """Return a batch of message rows with their vectors, links, tags and pins."""
-    batch = DumpBatch(rows, waiting=([], []))
+    batch = DumpBatch(store._messages_after(after, count), waiting=([], []))
     for partition, ids in by_partition(batch.keys).items():
         batch.vectors.extend(_vectors(connection, partition, ids))
         for table, waiting_ids in zip(WAITING, batch.waiting, strict=True):
@@ -165,6 +122,27 @@ def _read_rest(connection: Connection, rows: list[Any]) -> DumpBatch:
         batch.tags.extend(tags)
         batch.pins.extend(pins)
     return batch
+
+
+@writing
+def load(store: Store, batch: DumpBatch) -> None:
+    """Write messages of another store under the same ids, and index them."""
+    connection = store._connection
+    connection.lock(by_partition(batch.keys))
+    store._insert_messages(batch.messages)
+    stored = sorted(map(reads.to_message, batch.messages), key=attrgetter(*_PLACE, "id"))
+    for place, messages in groupby(stored, key=attrgetter(*_PLACE)):
+        store._index(place, [(message.id, clean_text(plain_text(message))) for message in messages])
+    models = [properties.get(connection, key) for key in (properties.MODEL_ID, properties.NEXT_ID)]
+    for (partition, model_id), passages in batch.passages(models).items():
+        store._add_vectors(partition, model_id, passages)
+    partitions = {message_id: partition for partition, message_id in batch.keys}
+    for table, ids in zip(WAITING, batch.waiting, strict=True):
+        rows = [(partitions[message_id], message_id) for message_id in ids]
+        connection.insert(table, "partition, message_id", rows)
+    links.insert(connection, batch.links)
+    mark_rows.add_tags(connection, batch.tags)
+    mark_rows.add_pins(connection, batch.pins)
 
 
 def _vectors(connection: Connection, partition: str, ids: Sequence[int]) -> list[Any]:
@@ -197,7 +175,10 @@ def _links(connection: Connection, partition: str, ids: Sequence[int]) -> list[L
     return link_rows
 
 
-def _read_metadata(connection: Connection) -> DumpMetadata:
+@reading
+def read_metadata(store: Store) -> DumpMetadata:
+    """Return everything in the store that does not belong to a single message."""
+    connection = store._connection
     values = dict(connection.execute("SELECT key, value FROM properties").fetchall())
     columns = f"partition, instance, {conversations.COLUMNS}"
     return DumpMetadata(
@@ -213,7 +194,10 @@ def _read_metadata(connection: Connection) -> DumpMetadata:
     )
 
 
-def _load_metadata(connection: Connection, metadata: DumpMetadata) -> None:
+@writing
+def load_metadata(store: Store, metadata: DumpMetadata) -> None:
+    """Replace everything in the store that does not belong to a single message."""
+    connection = store._connection
     for table in ("conversations", "context_runs", "forgotten", "summaries", "sources"):
         connection.execute(f"DELETE FROM {table}")
     columns = f"partition, instance, {conversations.COLUMNS}"
@@ -225,7 +209,3 @@ def _load_metadata(connection: Connection, metadata: DumpMetadata) -> None:
     connection.insert("forgotten", "mark", [(mark,) for mark in metadata.forgotten])
     for key, value in metadata.properties.items():
         properties.put(connection, key, value)
-
-
-def _by_place(message: StoredMessage) -> tuple[str, str, int]:
-    return message.partition, message.instance, message.id

@@ -3,11 +3,12 @@
 import json
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from itertools import chain
+from typing import Literal
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope, call_from_dict, call_text, to_epoch_ms
 from reservoir_cli.storage import mark_rows
-from reservoir_cli.storage.portable_sql import Connection, decoding, placeholders
+from reservoir_cli.storage.portable_sql import Condition, Connection, decoding, placeholders
 from reservoir_cli.util.unicode_text import fold
 
 _ABOUT_PROJECT = """EXISTS (
@@ -55,7 +56,7 @@ class Filter:
     session: str | None = None
 
 
-def where_scope(scope: Scope, table: str = "m") -> tuple[str, list[Any]]:
+def where_scope(scope: Scope, table: str = "m") -> Condition:
     """Return the condition that restricts a table to a scope."""
     if scope.partition is None:
         return "true", []
@@ -64,10 +65,9 @@ def where_scope(scope: Scope, table: str = "m") -> tuple[str, list[Any]]:
     return f"{table}.partition = ? AND {table}.instance = ?", [scope.partition, scope.instance]
 
 
-def conditions(connection: Connection, scope: Scope, where: Filter) -> tuple[str, list[Any]]:
+def conditions(connection: Connection, scope: Scope, where: Filter) -> Condition:
     """Return the condition on ``messages m`` for a scope and a filter, except the filter's text."""
-    in_scope, bound = where_scope(scope)
-    parts = [in_scope]
+    terms = [where_scope(scope)]
     for condition, value in (
         ("m.role = ?", where.role),
         ("m.trace_id = ?", where.trace_id),
@@ -78,26 +78,21 @@ def conditions(connection: Connection, scope: Scope, where: Filter) -> tuple[str
         ("m.created_at <= ?", to_epoch_ms(where.until) if where.until else None),
     ):
         if value is not None:
-            parts.append(condition)
-            bound.append(value)
+            terms.append((condition, [value]))
     if where.session is not None:
-        parts.append(_IN_SESSION)
-        bound += [where.session, f"{where.session}0", where.session, f"{where.session}/"]
-    for wanted, (condition, values) in (
-        (
-            where.tag is not None,
-            mark_rows.where_tagged(connection, scope.partition, where.tag or ""),
-        ),
-        (where.pinned, mark_rows.where_pinned(connection, scope.partition)),
-        (where.secrets, ("m.secrets IS NOT NULL", [])),
-    ):
-        if wanted:
-            parts.append(condition)
-            bound += values
+        bounds = [where.session, f"{where.session}0", where.session, f"{where.session}/"]
+        terms.append((_IN_SESSION, bounds))
+    if where.tag is not None:
+        terms.append(mark_rows.where_tagged(connection, scope.partition, where.tag))
+    if where.pinned:
+        terms.append(mark_rows.where_pinned(connection, scope.partition))
+    if where.secrets:
+        terms.append(("m.secrets IS NOT NULL", []))
     if not where.documents:
-        parts.append(f"m.source NOT IN ({placeholders(DOCUMENT_SOURCES)})")
-        bound += DOCUMENT_SOURCES
-    return " AND ".join(parts), bound
+        excluded = f"m.source NOT IN ({placeholders(DOCUMENT_SOURCES)})"
+        terms.append((excluded, list(DOCUMENT_SOURCES)))
+    texts, values = zip(*terms, strict=True)
+    return " AND ".join(texts), list(chain(*values))
 
 
 def contains_text(content: str, tool_calls: str | None, text: str) -> bool:

@@ -6,14 +6,14 @@ The user's words never reach ``MATCH`` unquoted, so that nothing they type is sy
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import cache
 
 from reservoir_cli.messages import Scope
 
 #: The offsets of a part's first character and of the one after its last.
 Span = tuple[int, int]
 #: Scripts written without spaces: each character is indexed as a word, and a run of them is
-#: searched as a phrase. FTS5's tokenizer would treat a whole sentence as one word.
+#: searched as a phrase. FTS5's tokenizer would treat a whole sentence as one word. The pattern is
+#: compiled on first use, which takes 1 ms.
 _UNSPACED = (
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf"
     "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
@@ -104,12 +104,7 @@ def searched_text(text: str) -> str:
 
 def spaced_text(text: str) -> str:
     """Put spaces around the characters of scripts written without spaces."""
-    return text if text.isascii() else _unspaced().sub(r" \g<0> ", text)
-
-
-@cache
-def _unspaced() -> re.Pattern[str]:
-    return re.compile(_UNSPACED)  # it takes 1 ms, and few commands need it
+    return text if text.isascii() else re.sub(_UNSPACED, r" \g<0> ", text)
 
 
 def _fold(text: str) -> str:

@@ -1,6 +1,6 @@
 """Read, write and move the rows of tags and pins."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from reservoir_cli.messages import Message, StoredMessage, check_name, from_epoch_ms, to_epoch_ms
@@ -87,40 +87,15 @@ def _with_marks(message: StoredMessage, names: list[str], at: int | None) -> Sto
         return replace(message, tags=tuple(map(str, names)), pinned_at=moment)
 
 
-def copy_to_twins(
-    connection: Connection, old: tuple[str, str], new: tuple[str, str], ids: Sequence[int]
-) -> None:
-    """Copy the tags and pins of messages to their twins in another partition and instance.
+def copy(connection: Connection, old: str, new: str, new_ids: Mapping[int, int]) -> None:
+    """Copy the tags and pins of messages to messages of another partition.
 
-    :param old: the partition and instance of the messages.
-    :param new: those of the twins, which have the same source and source id.
+    :param new_ids: the messages to copy to, by those to copy from.
     """
-    for batch in batches(ids):
-        tags, pins = read(connection, old[0], batch)
-        marked_ids = sorted({message_id for _, message_id, _ in [*tags, *pins]})
-        twins = _find_twins(connection, old, new, marked_ids)
-        add_tags(connection, [(new[0], twins[message_id], name) for _, message_id, name in tags])
-        add_pins(connection, [(new[0], twins[message_id], at) for _, message_id, at in pins])
-
-
-def _find_twins(
-    connection: Connection, old: tuple[str, str], new: tuple[str, str], ids: Sequence[int]
-) -> dict[int, int]:
-    """Return the ids of the messages with the same source and source id, by the old ids."""
-    listed, bound = connection.in_list("id", ids)
-    rows = connection.execute(
-        f"SELECT id, source, source_id FROM messages WHERE partition = ? AND {listed}",
-        [old[0], *bound],
-    ).fetchall()
-    twins = {}
-    for message_id, *identity in rows:
-        row = connection.execute(
-            "SELECT id FROM messages "
-            "WHERE partition = ? AND instance = ? AND source = ? AND source_id = ?",
-            [*new, *identity],
-        ).fetchone()
-        twins[message_id] = row[0]
-    return twins
+    for batch in batches(list(new_ids)):
+        tags, pins = read(connection, old, batch)
+        add_tags(connection, [(new, new_ids[message_id], name) for _, message_id, name in tags])
+        add_pins(connection, [(new, new_ids[message_id], at) for _, message_id, at in pins])
 
 
 def where_tagged(connection: Connection, partition: str | None, name: str) -> Condition:

@@ -30,7 +30,6 @@ from reservoir_cli.storage.filter_conditions import (
     where_scope,
     where_thread,
 )
-from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.portable_sql import NO_LIMIT, UNDECODABLE, Connection
 from reservoir_cli.util.unicode_text import fold
 
@@ -168,17 +167,6 @@ def unchanged(
     return sorted(message.id for message in messages if plain_text(message) == texts[message.key])
 
 
-def shared_ids(connection: Connection) -> list[Key]:
-    """Return the messages whose id is also used in an earlier partition."""
-    rows = connection.execute("SELECT id FROM messages GROUP BY id HAVING COUNT(*) > 1").fetchall()
-    listed, bound = connection.in_list("id", [row[0] for row in rows])
-    same = connection.execute(
-        f"SELECT partition, id FROM messages WHERE {listed} ORDER BY id, partition", bound
-    ).fetchall()
-    first = {message_id: partition for partition, message_id in reversed(same)}
-    return [Key(*row) for row in same if first[row[1]] != row[0]]
-
-
 def with_partners(connection: Connection, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
     """Return these messages and their partners: trace, tool calls and results."""
     by_number = {message.id: message for message in by_id(connection, ids, scope)}
@@ -191,8 +179,11 @@ def with_partners(connection: Connection, ids: Sequence[int], scope: Scope) -> l
         # Most calls and their results share a trace: query the store only for the others.
         single = [message for message in find_unpaired(known) if message.id not in looked_up]
         looked_up |= {message.id for message in single}
-        partners = _find_callers_and_results(connection, single) - by_number.keys()
-        fresh = by_id(connection, sorted(partners), scope)
+        partners = set[int]()
+        for message in single:
+            find_partners = _find_caller if message.role is Role.TOOL else _find_results
+            partners.update(find_partners(connection, message))
+        fresh = by_id(connection, sorted(partners - by_number.keys()), scope)
         by_number.update((message.id, message) for message in fresh)
     return sorted(by_number.values(), key=_in_time)
 
@@ -216,17 +207,6 @@ def _find_in_traces(
             [partition, *bound, *values],
         )
         partners.update(row[0] for row in rows)
-    return partners
-
-
-def _find_callers_and_results(
-    connection: Connection, messages: Iterable[StoredMessage]
-) -> set[int]:
-    """Return the callers of tool results, and the results of all other messages' calls."""
-    partners: set[int] = set()
-    for message in messages:
-        is_result = message.role is Role.TOOL
-        partners.update((_find_caller if is_result else _find_results)(connection, message))
     return partners
 
 
@@ -274,56 +254,6 @@ def _find_caller(connection: Connection, result: StoredMessage) -> list[int]:
     return [row[0] for row in rows]
 
 
-def unembedded(
-    connection: Connection, table: str, scope: Scope, limit: int, *, newest: bool
-) -> list[StoredMessage]:
-    """Return messages without vectors in the order they were added, reversed if ``newest``.
-
-    They are not sorted by time: sorting a million pending messages for each batch takes hours.
-
-    :param table: ``pending``, or ``rebuilding`` for the model that is being built.
-    """
-    condition, values = where_scope(scope)
-    rows = connection.execute(
-        f"""
-        SELECT {COLUMNS} FROM {table} p
-        {connection.ordered_join} messages m ON {connection.of_message("p")}
-        WHERE {condition} ORDER BY p.message_id {"DESC" if newest else "ASC"} LIMIT ?
-        """,
-        [*values, limit],
-    )
-    return [to_message(row) for row in rows]
-
-
-def unembedded_keys(connection: Connection, table: str, scope: Scope) -> Keys:
-    """Return the keys of messages without vectors, newest first.
-
-    They are sorted once for a whole run; see :func:`unembedded`.
-
-    :param table: ``pending``, or ``rebuilding`` for the model that is being built.
-    """
-    condition, values = where_scope(scope)
-    rows = connection.execute(
-        f"""
-        SELECT m.partition, m.id FROM {table} p
-        {connection.ordered_join} messages m ON {connection.of_message("p")}
-        WHERE {condition} ORDER BY m.created_at DESC, m.id DESC
-        """,
-        values,
-    )
-    return Keys(rows)
-
-
-def count_unembedded(connection: Connection, table: str, scope: Scope) -> int:
-    """Count the messages of a scope that have no vectors yet."""
-    condition, values = where_scope(scope)
-    join = f"{connection.ordered_join} messages m ON {connection.of_message('p')}"
-    row = connection.execute(
-        f"SELECT COUNT(*) FROM {table} p {join if values else ''} WHERE {condition}", values
-    ).fetchone()
-    return int(row[0])
-
-
 def find(connection: Connection, scope: Scope, where: Filter) -> Keys:
     """Return the keys of messages in order of time."""
     # The sign keeps SQLite from using the index on times instead of the one on conversations.
@@ -349,20 +279,3 @@ def threads(connection: Connection, scope: Scope, where: Filter) -> "dict[Thread
     ):
         by_thread.setdefault(tuple(name), array("q")).append(message_id)
     return by_thread
-
-
-def passages(
-    connection: Connection, model_id: str, keys: Iterable[Key]
-) -> Iterator[tuple[Key, Passage]]:
-    """Yield the passages of messages, ordered by message and passage."""
-    for partition, ids in by_partition(keys).items():
-        in_partition, values = connection.in_partition("e", partition)
-        listed, bound = connection.in_list("e.message_id", ids)
-        for message_id, *passage in connection.with_vectors(
-            f"""
-            SELECT e.message_id, e.passage, e.start, e."end", e.vector FROM embeddings e
-            WHERE {in_partition} AND {listed} AND e.model_id = ? ORDER BY 1, 2
-            """,
-            [*values, *bound, model_id],
-        ):
-            yield Key(partition, message_id), Passage(message_id, *passage)

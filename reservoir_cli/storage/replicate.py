@@ -17,6 +17,7 @@ from reservoir_cli.messages import Key
 from reservoir_cli.storage import dump
 from reservoir_cli.storage.dump import DumpBatch, DumpMetadata, Link
 from reservoir_cli.storage.store import Store
+from reservoir_cli.storage.transactions import reading
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, refuse
 from reservoir_cli.util.progress import Progress
 
@@ -97,10 +98,23 @@ def _copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
 
 def _assign_new_ids(source: Store) -> NewIds:
     """Return new ids, greater than all others, for messages whose id another partition uses."""
-    if not (shared := source.shared_ids()):
+    if not (shared := _find_shared_ids(source)):
         return {}
     last = max(key.id for batch in _batches(source) for key in batch.keys)
     return {key: last + at for at, key in enumerate(shared, 1)}
+
+
+@reading
+def _find_shared_ids(store: Store) -> list[Key]:
+    """Return the messages whose id is also used in an earlier partition."""
+    connection = store._connection
+    rows = connection.execute("SELECT id FROM messages GROUP BY id HAVING COUNT(*) > 1").fetchall()
+    listed, bound = connection.in_list("id", [row[0] for row in rows])
+    same = connection.execute(
+        f"SELECT partition, id FROM messages WHERE {listed} ORDER BY id, partition", bound
+    ).fetchall()
+    first = {message_id: partition for partition, message_id in reversed(same)}
+    return [Key(*row) for row in same if first[row[1]] != row[0]]
 
 
 def _begin(source: Store, target: Store) -> Key | None:

@@ -18,8 +18,6 @@ from reservoir_cli.messages import (
     Scope,
     StoredMessage,
     ThreadName,
-    clean_text,
-    plain_text,
     to_epoch_ms,
 )
 from reservoir_cli.storage import (
@@ -27,6 +25,7 @@ from reservoir_cli.storage import (
     holdings,
     links,
     mark_rows,
+    proxy_ledger,
     reads,
     runs,
     tombstones,
@@ -38,7 +37,9 @@ from reservoir_cli.storage.embeddings import Embeddings
 from reservoir_cli.storage.filter_conditions import Filter, IdField
 from reservoir_cli.storage.holdings import PlaceSummary
 from reservoir_cli.storage.links import LinkThreshold
-from reservoir_cli.util.progress import Progress, no_progress
+from reservoir_cli.storage.portable_sql import Connection
+from reservoir_cli.storage.transactions import reading, writing
+from reservoir_cli.util.progress import Progress, counted, no_progress
 
 if TYPE_CHECKING:
     from array import array
@@ -63,9 +64,23 @@ class Problem(NamedTuple):
     repairable: bool
 
 
+def derived_problems(connection: Connection, unindexed: int, unranked: int) -> Iterator[Problem]:
+    """Yield the problems of derived data.
+
+    :param unindexed: how many messages are wrong in the full-text index.
+    :param unranked: how many are wrong in the ranking data.
+    """
+    for data, count in (("full-text index", unindexed), ("ranking data", unranked)):
+        if count:
+            yield Problem(f"the {data} is wrong for {counted(count, 'message')}", repairable=True)
+    if count := mark_rows.count_orphans(connection):
+        yield Problem(f"{count:,} tags and pins belong to no message", repairable=True)
+
+
 class Writes(Embeddings):
     """The methods that write messages."""
 
+    @writing
     def add(
         self,
         scope: Scope,
@@ -82,17 +97,13 @@ class Writes(Embeddings):
             question.
         :returns: one entry per message; ``None`` if its source id was already stored.
         """
-
-        def write() -> list[StoredMessage | None]:
-            self._connection.lock([str(scope.partition)])
-            ids = self._connection.new_ids(str(scope.partition))
-            added: list[StoredMessage | None] = []
-            # One by one: a reply may answer a question of the same call.
-            for batch in [[message] for message in messages] if pair else [messages]:
-                added += self._put(scope, batch, counter, to_epoch_ms(now), ids, pair=pair)
-            return added
-
-        return self._run_write(write)
+        self._connection.lock([str(scope.partition)])
+        ids = self._connection.new_ids(str(scope.partition))
+        added: list[StoredMessage | None] = []
+        # One by one: a reply may answer a question of the same call.
+        for batch in [[message] for message in messages] if pair else [messages]:
+            added += self._put(scope, batch, counter, to_epoch_ms(now), ids, pair=pair)
+        return added
 
     def _put(
         self,
@@ -123,13 +134,26 @@ class Writes(Embeddings):
         """Store titles and models of conversations; update those already stored."""
         self._run_write(lambda: conversations.add(self._connection, scope, added))
 
+    @writing
     def update_counts(self, counts: Mapping[Key, int], counter: str) -> None:
         """Replace stored token counts with those of another counter."""
-        self._run_write(lambda: writes.update_counts(self._connection, counts, counter))
+        self._connection.lock(by_partition(counts))
+        self._connection.executemany(
+            "UPDATE messages SET tokens = ?, counter = ? WHERE partition = ? AND id = ?",
+            [(tokens, counter, *key) for key, tokens in counts.items()],
+        )
 
+    @writing
     def mark_secrets(self, secrets: Mapping[Key, Sequence[str]]) -> None:
         """Replace the stored kinds of secrets that messages contain."""
-        self._run_write(lambda: writes.mark_secrets(self._connection, secrets))
+        ids_by_partition = by_partition(secrets)
+        self._connection.lock(ids_by_partition)
+        self._connection.executemany(
+            "UPDATE messages SET secrets = ? WHERE partition = ? AND id = ?",
+            [(writes.join_kinds(kinds), *key) for key, kinds in secrets.items()],
+        )
+        for partition, ids in ids_by_partition.items():
+            proxy_ledger.forget(self._connection, partition, ids)  # they may quote one
 
     def add_run(self, run: Mapping[str, Any]) -> None:
         """Record a built context: numbers and names, never text."""
@@ -160,17 +184,14 @@ class Writes(Embeddings):
         :raises StoreError: only the owner may.
         """
 
+    @writing
     def replace(
         self, messages: Mapping[Key, Message], *, counter: "TokenCounter", now: datetime
     ) -> None:
         """Rewrite messages and everything derived from them; their ids stay."""
-
-        def write() -> None:
-            for key, message in messages.items():
-                for old in reads.by_id(self._connection, [key.id], Scope(key.partition)):
-                    self._replace(old, message, counter, to_epoch_ms(now))
-
-        self._run_write(write)
+        for key, message in messages.items():
+            for old in reads.by_id(self._connection, [key.id], Scope(key.partition)):
+                self._replace(old, message, counter, to_epoch_ms(now))
 
     def _replace(
         self, old: StoredMessage, message: Message, counter: "TokenCounter", now: int
@@ -230,10 +251,6 @@ class Writes(Embeddings):
         :raises ReservoirError: the store is on a server.
         """
 
-    def shared_ids(self) -> list[Key]:
-        """Return the messages whose id is also used in an earlier partition."""
-        return self._run_read(lambda: reads.shared_ids(self._connection))
-
     @abstractmethod
     def _insert_messages(self, rows: Sequence[tuple[Any, ...]]) -> None:
         """Insert rows with the columns of :data:`~reservoir_cli.storage.writes.COLUMNS`."""
@@ -241,9 +258,6 @@ class Writes(Embeddings):
     @abstractmethod
     def _index(self, place: tuple[str, str], texts: Sequence[tuple[int, str]]) -> None:
         """Add (id, text) of messages of a partition and instance to the full-text index."""
-
-    def _index_messages(self, place: tuple[str, str], messages: Sequence[StoredMessage]) -> None:
-        self._index(place, [(message.id, clean_text(plain_text(message))) for message in messages])
 
     @abstractmethod
     def _messages_after(self, after: Key | None, count: int) -> list[Any]:
@@ -287,6 +301,7 @@ class Store(Writes):
         :returns: the hits, and whether they contain all the words (else any of them).
         """
 
+    @reading
     def candidates(
         self,
         scope: Scope,
@@ -306,11 +321,8 @@ class Store(Writes):
         """
         from reservoir_cli.storage.candidates import Query
 
-        def gather() -> "Candidates":
-            query = Query(scope, own, question, self._model_id(), vector, talk)
-            return self._gather(query).mark(self._matching(scope, where))
-
-        return self._run_read(gather)
+        query = Query(scope, own, question, self._model_id(), vector, talk)
+        return self._gather(query).mark(self._matching(scope, where))
 
     @abstractmethod
     def _gather(self, query: "Query") -> "Candidates":
@@ -348,11 +360,10 @@ class Store(Writes):
         """Return up to ten ids of a scope that start with a prefix."""
         return self._run_read(lambda: reads.starting_with(self._connection, field, prefix, scope))
 
+    @reading
     def ids(self, field: IdField, scope: Scope) -> list[str]:
         """Return all trace or conversation ids of a scope."""
-        return self._run_read(
-            lambda: reads.starting_with(self._connection, field, "", scope, reads.ALL_IDS)
-        )
+        return reads.starting_with(self._connection, field, "", scope, reads.ALL_IDS)
 
     def threads(self, scope: Scope, where: Filter = EVERYTHING) -> "dict[ThreadName, array[int]]":
         """Return the ids of messages by their thread, threads and messages in order of time."""

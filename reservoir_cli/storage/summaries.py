@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reservoir_cli.messages import Scope, StoredMessage
+from reservoir_cli.storage.filter_conditions import where_scope
 from reservoir_cli.storage.portable_sql import Connection, decoding
 from reservoir_cli.storage.transactions import Transactions
 
@@ -51,8 +52,12 @@ class Summary(NamedTuple):
 
 def _summary(row: Sequence[Any]) -> "Summary":
     """Convert a row of :data:`COLUMNS` to a summary."""
-    *values, vector = row
-    return Summary(*values)._replace(vector=_vector(vector))
+    import numpy as np
+
+    *values, data = row
+    with decoding("vectors of summaries"):
+        vector = None if data is None else np.frombuffer(data, "<f4").astype(np.float32)
+    return Summary(*values)._replace(vector=vector)
 
 
 class Summaries:
@@ -63,14 +68,12 @@ class Summaries:
 
     def read(self, scope: Scope) -> list[Summary]:
         """Return the summaries of a scope."""
-        names = {"partition": scope.partition, "instance": scope.instance}
-        conditions = {name: value for name, value in names.items() if value is not None}
-        where = " AND ".join(f"{name} = ?" for name in conditions) or "TRUE"
+        where, values = where_scope(scope, "s")
         with self._store.snapshot():
             rows = self._store._connection.execute(
-                f"SELECT {COLUMNS} FROM summaries WHERE {where} "
+                f"SELECT {COLUMNS} FROM summaries s WHERE {where} "
                 "ORDER BY partition, instance, conversation_id",
-                list(conditions.values()),
+                values,
             ).fetchall()
         return [_summary(row) for row in rows]
 
@@ -82,13 +85,6 @@ class Summaries:
         with self._store.write():
             self._store._connection.execute(_DELETE, key)
             self._store._connection.execute(INSERT, [*key, *values, vector])
-
-
-def _vector(data: bytes | None) -> "NDArray[np.float32] | None":
-    import numpy as np
-
-    with decoding("vectors of summaries"):
-        return None if data is None else np.frombuffer(data, "<f4").astype(np.float32)
 
 
 def forget(connection: Connection, messages: Iterable[StoredMessage]) -> None:

@@ -6,65 +6,42 @@ from datetime import datetime
 from reservoir_cli.messages import Key, check_name, to_epoch_ms
 from reservoir_cli.storage import mark_rows, writes
 from reservoir_cli.storage.store import Store
+from reservoir_cli.storage.transactions import writing
 
 
-class Tags:
-    """Write the tags of a store."""
+@writing
+def add_tags(store: Store, key: Key, names: Sequence[str]) -> None:
+    """Add tags to a message.
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._connection = store._connection
-
-    def add(self, key: Key, names: Sequence[str]) -> None:
-        """Add tags to a message.
-
-        :raises UsageError: a name is empty or has control characters.
-        """
-        tags = [(*key, check_name(name)) for name in names]
-
-        def write() -> None:
-            self._connection.lock([key.partition])
-            mark_rows.add_tags(self._connection, tags if self._store.by_key([key]) else [])
-
-        self._store._run_write(write)
-
-    def remove(self, key: Key, names: Sequence[str]) -> None:
-        """Remove tags from a message."""
-
-        def write() -> None:
-            in_partition, values = self._connection.in_partition("tags", key.partition)
-            listed, bound = self._connection.in_list("name", names)
-            self._connection.lock([key.partition])
-            self._connection.execute(
-                f"DELETE FROM tags WHERE {in_partition} AND message_id = ? AND {listed}",
-                [*values, key.id, *bound],
-            )
-
-        self._store._run_write(write)
+    :raises UsageError: a name is empty or has control characters.
+    """
+    tags = [(*key, check_name(name)) for name in names]
+    store._connection.lock([key.partition])
+    mark_rows.add_tags(store._connection, tags if store.by_key([key]) else [])
 
 
-class Pins:
-    """Write the pins of a store."""
+@writing
+def remove_tags(store: Store, key: Key, names: Sequence[str]) -> None:
+    """Remove tags from a message."""
+    in_partition, values = store._connection.in_partition("tags", key.partition)
+    listed, bound = store._connection.in_list("name", names)
+    store._connection.lock([key.partition])
+    store._connection.execute(
+        f"DELETE FROM tags WHERE {in_partition} AND message_id = ? AND {listed}",
+        [*values, key.id, *bound],
+    )
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._connection = store._connection
 
-    def add(self, key: Key, now: datetime) -> None:
-        """Pin a message; if it is already pinned, the time of its pin stays."""
+@writing
+def pin(store: Store, key: Key, now: datetime) -> None:
+    """Pin a message; if it is already pinned, the time of its pin stays."""
+    store._connection.lock([key.partition])
+    if store.by_key([key]):
+        mark_rows.add_pins(store._connection, [(*key, to_epoch_ms(now))])
 
-        def write() -> None:
-            self._connection.lock([key.partition])
-            if self._store.by_key([key]):
-                mark_rows.add_pins(self._connection, [(*key, to_epoch_ms(now))])
 
-        self._store._run_write(write)
-
-    def remove(self, key: Key) -> None:
-        """Unpin a message."""
-
-        def write() -> None:
-            self._connection.lock([key.partition])
-            writes.delete_rows(self._connection, "pins", key.partition, [key.id])
-
-        self._store._run_write(write)
+@writing
+def unpin(store: Store, key: Key) -> None:
+    """Unpin a message."""
+    store._connection.lock([key.partition])
+    writes.delete_rows(store._connection, "pins", key.partition, [key.id])

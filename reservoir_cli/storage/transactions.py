@@ -3,12 +3,17 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TypeVar
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
+from reservoir_cli.errors import StoreError
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.portable_sql import Connection
 
 Result = TypeVar("Result")
+_Parameters = ParamSpec("_Parameters")
+_Store = TypeVar("_Store", bound="Transactions")
+_Method = Callable[Concatenate[_Store, _Parameters], Result]
 
 #: Seconds to wait for other writers, unless the caller names another time.
 PATIENCE = 30.0
@@ -80,3 +85,35 @@ class Transactions(ABC):
             self._run_write(lambda: properties.drop(self._connection, key))
         else:
             self._run_write(lambda: properties.put(self._connection, key, value))
+
+
+def refuse_newer(schema: int, known: int) -> None:
+    """Refuse a store of a newer schema than this program knows.
+
+    :raises StoreError: it is newer.
+    """
+    if schema > known:
+        raise StoreError(
+            f"the store was written by a newer reservoir (schema {schema}, this one knows {known})",
+            hint="upgrade reservoir-cli",
+        )
+
+
+def reading(method: _Method[_Store, _Parameters, Result]) -> _Method[_Store, _Parameters, Result]:
+    """Run a method in a read transaction."""
+
+    @wraps(method)
+    def run(store: _Store, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> Result:
+        return store._run_read(lambda: method(store, *args, **kwargs))
+
+    return run
+
+
+def writing(method: _Method[_Store, _Parameters, Result]) -> _Method[_Store, _Parameters, Result]:
+    """Run a method in a write transaction."""
+
+    @wraps(method)
+    def run(store: _Store, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> Result:
+        return store._run_write(lambda: method(store, *args, **kwargs))
+
+    return run

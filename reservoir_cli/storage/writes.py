@@ -1,12 +1,12 @@
 """Write rows of messages, and track the messages without vectors."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from reservoir_cli.messages import Key, Message, Scope, clean_text
-from reservoir_cli.storage import properties, proxy_ledger
-from reservoir_cli.storage.compact_keys import by_partition
-from reservoir_cli.storage.portable_sql import Connection
+from reservoir_cli.messages import Message, Scope, clean_text
+from reservoir_cli.storage import properties, reads
+from reservoir_cli.storage.filter_conditions import Filter
+from reservoir_cli.storage.portable_sql import Connection, batches
 
 #: The columns of ``messages`` in a new row.
 COLUMNS = (
@@ -51,6 +51,41 @@ def find_present(
     return known
 
 
+def find_twins(
+    connection: Connection, old: tuple[str, str], new: tuple[str, str]
+) -> dict[int, int]:
+    """Return the messages of a place whose source and source id another place has, too.
+
+    :param old: the partition and instance of the messages.
+    :param new: those of their twins.
+    :returns: the ids of the twins by those of the messages.
+    """
+    twins: dict[int, int] = {}
+    for batch in batches(reads.find(connection, Scope(*old), Filter()).ids):
+        listed, bound = connection.in_list("id", batch)
+        rows = connection.execute(
+            f"""
+            SELECT source, source_id, id FROM messages {connection.index_hint(None)}
+            WHERE partition = ? AND {listed}
+            """,
+            [old[0], *bound],
+        )
+        by_source: dict[str, dict[str, int]] = {}
+        for source, own, message_id in rows:
+            by_source.setdefault(source, {})[own] = message_id
+        for source, ids in by_source.items():
+            listed, bound = connection.in_list("source_id", list(ids))
+            same = connection.execute(
+                f"""
+                SELECT source_id, id FROM messages
+                WHERE partition = ? AND instance = ? AND source = ? AND {listed}
+                """,
+                [*new, source, *bound],
+            )
+            twins.update((ids[own], twin) for own, twin in same)
+    return twins
+
+
 def add_waiting(connection: Connection, partition: str, ids: Sequence[int]) -> None:
     """Record that messages have to be embedded."""
     rows = [(partition, message_id) for message_id in ids]
@@ -77,23 +112,3 @@ def delete_rows(connection: Connection, table: str, partition: str, ids: Sequenc
     in_partition, values = connection.in_partition(table, partition)
     listed, bound = connection.in_list("message_id", ids)
     connection.execute(f"DELETE FROM {table} WHERE {in_partition} AND {listed}", [*values, *bound])
-
-
-def update_counts(connection: Connection, counts: Mapping[Key, int], counter: str) -> None:
-    """Replace stored token counts."""
-    connection.lock(by_partition(counts))
-    connection.executemany(
-        "UPDATE messages SET tokens = ?, counter = ? WHERE partition = ? AND id = ?",
-        [(tokens, counter, *key) for key, tokens in counts.items()],
-    )
-
-
-def mark_secrets(connection: Connection, secrets: Mapping[Key, Sequence[str]]) -> None:
-    """Replace the stored kinds of secrets."""
-    connection.lock(by_partition(secrets))
-    connection.executemany(
-        "UPDATE messages SET secrets = ? WHERE partition = ? AND id = ?",
-        [(join_kinds(kinds), *key) for key, kinds in secrets.items()],
-    )
-    for partition, ids in by_partition(secrets).items():
-        proxy_ledger.forget(connection, partition, ids)  # they may quote a secret found now

@@ -14,7 +14,7 @@ from reservoir_cli.storage.content_identity import parts_of
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.proxy_ledger import Ledger
 from reservoir_cli.storage.sources import Sources
-from reservoir_cli.storage.tags_and_pins import Tags
+from reservoir_cli.storage.tags_and_pins import remove_tags
 from reservoir_cli.transfer.exchange import PARTIAL, Exchange
 from reservoir_cli.transfer.file_import import Destination
 from reservoir_cli.transfer.importers import Record
@@ -193,7 +193,7 @@ class ExchangeLog:
                 {old.key: renewed}, counter=self._ingestor.counter(partition), now=now
             )
         if PARTIAL in old.tags and not exchange.partial:
-            Tags(self._store).remove(old.key, [PARTIAL])
+            remove_tags(self._store, old.key, [PARTIAL])
 
 
 def _delay(record: Record, time: timedelta) -> Record:

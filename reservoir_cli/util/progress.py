@@ -43,3 +43,8 @@ def duration_in_words(seconds: float) -> str:
         return f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
     return f"{hours:,} h {minutes} min" if minutes else f"{hours:,} h"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, such as ``1 message`` or ``1,200 messages``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -90,8 +90,7 @@ def read_bounded(path: Path, most: int = LARGEST) -> bytes:
     """
     mode = path.stat().st_mode
     if stat.S_ISFIFO(mode):
-        with _open_pipe(path) as pipe:
-            return read_stream(pipe, most)
+        return _read_pipe(path, most)
     if stat.S_ISCHR(mode) and path.samefile(os.devnull):
         return b""
     return read_regular(path, most)
@@ -107,12 +106,13 @@ def read_regular(path: Path, most: int = LARGEST) -> bytes:
         return read_stream(file, most)
 
 
-def read_stream(stream: IO[bytes], most: int = LARGEST) -> bytes:
+def read_stream(stream: IO[bytes], most: int = LARGEST, start: bytes = b"") -> bytes:
     """Read all bytes of a stream.
 
+    :param start: its first bytes, which were read before.
     :raises OSError: the stream cannot be read, or is larger than ``most`` bytes.
     """
-    blocks, size = [], 0
+    blocks, size = [start], len(start)
     while size <= most and (block := stream.read(1 << 20)):
         blocks.append(block)
         size += len(block)
@@ -121,49 +121,23 @@ def read_stream(stream: IO[bytes], most: int = LARGEST) -> bytes:
     return b"".join(blocks)
 
 
-def _open_pipe(path: Path) -> IO[bytes]:
-    """Open a pipe once it has a writer.
+def _read_pipe(path: Path, most: int) -> bytes:
+    """Read all bytes of a pipe once it has a writer.
 
-    :raises OSError: no writer opened it in time, or this is Windows.
+    :raises OSError: no writer opened it in time, it has too many bytes, or this is Windows.
     """
     if sys.platform == "win32":  # its pipes are not files
         raise OSError(errno.EINVAL, "not a regular file")
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    pipe = os.fdopen(descriptor, "rb", buffering=0)
-    deadline = time.monotonic() + _PIPE_TIMEOUT
-    prefix: bytes | None = b""
-    try:
+    with os.fdopen(descriptor, "rb", buffering=0) as pipe:
+        deadline = time.monotonic() + _PIPE_TIMEOUT
         # read() returns None while a writer has sent nothing, and b"" while there is no writer.
-        while (prefix := pipe.read(1 << 16)) == b"" and time.monotonic() < deadline:
+        while (start := pipe.read(1 << 16)) == b"" and time.monotonic() < deadline:
             time.sleep(0.02)
-        if prefix == b"":
+        if start == b"":
             raise OSError(errno.EPIPE, "nobody writes to this pipe")
         os.set_blocking(descriptor, True)
-    except BaseException:
-        pipe.close()
-        raise
-    return io.BufferedReader(_PrefixedStream(prefix or b"", pipe))
-
-
-class _PrefixedStream(io.RawIOBase):
-    """A stream whose first bytes have been read already."""
-
-    def __init__(self, prefix: bytes, rest: IO[bytes]) -> None:
-        self._prefix, self._rest = prefix, rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        view = memoryview(buffer)  # type: ignore[arg-type]
-        data = self._prefix[: len(view)] or self._rest.read(len(view))
-        self._prefix = self._prefix[len(data) :]
-        view[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        self._rest.close()
-        super().close()
+        return read_stream(pipe, most, start or b"")
 
 
 def decode(data: bytes, where: str, *, cut: bool = False) -> tuple[str, bool]:

@@ -10,6 +10,7 @@ from reservoir_cli.storage.postgres.row_security import guard_statements
 from reservoir_cli.storage.postgres.store import PostgresStore
 from reservoir_cli.storage.postgres.tables import SCHEMA
 from reservoir_cli.storage.postgres.transactions import Transactions
+from reservoir_cli.storage.transactions import writing
 
 _TABLES = f"""
     SELECT c.relname, pg_table_size(c.oid), pg_indexes_size(c.oid) FROM pg_class c
@@ -27,15 +28,12 @@ _BY_MACHINE = (
 )
 
 
+@writing
 def guard(store: PostgresStore) -> None:
     """Guard the rows of a store by partition, for users who are members; its owner sees all."""
-
-    def apply() -> None:
-        store.lift_timeouts()
-        for statement in guard_statements():
-            store._connection.execute(statement)
-
-    store._run_write(apply)
+    store.lift_timeouts()
+    for statement in guard_statements():
+        store._connection.execute(statement)
 
 
 def facts(store: PostgresStore) -> dict[str, Any]:

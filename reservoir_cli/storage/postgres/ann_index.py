@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from reservoir_cli.errors import ReservoirError
@@ -85,9 +85,8 @@ def build(store: Transactions, partition: str, progress: Progress) -> Index:
         store.lift_timeouts()
         recall = _measure_recall(store._connection, partition, planned)
     index = replace(planned, recall=recall)
-    values = {name: getattr(index, name) for name in Index.__slots__}
     with store.write():
-        properties.put(store._connection, key(partition), json.dumps(values))
+        properties.put(store._connection, key(partition), json.dumps(asdict(index)))
     return index
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.storage import (
+    conversations,
     mark_rows,
     proxy_ledger,
     reads,
@@ -13,10 +14,9 @@ from reservoir_cli.storage import (
     tombstones,
     writes,
 )
+from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.util.progress import Progress, no_progress
-
-_AT_ONCE = 5_000
 
 
 def remove(
@@ -36,8 +36,7 @@ def remove(
     total = sum(map(len, ids.values()))
     deleted = 0
     for partition, message_ids in ids.items():
-        for start in range(0, len(message_ids), _AT_ONCE):
-            batch = message_ids[start : start + _AT_ONCE]
+        for batch in batches(message_ids):
             messages = reads.by_id(connection, batch, Scope(partition))
             _require_all(messages, partition, batch)
             summaries.forget(connection, messages)
@@ -52,7 +51,7 @@ def remove(
                 "DELETE FROM messages WHERE partition = ? AND id = ANY(?)", [partition, batch]
             )
             progress("forgetting", deleted := deleted + len(batch), total)
-        _drop_empty_conversations(connection, partition)
+        conversations.drop_empty(connection, Scope(partition))
 
 
 def _require_all(messages: Sequence[StoredMessage], partition: str, ids: Sequence[int]) -> None:
@@ -62,16 +61,3 @@ def _require_all(messages: Sequence[StoredMessage], partition: str, ids: Sequenc
             f"message {min(missing)} is no longer in {partition}, so nothing was deleted",
             hint="another command moved or forgot it at the same time; run this one again",
         )
-
-
-def _drop_empty_conversations(connection: Connection, partition: str) -> None:
-    """Delete the rows of conversations that have no messages left."""
-    connection.execute(
-        """
-        DELETE FROM conversations c WHERE c.partition = ? AND NOT EXISTS (
-            SELECT 1 FROM messages m WHERE m.partition = c.partition
-            AND m.conversation_id = c.id AND m.instance = c.instance
-        )
-        """,
-        [partition],
-    )

@@ -7,7 +7,7 @@ with the same formulas as in the store in a file.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
@@ -277,13 +277,8 @@ def _count_matches(
         """,
         [*values, stems, is_prefix, stems[-1]],
     ):
-        for at in _matching(stems, is_prefix, lexeme):
-            starts[at].update((message_id, start + position - at) for position in positions)
+        for at, stem in enumerate(stems):
+            is_open = is_prefix and at == len(stems) - 1
+            if lexeme == stem or (is_open and lexeme.startswith(stem)):
+                starts[at].update((message_id, start + position - at) for position in positions)
     return Counter(message for message, _ in set.intersection(*starts))
-
-
-def _matching(stems: list[str], is_prefix: bool, lexeme: str) -> Iterator[int]:
-    """Yield the positions of the stems that a lexeme matches."""
-    for at, stem in enumerate(stems):
-        if lexeme == stem or (is_prefix and at == len(stems) - 1 and lexeme.startswith(stem)):
-            yield at

@@ -18,13 +18,13 @@ from reservoir_cli.storage import (
     writes,
 )
 from reservoir_cli.storage.filter_conditions import Filter
+from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.postgres import delete
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import scope_stems
 from reservoir_cli.storage.sqlite.vector_blocks import thread_key
 
 _Place = tuple[str, str]
-_AT_ONCE = 5_000
 #: The columns of a message that do not change.
 _KEPT = (
     "trace_id, conversation_id, role, content, name, tool_calls, tool_call_id, created_at, "
@@ -45,10 +45,10 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
     moved = dropped = 0
     for (instance,) in names:
         places = (old, instance), (new, new if instance == old else instance)
-        duplicates = _find_duplicates(connection, *places)
-        mark_rows.copy_to_twins(connection, *places, duplicates)
-        delete.remove(connection, {old: duplicates} if duplicates else {}, mark=False)
-        dropped += len(duplicates)
+        twins = writes.find_twins(connection, *places)
+        mark_rows.copy(connection, old, new, twins)
+        delete.remove(connection, {old: sorted(twins)} if twins else {}, mark=False)
+        dropped += len(twins)
         moved += _move(connection, *places)
     connection.execute("DELETE FROM conversations WHERE partition = ?", [old])
     connection.execute("DELETE FROM summaries WHERE partition = ?", [old])
@@ -95,30 +95,15 @@ def _free_ids(connection: Connection, table: str, ids: Sequence[int], partition:
     return [next(fresh) if old in used else old for old in ids]
 
 
-def _find_duplicates(connection: Connection, old: _Place, new: _Place) -> list[int]:
-    """Return the messages whose source and source id the new place already has."""
-    duplicates: list[int] = []
-    ids = reads.find(connection, Scope(*old), Filter()).ids
-    for start in range(0, len(ids), _AT_ONCE):
-        rows = connection.rows(
-            """
-            SELECT id, source, source_id FROM messages
-            WHERE partition = ? AND id = ANY(?::bigint[])
-            """,
-            [old[0], ids[start : start + _AT_ONCE]],
-        )
-        known = writes.find_present(connection, Scope(*new), [(row[1], row[2]) for row in rows])
-        duplicates += [row[0] for row in rows if (row[1], row[2]) in known]
-    return sorted(duplicates)
-
-
 def _move(connection: Connection, old: _Place, new: _Place) -> int:
     ids = reads.find(connection, Scope(*old), Filter()).ids
     renamed = dict(zip(ids, _free_ids(connection, "messages", ids, new[0]), strict=True))
-    for start in range(0, len(ids), _AT_ONCE):
-        batch = ids[start : start + _AT_ONCE]
-        _copy_messages(connection, old, new, batch, [renamed[message_id] for message_id in batch])
-        _move_marks(connection, old[0], new[0], renamed, batch)
+    for batch in batches(ids):
+        new_ids = {message_id: renamed[message_id] for message_id in batch}
+        _copy_messages(connection, old, new, batch, list(new_ids.values()))
+        mark_rows.copy(connection, old[0], new[0], new_ids)
+        for table in mark_rows.TABLES:
+            writes.delete_rows(connection, table, old[0], batch)
     _copy_links(connection, old[0], new[0], renamed)
     connection.execute("DELETE FROM messages WHERE partition = ? AND instance = ?", old)
     connection.execute(summaries.MOVE, [*new, *old])
@@ -127,7 +112,7 @@ def _move(connection: Connection, old: _Place, new: _Place) -> int:
 
 
 def _copy_messages(
-    connection: Connection, old: _Place, new: _Place, before: list[int], after: list[int]
+    connection: Connection, old: _Place, new: _Place, before: Sequence[int], after: list[int]
 ) -> None:
     """Copy messages with their words, vectors, and rows of ``pending`` and ``rebuilding``.
 
@@ -179,22 +164,6 @@ def _copy_messages(
             """,
             [new[0], before, after, old[0]],
         )
-
-
-def _move_marks(
-    connection: Connection,
-    old: str,
-    new: str,
-    renamed: Mapping[int, int],
-    ids: Sequence[int],
-) -> None:
-    tags, pins = mark_rows.read(connection, old, ids)
-    mark_rows.add_tags(
-        connection, [(new, renamed[message_id], name) for _, message_id, name in tags]
-    )
-    mark_rows.add_pins(connection, [(new, renamed[message_id], at) for _, message_id, at in pins])
-    for table in mark_rows.TABLES:
-        writes.delete_rows(connection, table, old, ids)
 
 
 def _copy_links(connection: Connection, old: str, new: str, renamed: Mapping[int, int]) -> None:

@@ -16,6 +16,7 @@ from reservoir_cli.storage.postgres import locks, vectors
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.ids import LIMIT
 from reservoir_cli.storage.postgres.tables import SCHEMA, SPREAD
+from reservoir_cli.storage.transactions import refuse_newer
 
 #: The check constraints of tables. They are not applied to rows that already exist.
 RANGES = {
@@ -295,19 +296,6 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
 )
 
 
-def refuse_newer(schema: int) -> None:
-    """Refuse a store of a newer schema.
-
-    :raises StoreError: the schema is newer than this program.
-    """
-    if schema > len(MIGRATIONS):
-        raise StoreError(
-            f"the store was written by a newer reservoir "
-            f"(schema {schema}, this one knows {len(MIGRATIONS)})",
-            hint="upgrade reservoir-cli",
-        )
-
-
 def migrate(connection: Connection, settings: str, guarding: Sequence[str]) -> list[str]:
     """Migrate a store in one transaction; do nothing if another process has just migrated it.
 
@@ -331,7 +319,7 @@ def migrate(connection: Connection, settings: str, guarding: Sequence[str]) -> l
             """
         )
         row: Any = connection.execute(f"SELECT max(number) FROM {SCHEMA}.migrations").fetchone()
-        refuse_newer(row[0] or 0)
+        refuse_newer(row[0] or 0, len(MIGRATIONS))
         for number, (name, statements) in enumerate(MIGRATIONS, 1):
             if number > (row[0] or 0):
                 connection.execute(statements)

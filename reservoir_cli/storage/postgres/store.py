@@ -25,7 +25,8 @@ from reservoir_cli.storage.postgres.stemmer import Stemmer
 from reservoir_cli.storage.postgres.tables import SCHEMA
 from reservoir_cli.storage.postgres.transactions import Transactions
 from reservoir_cli.storage.sqlite.vector_blocks import thread_key
-from reservoir_cli.storage.store import EVERYTHING, Problem, Store
+from reservoir_cli.storage.store import EVERYTHING, Problem, Store, derived_problems
+from reservoir_cli.storage.transactions import reading, writing
 from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.progress import Progress, no_progress
 
@@ -50,17 +51,16 @@ class PostgresStore(Transactions, Store):
         """Return nothing."""
         return []
 
+    @reading
     def size(self) -> int | None:
         """See :class:`~reservoir_cli.storage.store.Store`."""
-        return self._run_read(
-            lambda: self._connection.number(
-                """
-                SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c
-                JOIN pg_namespace n ON n.oid = c.relnamespace
-                WHERE n.nspname = ? AND c.relkind = 'r'
-                """,
-                [SCHEMA],
-            )
+        return self._connection.number(
+            """
+            SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c
+            JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE n.nspname = ? AND c.relkind = 'r'
+            """,
+            [SCHEMA],
         )
 
     def engine(self) -> str:
@@ -121,14 +121,11 @@ class PostgresStore(Transactions, Store):
                 hint=f"the owner imports them, or runs GRANT DELETE ON {SCHEMA}.forgotten TO USER",
             )
 
+    @writing
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
         """See :class:`~reservoir_cli.storage.store.Writes`."""
-
-        def move() -> tuple[int, int]:
-            self.lift_timeouts()
-            return move_partition.move(self._connection, old, check_name(new))
-
-        return self._run_write(move)
+        self.lift_timeouts()
+        return move_partition.move(self._connection, old, check_name(new))
 
     def copy_to(self, target: Path, progress: Progress = no_progress) -> None:
         """Refuse to copy a store on a server to a file.
@@ -172,46 +169,27 @@ class PostgresStore(Transactions, Store):
         with self.snapshot():
             self.lift_timeouts()
             model_id = self._model_id()
-            counts = {
-                "the full-text index": repair.count_unindexed(self._connection),
-                "the ranking data": repair.count_lacking(self._connection, model_id)
-                if model_id
-                else 0,
-            }
-            orphans = mark_rows.count_orphans(self._connection)
-        details = [
-            f"{what} is wrong for {count:,} message{'' if count == 1 else 's'}"
-            for what, count in counts.items()
-            if count
-        ]
-        details += [f"{orphans:,} tags and pins belong to no message"] if orphans else []
-        return [Problem(detail, repairable=True) for detail in details]
+            unindexed = repair.count_unindexed(self._connection)
+            unranked = repair.count_lacking(self._connection, model_id) if model_id else 0
+            return list(derived_problems(self._connection, unindexed, unranked))
 
+    @writing
     def repair(self, link_threshold: LinkThreshold) -> list[int]:
         """See :class:`~reservoir_cli.storage.store.Store`."""
-
-        def rebuild() -> None:
-            self.lift_timeouts()
-            mark_rows.remove_orphans(self._connection)
-            repair.rebuild(self._connection, self._stemmer, self._model_id(), link_threshold)
-
-        self._run_write(rebuild)
+        self.lift_timeouts()
+        mark_rows.remove_orphans(self._connection)
+        repair.rebuild(self._connection, self._stemmer, self._model_id(), link_threshold)
         return []  # a server refuses invalid bytes
 
     # Questions
 
+    @reading
     def keyword(
         self, text: str, scope: Scope, limit: int, where: Filter = EVERYTHING
     ) -> tuple[list[tuple[int, float]], bool]:
         """See :class:`~reservoir_cli.storage.store.Store`."""
-
-        def read() -> tuple[list[tuple[int, float]], bool]:
-            matching = self._matching(scope, where)
-            return keyword_search.search(
-                self._connection, self._stemmer, text, scope, limit, matching
-            )
-
-        return self._run_read(read)
+        matching = self._matching(scope, where)
+        return keyword_search.search(self._connection, self._stemmer, text, scope, limit, matching)
 
     def _gather(self, query: Query) -> Candidates:
         return candidates.gather(self._connection, self._stemmer, query)
@@ -229,20 +207,15 @@ class PostgresStore(Transactions, Store):
                 hint="the owner runs reservoir embed --model NAME or --rebuild",
             )
 
+    @writing
     def activate_model(self, model_id: str, name: str) -> None:
         """See :class:`~reservoir_cli.storage.embeddings.Embeddings`.
 
         A member can only set the first model.
         """
-        if self.server.whole:
-            super().activate_model(model_id, name)
-            return
-
-        def write() -> None:
-            properties.put_first(self._connection, properties.MODEL_ID, model_id)
-            properties.put_first(self._connection, properties.MODEL_NAME, name)
-
-        self._run_write(write)
+        put = properties.put if self.server.whole else properties.put_first
+        put(self._connection, properties.MODEL_ID, model_id)
+        put(self._connection, properties.MODEL_NAME, name)
 
     def begin_model(self, model_id: str, name: str) -> str:
         """See :class:`~reservoir_cli.storage.embeddings.Embeddings`.
@@ -250,14 +223,14 @@ class PostgresStore(Transactions, Store):
         :raises StoreError: this user is a member, who does not see every message.
         """
         self._require_whole()
+        return self._begin_model(model_id, name)
 
-        def begin() -> str:
-            self.lift_timeouts()
-            kept_as = super(PostgresStore, self).begin_model(model_id, name)
-            vectors.add_missing(self._connection, kept_as)
-            return kept_as
-
-        return self._run_write(begin)
+    @writing
+    def _begin_model(self, model_id: str, name: str) -> str:
+        self.lift_timeouts()
+        kept_as = super().begin_model(model_id, name)
+        vectors.add_missing(self._connection, kept_as)
+        return kept_as
 
     def give_up_model(self) -> None:
         """See :class:`~reservoir_cli.storage.embeddings.Embeddings`.
@@ -268,15 +241,12 @@ class PostgresStore(Transactions, Store):
             self._require_whole()
             super().give_up_model()
 
+    @writing
     def switch_model(self, kept_as: str) -> None:
         """See :class:`~reservoir_cli.storage.embeddings.Embeddings`."""
-
-        def switch() -> None:
-            self.lift_timeouts()
-            super(PostgresStore, self).switch_model(kept_as)
-            vectors.note_dimensions(self._connection)
-
-        self._run_write(switch)
+        self.lift_timeouts()
+        super().switch_model(kept_as)
+        vectors.note_dimensions(self._connection)
 
     def clear_former_model(self) -> bool:
         """See :class:`~reservoir_cli.storage.embeddings.Embeddings`.

@@ -78,7 +78,7 @@ class Transactions(transactions.Transactions, ABC):
         :raises StoreError: the store is newer than the program, or not writable.
         """
         version = self.server.schema
-        schema.refuse_newer(version or 0)
+        transactions.refuse_newer(version or 0, len(schema.MIGRATIONS))
         if version == len(schema.MIGRATIONS):
             return
         if self.read_only:

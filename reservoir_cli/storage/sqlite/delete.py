@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import proxy_ledger, reads, sources, summaries, tombstones
+from reservoir_cli.storage import conversations, proxy_ledger, reads, sources, summaries, tombstones
 from reservoir_cli.storage.compact_keys import by_partition
 from reservoir_cli.storage.portable_sql import batches, placeholders
 from reservoir_cli.storage.sqlite import keyword_search, vector_blocks
@@ -51,7 +51,7 @@ def remove(
         progress("forgetting", deleted := deleted + len(batch), len(ids))
     for place, message_ids in places.items():
         vector_blocks.remove(connection, place, message_ids)
-        _drop_empty_conversations(connection, place)
+        conversations.drop_empty(connection, Scope(*place))
 
 
 def _require_deleted(connection: Connection, ids: Sequence[int]) -> None:
@@ -72,17 +72,3 @@ def _require_deleted(connection: Connection, ids: Sequence[int]) -> None:
             f"message {remaining[0][0]} could not be deleted, so nothing was",
             hint="reservoir doctor",
         )
-
-
-def _drop_empty_conversations(connection: Connection, place: Place) -> None:
-    """Delete the rows of conversations that have no messages left."""
-    connection.execute(
-        """
-        DELETE FROM conversations AS c WHERE c.partition = ? AND c.instance = ? AND NOT EXISTS (
-            SELECT 1 FROM messages m INDEXED BY messages_by_conversation
-            WHERE m.partition = c.partition AND m.conversation_id = c.id
-            AND m.instance = c.instance
-        )
-        """,
-        place,
-    )

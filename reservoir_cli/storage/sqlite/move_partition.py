@@ -11,6 +11,7 @@ from reservoir_cli.storage import (
     reads,
     sources,
     summaries,
+    writes,
 )
 from reservoir_cli.storage.portable_sql import batches, placeholders
 from reservoir_cli.storage.sqlite import delete, keyword_search, vector_blocks
@@ -31,10 +32,10 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
     moved = dropped = 0
     for (instance,) in names:
         places = (old, instance), (new, new if instance == old else instance)
-        duplicates = _find_duplicates(connection, *places)
-        mark_rows.copy_to_twins(connection, *places, duplicates)
-        delete.remove(connection, duplicates, mark=False)
-        dropped += len(duplicates)
+        twins = writes.find_twins(connection, *places)
+        mark_rows.copy(connection, old, new, twins)
+        delete.remove(connection, list(twins), mark=False)
+        dropped += len(twins)
         moved += _move(connection, *places)
     for statement in (
         "DELETE FROM conversations WHERE partition = ?",
@@ -46,20 +47,6 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
     proxy_ledger.clear(connection, old)
     connection.execute("UPDATE context_runs SET partition = ? WHERE partition = ?", [new, old])
     return moved, dropped
-
-
-def _find_duplicates(connection: Connection, old: Place, new: Place) -> list[int]:
-    """Return the messages whose source and source id the new place already has."""
-    rows = connection.execute(
-        """
-        SELECT a.id FROM messages a CROSS JOIN messages b
-        ON b.partition = ? AND b.instance = ?
-        AND b.source = a.source AND b.source_id = a.source_id
-        WHERE a.partition = ? AND a.instance = ?
-        """,
-        [*new, *old],
-    )
-    return [row[0] for row in rows]
 
 
 def _move(connection: Connection, old: Place, new: Place) -> int:

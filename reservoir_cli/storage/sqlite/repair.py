@@ -22,8 +22,9 @@ from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.sqlite import keyword_search, store_file, vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
-from reservoir_cli.storage.store import Problem
+from reservoir_cli.storage.store import Problem, derived_problems
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY
+from reservoir_cli.util.progress import counted
 
 _AT_ONCE = 1_000
 #: Tables that are rebuilt from the others, created by SQLite itself, or useful only for a short
@@ -76,20 +77,12 @@ def problems(connection: Connection, model_id: str | None) -> Iterator[Problem]:
     """
     if code := store_file.find_code(connection):
         yield Problem(f"there is {code}: nothing is written", repairable=False)
-    if count := count_full_text_problems(connection):
-        yield Problem(f"the full-text index is wrong for {_messages(count)}", repairable=True)
-    if count := vector_blocks.count_problems(connection, model_id or ""):
-        yield Problem(f"the ranking data is wrong for {_messages(count)}", repairable=True)
-    if count := mark_rows.count_orphans(connection):
-        yield Problem(f"{count:,} tags and pins belong to no message", repairable=True)
+    unranked = vector_blocks.count_problems(connection, model_id or "")
+    yield from derived_problems(connection, count_full_text_problems(connection), unranked)
     if unreadable := find_unreadable(connection):
         ids = ", ".join(map(str, unreadable[:10]))
-        detail = f"{_messages(len(unreadable))} cannot be read: {ids}"
+        detail = f"{counted(len(unreadable), 'message')} cannot be read: {ids}"
         yield Problem(detail, repairable=False)
-
-
-def _messages(count: int) -> str:
-    return f"{count:,} message{'' if count == 1 else 's'}"
 
 
 def rebuild(

@@ -15,7 +15,6 @@ from reservoir_cli.errors import ReservoirError, StoreCorruptError
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.sqlite.store_file import find_code, refuse_special_files
-from reservoir_cli.storage.store import Store
 from reservoir_cli.util.private_files import replace_atomically, resolve_path
 
 #: Seconds to wait for another program that uses the old file.
@@ -55,7 +54,7 @@ def check_count(location: str, expected: int) -> None:
     :raises StoreCorruptError: the number differs.
     """
     with closing(open_store(location, create=False, patience=_PATIENCE)) as store:
-        count = _count(store)
+        count = store.holdings()["messages"]
     if count != expected:
         raise StoreCorruptError(
             f"{location} holds {count:,} messages instead of {expected:,}",
@@ -72,10 +71,6 @@ def count_messages(path: Path) -> int | None:
         return _count_unopened(path)
     except (sqlite3.Error, ValueError):
         return None
-
-
-def _count(store: Store) -> int:
-    return store.holdings()["messages"]
 
 
 def _count_unopened(path: Path) -> int:

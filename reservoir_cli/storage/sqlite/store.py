@@ -17,7 +17,7 @@ from reservoir_cli.storage.sqlite.connection import errors
 from reservoir_cli.storage.sqlite.store_file import path_of
 from reservoir_cli.storage.sqlite.transactions import SCHEMA_VERSION, Transactions
 from reservoir_cli.storage.store import EVERYTHING, Problem, Store
-from reservoir_cli.storage.transactions import Result
+from reservoir_cli.storage.transactions import Result, reading
 from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.private_files import remove_leftovers, temporary_folder
 from reservoir_cli.util.progress import Progress, no_progress
@@ -179,18 +179,16 @@ class SqliteStore(Transactions, Store):
 
     # Questions
 
+    @reading
     def keyword(
         self, text: str, scope: Scope, limit: int, where: Filter = EVERYTHING
     ) -> tuple[list[tuple[int, float]], bool]:
         """See :class:`~reservoir_cli.storage.store.Store`."""
         from reservoir_cli.storage.sqlite import keyword_search
 
-        def search() -> tuple[list[tuple[int, float]], bool]:
-            matching = self._matching(scope, where)
-            model_id = self._model_id()
-            return keyword_search.search(self._connection, text, scope, limit, model_id, matching)
-
-        return self._run_read(search)
+        matching = self._matching(scope, where)
+        model_id = self._model_id()
+        return keyword_search.search(self._connection, text, scope, limit, model_id, matching)
 
     def _gather(self, query: "Query") -> "Candidates":
         from reservoir_cli.storage.sqlite import candidates

@@ -57,15 +57,6 @@ def exists(path: Path) -> bool:
         ) from None
 
 
-def identity(path: Path) -> tuple[int, int] | None:
-    """Return the device and inode of a file; ``None`` if it does not exist."""
-    try:
-        state = path.stat()
-    except (OSError, ValueError):
-        return None
-    return state.st_dev, state.st_ino
-
-
 def refuse_special_files(path: Path) -> None:
     """Refuse a pipe, a device, a socket or a folder in place of the store or a file beside it.
 

@@ -14,13 +14,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from reservoir_cli.errors import StoreError
+from reservoir_cli.settings.paths import file_identity
 from reservoir_cli.storage import properties, transactions, unfinished_copy
 from reservoir_cli.storage.sqlite import merge_and_vacuum, store_file
 from reservoir_cli.storage.sqlite.connection import PRAGMAS, Connection, connect, errors, is_busy
 from reservoir_cli.storage.sqlite.store_file import (
     create_file,
     exists,
-    identity,
     path_of,
     refuse_emptied,
     refuse_hard_link,
@@ -52,7 +52,7 @@ class Transactions(transactions.Transactions, ABC):
         with errors(self.location):
             self._connection = self._open(path, create)
             self._file = path.absolute()
-            self._identity = identity(self._file)
+            self._identity = file_identity(str(self._file))
             try:
                 self._prepare()
             except BaseException:
@@ -103,17 +103,12 @@ class Transactions(transactions.Transactions, ABC):
         :raises StoreError: it is newer than this program.
         """
         version: int = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        if version > SCHEMA_VERSION:
-            raise StoreError(
-                f"the store was written by a newer reservoir "
-                f"(schema {version}, this one knows {SCHEMA_VERSION})",
-                hint="upgrade reservoir-cli",
-            )
+        transactions.refuse_newer(version, SCHEMA_VERSION)
         return version
 
     def _require_same_file(self) -> None:
         """Refuse to write to a file that was deleted or replaced: the write would be lost."""
-        if self._identity and identity(self._file) != self._identity:
+        if self._identity and file_identity(str(self._file)) != self._identity:
             raise StoreError(
                 f"the store {self.location} was removed or replaced while it was in use",
                 hint="nothing more was stored; run the command again",
@@ -184,7 +179,7 @@ class Transactions(transactions.Transactions, ABC):
             self._require_writable()
             patience = self._patience if wait is None else wait
             with self._pragma("synchronous", "FULL" if durable else "NORMAL", "FULL"):
-                with self._pragma("busy_timeout", patience * 1000, self._patience * 1000):
+                with self._pragma("busy_timeout", int(patience * 1000), int(self._patience * 1000)):
                     self._connection.execute("BEGIN IMMEDIATE")
                 with self._transaction():
                     self._require_same_file()
@@ -195,15 +190,15 @@ class Transactions(transactions.Transactions, ABC):
             self._require_same_file()
 
     @contextmanager
-    def _pragma(self, name: str, value: str | float, usual: str | float) -> Iterator[None]:
+    def _pragma(self, name: str, value: str | int, usual: str | int) -> Iterator[None]:
         """Change a pragma inside the block, if the value differs from the usual one."""
         if value != usual:
-            self._set(name, value if isinstance(value, str) else int(value))
+            self._set(name, value)
         try:
             yield
         finally:
             if value != usual:
-                self._set(name, usual if isinstance(usual, str) else int(usual))
+                self._set(name, usual)
 
     def _set(self, pragma: str, value: str | int) -> None:
         self._connection.execute(f"PRAGMA {pragma} = {value}").fetchall()

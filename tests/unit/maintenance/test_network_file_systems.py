@@ -31,15 +31,19 @@ me@host: /mnt/ssh fuse.sshfs rw 0 0
     ],
 )
 def test_the_nearest_mount_determines_if_a_path_is_remote(
-    tmp_path: Path, path: str, kind: str | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, kind: str | None
 ) -> None:
     table = tmp_path / "mounts"
     table.write_text(TABLE, encoding="utf-8")
-    assert network_file_system(Path(path), table) == kind
+    monkeypatch.setattr(doctor, "MOUNTS", table)
+    assert network_file_system(Path(path)) == kind
 
 
-def test_a_platform_without_mount_information_has_no_network_file_system(tmp_path: Path) -> None:
-    assert network_file_system(tmp_path, tmp_path / "none") is None
+def test_a_platform_without_mount_information_has_no_network_file_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "MOUNTS", tmp_path / "none")
+    assert network_file_system(tmp_path) is None
 
 
 def test_the_table_of_this_machine_is_read() -> None:

@@ -1,6 +1,7 @@
 import random
 import re
 import string
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -16,7 +17,6 @@ from reservoir_cli.redaction import (
     Redactor,
     describe_secrets,
     find,
-    scan_message,
     without_secrets,
 )
 from reservoir_cli.redaction.secret_kinds import BLOCKS, GUESSES, SHORTEST_TOKEN, TOKENS, Rule
@@ -209,17 +209,21 @@ def test_long_values_of_odd_words_are_checked_quickly(value: str) -> None:
     assert len(find(f"PASSWORD={value[:199]}!")) <= 1
 
 
+def scan(message: Message, mode: Mode) -> tuple[Message, Counter[str]]:
+    return Redactor(lambda _: mode).scan(message, "p")
+
+
 def test_names_and_ids_are_scanned_and_ids_stay_distinct() -> None:
     calls = tuple(ToolCall(f"call-{GITHUB}{n}", f"run_{GITHUB}", "{}") for n in "ab")
     message = Message(
         "assistant", "x", name=f"bot {GITHUB}", tool_calls=calls, source_id=GITHUB, trace_id=GITHUB
     )
-    clean, counts = scan_message(message, Mode.REMOVE)
+    clean, counts = scan(message, Mode.REMOVE)
     assert counts == {"github-token": 7}
     assert GITHUB not in repr(clean)
     assert len({call.id for call in clean.tool_calls}) == 2
     assert clean.source_id == clean.trace_id
-    assert scan_message(clean, Mode.REMOVE) == (clean, {})
+    assert scan(clean, Mode.REMOVE) == (clean, {})
 
 
 @given(st.lists(st.sampled_from(PARTS), min_size=4, max_size=4))
@@ -227,7 +231,7 @@ def test_texts_of_a_message_are_scanned_separately(texts: list[str]) -> None:
     content, arguments, name, trace_id = texts
     call = ToolCall("1", "run", arguments)
     message = Message("assistant", content, name=name, tool_calls=(call,), trace_id=trace_id)
-    clean, counts = scan_message(message, Mode.REMOVE)
+    clean, counts = scan(message, Mode.REMOVE)
     assert counts.total() == sum(len(find(text)) for text in texts)
     assert clean.content == without_secrets(content)[0]
     assert clean.tool_calls[0].arguments == without_secrets(arguments)[0]
@@ -266,21 +270,19 @@ def test_a_secret_across_a_chunk_boundary_is_found_whole(before: int) -> None:
 def test_tool_calls_are_scanned_and_stay_valid_json() -> None:
     call = ToolCall("1", "Bash", '{"command": "PASSWORD=\\"hunter2xyz\\" ./run"}')
     message = Message("assistant", "I run it.", tool_calls=(call,))
-    clean, counts = scan_message(message, Mode.REMOVE)
+    clean, counts = scan(message, Mode.REMOVE)
     assert dict(counts) == {"secret-value": 1}
     assert clean.tool_calls[0].arguments == (
         '{"command": "PASSWORD=\\"[redacted:secret-value]\\" ./run"}'
     )
-    marked, _ = scan_message(message, Mode.MARK)
+    marked, _ = scan(message, Mode.MARK)
     assert marked.tool_calls == message.tool_calls
     assert marked.secrets == ("secret-value",)
-    assert scan_message(message, Mode.OFF) == (message, {})
+    assert scan(message, Mode.OFF) == (message, {})
 
 
 def test_found_secrets_are_counted_by_kind() -> None:
-    _, counts = scan_message(
-        Message("user", "PASSWORD=a1b2c3 PWD=b2c3d4 a://u:c3d4e5@h"), Mode.MARK
-    )
+    _, counts = scan(Message("user", "PASSWORD=a1b2c3 PWD=b2c3d4 a://u:c3d4e5@h"), Mode.MARK)
     assert describe_secrets(counts) == "3 secrets (password-in-url, secret-value 2)"
 
 
