@@ -267,7 +267,10 @@ class Reservoir(Reader):
         """Move all messages of a partition to another one, which may exist.
 
         :returns: the numbers of moved messages, and of deleted ones that the target had already.
+        :raises UsageError: both are the same partition, so each message would be a duplicate.
         """
+        if old == new:
+            raise UsageError(f"{old} cannot be moved to itself", hint="name another partition")
         self._progress("moving", 0, 0)
         return self.store.move_partition(old, new)
 

@@ -74,7 +74,8 @@ def _watch(child: int, reader: int, deadline: float) -> NoReturn:
             with suppress(OSError):  # the client is gone
                 os.write(1, output)
         os._exit(0)
-    os.kill(child, signal.SIGKILL)
+    if sys.platform != "win32":  # which has no fork
+        os.kill(child, signal.SIGKILL)
     log_ended()
     os._exit(0)
 

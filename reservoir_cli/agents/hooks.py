@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import log_file
 from reservoir_cli.settings.schema import RECALL_BUDGET
 from reservoir_cli.util import installation
+from reservoir_cli.util.programs import start_in_background
 
 #: The most characters that are printed; clients truncate beyond 10,000.
 MAX_OUTPUT = 9_000
@@ -127,12 +127,7 @@ def start_sync(config_file: Path | None, db: str | None) -> None:
     options = [word for name, value in values.items() if value for word in (name, str(value))]
     # IN_PYTHON has -P: the current folder may contain a module of any name.
     command = [*installation.IN_PYTHON, *options, "sync", "--quiet"]
-    detached: dict[str, Any] = {"start_new_session": True}
-    if sys.platform == "win32":
-        flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
-        detached = {"creationflags": flags}
-    null = subprocess.DEVNULL
-    subprocess.Popen(command, stdin=null, stdout=null, stderr=null, **detached)
+    start_in_background(command)
 
 
 def _log(event: str, failure: BaseException) -> None:

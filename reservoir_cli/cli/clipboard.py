@@ -18,17 +18,21 @@ _TIMEOUT = 10
 
 
 def copy(text: str) -> None:
-    """Copy text to the clipboard: through the terminal (OSC 52), else by the platform's command.
+    """Copy text to the clipboard: by the platform's command, else through the terminal (OSC 52).
+
+    Some terminals ignore the escape sequence without a word, such as that of macOS. Through SSH the
+    terminal comes first: the command would copy to the clipboard of the other machine.
 
     :raises ReservoirError: there is no terminal and no clipboard command, or the command failed.
     """
     terminal = next((stream for stream in (sys.stderr, sys.stdout) if stream.isatty()), None)
     encoded = base64.b64encode(text.encode("utf-8", "replace")).decode("ascii")
-    if terminal is not None and len(encoded) <= _LONGEST_SEQUENCE:
+    command = next((words for words in _commands() if shutil.which(words[0])), None)
+    is_remote = bool(os.environ.get("SSH_CONNECTION"))
+    if terminal and len(encoded) <= _LONGEST_SEQUENCE and (is_remote or command is None):
         terminal.write(f"\x1b]52;c;{encoded}\a")
         terminal.flush()
         return
-    command = next((words for words in _commands() if shutil.which(words[0])), None)
     if command is None:
         raise ReservoirError(
             "--copy found no clipboard",

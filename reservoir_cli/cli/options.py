@@ -1,5 +1,6 @@
 """Options shared by several commands, and helpers that read and check what the user types."""
 
+import os
 import sys
 from collections.abc import Sequence, Sized
 from typing import Annotated, Any
@@ -267,7 +268,8 @@ def read_stdin(what: str, most: int = LARGEST) -> bytes:
     if sys.stdin is None:
         return b""
     if can_ask():
-        console.note(f"type the {what}, then end it with Ctrl-D")
+        keys = "Ctrl-Z and Enter" if os.name == "nt" else "Ctrl-D"
+        console.note(f"type the {what}, then end it with {keys}")
     try:
         return read_stream(sys.stdin.buffer, most)
     except OSError as error:

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from reservoir_cli.context import finished_window
@@ -11,12 +10,13 @@ from reservoir_cli.context.render.formats import count_turns
 from reservoir_cli.context.request import ContextRequest, Piece
 from reservoir_cli.context.shrink_to_fit import Chooser
 from reservoir_cli.embedding import Embedder
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Scope, from_epoch_ms
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.summaries import Summaries, Summary
+from reservoir_cli.util.clock import local_day
 
 if TYPE_CHECKING:
     import numpy as np
@@ -150,5 +150,5 @@ def _in_order(chosen: dict[tuple[str, str | None], Piece]) -> tuple[Piece, ...]:
 
 
 def _line(summary: Summary, redactor: Redactor) -> str:
-    day = datetime.fromtimestamp(summary.first_at / 1000, UTC).astimezone()
-    return f"{day:%Y-%m-%d}: {redactor.text(summary.partition, summary.text)}"
+    day = local_day(from_epoch_ms(summary.first_at))
+    return f"{day}: {redactor.text(summary.partition, summary.text)}"

@@ -28,7 +28,12 @@ from reservoir_cli.embedding.prompts import Prompts
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.settings import paths
 from reservoir_cli.util.clock import unix_time
-from reservoir_cli.util.private_files import make_private_dir, temporary_folder, write_private
+from reservoir_cli.util.private_files import (
+    make_private_dir,
+    temporary_folder,
+    user_id,
+    write_private,
+)
 
 MANIFEST = "manifest.json"
 #: How models are compiled; a change invalidates the cache, but not the stored vectors.
@@ -314,7 +319,7 @@ def _is_own(path: Path) -> bool:
     if os.name != "posix":
         return True
     state = path.stat()
-    return state.st_uid == os.geteuid() and not state.st_mode & 0o022
+    return state.st_uid == user_id() and not state.st_mode & 0o022
 
 
 def _publish(folder: Path, target: Path) -> None:

@@ -3,7 +3,6 @@
 import ctypes
 import errno
 import logging
-import os
 import signal
 import socket
 import sys
@@ -176,7 +175,8 @@ def listen(host: str, port: int) -> socket.socket:
         raise ReservoirError(f"{host} is not a valid host name", hint=_HOST_HINT) from None
     except OSError as error:
         hint = "--port N selects another port"
-        problem = os.strerror(error.errno) if error.errno else str(error)
+        # Windows has texts for errors of sockets only here, where Python adds the address.
+        problem = (error.strerror or str(error)).partition(" (while ")[0]
         if error.errno == errno.EADDRNOTAVAIL:
             hint = _HOST_HINT
         elif error.errno == errno.EADDRINUSE and running_servers.is_at(port):
@@ -192,7 +192,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 def _stop_on_hangup() -> None:
     """Stop as on SIGTERM if the terminal is closed, unless ``nohup`` started the server."""
-    if os.name == "posix" and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+    if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
 
 

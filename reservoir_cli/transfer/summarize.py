@@ -25,6 +25,7 @@ from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.summaries import Summaries, Summary
 from reservoir_cli.tokens import ApproximateCounter
+from reservoir_cli.util.programs import split_command, with_path
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -173,7 +174,7 @@ def parse_command(text: str | None) -> list[str]:
     if text is None:
         return []
     try:
-        command = shlex.split(text)
+        command = split_command(text)
     except ValueError as error:
         raise UsageError(
             f"--with cannot be read: {error}", hint="quote its arguments as in a shell"
@@ -208,7 +209,7 @@ def _run_command(command: Sequence[str], messages: Sequence[StoredMessage]) -> s
     """
     text = "\n\n".join(f"{message.role}: {plain_text(message)}" for message in messages)
     try:
-        output, code = _pipe_through(command, text.encode("utf-8", "replace"))
+        output, code = _pipe_through(with_path(command), text.encode("utf-8", "replace"))
     except subprocess.TimeoutExpired:
         raise ReservoirError(f"{command[0]} took more than {_SECONDS} s") from None
     except (OSError, ValueError) as error:

@@ -10,8 +10,11 @@ IN_PYTHON = (sys.executable, "-P", "-m", "reservoir_cli")
 
 
 def install_hint(extra: str) -> str:
-    """Return the command that adds an extra to the installed package."""
-    return f"pip install '{_package()}[{extra}]'"
+    """Return the command that adds an extra to the installed package.
+
+    All shells understand double quotes; Windows' cmd takes single ones for a part of the name.
+    """
+    return f'pip install "{_package()}[{extra}]"'
 
 
 def _package() -> str:

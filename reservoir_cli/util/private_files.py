@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 
 from reservoir_cli.util.clock import unix_time
@@ -18,6 +19,11 @@ _TEMPORARY = r"\.\w{8}(-wal|-shm|-journal)?$"
 _ABANDONED = 24 * 3_600
 #: Seconds between two attempts to take a lock, where the system cannot wait for one.
 _LOCK_PAUSE = 0.05
+#: Windows does not replace a file while another process, such as a virus scanner, reads it: the
+#: seconds to wait for it.
+_WAITS_FOR_READERS, _REPLACE_TIMEOUT = os.name == "nt", 2.0
+#: The file that is locked instead of its folder on Windows, which cannot open folders.
+_FOLDER_LOCK = ".reservoir.lock"
 #: The temporary files and folders of this process.
 _in_use: set[Path] = set()
 
@@ -27,12 +33,17 @@ def make_private_dir(folder: Path) -> None:
 
     An existing folder keeps its permissions.
     """
-    missing = []
-    while not folder.exists():
-        missing.append(folder)
-        folder = folder.parent
-    for parent in reversed(missing):
-        parent.mkdir(mode=0o700, exist_ok=True)
+    for missing in missing_folders(folder):
+        missing.mkdir(mode=0o700, exist_ok=True)
+
+
+def missing_folders(folder: Path) -> list[Path]:
+    """Return a folder and its parents as far as they do not exist, the innermost last.
+
+    On Windows this may include the root, if there is no such drive.
+    """
+    missing = takewhile(lambda path: not path.exists(), (folder, *folder.parents))
+    return list(missing)[::-1]
 
 
 def write_private(path: Path, text: str) -> None:
@@ -64,10 +75,24 @@ def replace_atomically(path: Path) -> Iterator[Path]:
         os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         yield temporary
         _sync(temporary, os.O_RDWR)
-        os.replace(temporary, path)
+        _replace(temporary, path)
     if os.name == "posix":
         with suppress(OSError):  # some file systems cannot sync a folder
             _sync(path.parent, os.O_RDONLY)  # so that the rename survives a power failure
+
+
+def _replace(temporary: Path, path: Path) -> None:
+    """Move a file to a path; on Windows wait until no program has the old file open."""
+    deadline = time.monotonic() + _REPLACE_TIMEOUT
+    while True:
+        try:
+            os.replace(temporary, path)
+        except PermissionError:
+            if not _WAITS_FOR_READERS or time.monotonic() > deadline:
+                raise
+            time.sleep(_LOCK_PAUSE)
+        else:
+            return
 
 
 @contextmanager
@@ -142,8 +167,9 @@ def exclusive_lock(path: Path, *, wait: bool = True) -> Iterator[bool]:
     :param wait: block until the lock is free; otherwise yield ``False`` if it is taken.
     """
     descriptor, acquired = None, True
-    # Continue without a lock if the file cannot be opened, such as a folder on Windows, or if the
-    # file system has no locks.
+    if sys.platform == "win32" and path.is_dir():
+        path /= _FOLDER_LOCK
+    # Continue without a lock if the file cannot be opened, or if the file system has no locks.
     with suppress(OSError):
         flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
         descriptor = os.open(path, flags, 0o600)
@@ -189,10 +215,16 @@ def resolve_path(path: Path) -> Path:
         another user's link in a folder that everyone may write to.
     """
     if path.is_symlink() and path.parent.stat().st_mode & stat.S_IWOTH:
-        owners = {os.geteuid(), path.parent.stat().st_uid} if os.name == "posix" else {0}
-        if path.lstat().st_uid not in owners:
+        if path.lstat().st_uid not in (user_id(), path.parent.stat().st_uid):
             raise PermissionError(errno.EACCES, "another user's link in a shared folder")
     return Path(os.path.realpath(path))
+
+
+def user_id() -> int:
+    """Return the id of the user; on Windows it is 0, as in the status of every file."""
+    if sys.platform == "win32":
+        return 0
+    return os.geteuid()
 
 
 def restrict_permissions(files: Iterable[Path]) -> list[Path]:
@@ -208,7 +240,7 @@ def restrict_permissions(files: Iterable[Path]) -> list[Path]:
     for path in files:
         with suppress(OSError):
             status = path.stat()
-            ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+            ours = stat.S_ISREG(status.st_mode) and status.st_uid == user_id()
             if ours and status.st_mode & 0o077:
                 path.chmod(stat.S_IMODE(status.st_mode) & 0o700)
                 restricted.append(path)

@@ -9,6 +9,7 @@ import errno
 import io
 import os
 import stat
+import sys
 import time
 from pathlib import Path
 from typing import IO, Any
@@ -123,8 +124,10 @@ def read_stream(stream: IO[bytes], most: int = LARGEST, start: bytes = b"") -> b
 def _read_pipe(path: Path, most: int) -> bytes:
     """Read all bytes of a pipe once it has a writer.
 
-    :raises OSError: no writer opened it in time, or it has more than ``most`` bytes.
+    :raises OSError: no writer opened it in time, it has too many bytes, or this is Windows.
     """
+    if sys.platform == "win32":  # its pipes are not files
+        raise OSError(errno.EINVAL, "not a regular file")
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb", buffering=0) as pipe:
         deadline = time.monotonic() + _PIPE_TIMEOUT

@@ -82,3 +82,12 @@ def test_summarize_says_where_messages_are(samples):
     assert result.out == ""
     assert "note: nothing in nosuch; " in result.err
     assert "nothing in" not in samples("summarize", "-p", "home", "--dry-run").err
+
+
+@pytest.mark.model
+def test_a_conversation_whose_local_day_does_not_exist_has_the_day_of_utc(cli_with_model):
+    last = {"content": "the last word", "created_at": "9999-12-31T23:00:00Z"}
+    cli_with_model.store({**last, "conversation_id": "c1"})
+    zone = {"TZ": "UTC-9"}  # east of Greenwich
+    (row,) = cli_with_model("summarize", "--dry-run", "--json", env=zone).document["summaries"]
+    assert row["date"] == "9999-12-31"

@@ -1,8 +1,12 @@
 import base64
 import json
+import os
 import re
+import sys
 
 import pytest
+
+from reservoir_cli.cli import clipboard
 
 FIELDS = ["rank", "score", "similarity", "cosine", "bm25", "linked"]
 
@@ -295,6 +299,27 @@ def test_a_context_is_copied_by_the_terminal_or_a_platform_command(cli, tmp_path
     printed = cli("context", "what?", "--copy", env=env).out
     assert (tmp_path / "copied").read_text() == printed
     assert "found no clipboard" in cli("context", "what?", "--copy", code=1).err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="clip.exe is on every PATH")
+@pytest.mark.parametrize("remote", [False, True])
+def test_a_local_context_is_copied_by_a_command_since_terminals_may_ignore_the_sequence(
+    tmp_path, monkeypatch, capsys, remote
+):
+    for name in ("xclip", "pbcopy"):
+        (tmp_path / name).write_text(f"#!/bin/sh\n/bin/cat > {tmp_path}/copied\n")
+        (tmp_path / name).chmod(0o755)
+    variables = {"PATH": str(tmp_path), "DISPLAY": ":9"} | (
+        {"SSH_CONNECTION": "x"} if remote else {}
+    )
+    for name in ("SSH_CONNECTION", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    clipboard.copy("the context")
+    assert ("\x1b]52;c;" in capsys.readouterr().err) == remote
+    assert (tmp_path / "copied").exists() == (not remote)
 
 
 def test_a_misspelt_word_is_replaced_by_the_nearest_one_with_a_note(cli):

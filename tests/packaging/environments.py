@@ -247,7 +247,7 @@ def check(name: str, dist: Path, folder: Path) -> None:
         place.test()
         return
     if name == "typer":
-        check_typer(Environment(folder, sys.executable))
+        check_typer(Environment(folder, sys.executable, dist))
         return
     interpreter = python(name)
     if interpreter is None:

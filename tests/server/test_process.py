@@ -251,6 +251,18 @@ def test_a_host_that_is_not_this_machine_is_an_error_about_the_host(host: str) -
     assert raised.value.hint == "--host takes an address of this machine, such as 127.0.0.1"
 
 
+def test_a_port_in_use_is_described_by_the_text_of_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    def create_server(address: tuple[str, int], **_: object) -> socket.socket:
+        text = "Only one usage of each socket address is normally permitted"
+        raise OSError(10048, f"{text} (while attempting to bind on address {address!r})")
+
+    monkeypatch.setattr(socket, "create_server", create_server)
+    with pytest.raises(ReservoirError) as raised:
+        process.listen("127.0.0.1", 3017)
+    text = "Only one usage of each socket address is normally permitted"
+    assert raised.value.message == f"cannot listen at 127.0.0.1:3017: {text}"
+
+
 @pytest.mark.parametrize("typed", ["openai", "=http://x", "openai=", "openai=ftp://x", "a=x y"])
 def test_an_invalid_upstream_is_wrong_usage(store_path: Path, typed: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -271,4 +283,4 @@ def test_without_the_extra_it_says_what_to_install(store_path: Path, tmp_path: P
     )
     code, stderr = failed(store_path, PYTHONPATH=str(blocker))
     assert code == 2
-    assert "hint: pip install 'reservoir-cli[serve]'" in stderr
+    assert 'hint: pip install "reservoir-cli[serve]"' in stderr

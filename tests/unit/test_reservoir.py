@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reservoir_cli import Message, Reservoir, Scope
-from reservoir_cli.errors import ReservoirError
+from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Key, StoredMessage
 from reservoir_cli.settings import paths
 from reservoir_cli.tokens import load_counter
@@ -153,3 +153,10 @@ def test_a_message_that_moves_while_it_is_changed_is_an_error(
     with pytest.raises(ReservoirError, match=f"message {message.id} is no longer in work"):
         change(reservoir, message.id)
     assert [stored.content for stored in reservoir.view(Scope("acme"))] == ["the text"]
+
+
+def test_a_partition_that_is_moved_to_itself_keeps_its_messages(reservoir: Reservoir) -> None:
+    reservoir.ingest([Message("user", "the text")], partition="work")
+    with pytest.raises(UsageError, match="work cannot be moved to itself"):
+        reservoir.move_partition("work", "work")
+    assert [stored.content for stored in reservoir.view(Scope("work"))] == ["the text"]

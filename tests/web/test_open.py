@@ -96,7 +96,7 @@ def test_the_hint_of_a_missing_extra_is_passed_on(
     ran = run("open", "--print", "--port", "0")
     assert ran.returncode == 1
     assert "error: the server does not start: reservoir serve needs more packages" in ran.stderr
-    assert "[serve]'" in ran.stderr.partition("hint: pip install 'reservoir-cli")[2]
+    assert '[serve]"' in ran.stderr.partition('hint: pip install "reservoir-cli')[2]
 
 
 def test_the_record_of_a_killed_server_is_ignored(home: Path) -> None:

@@ -9,6 +9,7 @@ import difflib
 import json
 import os
 import stat
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -22,6 +23,7 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import paths
 from reservoir_cli.util.private_files import (
     make_private_dir,
+    missing_folders,
     replace_atomically,
     resolve_path,
     write_private,
@@ -235,11 +237,7 @@ class SettingsFile:
 
     def missing_folders(self) -> list[str]:
         """Return the folders that must be created for the file, the innermost last."""
-        folder, missing = resolve_path(self.path).parent, []
-        while not folder.exists():
-            missing.append(str(folder))
-            folder = folder.parent
-        return missing[::-1]
+        return [str(folder) for folder in missing_folders(resolve_path(self.path).parent)]
 
     def _remove_folders(self) -> None:
         for folder in reversed(self.record.folders if self.record else []):
@@ -330,7 +328,7 @@ def _is_read_only(path: Path) -> bool:
 
 def _copy_owner_and_mode(source: Path, target: Path) -> None:
     status = source.stat()
-    if os.name == "posix":
+    if sys.platform != "win32":
         with suppress(OSError):  # only root may change the owner
             os.chown(target, status.st_uid, status.st_gid)
     target.chmod(stat.S_IMODE(status.st_mode))

@@ -16,6 +16,7 @@ from reservoir_cli.errors import ReservoirError, TextRemainsError, UsageError
 from reservoir_cli.messages import StoredMessage
 from reservoir_cli.redaction import Mode
 from reservoir_cli.util.private_files import temporary_folder
+from reservoir_cli.util.programs import split_command, with_path
 from reservoir_cli.util.read_files import decode
 
 
@@ -97,7 +98,7 @@ def _edit_interactively(text: str) -> str:
         with open(descriptor, "w", encoding="utf-8", newline="") as out:
             out.write(text)
         try:
-            process = subprocess.run([*command, str(file)], check=False)
+            process = subprocess.run([*with_path(command), str(file)], check=False)
             edited = decode(file.read_bytes(), "the edited text")[0]
         except OSError as error:
             raise ReservoirError(
@@ -119,7 +120,7 @@ def _editor() -> list[str]:
     """
     chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
     try:
-        command = shlex.split(chosen, posix=os.name != "nt")
+        command = split_command(chosen)
     except ValueError:
         raise UsageError(f"cannot parse EDITOR: {chosen}", hint="close its quotes") from None
     if not command and not options.can_ask():

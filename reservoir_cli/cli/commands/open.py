@@ -16,6 +16,7 @@ from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.server import running_servers
 from reservoir_cli.util import installation
+from reservoir_cli.util.programs import start_in_background
 
 #: Seconds to wait for a new server.
 _START = 60.0
@@ -67,13 +68,7 @@ def _start(command: Sequence[str]) -> str:
     :raises ReservoirError: the server does not start.
     """
     with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=errors,
-            start_new_session=True,
-        )
+        process = start_in_background(command, errors=errors)
         end = time.monotonic() + _START
         while time.monotonic() < end and process.poll() is None:
             if address := _address():

@@ -57,7 +57,7 @@ def serve(
     if any(find_spec(part) is None for part in _PARTS):
         raise UsageError(
             "reservoir serve needs more packages",
-            hint=f"{install_hint('serve')}, in a checkout: pip install -e '.[serve]'",
+            hint=f'{install_hint("serve")}, in a checkout: pip install -e ".[serve]"',
         )
     config = options.load_config(ctx)
     from reservoir_cli.server import process

@@ -8,6 +8,7 @@ from reservoir_cli.cli import console, nothing_found, open_store, options
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.transfer.summarize import Outcome
+from reservoir_cli.util.clock import local_day
 
 
 def summarize(
@@ -67,7 +68,7 @@ def _row(outcome: Outcome, redactor: Redactor) -> dict[str, Any]:
         "partition": conversation.partition,
         "instance": conversation.instance,
         "conversation_id": redactor.id(conversation.partition, conversation.conversation.id),
-        "date": f"{conversation.first.astimezone():%Y-%m-%d}",
+        "date": local_day(conversation.first),
         "text": redactor.text(conversation.partition, summary.text) if summary else None,
         "made_by": summary.made_by if summary else None,
         "skipped": outcome.reason,

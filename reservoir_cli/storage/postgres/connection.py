@@ -24,7 +24,7 @@ try:
 except ImportError as missing:  # pragma: no cover - the tests install it
     raise StoreError(
         "a store on a server needs psycopg, which is not installed",
-        hint="pip install 'psycopg[binary]'",
+        hint='pip install "psycopg[binary]"',
     ) from missing
 
 _names = itertools.count()

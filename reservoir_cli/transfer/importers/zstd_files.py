@@ -1,7 +1,7 @@
 """Read data compressed with zstd, which Python decompresses from 3.14 on, or with an extra."""
 
 import io
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -35,10 +35,13 @@ class ZstdFile(io.RawIOBase):
     """The decompressed bytes of a file."""
 
     def __init__(self, path: Path) -> None:
+        self._opened = ExitStack()  # first: Python also closes a file that could not be opened
         self._zstd = load_zstd()
         options = {self._zstd.DecompressionParameter.window_log_max: WINDOW_LOG}
-        self._source: IO[bytes] = open_regular(path)
-        self._stream = self._zstd.ZstdFile(self._source, "rb", options=options)
+        source = self._opened.enter_context(open_regular(path))
+        self._stream: IO[bytes] = self._opened.enter_context(
+            self._zstd.ZstdFile(source, "rb", options=options)
+        )
 
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes.
@@ -53,7 +56,5 @@ class ZstdFile(io.RawIOBase):
 
     def close(self) -> None:
         """Close the file."""
-        if not self.closed:
-            self._stream.close()
-            self._source.close()
+        self._opened.close()
         super().close()

@@ -83,6 +83,7 @@ def test_the_default_model_is_found_in_its_package(
     find_weights.check_weights(source)
 
 
+@pytest.mark.model  # without torch the weights are not read
 @pytest.mark.parametrize("weights", [b"", b"torn", b"version https://git-lfs.github.com/spec/v1"])
 def test_damaged_bundled_weights_are_an_error_with_a_hint(
     package: Callable[[bytes | None], Path], weights: bytes

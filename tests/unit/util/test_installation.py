@@ -35,4 +35,4 @@ def test_the_hint_names_the_installed_package(
         (described / "METADATA").write_text(text, encoding="utf-8")
     command = [sys.executable, "-I", "-S", "-c", SCRIPT, str(tmp_path), str(ROOT)]
     result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    assert result.stdout == f"pip install '{expected}[serve]'\n"
+    assert result.stdout == f'pip install "{expected}[serve]"\n'

@@ -10,7 +10,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from reservoir_cli.util.private_files import exclusive_lock, make_private_dir, write_private
+from reservoir_cli.util import private_files
+from reservoir_cli.util.private_files import (
+    exclusive_lock,
+    make_private_dir,
+    missing_folders,
+    write_private,
+)
 
 
 @pytest.fixture
@@ -169,3 +175,48 @@ with replace_atomically(folder / "one.db"), temporary_folder(folder, ".one.db.")
     )
     assert (ended.stdout, ended.returncode) == ("3\n", 128 + number)
     assert [(file.name, file.read_text()) for file in folder.iterdir()] == [("one.db", "old")]
+
+
+def test_a_folder_on_a_missing_drive_is_an_os_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" / "a" / "b"
+    # As on Windows, where a drive such as Z: may be missing with everything on it.
+    monkeypatch.setattr(Path, "exists", lambda _: False)
+    assert missing_folders(folder)[0] == Path(folder.anchor)
+    with pytest.raises(FileExistsError):
+        make_private_dir(folder)
+
+
+def test_windows_locks_a_file_in_place_of_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    msvcrt = SimpleNamespace(locking=lock_as_windows, LK_NBLCK=2)
+    monkeypatch.setitem(sys.modules, "msvcrt", msvcrt)
+    monkeypatch.setattr(sys, "platform", "win32")
+    with exclusive_lock(tmp_path), exclusive_lock(tmp_path, wait=False) as second:
+        assert not second
+        assert [path.name for path in tmp_path.iterdir()] == [".reservoir.lock"]
+
+
+@pytest.mark.parametrize("waits", [True, False], ids=["Windows", "elsewhere"])
+def test_a_file_that_another_program_reads_is_replaced_when_it_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: bool
+) -> None:
+    file, replace, refusals = tmp_path / "settings", os.replace, iter([True, True, False])
+
+    def replace_as_windows(source: Path, target: Path) -> None:
+        if next(refusals):
+            raise PermissionError(13, "The process cannot access the file")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", replace_as_windows)
+    monkeypatch.setattr(private_files, "_WAITS_FOR_READERS", waits)
+    if waits:
+        write_private(file, "new")
+        assert file.read_text() == "new"
+    else:
+        with pytest.raises(PermissionError):
+            write_private(file, "new")
+        assert list(tmp_path.iterdir()) == []

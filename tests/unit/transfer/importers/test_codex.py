@@ -21,6 +21,7 @@ from reading import (
 from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.transfer.importers.conversation_identity import SourceIds
+from reservoir_cli.transfer.importers.zstd_files import NoLibrary, ZstdFile
 
 NOON = "2026-07-01T12:00:00.000Z"
 META = {"timestamp": NOON, "type": "session_meta", "payload": {"id": "c1", "cwd": "/src/birds"}}
@@ -215,7 +216,11 @@ def test_without_a_library_compressed_sessions_are_reported(
         monkeypatch.setitem(sys.modules, name, None)
     (tmp_path / "rollout-c1.jsonl.zst").write_bytes(b"x")
     (tmp_path / "rollout-c2.jsonl").write_text(lines(META, line(parts("user", "Why?"))))
-    reason = "compressed with zstd: pip install 'reservoir-cli[zed]'"
+    reason = 'compressed with zstd: pip install "reservoir-cli[zed]"'
     entries = entries_by_file(tmp_path)
     assert skipped(entries["rollout-c1.jsonl.zst"]) == [("what follows", reason)]
     assert len(records(entries["rollout-c2.jsonl"])) == 1
+    unopened = ZstdFile.__new__(ZstdFile)
+    with pytest.raises(NoLibrary):
+        ZstdFile.__init__(unopened, tmp_path / "rollout-c1.jsonl.zst")
+    unopened.close()  # Python 3.13 warns if this fails when the object is deleted
