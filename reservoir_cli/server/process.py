@@ -3,6 +3,7 @@
 import ctypes
 import errno
 import logging
+import os
 import signal
 import socket
 import sys
