@@ -53,7 +53,6 @@ lint: $(VENV)/.developed ## Check style, types, import layers and generated docs
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy --platform win32 --no-warn-unreachable --cache-dir .mypy_cache/win32
-	$(BIN)/mypy --platform darwin --no-warn-unreachable --cache-dir .mypy_cache/darwin
 	$(BIN)/lint-imports
 	$(BIN)/cog --check docs/*.md
 
