@@ -18,13 +18,13 @@ COLUMNS = "partition, instance, conversation_id, digest, text, made_by, first_at
 ALL = f"SELECT {COLUMNS} FROM summaries ORDER BY partition, instance, conversation_id"
 #: Insert a row.
 INSERT = f"INSERT INTO summaries ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_OF_CONVERSATION = "WHERE partition = ? AND instance = ? AND conversation_id = ?"
 #: Delete the summary of a conversation.
-_DELETE = f"DELETE FROM summaries {_OF_CONVERSATION}"
+_DELETE = "DELETE FROM summaries WHERE partition = ? AND instance = ? AND conversation_id = ?"
 #: Replace the vector of a summary, unless the summary was deleted or renewed meanwhile.
-_SET_VECTOR = (
-    f"UPDATE summaries SET model_id = ?, vector = ? {_OF_CONVERSATION} AND digest = ? AND text = ?"
-)
+_SET_VECTOR = """
+    UPDATE summaries SET model_id = ?, vector = ?
+    WHERE partition = ? AND instance = ? AND conversation_id = ? AND digest = ? AND text = ?
+"""
 #: Copy summaries to another partition and instance, unless it has one of the same conversation;
 #: the values are the new partition and instance, then the old ones.
 MOVE = f"""
