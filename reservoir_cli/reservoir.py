@@ -251,8 +251,8 @@ class Reservoir(Reader):
     def forget(self, ids: Sequence[int] | Sequence[Key], scope: Scope = _EVERYTHING) -> None:
         """Delete messages and all data derived from them, for good.
 
-        Importing them again does not bring them back unless :meth:`import_files` is told to; a new
-        message with the same text is stored.
+        Imports skip them from now on, unless :meth:`import_files` includes forgotten messages. The
+        same text typed again is stored as a new message.
 
         :param ids: ids of messages in the scope, or keys.
         :raises UsageError: on a server, several partitions of the scope have one of the ids.

@@ -245,8 +245,10 @@ def _pipe_through(command: Sequence[str], data: bytes) -> tuple[bytes, int]:
         assert stdout is not None
 
         def write() -> None:
+            rest = memoryview(data)
             with suppress(OSError, ValueError), stdin:
-                stdin.write(data)
+                while rest:  # a signal may interrupt a write
+                    rest = rest[stdin.write(rest) :]
 
         def read() -> None:
             with suppress(OSError, ValueError):
