@@ -59,6 +59,11 @@ def walk(root: Path, excluded: Callable[[str], bool]) -> Iterator[FileState]:
             continue
 
 
+def escape_path(path: str) -> str:
+    """Return a path as valid UTF-8 text, with other bytes escaped."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
 def _file_state(path: str, status: os.stat_result) -> FileState:
     """Return the state of a file; a database's includes its write-ahead log, if there is one."""
     state = FileState(path, status.st_size, status.st_mtime_ns)
