@@ -210,7 +210,7 @@ class _SourceSync:
         self._progress: Callable[[int], None] = lambda _: None
 
     def run(self, progress: Progress) -> SourceReport:
-        files = list(watched_files.walk(self._source.path, self._excluded))
+        files = list(watched_files.walk(self._source.path, self._excluded, self._report_unreadable))
         key = (self._source.partition, self._machine)
         known = self._table.file_states(*key, self._source.tool)
         changed = [file for file in files if not self._is_unchanged(file, known)]
@@ -274,12 +274,15 @@ class _SourceSync:
         except FileNotFoundError:  # deleted since it was listed
             self.report.files -= 1
         except OSError as error:
-            reason = error.strerror or "unknown reason"
-            self.report.failures.append(f"cannot read {file.path}: {reason}")
+            self._report_unreadable(file.path, error)
         except (Unreadable, ReservoirError) as error:
             place = "" if file.path in str(error) else f"cannot read {file.path}: "
-            hint = getattr(error, "hint", None)
-            self.report.failures.append(f"{place}{error}{f'; {hint}' if hint else ''}")
+            hint = f"; {error.hint}" if isinstance(error, ReservoirError) and error.hint else ""
+            self.report.failures.append(f"{place}{error}{hint}")
+
+    def _report_unreadable(self, path: str, error: OSError) -> None:
+        reason = error.strerror or "unknown reason"
+        self.report.failures.append(f"cannot read {path}: {reason}")
 
     def _read(self, file: FileState) -> None:
         self._time: datetime | None = None

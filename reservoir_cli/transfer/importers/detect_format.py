@@ -85,7 +85,7 @@ def find(
 
     In a folder or zip only the most specific formats are read: neither the account data of an
     export nor notes beside it are conversations. A zip in a folder is read if it has conversations.
-    A file that cannot be opened is listed, so that it is reported.
+    A file or folder that cannot be opened is listed, so that it is reported.
 
     :param form: a format; ``None`` to detect it.
     :param open_files: closed by the caller when everything has been read.
@@ -98,7 +98,7 @@ def find(
     if alone:
         return [DetectedFile(files[0], choose(files[0], form, explain=True))], 0
     files = [member for file in files for member in _open_zip(file, open_files)]
-    candidates = [file for file in files if file.name.lower().endswith(_SUFFIXES)]
+    candidates = [file for file in files if file.unlisted or file.name.lower().endswith(_SUFFIXES)]
     detected, unreadable = _detect_all(candidates)
     if form is not None:
         chosen = [file for file in detected if file.importer.name == form]
