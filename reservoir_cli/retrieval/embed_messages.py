@@ -29,10 +29,8 @@ from reservoir_cli.util.progress import Progress
 BATCH, _BATCH_CHARACTERS = 512, 200_000
 #: Only this many characters of a message are embedded, which take 160 MB; full text covers all.
 LONGEST = 1_000_000
-#: How many other pending messages are embedded when a message is added.
-_CATCH_UP_COUNT = 64
-#: How many passages of pending messages are embedded when a question is asked, and from how many
-#: characters, which only need to be divided into passages.
+#: How many passages of pending messages are embedded for a question, or with a new message, and
+#: from how many characters, which only need to be divided into passages.
 _CATCH_UP_PASSAGES, _CATCH_UP_CHARACTERS = 64, 100_000
 
 #: Printed when Ctrl-C ends embedding after messages were stored.
@@ -179,25 +177,26 @@ class Indexer:
             )
 
     def embed_if_possible(
-        self, scope: Scope = _EVERYTHING, backlog: int | None = None, *, most: int | None = None
+        self, scope: Scope = _EVERYTHING, newest: int | None = None, *, most: int | None = None
     ) -> None:
         """Embed pending messages; without a model, only report what is missing.
 
-        :param backlog: embed at most this many, those added last, and leave the rest to
-            ``embed``.
+        :param newest: embed this many, those added last, and of the others only as many as for a
+            question.
         :param most: embed at most this many, newest first by date, without reporting the rest.
         """
         try:
             with explain_interrupt(self._notify, _INTERRUPTED):
                 pending = self._store.count_unembedded(scope)
-                if backlog is None:
+                if newest is None:
                     # A fixed number, as other processes may keep adding messages.
                     self.embed(scope, most=pending if most is None else most)
-                elif pending <= backlog:
-                    self.embed(scope, most=pending, wait=False)
-                else:
-                    self.embed(scope, newest=backlog, wait=False)
-                    self._notify(describe_backlog(pending - backlog))
+                    return
+                self.embed(scope, newest=newest, wait=False)
+                if pending > newest:
+                    self._catch_up(self.embedder(), scope)
+                    if remaining := self._store.count_unembedded(scope):
+                        self._notify(describe_backlog(remaining))
         except ReservoirError as error:
             # The messages are safe; they can be embedded later.
             self._notify(f"stored, but not embedded: {error.message}")
@@ -207,7 +206,7 @@ class Indexer:
 
         :param count: how many were stored.
         """
-        self.embed_if_possible(scope, backlog=count + _CATCH_UP_COUNT)
+        self.embed_if_possible(scope, newest=count)
 
     def update(self, *, rebuild: bool = False, named: bool = False) -> int:
         """Embed all messages with the configured model.

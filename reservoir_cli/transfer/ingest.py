@@ -200,7 +200,7 @@ class Ingestor(Intake):
         erased = self.store.edit(old.key, message, counter=counter, now=datetime.now(UTC))
         modes = {self.redactor.mode(old.partition)}
         self.report(ImportReport(modes=modes, secrets=secrets), modes, old.partition)
-        self.indexer.embed_added(Scope(old.partition), 0)
+        self.indexer.embed_added(Scope(old.partition), 1)
         if not erased:
             raise TextRemainsError("the text is replaced, but parts of the old one")
 

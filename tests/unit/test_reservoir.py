@@ -38,6 +38,16 @@ def test_one_message_does_not_wait_for_a_backlog(reservoir: Reservoir, notes: li
     assert notes == ["136 messages not embedded yet: reservoir embed"]
 
 
+def test_one_message_does_not_wait_for_long_messages(
+    reservoir: Reservoir, notes: list[str]
+) -> None:
+    [old] = reservoir.ingest([Message("user", "old " * 40_000)], embed=False)
+    reservoir.ingest([Message("user", "new")])
+    pending = [message.id for message in reservoir.store.unembedded(9, Scope(None))]
+    assert pending == [old.id]
+    assert notes == ["1 message not embedded yet: reservoir embed"]
+
+
 def test_a_small_backlog_is_embedded_with_a_new_message(
     reservoir: Reservoir, notes: list[str]
 ) -> None:
