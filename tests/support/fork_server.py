@@ -159,5 +159,6 @@ def _wait_for(child: int) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored if the tests run under ``nohup``
     load_all(*sys.argv[2:])
     serve(socket.socket(fileno=int(sys.argv[1])))

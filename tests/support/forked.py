@@ -32,8 +32,11 @@ from terminals import read_to_end, ready
 CODES = frozenset(range(7))
 #: Bytes that a pipe holds without a reader.
 _PIPE = 4096
-#: What a fork server also loads whose commands may overlap: MCP servers, and programs of shells.
-_OVERLAPPING = ("reservoir_cli.agents.mcp", "onnxruntime", "tokenizers")
+#: What a fork server also loads whose commands may overlap: servers, and programs of shells.
+_OVERLAPPING = (
+    *("reservoir_cli.agents.mcp", "reservoir_cli.server"),
+    *("onnxruntime", "tokenizers", "uvicorn"),
+)
 _busy = threading.Lock()
 
 
@@ -129,7 +132,7 @@ def start(
     request = {"arguments": arguments, "env": dict(env), "folder": str(folder), "umask": umask}
     data = json.dumps(request).encode()
     with _busy:
-        server = _server(os.getpid())
+        server = _server(os.getpid(), *(_OVERLAPPING if "serve" in arguments else ()))
         socket.send_fds(server, [struct.pack("I", len(data))], streams)
         server.sendall(data)
         command = Command(server)
@@ -142,7 +145,7 @@ def start(
 def start_kept(
     *arguments: str, streams: tuple[int, int, int, int], env: Mapping[str, str], folder: Path
 ) -> None:
-    """Start ``reservoir mcp`` and return at once; other commands may run beside it.
+    """Start a command that runs for long and return at once; others may run beside it.
 
     :param streams: file descriptors of stdin, stdout, stderr, and of a pipe that gets the process
         id of the command, and its status when it has ended.

@@ -12,7 +12,7 @@ import forked
 
 
 class ForkedProcess:
-    """A command forked from a process that has loaded the MCP server; it gets pipes as streams."""
+    """A command forked from a process that has loaded all servers; it gets pipes as streams."""
 
     def __init__(self, *arguments: str, env: Mapping[str, str], folder: Path) -> None:
         self.returncode: int | None = None
@@ -49,11 +49,20 @@ class ForkedProcess:
             os.close(self._status)
         return self.returncode
 
+    def communicate(self, timeout: float) -> tuple[str, str]:
+        """Wait until the command ends; return the rest of its output, which a pipe must hold."""
+        self.stdin.close()
+        self.wait(timeout)
+        return self.stdout.read().decode("utf-8"), self.stderr.read().decode("utf-8")
+
     def send_signal(self, number: int) -> None:
         """Send a signal to the command unless it has ended."""
         if self.poll() is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
