@@ -124,12 +124,17 @@ def start(
     env: Mapping[str, str],
     folder: Path,
     umask: int = -1,
+    own_terminal: bool = False,
 ) -> Iterator[Command]:
     """Start a command when the previous one has ended; wait for it when the block ends.
 
     :param streams: file descriptors of stdin, stdout and stderr.
+    :param own_terminal: whether stdin becomes its controlling terminal, which sends it Ctrl-C.
     """
-    request = {"arguments": arguments, "env": dict(env), "folder": str(folder), "umask": umask}
+    request = {
+        **{"arguments": arguments, "env": dict(env), "folder": str(folder), "umask": umask},
+        "own_terminal": own_terminal,
+    }
     data = json.dumps(request).encode()
     with _busy:
         server = _server(os.getpid(), *(_OVERLAPPING if "serve" in arguments else ()))
