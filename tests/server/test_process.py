@@ -48,8 +48,6 @@ def started(store_path: Path, *words: str) -> Iterator[tuple[ForkedProcess, Any]
         watchdog.cancel()
         process.kill()
         process.communicate(PATIENCE)
-        process.stdout.close()
-        process.stderr.close()
 
 
 def ask(ready: Any, *messages: dict[str, str]) -> bytes:
@@ -79,7 +77,7 @@ def test_it_prints_its_address_and_ends_on_a_signal(store_path: Path, home: Path
         if os.name == "posix":
             assert process.returncode == 143
             assert running_servers.read_servers() == []
-        assert "Traceback" not in log
+        assert b"Traceback" not in log
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1", "::"])

@@ -49,11 +49,15 @@ class ForkedProcess:
             os.close(self._status)
         return self.returncode
 
-    def communicate(self, timeout: float) -> tuple[str, str]:
+    def communicate(self, timeout: float) -> tuple[bytes, bytes]:
         """Wait until the command ends; return the rest of its output, which a pipe must hold."""
-        self.stdin.close()
+        if self.stdout.closed:
+            return b"", b""
+        with suppress(BrokenPipeError):
+            self.stdin.close()
         self.wait(timeout)
-        return self.stdout.read().decode("utf-8"), self.stderr.read().decode("utf-8")
+        with self.stdout, self.stderr:
+            return self.stdout.read(), self.stderr.read()
 
     def send_signal(self, number: int) -> None:
         """Send a signal to the command unless it has ended."""
