@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from reservoir_cli.messages import StoredMessage, cut
+from reservoir_cli.server.web import stacked_bar
 from reservoir_cli.util.clock import to_local
 
 #: Invisible characters and those that affect others: control characters except for tabs and line
@@ -73,6 +74,7 @@ def _build_environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates", encoding="utf-8"),
         autoescape=True,
+        auto_reload=False,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -84,6 +86,7 @@ def _build_environment() -> Environment:
         "percent": percent,
         "visible": visible,
         "first_words": first_words,
+        "draw": stacked_bar.draw,
     }
     environment.globals |= {"link": link, "link_to_message": link_to_message}
     return environment

@@ -1,7 +1,7 @@
 """Build the window view: every candidate for a question, whether it is in, and why."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,21 +12,12 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, plain_text
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.web.rendering import link
+from reservoir_cli.server.web.stacked_bar import Part, stack
 from reservoir_cli.server.web.window_form import Question, context_command
 from reservoir_cli.settings.schema import Settings
 
 #: The most messages shown that could only have filled the budget.
 _MOST_FILLERS = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part of a stacked bar: its start and size as fractions of the whole bar."""
-
-    name: str
-    start: float
-    size: float
-    value: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +77,8 @@ class WindowView:
     newcomers: frozenset[int]
     pending: int
 
-    def address(self, **changed: object) -> str:
-        """Return the address of the same window with all messages, or with some parameters."""
+    def address(self) -> str:
+        """Return the address of the same window with all messages."""
         question = self.question
         return link(
             "/window",
@@ -99,7 +90,6 @@ class WindowView:
             budget=question.budget,
             format=question.form,
             **question.options.flags(),
-            **changed,
         )
 
 
@@ -115,7 +105,8 @@ def choose(reservoir: Reservoir, question: Question, default_store: str) -> Wind
     changed = reservoir.config.with_flags(question.options.flags())
     settings = changed.settings(partition, window.request.model)
     above = sum(window.budget.sections.values())
-    kept = list(_kept_rows(window, settings, above))
+    messages = window.messages
+    kept = list(_kept_rows(window, messages, settings, above))
     running = kept[-1].running if kept else above
     return WindowView(
         question,
@@ -126,7 +117,7 @@ def choose(reservoir: Reservoir, question: Question, default_store: str) -> Wind
         list(_left_out_rows(window, settings)),
         above,
         window.used - (running or 0),
-        _budget_bar(window),
+        _budget_bar(window, messages),
         _render(window),
         context_command(
             question.text,
@@ -178,10 +169,12 @@ def _find_newcomers(
     return frozenset(candidate.message.id for candidate in window.kept) - before
 
 
-def _kept_rows(window: ContextWindow, settings: Settings, running: int) -> Iterator[Row]:
+def _kept_rows(
+    window: ContextWindow, messages: Sequence[WindowMessage], settings: Settings, running: int
+) -> Iterator[Row]:
     """Yield the messages in the window, in the order in which they were selected."""
     candidates = {candidate.message.id: candidate for candidate in window.kept}
-    printed = {message.id: message for message in window.messages if message.id is not None}
+    printed = {message.id: message for message in messages if message.id is not None}
     reasons = window.selection.reasons
     ids = [number for number in reasons if number in candidates]
     ids += [number for number in candidates if number not in reasons]
@@ -244,31 +237,22 @@ def _score_fields(candidate: Candidate, settings: Settings) -> dict[str, Any]:
         "bm25": scores.bm25,
         "recency": scores.recency,
         "priority": scores.priority,
-        "parts": _stack(
+        "parts": stack(
             [
                 *((name, settings.similarity_weight * part) for name, part in scores.parts.items()),
                 ("recency", settings.recency_weight * scores.recency),
             ],
             settings.similarity_weight + settings.recency_weight,
+            decimals=3,
         ),
     }
 
 
-def _stack(values: Iterable[tuple[str, float]], whole: float) -> list[Part]:
-    """Return the parts of a stacked bar."""
-    parts, start = [], 0.0
-    for name, value in values:
-        size = max(0.0, value) / whole if whole > 0 else 0.0
-        parts.append(Part(name, start, size, f"{value:.3f}"))
-        start += size
-    return parts
-
-
-def _budget_bar(window: ContextWindow) -> list[Part]:
+def _budget_bar(window: ContextWindow, messages: Sequence[WindowMessage]) -> list[Part]:
     """Return the bar that shows how the budget is used; it is longer if that is exceeded."""
     budget = window.budget
     kept = {"recalled": 0, "history": 0}
-    for message in window.messages:
+    for message in messages:
         if message.id is not None:
             kept[message.section.value] += message.tokens
     named = [(section.value, tokens) for section, tokens in budget.sections.items()]
@@ -282,8 +266,7 @@ def _budget_bar(window: ContextWindow) -> list[Part]:
     ]
     whole = max(budget.available, window.used)
     values.append(("free", whole - window.used))
-    parts = _stack(((name, float(tokens)) for name, tokens in values if tokens), float(whole))
-    return [Part(part.name, part.start, part.size, f"{float(part.value):,.0f}") for part in parts]
+    return stack([(name, tokens) for name, tokens in values if tokens], whole, decimals=0)
 
 
 def _render(window: ContextWindow) -> str:
