@@ -42,6 +42,8 @@ _ROOM = 4 * 2**30
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 #: How many modules were loaded when the garbage collector last froze them.
 _known_modules = 0
+#: Tests that have ended since then, and after how many it freezes what they left.
+_ended_tests, _TESTS_TO_FREEZE = 0, 200
 
 # A shell makes background jobs ignore Ctrl-C, and their children inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -78,8 +80,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Exclude loaded modules from garbage collection, which every server runs when it ends."""
-    _freeze_modules()
+    """Exclude loaded modules from garbage collection, which servers run when they start and end."""
+    _freeze_objects()
 
 
 def pytest_sessionfinish() -> None:
@@ -93,14 +95,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.write_line(line)
 
 
-def pytest_runtest_teardown() -> None:
-    if len(sys.modules) > _known_modules + 200:  # torch, for example
-        _freeze_modules()
+def pytest_runtest_logfinish() -> None:
+    global _ended_tests
+    _ended_tests += 1
+    # Modules like those of torch, and what pytest, hypothesis and caches keep of ended tests.
+    if len(sys.modules) > _known_modules + 200 or _ended_tests >= _TESTS_TO_FREEZE:
+        _freeze_objects()
 
 
-def _freeze_modules() -> None:
-    global _known_modules
-    _known_modules = len(sys.modules)
+def _freeze_objects() -> None:
+    global _known_modules, _ended_tests
+    _known_modules, _ended_tests = len(sys.modules), 0
     gc.collect()
     gc.freeze()
 

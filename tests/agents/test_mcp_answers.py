@@ -34,7 +34,7 @@ def answers(store_path: Path):
         )
     )
     yield opened
-    opened.release()
+    opened._store.close()  # release() would also collect the garbage of all earlier tests
 
 
 def call(answers: Answers, tool: str, partition: str = "work", **values: object) -> str:
@@ -332,4 +332,4 @@ def test_a_changed_setting_applies_to_the_next_call(store_path: Path, home: Path
     answer = call(opened, "search", query="Redis key")
     assert key not in answer
     assert "note: the settings stay as they are" in answer
-    opened.release()
+    opened._store.close()  # release() would also collect the garbage of all earlier tests

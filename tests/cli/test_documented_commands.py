@@ -20,6 +20,7 @@ import tomllib
 import zipfile
 from configparser import ConfigParser
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import forked
@@ -206,10 +207,16 @@ def check_words(program: str, first: str = "", *others: str) -> None:
         )
 
 
+@cache
+def command_line():
+    """Return all commands with their options; building them takes 30 ms."""
+    return typer.main.get_command(app)
+
+
 def unknown_options(words: str) -> set[str]:
     """Return the options of a typed command that the command lacks."""
     options = re.findall(r"(?<![\w-])--?[a-z][\w-]*", re.sub(r'"[^"]*"', "", words))
-    command = typer.main.get_command(app)
+    command = command_line()
     params = list(command.params)
     for word in words.split():  # a command and its subcommand
         if word in getattr(command, "commands", {}):

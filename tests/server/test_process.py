@@ -17,6 +17,7 @@ import forked
 import httpx2
 import plain_http
 import pytest
+from forked_session import ForkedProcess
 from upstream import HOLD, Reply, Upstream
 
 from reservoir_cli.errors import ReservoirError
@@ -32,42 +33,21 @@ END = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
 
 
 @contextmanager
-def started(store_path: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], Any]]:
-    """Start a server; yield the process and the document that it prints when it is ready."""
-    command = [RESERVOIR, "--db", str(store_path), "serve", "--port", "0", "--json", *words]
-    with hangup_by_default():
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-        )
+def started(store_path: Path, *words: str) -> Iterator[tuple[ForkedProcess, Any]]:
+    """Fork a server; yield the process and the document that it prints when it is ready."""
+    command = ("--db", str(store_path), "serve", "--port", "0", "--json", *words)
+    process = ForkedProcess(*command, env=os.environ, folder=store_path.parent)
     watchdog = threading.Timer(PATIENCE, process.kill)
     watchdog.start()
     try:
-        assert process.stdout
+        process.stdin.close()
         document = process.stdout.readline()
         watchdog.cancel()
         yield process, json.loads(document)
     finally:
         watchdog.cancel()
         process.kill()
-        process.communicate(timeout=PATIENCE)
-
-
-@contextmanager
-def hangup_by_default() -> Iterator[None]:
-    """Start processes that a closing terminal ends, even if the tests run under ``nohup``."""
-    if os.name != "posix":
-        yield
-        return
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, before)
+        process.communicate(PATIENCE)
 
 
 def ask(ready: Any, *messages: dict[str, str]) -> bytes:
@@ -93,11 +73,11 @@ def test_it_prints_its_address_and_ends_on_a_signal(store_path: Path, home: Path
             RunningServer(ready["base_url"], ready["page"], process.pid)
         ]
         process.terminate()
-        _, log = process.communicate(timeout=PATIENCE)
+        _, log = process.communicate(PATIENCE)
         if os.name == "posix":
             assert process.returncode == 143
             assert running_servers.read_servers() == []
-        assert "Traceback" not in log
+        assert b"Traceback" not in log
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1", "::"])
@@ -118,7 +98,7 @@ def has_ipv6() -> bool:
 def test_ending_a_server_keeps_the_record_of_another(store_path: Path) -> None:
     with started(store_path) as (_, first), started(store_path) as (second, _):
         second.terminate()
-        second.communicate(timeout=PATIENCE)
+        second.communicate(PATIENCE)
         pages = [server.page for server in running_servers.read_servers() if server.request_code()]
     assert pages == [first["page"]]
 
@@ -126,7 +106,7 @@ def test_ending_a_server_keeps_the_record_of_another(store_path: Path) -> None:
 def test_servers_are_ended_by_a_command(store_path: Path) -> None:
     with started(store_path) as (first, _), started(store_path) as (second, _):
         second.kill()
-        second.communicate(timeout=PATIENCE)
+        second.communicate(PATIENCE)
         code, stderr = failed(store_path, "--stop")
         ended = first.wait(PATIENCE)
         assert ended == 143 or os.name != "posix"
@@ -230,7 +210,7 @@ def test_a_port_that_another_server_of_reservoir_uses_says_how_to_stop_it(store_
         assert "hint: Reservoir's server is running there: " in stderr
         assert " serve --stop stops it" in stderr
         first.kill()
-        first.communicate(timeout=PATIENCE)
+        first.communicate(PATIENCE)
         # Its entry stays, but it is not the server that uses the port.
         with socket.create_server(("127.0.0.1", int(port))) as taken:
             taken.settimeout(PATIENCE)

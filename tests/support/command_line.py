@@ -1,13 +1,11 @@
 """Run ``reservoir`` as a user does: real processes in a temporary home, perhaps on a terminal."""
 
-import fcntl
 import json
 import os
 import pty
 import subprocess
 import sys
 import tempfile
-import termios
 import tty
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import forked
-from terminals import has_ended, pressing_ctrl_c, read_to_end, read_up_to
+from terminals import pressing_ctrl_c, read_to_end, read_up_to
 
 RESERVOIR = Path(sys.executable).with_name("reservoir")
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -178,26 +176,19 @@ class Cli:
         :returns: ``out`` has everything that the terminal showed, with the typed answers.
         """
         master, slave = pty.openpty()
-        process = subprocess.Popen(
-            [RESERVOIR, *arguments],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            env={**self.env, "NO_COLOR": "1", **(env or {})},
-            cwd=self.home.parent,
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        )
-        ended = has_ended(process)
         shown = b""
-        try:
+        with forked.start(
+            *arguments,
+            streams=(slave, slave, slave),
+            env={**self.env, "NO_COLOR": "1", **(env or {})},
+            folder=self.home.parent,
+            own_terminal=True,
+        ) as command:
+            ended = command.ended
             for awaited, typed in answers:
                 shown += read_up_to(master, awaited, ended, PATIENCE)
                 os.write(master, typed.encode())
                 if typed == "\x03":
                     ended = pressing_ctrl_c(master, ended)
             shown += read_to_end(master, slave, ended)
-            return Result(process.wait(PATIENCE), shown.decode().replace("\r\n", "\n"), "")
-        finally:
-            process.kill()
-            process.wait()
+        return Result(command.wait(), shown.decode().replace("\r\n", "\n"), "")

@@ -4,6 +4,7 @@ A test process itself cannot fork safely: it has threads and open stores, and ne
 much memory.
 """
 
+import fcntl
 import gc
 import json
 import os
@@ -12,6 +13,7 @@ import signal
 import socket
 import struct
 import sys
+import termios
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -129,6 +131,9 @@ def _become(request: dict[str, Any], streams: Sequence[int], variables: dict[str
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
         os.closerange(3, max(streams) + 1)
+        if request.get("own_terminal"):
+            os.setsid()
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         os.environ.clear()
         os.environ.update(variables | request["env"])
         time.tzset()
@@ -159,5 +164,6 @@ def _wait_for(child: int) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored if the tests run under ``nohup``
     load_all(*sys.argv[2:])
     serve(socket.socket(fileno=int(sys.argv[1])))

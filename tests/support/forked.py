@@ -32,8 +32,11 @@ from terminals import read_to_end, ready
 CODES = frozenset(range(7))
 #: Bytes that a pipe holds without a reader.
 _PIPE = 4096
-#: What a fork server also loads whose commands may overlap: MCP servers, and programs of shells.
-_OVERLAPPING = ("reservoir_cli.agents.mcp", "onnxruntime", "tokenizers")
+#: What a fork server also loads whose commands may overlap: servers, and programs of shells.
+_OVERLAPPING = (
+    *("reservoir_cli.agents.mcp", "reservoir_cli.server"),
+    *("onnxruntime", "tokenizers", "uvicorn"),
+)
 _busy = threading.Lock()
 
 
@@ -121,15 +124,20 @@ def start(
     env: Mapping[str, str],
     folder: Path,
     umask: int = -1,
+    own_terminal: bool = False,
 ) -> Iterator[Command]:
     """Start a command when the previous one has ended; wait for it when the block ends.
 
     :param streams: file descriptors of stdin, stdout and stderr.
+    :param own_terminal: whether stdin becomes its controlling terminal, which sends it Ctrl-C.
     """
-    request = {"arguments": arguments, "env": dict(env), "folder": str(folder), "umask": umask}
+    request = {
+        **{"arguments": arguments, "env": dict(env), "folder": str(folder), "umask": umask},
+        "own_terminal": own_terminal,
+    }
     data = json.dumps(request).encode()
     with _busy:
-        server = _server(os.getpid())
+        server = _server(os.getpid(), *(_OVERLAPPING if "serve" in arguments else ()))
         socket.send_fds(server, [struct.pack("I", len(data))], streams)
         server.sendall(data)
         command = Command(server)
@@ -142,7 +150,7 @@ def start(
 def start_kept(
     *arguments: str, streams: tuple[int, int, int, int], env: Mapping[str, str], folder: Path
 ) -> None:
-    """Start ``reservoir mcp`` and return at once; other commands may run beside it.
+    """Start a command that runs for long and return at once; others may run beside it.
 
     :param streams: file descriptors of stdin, stdout, stderr, and of a pipe that gets the process
         id of the command, and its status when it has ended.

@@ -12,7 +12,7 @@ import forked
 
 
 class ForkedProcess:
-    """A command forked from a process that has loaded the MCP server; it gets pipes as streams."""
+    """A command forked from a process that has loaded all servers; it gets pipes as streams."""
 
     def __init__(self, *arguments: str, env: Mapping[str, str], folder: Path) -> None:
         self.returncode: int | None = None
@@ -49,11 +49,24 @@ class ForkedProcess:
             os.close(self._status)
         return self.returncode
 
+    def communicate(self, timeout: float) -> tuple[bytes, bytes]:
+        """Wait until the command ends; return the rest of its output, which a pipe must hold."""
+        if self.stdout.closed:
+            return b"", b""
+        with suppress(BrokenPipeError):
+            self.stdin.close()
+        self.wait(timeout)
+        with self.stdout, self.stderr:
+            return self.stdout.read(), self.stderr.read()
+
     def send_signal(self, number: int) -> None:
         """Send a signal to the command unless it has ended."""
         if self.poll() is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
