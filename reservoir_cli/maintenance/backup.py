@@ -27,7 +27,7 @@ def back_up(store: Store, target: Path, progress: Progress) -> None:
         )
     try:
         refuse(store.get_property(UNFINISHED_COPY), store.location)
-        paths.refuse_store(target, store.files())
+        paths.refuse_own_files(target, store.files())
         if target.is_dir():
             raise ReservoirError(f"{target} is a folder", hint="name a file in it")
         with publish(target) as unfinished:

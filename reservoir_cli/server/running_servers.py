@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import paths
-from reservoir_cli.util.private_files import exclusive_lock, write_private
-from reservoir_cli.util.read_files import read_regular
+from reservoir_cli.util.private_files import exclusive_lock, make_private_dir, write_private
+from reservoir_cli.util.read_files import read_regular, suggest_fix
 
 #: Seconds that a server may take to answer, and to stop.
 _ANSWER_TIMEOUT, _STOP_TIMEOUT = 10.0, 60.0
@@ -64,6 +65,21 @@ def announce(base_url: str, page: str) -> None:
         _write([*read_servers(), RunningServer(base_url, page, os.getpid())])
 
 
+def require_writable() -> None:
+    """Check that a new server can add itself to the file: otherwise nobody would find it.
+
+    :raises ReservoirError: the file cannot be written.
+    """
+    file = paths.server_file()
+    try:
+        make_private_dir(file.parent)
+        with exclusive_lock(file.parent):
+            _write_all(read_servers())
+    except OSError as error:
+        message = f"cannot write {file}: {error.strerror}"
+        raise ReservoirError(message, hint=suggest_fix(error, file)) from None
+
+
 def read_servers() -> list[RunningServer]:
     """Return the servers in the file; killed servers are still among them."""
     try:
@@ -102,7 +118,11 @@ def forget(pid: int) -> None:
 
 def _write(servers: list[RunningServer]) -> None:
     if servers:
-        text = json.dumps([asdict(server) for server in servers])
-        write_private(paths.server_file(), text + "\n")
+        _write_all(servers)
     else:
         paths.server_file().unlink(missing_ok=True)
+
+
+def _write_all(servers: list[RunningServer]) -> None:
+    text = json.dumps([asdict(server) for server in servers])
+    write_private(paths.server_file(), text + "\n")

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import paths
 from reservoir_cli.util.private_files import restrict_permissions, write_private
-from reservoir_cli.util.read_files import read_regular
+from reservoir_cli.util.read_files import read_regular, suggest_fix
 
 #: Allows every IP address, but no name.
 ANY = "*"
@@ -119,9 +119,10 @@ def load_token() -> str:
         write_private(file, secrets.token_urlsafe(_BYTES) + "\n")
         return _read(file)
     except OSError as error:
-        raise ReservoirError(
-            f"cannot store a token in {file}: {error.strerror}", hint="move it away"
-        ) from None
+        message = f"cannot store a token in {file}: {error.strerror}"
+        is_file = file.is_file() or not file.exists()
+        hint = suggest_fix(error, file) if is_file else "move it away"
+        raise ReservoirError(message, hint=hint) from None
 
 
 def _read(file: Path) -> str:

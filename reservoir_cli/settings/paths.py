@@ -135,15 +135,24 @@ def private_files(store: Iterable[Path]) -> list[Path]:
     return [*store, *log_files(), *secrets, *([] if any(symlinked) else settings)]
 
 
-def refuse_store(path: Path, store: Iterable[Path]) -> None:
-    """Refuse to overwrite the store or the files beside it.
+def refuse_own_files(path: Path, store: Iterable[Path]) -> None:
+    """Refuse to overwrite the store, the settings, the logs and other files of Reservoir.
 
     :param store: the store's files.
     :raises UsageError: the path is one of them.
     :raises OSError: the path is relative and the current folder no longer exists.
     """
-    if resolve_path(path) in map(resolve_path, store):
+    target = resolve_path(path)
+    if target in map(resolve_path, store):
         raise UsageError(f"{path} is the store itself", hint="name another file")
+    own = {
+        "settings file": [config_file()],
+        "log": log_files(),
+        "own file": [token_file(), server_file(), connections_file()],
+    }
+    for kind, files in own.items():
+        if target in map(resolve_path, files):
+            raise UsageError(f"{path} is Reservoir's {kind}", hint="name another file")
 
 
 def _home() -> Path | None:

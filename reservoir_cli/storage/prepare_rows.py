@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from reservoir_cli.messages import (
+    LAST_MS,
     Message,
     Scope,
     StoredMessage,
@@ -101,7 +102,7 @@ def _moment(
     if message.created_at:
         return to_epoch_ms(message.created_at)
     question = asked_at(trace_id) if trace_id and message.role in ("assistant", "tool") else None
-    return now_ms if question is None or question <= now_ms else question + 1
+    return now_ms if question is None or question <= now_ms else min(question + 1, LAST_MS)
 
 
 def _row(scope: Scope, message: Message, trace_id: str | None, moment: int) -> tuple[Any, ...]:

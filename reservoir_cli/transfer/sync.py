@@ -8,6 +8,7 @@ import json
 import os
 import platform
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -32,7 +33,7 @@ from reservoir_cli.transfer.importers import (
 )
 from reservoir_cli.transfer.importers.message_times import moment
 from reservoir_cli.transfer.importers.resume import Checkpoint, Resumable, StartOver
-from reservoir_cli.transfer.importers.watched_files import FileState
+from reservoir_cli.transfer.importers.watched_files import FileState, escape_path
 from reservoir_cli.transfer.importers.zstd_files import COMPRESSED
 from reservoir_cli.transfer.ingest import INTERRUPTED, Ingestor
 from reservoir_cli.transfer.reports import ImportReport
@@ -209,7 +210,7 @@ class _SourceSync:
         self._progress: Callable[[int], None] = lambda _: None
 
     def run(self, progress: Progress) -> SourceReport:
-        files = list(watched_files.walk(self._source.path, self._excluded))
+        files = list(watched_files.walk(self._source.path, self._excluded, self._report_unreadable))
         key = (self._source.partition, self._machine)
         known = self._table.file_states(*key, self._source.tool)
         changed = [file for file in files if not self._is_unchanged(file, known)]
@@ -240,7 +241,7 @@ class _SourceSync:
         report_megabytes(progress, before + read, total)
 
     def _is_unchanged(self, file: FileState, known: dict[str, tuple[int, int, int, int]]) -> bool:
-        size, mtime_ns, settled, version = known.get(_escape_path(file.path), (-1, -1, 1, 0))
+        size, mtime_ns, settled, version = known.get(escape_path(file.path), (-1, -1, 1, 0))
         is_same = (size, mtime_ns, version) == (file.size, file.mtime_ns, self._version)
         return is_same and (bool(settled) or not self._is_old(file))
 
@@ -253,9 +254,9 @@ class _SourceSync:
     def _forget_vanished(
         self, known: dict[str, tuple[int, int, int, int]], files: Sequence[FileState]
     ) -> None:
-        root = _escape_path(str(self._source.path))
+        root = escape_path(str(self._source.path))
         below = f"{root}{os.sep}"
-        present = {_escape_path(file.path) for file in files}
+        present = {escape_path(file.path) for file in files}
         vanished = [
             path
             for path in known
@@ -273,17 +274,22 @@ class _SourceSync:
         except FileNotFoundError:  # deleted since it was listed
             self.report.files -= 1
         except OSError as error:
-            reason = error.strerror or "unknown reason"
-            self.report.failures.append(f"cannot read {file.path}: {reason}")
+            self._report_unreadable(file.path, error)
         except (Unreadable, ReservoirError) as error:
-            self.report.failures.append(f"cannot read {file.path}: {error}")
+            place = "" if file.path in str(error) else f"cannot read {file.path}: "
+            hint = f"; {error.hint}" if isinstance(error, ReservoirError) and error.hint else ""
+            self.report.failures.append(f"{place}{error}{hint}")
+
+    def _report_unreadable(self, path: str, error: OSError) -> None:
+        reason = error.strerror or "unknown reason"
+        self.report.failures.append(f"cannot read {path}: {reason}")
 
     def _read(self, file: FileState) -> None:
         self._time: datetime | None = None
         row = SourceFile(
             self._source.partition,
             self._machine,
-            _escape_path(file.path),
+            escape_path(file.path),
             self._source.tool,
             self._version,
             file.size,
@@ -294,22 +300,14 @@ class _SourceSync:
         self.file_marks = set(known.get(MARKED, ()))
         path = Path(file.path)
         start = self._find_start(previous, row, path)
-        if not start.offset and not start.state and not self._is_of_tool(path):
+        is_new = not start.offset and not start.state
+        if is_new and not importers.is_of_tool(path, self._source.tool):
             self._table.put(row)
             return
         try:
             _FileSync(self, row, path, start, self._time).run(old=self._is_old(file))
         except StartOver:
             _FileSync(self, row, path, Checkpoint()).run(old=self._is_old(file))
-
-    def _is_of_tool(self, path: Path) -> bool:
-        try:
-            file = File.of_path(path, path.stat())
-            return importers.choose(file).name == self._source.tool
-        except (ReservoirError, Unreadable):
-            if path.name.endswith(COMPRESSED):
-                raise
-            return False
 
     def _find_start(self, previous: SourceFile | None, row: SourceFile, path: Path) -> Checkpoint:
         """Return the position to read from: the last one, if the file before it is unchanged."""
@@ -394,29 +392,37 @@ class _FileSync:
         """
         file = self._open_part(old=old)
         if self._may_contain_new_mark(file):
-            for item in self._items(file):
-                self._record_mark(item)
+            with suppress(Unreadable):  # raised again below
+                for item in self._items(file):
+                    self._record_mark(item)
         ready: list[Item] = []
         unfinished: list[Item] = []
         checkpoint = self._start
         held = False
-        for item in self._items(file):
-            if not isinstance(item, Checkpoint):
-                unfinished.append(self._set_time(item))
-                self._record_mark(item)
-                continue
-            if item.complete or old or (len(unfinished) >= _BATCH and not item.last):
-                ready, unfinished = ready + unfinished, []
-            held = item.last and bool(unfinished)
-            if not unfinished and item.offset >= checkpoint.offset:
-                checkpoint = item
-            if len(ready) >= _BATCH:
-                # No file matches this size and time: an interrupted file is read again.
-                unread = replace(self._row_at(checkpoint, settled=False), size=0, mtime_ns=0)
-                self._sync.store(ready, unread)
-                ready = []
+        try:
+            for item in self._items(file):
+                if not isinstance(item, Checkpoint):
+                    unfinished.append(self._set_time(item))
+                    self._record_mark(item)
+                    continue
+                if item.complete or old or (len(unfinished) >= _BATCH and not item.last):
+                    ready, unfinished = ready + unfinished, []
+                held = item.last and bool(unfinished)
+                if not unfinished and item.offset >= checkpoint.offset:
+                    checkpoint = item
+                if len(ready) >= _BATCH:
+                    self._store_unfinished(ready, checkpoint)
+                    ready = []
+        except Unreadable:  # keep what was read before the damage
+            self._store_unfinished(ready, checkpoint)
+            raise
         self._sync.report.held += held
         self._sync.store(ready, self._row_at(checkpoint, settled=not held))
+
+    def _store_unfinished(self, items: Sequence[Item], checkpoint: Checkpoint) -> None:
+        """Store messages so that the file is read again: none has this size and time."""
+        row = self._row_at(checkpoint, settled=False)
+        self._sync.store(items, replace(row, size=0, mtime_ns=0))
 
     def _may_contain_new_mark(self, file: File) -> bool:
         """Return whether to look for marks before anything is stored.
@@ -489,8 +495,3 @@ class _FileSync:
         session = str((self._start.state or {}).get("session", self._path.stem))
         is_resumed = bool(self._start.offset or self._start.state)
         return {session} & self._sync.marked | (self._sync.file_marks if is_resumed else set())
-
-
-def _escape_path(path: str) -> str:
-    """Return a path as valid UTF-8 text, with other bytes escaped."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -84,6 +84,7 @@ def test_the_question_says_what_a_store_holds_that_is_to_be_replaced(copied):
         (".", 1, "is a folder"),
         ("home/reservoir.db", 2, "is the store itself"),
         ("home/reservoir.db-wal", 2, "is the store itself"),
+        ("home/reservoir.toml", 2, "is Reservoir's settings file"),
     ],
 )
 def test_a_path_that_cannot_be_written_is_an_error(copied, file, code, message):

@@ -182,6 +182,24 @@ def test_an_export_without_messages_creates_an_empty_file(spread, tmp_path):
         assert target.read_bytes() == b""
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("reservoir.toml", "settings file"),
+        ("reservoir.log", "log"),
+        ("reservoir.log.1", "log"),
+        ("serve.token", "own file"),
+        ("connections.json", "own file"),
+    ],
+)
+def test_files_of_reservoir_are_never_overwritten(spread, name, kind):
+    file = spread.home / name
+    file.write_text("", encoding="utf-8")
+    result = spread("export", "-o", str(file), code=2)
+    assert f"error: {file} is Reservoir's {kind}\nhint: name another file\n" in result.err
+    assert file.read_bytes() == b""
+
+
 @pytest.mark.parametrize("ending", ["", "-wal"])
 def test_the_store_is_never_overwritten(spread, ending):
     before = spread.db.read_bytes()

@@ -139,6 +139,16 @@ def test_an_invalid_token_is_replaced(text: str, home) -> None:
     assert security.load_token() != text
 
 
+def test_the_hint_for_a_token_that_cannot_be_stored_says_why(
+    home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.write_text("no folder", encoding="utf-8")
+    monkeypatch.setenv("RESERVOIR_HOME", str(home / "inner"))
+    with pytest.raises(ReservoirError, match="cannot store a token in") as caught:
+        security.load_token()
+    assert caught.value.hint == f"{home / 'inner'} is not a folder: name another"
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes and devices")
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
 def test_a_special_file_in_place_of_the_token_is_refused(kind: str, home) -> None:

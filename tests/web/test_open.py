@@ -10,6 +10,9 @@ from pathlib import Path
 import plain_http
 import pytest
 
+from reservoir_cli.cli.commands import open as open_command
+from reservoir_cli.errors import ReservoirError
+
 RESERVOIR = str(Path(sys.executable).with_name("reservoir"))
 PATIENCE = 180
 
@@ -71,6 +74,16 @@ def test_no_module_of_the_working_directory_is_imported(
     Path(f"{name}.py").write_text(f"open({str(witness)!r}, 'w')", encoding="utf-8")
     assert run("open", "--print", "--port", "0").returncode == 0
     assert not witness.exists()
+
+
+def test_no_server_is_started_if_it_could_not_be_found(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_command, "start_in_background", pytest.fail)
+    (home / "serve.json").mkdir(parents=True)
+    with pytest.raises(ReservoirError, match=r"cannot write .*serve\.json: not a") as caught:
+        open_command._start(["reservoir", "serve"])
+    assert caught.value.hint == "name a regular file"
 
 
 def test_a_server_that_does_not_start_is_an_error() -> None:

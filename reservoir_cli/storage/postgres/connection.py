@@ -264,6 +264,12 @@ def place_of(url: str) -> str:
             "the URL of the store is not valid",
             hint="it has the form postgresql://USER@HOST:PORT/DATABASE",
         ) from None
+    except UnicodeDecodeError:
+        # Not its text either, which contains the password.
+        raise StoreError(
+            "the URL of the store is not valid: an escape such as %FC is not UTF-8",
+            hint="write a letter outside of ASCII as its UTF-8 bytes, ü as %C3%BC",
+        ) from None
     if any("@" in host[1:] for host in str(parts.get("host") or "").split(",")):
         # For libpq the password ends at the first @, so the rest of it would be printed.
         raise StoreError(

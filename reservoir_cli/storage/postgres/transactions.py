@@ -82,15 +82,21 @@ class Transactions(transactions.Transactions, ABC):
         if version == len(schema.MIGRATIONS):
             return
         if self.read_only:
-            state = "has an older schema" if version else "is not set up"
-            raise StoreError(
-                f"the store {self.location} {state} and cannot be written to",
-                hint="let its owner run reservoir db migrate once",
-            )
+            raise self._unprepared_error("cannot be written to")
         with self._lock, errors(self.location):
             settings = f"{self._settings}; {timeouts.in_transaction(self.server.version)}"
-            schema.migrate(self._connection, settings, guard_statements())
+            try:
+                schema.migrate(self._connection, settings, guard_statements())
+            except psycopg.errors.InsufficientPrivilege:
+                raise self._unprepared_error("the user may not change that") from None
             self.server = inspect(self._connection)
+
+    def _unprepared_error(self, reason: str) -> StoreError:
+        state = "has an older schema" if self.server.schema else "is not set up"
+        return StoreError(
+            f"the store {self.location} {state} and {reason}",
+            hint="let its owner run reservoir db migrate once",
+        )
 
     # Transactions
 

@@ -10,6 +10,10 @@ from typing import Any
 from reservoir_cli.errors import ReservoirError, StoreCorruptError, StoreError, StoreLockedError
 from reservoir_cli.storage.portable_sql import Condition, decoding, placeholders
 
+#: The oldest SQLite that has all we use. The newest of that are the limit of 32,766 bound values
+#: (3.32), ``trusted_schema`` (3.31), aggregates with ``FILTER`` (3.30) and FTS5's
+#: ``remove_diacritics 2`` (3.27).
+_OLDEST = (3, 32)
 #: The most values bound in one statement; SQLite's limit is 32,766.
 _MOST_VALUES = 5_000
 #: Tables that refer to messages by their id alone.
@@ -81,6 +85,19 @@ def is_busy(error: sqlite3.Error) -> bool:
         sqlite3.SQLITE_BUSY,
         sqlite3.SQLITE_LOCKED,
     )
+
+
+def refuse_old_sqlite() -> None:
+    """Refuse a version of SQLite that would fail later, with a syntax error.
+
+    :raises StoreError: it is too old.
+    """
+    if sqlite3.sqlite_version_info < _OLDEST:
+        needed = ".".join(map(str, _OLDEST))
+        raise StoreError(
+            f"this Python has SQLite {sqlite3.sqlite_version}; Reservoir needs {needed} or later",
+            hint="install Reservoir with a Python that has a newer SQLite, such as uv's",
+        )
 
 
 def connect(uri: str, patience: float) -> "Connection":

@@ -17,7 +17,14 @@ from reservoir_cli.errors import StoreError
 from reservoir_cli.settings.paths import file_identity
 from reservoir_cli.storage import properties, transactions, unfinished_copy
 from reservoir_cli.storage.sqlite import merge_and_vacuum, store_file
-from reservoir_cli.storage.sqlite.connection import PRAGMAS, Connection, connect, errors, is_busy
+from reservoir_cli.storage.sqlite.connection import (
+    PRAGMAS,
+    Connection,
+    connect,
+    errors,
+    is_busy,
+    refuse_old_sqlite,
+)
 from reservoir_cli.storage.sqlite.store_file import (
     create_file,
     exists,
@@ -60,6 +67,7 @@ class Transactions(transactions.Transactions, ABC):
                 raise
 
     def _open(self, path: Path, create: bool) -> Connection:
+        refuse_old_sqlite()
         if str(path) == ":memory:" or not exists(path):
             if not create or str(path) == ":memory:":
                 return connect("file::memory:", self._patience)

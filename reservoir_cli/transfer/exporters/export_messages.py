@@ -267,7 +267,7 @@ def _save(path: Path, pieces: Iterator[str], store: Iterable[Path]) -> None:
     :raises ReservoirError: the file cannot be written.
     """
     try:
-        paths.refuse_store(path, store)
+        paths.refuse_own_files(path, store)
         if path.exists() and not path.is_file():
             _write(path, pieces)  # a pipe or a device; a folder raises an error
             return

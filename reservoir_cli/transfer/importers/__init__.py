@@ -10,6 +10,7 @@ from reservoir_cli.transfer.importers.detect_format import (
     choose,
     find,
     importers,
+    is_of_tool,
 )
 from reservoir_cli.transfer.importers.importer import Importer, Record, Skipped, Vectors
 from reservoir_cli.transfer.importers.input_files import File, Unreadable, read_text
@@ -26,5 +27,6 @@ __all__ = [
     "choose",
     "find",
     "importers",
+    "is_of_tool",
     "read_text",
 ]

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path, PurePath
 
 from reservoir_cli.errors import ReservoirError, unknown_format
+from reservoir_cli.transfer.importers import watched_files
 from reservoir_cli.transfer.importers.importer import SQLITE, Importer, Record, Skipped
 from reservoir_cli.transfer.importers.input_files import File, Unreadable, cannot_read, gather
 from reservoir_cli.transfer.importers.json_stream import syntax_error
@@ -84,7 +85,7 @@ def find(
 
     In a folder or zip only the most specific formats are read: neither the account data of an
     export nor notes beside it are conversations. A zip in a folder is read if it has conversations.
-    A file that cannot be opened is listed, so that it is reported.
+    A file or folder that cannot be opened is listed, so that it is reported.
 
     :param form: a format; ``None`` to detect it.
     :param open_files: closed by the caller when everything has been read.
@@ -97,7 +98,7 @@ def find(
     if alone:
         return [DetectedFile(files[0], choose(files[0], form, explain=True))], 0
     files = [member for file in files for member in _open_zip(file, open_files)]
-    candidates = [file for file in files if file.name.lower().endswith(_SUFFIXES)]
+    candidates = [file for file in files if file.unlisted or file.name.lower().endswith(_SUFFIXES)]
     detected, unreadable = _detect_all(candidates)
     if form is not None:
         chosen = [file for file in detected if file.importer.name == form]
@@ -188,6 +189,23 @@ def choose(file: File, form: str | None = None, *, explain: bool = False) -> Imp
     return known["markdown" if suffix in (".md", ".markdown") else "text"]
 
 
+def is_of_tool(path: Path, tool: str) -> bool:
+    """Return whether a file among a tool's files has the tool's format.
+
+    :raises ReservoirError: the file is damaged, and its format therefore unknown.
+    :raises Unreadable: likewise.
+    """
+    try:
+        if choose(File.of_path(path, path.stat())).name == tool:
+            return True
+    except (ReservoirError, Unreadable):
+        if path.name.endswith(COMPRESSED):
+            raise
+    if tool in DATABASES and path.name.endswith(watched_files.DATABASES):
+        _tables_of(path)  # raises an error if it is damaged
+    return False
+
+
 def _detect(file: File) -> DetectedFile | None:
     """Detect the format of a file; ``None`` if it is unknown.
 
@@ -206,11 +224,15 @@ def _detect(file: File) -> DetectedFile | None:
 
 def _database_format(file: File) -> str | None:
     """Detect the format of a database by its tables."""
-    from reservoir_cli.transfer.importers.foreign_databases import tables_of
-
-    tables = tables_of(file.path) if file.path else frozenset()
+    tables = _tables_of(file.path) if file.path else frozenset()
     known = ((name, required) for name, sets in DATABASES.items() for required in sets)
     return next((name for name, required in known if required <= tables), None)
+
+
+def _tables_of(path: Path) -> frozenset[str]:
+    from reservoir_cli.transfer.importers import foreign_databases
+
+    return foreign_databases.tables_of(path)
 
 
 def _generality(detected: DetectedFile) -> int:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeVar
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.transfer.importers.importer import Record, Skipped
-from reservoir_cli.transfer.importers.input_files import File
+from reservoir_cli.transfer.importers.input_files import File, Unreadable
 from reservoir_cli.transfer.importers.resume import Checkpoint
 from reservoir_cli.util.read_files import LARGEST
 
@@ -158,10 +158,11 @@ class Database:
 def read_database(
     file: File, columns: Mapping[str, str], read: Callable[[Database], Iterator[Item]]
 ) -> Iterator[Item | Skipped]:
-    """Read another tool's database; end with a skipped record if it is damaged or too slow.
+    """Read another tool's database.
 
     :param columns: the columns to read of each table.
     :raises ReservoirError: the database cannot be opened.
+    :raises Unreadable: the rest is damaged, or reading it takes too long.
     """
     if file.path is None:
         yield Skipped("the file", "a database in a zip or from stdin: give its path")
@@ -173,10 +174,9 @@ def read_database(
             yield from read(database)
         except (*_DAMAGED, WorkLimitExceeded) as error:
             if database and database.left < 0:
-                yield Skipped("what follows", "reading it takes too long for a file of its size")
-                return
+                raise Unreadable("reading it takes too long for a file of its size") from None
             name = getattr(error, "sqlite_errorname", type(error).__name__)
-            yield Skipped("what follows", f"the database cannot be read: {name}")
+            raise Unreadable(f"the database cannot be read: {name}") from None
 
 
 class DatabaseImporter(ABC):
@@ -257,12 +257,22 @@ def _hash(text: str) -> str:
 
 
 def tables_of(path: Path) -> frozenset[str]:
-    """Return the names of a database's tables; none if it cannot be read."""
+    """Return the names of a database's tables.
+
+    :raises ReservoirError: it is damaged.
+    """
     try:
         with closing(_open_read_only(path)) as connection:
             return frozenset(_tables(connection))
-    except (*_DAMAGED, ReservoirError):
-        return frozenset()
+    except _DAMAGED:
+        raise _damaged(path) from None
+
+
+def _damaged(path: Path) -> ReservoirError:
+    return ReservoirError(
+        f"{path} is a damaged database",
+        hint="end the program that writes it, and try again; else restore the file from a backup",
+    )
 
 
 def may_contain(path: Path, words: bytes) -> bool:
@@ -321,6 +331,4 @@ def _open_read_only(path: Path) -> sqlite3.Connection:
         connection.row_factory = sqlite3.Row
         connection.text_factory = lambda data: data.decode("utf-8", "replace")
         return connection
-    raise ReservoirError(
-        f"{path} is a damaged database", hint="end the program that writes it, and copy it again"
-    )
+    raise _damaged(path)

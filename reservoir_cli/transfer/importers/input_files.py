@@ -65,6 +65,7 @@ class File:
     :param done: bytes read since it was last opened.
     :param modified: when it was last modified, if known.
     :param length: the number of bytes to read; ``None`` for all.
+    :param unlisted: a folder that cannot be read, in place of its files.
     """
 
     name: str
@@ -75,6 +76,16 @@ class File:
     done: int = 0
     modified: datetime | None = None
     length: int | None = None
+    unlisted: bool = False
+
+    @classmethod
+    def of_unlisted(cls, error: OSError) -> "File":
+        """Return the entry for a folder that cannot be read; opening it raises the error."""
+
+        def start() -> IO[bytes]:
+            raise error
+
+        return cls(str(error.filename), 0, start, unlisted=True)
 
     @classmethod
     def of_bytes(cls, name: str, data: bytes) -> "File":
@@ -201,12 +212,12 @@ def _open_path(path: Path) -> File:
 
 
 def _list_folder(folder: Path) -> Iterator[File]:
-    """Yield the regular files of a folder and its folders, sorted by path."""
+    """Yield the regular files of a folder and its folders, sorted by path.
 
-    def raise_error(error: OSError) -> None:
-        raise cannot_read(Path(error.filename), error) from None
-
-    for parent, folders, names in os.walk(folder, onerror=raise_error, followlinks=False):
+    Folders that cannot be read come last.
+    """
+    errors: list[OSError] = []
+    for parent, folders, names in os.walk(folder, onerror=errors.append, followlinks=False):
         folders.sort()
         for name in sorted(names):
             path = Path(parent, name)
@@ -216,6 +227,7 @@ def _list_folder(folder: Path) -> Iterator[File]:
                 continue
             if stat.S_ISREG(status.st_mode):
                 yield File.of_path(path, status)
+    yield from map(File.of_unlisted, errors)
 
 
 def _list_zip(file: File, open_files: ExitStack) -> Iterator[File]:

@@ -32,10 +32,14 @@ class FileState:
     mtime_ns: int
 
 
-def walk(root: Path, excluded: Callable[[str], bool]) -> Iterator[FileState]:
+def walk(
+    root: Path, excluded: Callable[[str], bool], report: Callable[[str, OSError], None]
+) -> Iterator[FileState]:
     """Yield the files below a folder that may contain messages, or the file itself.
 
-    Symbolic links in the folder are not followed, and unreadable folders are skipped.
+    Symbolic links in the folder are not followed.
+
+    :param report: receives each folder that cannot be read.
     """
     try:
         status = root.stat()
@@ -46,8 +50,9 @@ def walk(root: Path, excluded: Callable[[str], bool]) -> Iterator[FileState]:
         return
     folders = [str(root)]
     while folders:
+        folder = folders.pop()
         try:
-            with os.scandir(folders.pop()) as entries:
+            with os.scandir(folder) as entries:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         folders += [] if excluded(entry.path) else [entry.path]
@@ -55,8 +60,15 @@ def walk(root: Path, excluded: Callable[[str], bool]) -> Iterator[FileState]:
                         status = entry.stat(follow_symlinks=False)
                         if not excluded(entry.path):
                             yield _file_state(entry.path, status)
-        except OSError:  # deleted, or not readable
+        except FileNotFoundError:  # deleted since it was listed
             continue
+        except OSError as error:
+            report(folder, error)
+
+
+def escape_path(path: str) -> str:
+    """Return a path as valid UTF-8 text, with other bytes escaped."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _file_state(path: str, status: os.stat_result) -> FileState:

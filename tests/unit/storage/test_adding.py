@@ -9,7 +9,7 @@ from builders import NOW
 from stored import COUNTER, EVERYWHERE, HERE, HOUR, Adding, contents, delete
 
 from reservoir_cli.errors import StoreError, UsageError
-from reservoir_cli.messages import Message, StoredMessage, ToolCall
+from reservoir_cli.messages import LAST_MS, Message, StoredMessage, ToolCall, from_epoch_ms
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.store import Store
 
@@ -111,6 +111,14 @@ def test_a_reply_is_moved_after_its_question_and_no_further(
     [late_reply] = add(Message("assistant", "late", trace_id=question.trace_id), now=NOW + 2 * HOUR)
     assert late_reply is not None
     assert late_reply.created_at == NOW + 2 * HOUR
+
+
+def test_a_reply_to_a_question_of_the_last_millisecond_can_be_read(
+    store: Store, add: Adding
+) -> None:
+    add(Message("user", "question", created_at=from_epoch_ms(LAST_MS)))
+    add(Message("assistant", "reply"), pair=True)
+    assert [message.content for message in store.last(HERE, 0)] == ["question", "reply"]
 
 
 @pytest.mark.parametrize("pair", [True, False])

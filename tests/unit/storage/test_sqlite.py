@@ -29,6 +29,16 @@ def run(script: str, *arguments: str, unprivileged: bool = False) -> subprocess.
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
+def test_an_old_sqlite_is_refused_before_a_store_is_created(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version", "3.26.0")
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 26, 0))
+    with pytest.raises(StoreError, match=r"SQLite 3\.26\.0; Reservoir needs 3\.32 or later"):
+        open_store(str(tmp_path / "store.db"))
+    assert not list(tmp_path.iterdir())
+
+
 # Transactions
 
 

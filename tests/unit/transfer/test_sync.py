@@ -5,6 +5,8 @@ import os
 import platform
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -175,13 +177,43 @@ def test_a_file_may_disappear_between_listing_and_reading(
     path = machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.write("a/s2.jsonl", *turn(3, "two?", "two.", sessionId="s2"))
 
-    def walk_and_delete(root: Path, excluded: Any) -> Iterator[Any]:
-        files = list(walk(root, excluded))
+    def walk_and_delete(*arguments: Any) -> Iterator[Any]:
+        files = list(walk(*arguments))
         path.unlink(missing_ok=True)
         return iter(files)
 
     monkeypatch.setattr(syncing.watched_files, "walk", walk_and_delete)
     assert machine.sync().imports.imported == 2
+
+
+SYNC = """
+import sys
+from pathlib import Path
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.transfer.sync import Source
+store, folder = map(Path, sys.argv[1:])
+with Reservoir.open(store) as reservoir:
+    source = Source("claude-code", "claude-code", folder, "work")
+    [report] = reservoir.sync([source], embed=False, whole=True).sources
+print(report.imports.imported, *report.failures)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the file modes are those of POSIX")
+def test_a_folder_that_may_not_be_read_is_reported_and_the_others_are_read(
+    machine: Machine, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", SYNC, str(tmp_path / "other.db"), str(machine.root)]
+    if os.geteuid() == 0:
+        if not shutil.which("setpriv"):
+            pytest.skip("root is stopped by no file mode, and setpriv is not here")
+        command[:0] = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
+    closed = machine.write("b/s2.jsonl", *turn(3, "two?", "two.", sessionId="s2")).parent
+    closed.chmod(0)
+    result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    closed.chmod(0o700)
+    assert result.stdout == f"2 cannot read {closed}: Permission denied\n"
 
 
 def test_a_file_may_grow_while_it_is_read(

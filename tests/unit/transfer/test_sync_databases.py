@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import shutil
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
@@ -13,12 +14,14 @@ import pytest
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.transfer.importers import foreign_databases
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.sync import Source, SourceReport
 
 sys.path.append(str(Path(__file__).parent / "importers"))
 from databases import create_database
 
+SAMPLES = Path(__file__).parent / "importers" / "samples"
 #: A time long after all files were written.
 LATER = datetime.now(UTC) + timedelta(days=1)
 SAID = datetime(2026, 6, 1, 9, tzinfo=UTC)
@@ -200,6 +203,59 @@ def test_a_growing_conversation_is_stored_once(
         *((("user", "assistant")[number % 2], f"word {number}") for number in range(2, 6)),
     ]
     assert len(said()) == len(first) + len(added)
+
+
+def overwrite(path: Path, start: int) -> None:
+    """Overwrite a file from an offset to its end, as a failing disk does."""
+    data = path.read_bytes()
+    path.write_bytes(data[:start] + b"\xa5" * (len(data) - start))
+
+
+@pytest.mark.parametrize("tool", ["opencode", "goose", "cursor"])
+@pytest.mark.parametrize("start", [0, 16, 4_096])
+def test_a_damaged_database_is_reported_each_time_and_the_other_sources_are_read(
+    reservoir: Reservoir, tmp_path: Path, tool: str, start: int
+) -> None:
+    path = create_database(tmp_path, tool)
+    intact = path.read_bytes()
+    overwrite(path, start)
+    session = tmp_path / "sessions" / "one.jsonl"
+    session.parent.mkdir()
+    shutil.copy(SAMPLES / "claude-code.jsonl", session)
+    sources = [
+        Source(tool, tool, path, "work"),
+        Source("claude-code", "claude-code", session.parent, "home"),
+    ]
+    for _ in range(2):
+        damaged, other = reservoir.sync(sources, embed=False, now=LATER).sources
+        [failure] = damaged.failures
+        assert f"{path}" in failure
+        assert "database" in failure
+        assert not other.failures
+    assert reservoir.view(Scope("home"), 0)
+    path.write_bytes(intact)
+    [restored] = reservoir.sync(sources[:1], embed=False, now=LATER).sources
+    assert restored.failures == []
+    assert restored.imports.imported > 0
+
+
+def test_messages_before_an_unreadable_row_are_stored(
+    reservoir: Reservoir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreign_databases, "LARGEST", 1_000)
+    path = tmp_path / "logs.db"
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE responses (id, prompt, response, datetime_utc)")
+        for number, text in enumerate(("short", "x" * 2_000)):
+            row = (str(number), text, "reply", "2026-05-09T12:00:00")
+            database.execute("INSERT INTO responses VALUES (?, ?, ?, ?)", row)
+    for imported in (2, 0):
+        source = Source("llm", "llm", path, "work")
+        [report] = reservoir.sync([source], embed=False, now=LATER).sources
+        assert report.imports.imported == imported
+        [failure] = report.failures
+        assert failure == f"cannot read {path}: the database cannot be read: SQLITE_TOOBIG"
+    assert [row.content for row in reservoir.view(Scope("work"), 0)] == ["short", "reply"]
 
 
 @pytest.mark.parametrize("tool", TELL)

@@ -127,6 +127,12 @@ def test_a_password_with_an_at_sign_is_refused_and_not_shown() -> None:
     assert place_of("postgresql://app:hun%40ter22@db/x") == "postgresql://app@db/x"
 
 
+def test_an_escape_that_is_not_utf_8_is_refused_and_not_shown() -> None:
+    with pytest.raises(StoreError, match="is not UTF-8") as caught:
+        place_of("postgresql://app:gehe%FCm@db.example.org/x")
+    assert "gehe" not in f"{caught.value} {caught.value.hint}"
+
+
 @pytest.mark.parametrize("url", ["postgresql://me:geheim@h:port/d", "postgresql://h/d?geheim=1"])
 def test_an_invalid_url_is_not_quoted(url: str) -> None:
     with pytest.raises(StoreError, match=r"not valid|no such host") as caught:

@@ -17,7 +17,7 @@ from reservoir_cli.messages import Key, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.storage.postgres import admin
+from reservoir_cli.storage.postgres import admin, schema
 from reservoir_cli.storage.sources import SourceFile, Sources
 from reservoir_cli.storage.store import Store
 
@@ -65,6 +65,14 @@ def test_a_user_sees_and_writes_their_partitions_only(url: str, users, fake_embe
     with closing(open_store(url)) as owner:
         assert sorted(contents(owner.last(EVERYWHERE, 0))) == ["of a", "of b"]
         assert owner.problems() == []
+
+
+def test_a_member_of_an_older_store_is_told_to_have_it_migrated(users, monkeypatch) -> None:
+    newer = (*schema.MIGRATIONS, ("later", "CREATE TABLE later (partition text)"))
+    monkeypatch.setattr(schema, "MIGRATIONS", newer)
+    with pytest.raises(StoreError, match="has an older schema") as caught:
+        open_store(users["anna"])
+    assert "its owner" in (caught.value.hint or "")
 
 
 def test_a_user_without_write_access_can_read(url: str, users) -> None:

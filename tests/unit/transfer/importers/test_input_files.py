@@ -271,28 +271,30 @@ for folder in sys.argv[1:]:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the file modes are those of POSIX")
-def test_a_file_of_a_folder_that_may_not_be_read_is_reported(tmp_path: Path) -> None:
+def test_a_file_or_folder_in_a_folder_that_may_not_be_read_is_reported(tmp_path: Path) -> None:
     command = [sys.executable, "-c", FIND]
     if os.geteuid() == 0:
         if not shutil.which("setpriv"):
             pytest.skip("root is stopped by no file mode, and setpriv is not here")
         command[:0] = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
-    mixed, alone, closed = (tmp_path / name for name in ("mixed", "alone", "closed"))
+    mixed, alone, closed, partly = map(tmp_path.joinpath, ("mixed", "alone", "closed", "partly"))
     row = lines({"role": "user", "content": "a"})
-    for folder in (mixed, alone, closed / "inside"):
+    for folder in (mixed, alone, closed / "inside", partly, partly / "inside"):
         folder.mkdir(parents=True)
         (folder / "mine.jsonl").write_text(row, encoding="utf-8")
     (mixed / "other.txt").write_text("no rows", encoding="utf-8")
     (mixed / "roots.jsonl").write_text(row, encoding="utf-8")
-    for path in (mixed / "roots.jsonl", alone / "mine.jsonl", closed / "inside"):
+    for path in (mixed / "roots.jsonl", alone / "mine.jsonl", closed / "inside", partly / "inside"):
         path.chmod(0)
-    command += map(str, (mixed, alone, closed))
+    command += map(str, (mixed, alone, closed, partly))
     result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     (closed / "inside").chmod(0o700)
+    (partly / "inside").chmod(0o700)
     assert result.stdout.splitlines() == [
         "1 cannot be read: Permission denied",
         f"cannot read {alone / 'mine.jsonl'}: Permission denied",
         f"cannot read {closed / 'inside'}: Permission denied",
+        "0 cannot be read: Permission denied",
     ]
 
 
