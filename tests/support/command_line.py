@@ -1,19 +1,22 @@
 """Run ``reservoir`` as a user does: real processes in a temporary home, perhaps on a terminal."""
 
+import fcntl
 import json
 import os
 import pty
 import subprocess
 import sys
 import tempfile
+import termios
 import tty
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import forked
-from terminals import pressing_ctrl_c, read_to_end, read_up_to
+from terminals import has_ended, pressing_ctrl_c, read_to_end, read_up_to
 
 RESERVOIR = Path(sys.executable).with_name("reservoir")
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -177,18 +180,40 @@ class Cli:
         """
         master, slave = pty.openpty()
         shown = b""
-        with forked.start(
-            *arguments,
-            streams=(slave, slave, slave),
-            env={**self.env, "NO_COLOR": "1", **(env or {})},
-            folder=self.home.parent,
-            own_terminal=True,
-        ) as command:
-            ended = command.ended
+        with self._on_own_terminal(*arguments, terminal=slave, env=env or {}) as (ended, wait):
             for awaited, typed in answers:
                 shown += read_up_to(master, awaited, ended, PATIENCE)
                 os.write(master, typed.encode())
                 if typed == "\x03":
                     ended = pressing_ctrl_c(master, ended)
             shown += read_to_end(master, slave, ended)
-        return Result(command.wait(), shown.decode().replace("\r\n", "\n"), "")
+        return Result(wait(), shown.decode().replace("\r\n", "\n"), "")
+
+    @contextmanager
+    def _on_own_terminal(
+        self, *arguments: str, terminal: int, env: Mapping[str, str]
+    ) -> Iterator[tuple[Callable[[], bool], Callable[[], int]]]:
+        """Start a command; yield functions that say whether it ended, and wait for its code."""
+        streams, full = (terminal, terminal, terminal), {**self.env, "NO_COLOR": "1", **env}
+        if not _BEFORE_MAIN & env.keys():
+            folder = self.home.parent
+            with forked.start(
+                *arguments, streams=streams, env=full, folder=folder, own_terminal=True
+            ) as command:
+                yield command.ended, command.wait
+            return
+        process = subprocess.Popen(
+            [RESERVOIR, *arguments],
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            env=full,
+            cwd=self.home.parent,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        try:
+            yield has_ended(process), lambda: process.wait(PATIENCE)
+        finally:
+            process.kill()
+            process.wait(PATIENCE)
