@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 #: Limits of a command's time in seconds, its summary in characters, and its output in bytes.
 _SECONDS, LONGEST, _MOST_BYTES = 120, 2_000, 1 << 20
+#: Seconds between checks whether a command has ended while its output is still open, and to read
+#: the rest of the output then.
+_POLL, _GRACE = 0.2, 1.0
 EXTRACT = "extract"
 #: The most tokens of an extractive summary.
 _MOST_TOKENS = 60
@@ -231,7 +234,8 @@ def _run_command(command: Sequence[str], messages: Sequence[StoredMessage]) -> s
 def _pipe_through(command: Sequence[str], data: bytes) -> tuple[bytes, int]:
     """Return what a command prints for its input, and its exit code.
 
-    A command that prints more than the limit, maybe endlessly, is killed.
+    A command that prints more than the limit, maybe endlessly, is killed. Programs that it leaves
+    running are not waited for.
 
     :raises subprocess.TimeoutExpired: the command takes too long.
     """
@@ -259,7 +263,9 @@ def _pipe_through(command: Sequence[str], data: bytes) -> tuple[bytes, int]:
             Thread(target=write, daemon=True).start()
             reader = Thread(target=read, daemon=True)
             reader.start()
-            reader.join(_SECONDS)
+            while reader.is_alive() and process.poll() is None and monotonic() < deadline:
+                reader.join(_POLL)
+            reader.join(_GRACE)
             if len(output) <= _MOST_BYTES:
                 process.wait(max(0.0, deadline - monotonic()))
         finally:

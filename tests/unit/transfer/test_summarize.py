@@ -18,7 +18,6 @@ from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.replicate import copy
 from reservoir_cli.storage.summaries import Summaries
-from reservoir_cli.transfer import summarize
 from reservoir_cli.transfer.summarize import LONGEST, CannotRunError, Outcome
 
 HERE = Scope("p", "i")
@@ -216,16 +215,18 @@ def test_a_failing_command_skips_the_conversation(
 
 
 def test_a_program_that_a_command_leaves_running_is_not_waited_for(
-    reservoir: Reservoir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    reservoir: Reservoir, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(summarize, "_SECONDS", 0.5)
-    script = """if True:
+    ended = tmp_path / "ended"
+    left_running = f"import time; time.sleep(20); open({str(ended)!r}, 'w')"
+    script = f"""if True:
         import subprocess, sys
-        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(5)"])
+        subprocess.Popen([sys.executable, "-c", {left_running!r}])
         print("ok")
     """
     assert [outcome.reason for outcome in run(reservoir, program(tmp_path, script))] == [None, None]
     assert set(texts(reservoir).values()) == {"ok"}
+    assert not ended.exists()
 
 
 def test_no_text_goes_to_a_command_if_the_store_is_locked(
