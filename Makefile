@@ -16,8 +16,8 @@ LIBRARIES ?= openai==3.* anthropic==2.* ollama==0.6.* langchain-openai==1.* \
 ENVIRONMENTS = $(BIN)/python tests/packaging/environments.py dist
 MEASURE := HF_HUB_OFFLINE=1 $(BIN)/python
 
-# Tests spend a third of their time waiting for processes, servers and a browser.
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 2) // 2)')
+# Tests wait for processes, servers and a browser, so more workers than cores keep these busy.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 2))')
 
 # Without bytecode in files, each of a thousand processes would compile Reservoir's modules again.
 unexport PYTHONDONTWRITEBYTECODE
