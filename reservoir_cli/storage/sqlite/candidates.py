@@ -211,14 +211,15 @@ def build_timeline(blocks: Blocks | None, pending: Columns, own: str | None) -> 
 class QuestionCache:
     """The data that a warm store keeps in memory between questions.
 
-    :ivar helper: a thread that embeds a question while its words are looked up.
+    :ivar helper: a thread that embeds a question while its words are looked up, and then compares
+        half of the codes.
     """
 
     def __init__(self) -> None:
         from concurrent.futures import ThreadPoolExecutor
 
         self.helper = ThreadPoolExecutor(1, "helper")
-        self.blocks = KeptBlocks()
+        self.blocks = KeptBlocks(self.helper)
         self._last: tuple[Blocks | None, list[bytes], str | None, Timeline] | None = None
         self._words: tuple[str, tuple[int, int], list[Stem]] | None = None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import Scope
@@ -18,6 +19,8 @@ from reservoir_cli.storage.sqlite import vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 #: The columns of a block except its codes.
 HEAD = tuple(name for name in vector_blocks.COLUMNS if name != "codes")
+#: How many blocks are multiplied at once: their numbers fit into a processor's cache.
+_AT_ONCE = 4
 #: The most bytes of codes that are kept between questions.
 MOST_KEPT = 256 * 1024**2
 
@@ -70,9 +75,13 @@ class Blocks:
 
 
 class KeptBlocks:
-    """A cache of the blocks and codes of recently used scopes."""
+    """A cache of the blocks and codes of recently used scopes.
 
-    def __init__(self) -> None:
+    :param helper: a thread that compares half of the codes.
+    """
+
+    def __init__(self, helper: Executor) -> None:
+        self._helper = helper
         self._kept: dict[tuple[Scope, str], tuple[Blocks, dict[int, _Codes]]] = {}
         self._too_large: set[tuple[Scope, str]] = set()
 
@@ -104,6 +113,17 @@ class KeptBlocks:
         while sum(_size(kept) for _, kept in self._kept.values()) > MOST_KEPT:
             del self._kept[next(iter(self._kept))]
         return blocks, [codes[row[0]] for row in blocks.rows]
+
+    def compare(
+        self, codes: Sequence[_Codes], queries: NDArray[np.float32]
+    ) -> list[NDArray[np.float32]]:
+        """Return the cosines of all passages like :func:`_compare`, by two threads.
+
+        The same blocks are multiplied at once as in one thread, so that no cosine differs.
+        """
+        middle = len(codes) // (2 * _AT_ONCE) * _AT_ONCE
+        second_half = self._helper.submit(_compare, codes[middle:], queries)
+        return [*_compare(codes[:middle], queries), *second_half.result()]
 
 
 def _size(codes: dict[int, _Codes]) -> int:
@@ -152,7 +172,7 @@ def scan(
         return blocks, np.full((len(blocks.arrays["ids"]), 1), np.nan, np.float32)
     width = queries.shape[1]
     if kept and (read := kept.read(connection, scope, model_id, width)):
-        blocks, cosines = read[0], _compare(read[1], queries)
+        blocks, cosines = read[0], kept.compare(read[1], queries)
     else:
         blocks = Blocks([])
         cosines = _compare(_read(connection, scope, model_id, width, blocks.rows), queries)
@@ -200,21 +220,21 @@ def _decode(row: tuple[Any, ...], codes: bytes, width: int) -> _Codes:
 
 
 def _compare(blocks: Iterable[_Codes], queries: NDArray[np.float32]) -> list[NDArray[np.float32]]:
-    """Return the cosines of each block, shape (n, vectors).
+    """Return the cosines of all passages in turn, in arrays of shape (n, vectors).
 
-    numpy multiplies float32 far faster than int8.
+    numpy multiplies float32 far faster than int8, and several blocks at once faster than one.
     """
     import numpy as np
 
-    scratch = np.empty((vector_blocks.SIZE, queries.shape[1]), np.float32)
-    compared = []
-    for integers, factors in blocks:
-        count, width = integers.shape
-        if width:
-            np.copyto(scratch[:count], integers)
-            cosines = scratch[:count] @ queries.T
-            cosines *= factors
-        else:
-            cosines = np.full((count, len(queries)), np.nan, np.float32)
+    scratch = np.empty((_AT_ONCE * vector_blocks.SIZE, queries.shape[1]), np.float32)
+    compared, remaining = [], iter(blocks)
+    while group := list(islice(remaining, _AT_ONCE)):
+        count = 0
+        for integers, _ in group:
+            rows = scratch[count : count + len(integers)]
+            np.copyto(rows, integers if integers.shape[1] else np.nan)
+            count += len(integers)
+        cosines = scratch[:count] @ queries.T
+        cosines *= np.concatenate([factors for _, factors in group])
         compared.append(cosines)
     return compared
