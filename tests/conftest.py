@@ -239,8 +239,11 @@ def compiled_models(shared_folder: Path) -> Path:
     """Compile the real model once for all workers; return its ``models`` folder."""
     home = shared_folder / "compiled"
     home.mkdir(mode=0o700, exist_ok=True)
+    done = home / "done"
     with _one_worker(home / "lock"):
-        _load_real_model(home)
+        if not done.exists():
+            _load_real_model(home)
+            done.touch()
     return home / "cache" / "models"
 
 
