@@ -143,7 +143,7 @@ def test_the_view_has_rows_budget_and_the_printed_form(client) -> None:
 
 
 def test_an_opened_row_explains_its_priority_in_few_elements(client, memory) -> None:
-    """A row with an element for each figure takes browsers twice as long to show."""
+    """A row with an element for each figure takes browsers longer to show."""
     query = {"q": QUESTION, "p": "work", "budget": "300", "part": "1"}
     html = client.get("/ui/window", params=query).text
     shown = choose(memory, build_question(), memory.location)
