@@ -142,6 +142,21 @@ def test_the_view_has_rows_budget_and_the_printed_form(client) -> None:
         assert form == "markdown" or json.loads(printed)
 
 
+def test_an_opened_row_explains_its_priority_in_few_elements(client, memory) -> None:
+    """A row with an element for each figure takes browsers longer to show."""
+    query = {"q": QUESTION, "p": "work", "budget": "300", "part": "1"}
+    html = client.get("/ui/window", params=query).text
+    shown = choose(memory, build_question(), memory.location)
+    best = shown.kept[0]
+    scores = f"{best.similarity:.3f} × {shown.settings.similarity_weight:g} = "
+    assert best.scores.startswith(f"similarity {scores}")
+    assert best.scores.endswith(f"tier {best.tier} · printed in {best.section}")
+    assert f'<p class="scores">{best.scores}</p>' in html
+    assert ' width="0.00"' not in html
+    rows = re.findall(r'<li class="weigh .*?</li>', html, re.DOTALL)
+    assert max(row.count("<") for row in rows) < 50
+
+
 def test_the_view_reports_messages_that_are_not_embedded(client, memory) -> None:
     query = {"q": QUESTION, "p": "work"}
     assert "not embedded yet" not in client.get("/ui/window", params=query).text

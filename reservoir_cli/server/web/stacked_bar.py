@@ -37,5 +37,6 @@ def draw(parts: Iterable[Part], width: int, height: int) -> Markup:
         f'<rect class="part {part.name}" x="{width * part.start:.2f}" '
         f'width="{width * part.size:.2f}" height="{height}"/>'
         for part in parts
+        if part.size > 0
     ]
     return Markup("".join(rectangles))  # names of parts are constants

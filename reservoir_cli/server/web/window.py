@@ -18,6 +18,9 @@ from reservoir_cli.settings.schema import Settings
 
 #: The most messages shown that could only have filled the budget.
 _MOST_FILLERS = 100
+#: Parts of a priority below this share of the bar are not listed.
+_SMALLEST_PART = 0.0005
+_PART_NAMES = {"question": "question it answers"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,7 @@ class Row:
     :param near: whether it was left out only for lack of room.
     :param tokens: its token count, the same as in ``--format json``.
     :param running: tokens of the window up to and including it; ``None`` if it is left out.
+    :param scores: how its priority was computed, in words.
     """
 
     message: StoredMessage
@@ -46,6 +50,7 @@ class Row:
     recency: float
     priority: float
     parts: Sequence[Part]
+    scores: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +203,7 @@ def _sort_key(drop: Dropped) -> tuple[bool, float, int]:
 def _left_out_row(window: ContextWindow, drop: Dropped, settings: Settings) -> Row:
     candidate = drop.candidate
     return Row(
-        **_score_fields(candidate, settings),
+        **_score_fields(candidate, settings, ""),
         text=plain_text(candidate.message),
         kept=False,
         near=drop.for_room,
@@ -214,21 +219,30 @@ def _row(
     candidate: Candidate, settings: Settings, reason: str, printed: WindowMessage, running: int
 ) -> Row:
     excerpt = printed.row["spans"] is not None
+    section = printed.section.value
     return Row(
-        **_score_fields(candidate, settings),
+        **_score_fields(candidate, settings, section),
         text=printed.content if excerpt else plain_text(candidate.message),
         kept=True,
         near=False,
         why=describe_reason(reason, candidate.message),
         excerpt=excerpt,
-        section=printed.section.value,
+        section=section,
         tokens=printed.tokens,
         running=running,
     )
 
 
-def _score_fields(candidate: Candidate, settings: Settings) -> dict[str, Any]:
+def _score_fields(candidate: Candidate, settings: Settings, section: str) -> dict[str, Any]:
     scores = candidate.scores
+    parts = stack(
+        [
+            *((name, settings.similarity_weight * part) for name, part in scores.parts.items()),
+            ("recency", settings.recency_weight * scores.recency),
+        ],
+        settings.similarity_weight + settings.recency_weight,
+        decimals=3,
+    )
     return {
         "message": candidate.message,
         "tier": candidate.tier.value,
@@ -237,15 +251,36 @@ def _score_fields(candidate: Candidate, settings: Settings) -> dict[str, Any]:
         "bm25": scores.bm25,
         "recency": scores.recency,
         "priority": scores.priority,
-        "parts": stack(
-            [
-                *((name, settings.similarity_weight * part) for name, part in scores.parts.items()),
-                ("recency", settings.recency_weight * scores.recency),
-            ],
-            settings.similarity_weight + settings.recency_weight,
-            decimals=3,
-        ),
+        "parts": parts,
+        "scores": _describe_scores(candidate, settings, parts, section),
     }
+
+
+def _describe_scores(
+    candidate: Candidate, settings: Settings, parts: Sequence[Part], section: str
+) -> str:
+    """Return how a priority was computed; one text is shown faster than a list of elements."""
+    scores = candidate.scores
+    return " · ".join(
+        [
+            f"similarity {_product(scores.similarity, settings.similarity_weight)}",
+            f"recency {_product(scores.recency, settings.recency_weight)}",
+            f"priority {scores.priority:.3f}",
+            *(
+                f"{_PART_NAMES.get(part.name, part.name)} {part.value}"
+                for part in parts
+                if part.size >= _SMALLEST_PART and part.name != "recency"
+            ),
+            f"cosine {scores.cosine:.3f}",
+            f"BM25 {scores.bm25:.2f}",
+            f"tier {candidate.tier.value}",
+            *([f"printed in {section}"] if section else []),
+        ]
+    )
+
+
+def _product(score: float, weight: float) -> str:
+    return f"{score:.3f} × {weight:g} = {score * weight:.3f}"
 
 
 def _budget_bar(window: ContextWindow, messages: Sequence[WindowMessage]) -> list[Part]:
