@@ -214,6 +214,7 @@ class Reader:
             format,
             redactor=self.redactor,
             embeddings=embeddings,
+            settings=self.config.path,
             progress=self._progress,
             explain_empty=explain_empty,
         )

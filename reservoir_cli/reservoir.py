@@ -283,7 +283,7 @@ class Reservoir(Reader):
         """
         from reservoir_cli.maintenance.backup import back_up
 
-        back_up(self.store, Path(file), self._progress)
+        back_up(self.store, Path(file), self.config.path, self._progress)
 
     @classmethod
     def doctor(

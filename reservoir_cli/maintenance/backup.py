@@ -16,9 +16,10 @@ from reservoir_cli.util.progress import Progress, counted
 from reservoir_cli.util.read_files import suggest_fix
 
 
-def back_up(store: Store, target: Path, progress: Progress) -> None:
+def back_up(store: Store, target: Path, settings: Path, progress: Progress) -> None:
     """Write a consistent copy of a store, atomically, while other processes may write to it.
 
+    :param settings: the settings file, which must not be overwritten.
     :raises ReservoirError: there is no store, or the copy cannot be written.
     """
     if store.size() is None:
@@ -27,7 +28,7 @@ def back_up(store: Store, target: Path, progress: Progress) -> None:
         )
     try:
         refuse(store.get_property(UNFINISHED_COPY), store.location)
-        paths.refuse_own_files(target, store.files())
+        paths.refuse_own_files(target, store.files(), settings)
         if target.is_dir():
             raise ReservoirError(f"{target} is a folder", hint="name a file in it")
         with publish(target) as unfinished:

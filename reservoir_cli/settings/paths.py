@@ -135,10 +135,11 @@ def private_files(store: Iterable[Path]) -> list[Path]:
     return [*store, *log_files(), *secrets, *([] if any(symlinked) else settings)]
 
 
-def refuse_own_files(path: Path, store: Iterable[Path]) -> None:
+def refuse_own_files(path: Path, store: Iterable[Path], settings: Path) -> None:
     """Refuse to overwrite the store, the settings, the logs and other files of Reservoir.
 
     :param store: the store's files.
+    :param settings: the settings file in use, which may be another than the usual one.
     :raises UsageError: the path is one of them.
     :raises OSError: the path is relative and the current folder no longer exists.
     """
@@ -146,7 +147,7 @@ def refuse_own_files(path: Path, store: Iterable[Path]) -> None:
     if target in map(resolve_path, store):
         raise UsageError(f"{path} is the store itself", hint="name another file")
     own = {
-        "settings file": [config_file()],
+        "settings file": [config_file(), settings],
         "log": log_files(),
         "own file": [token_file(), server_file(), connections_file()],
     }

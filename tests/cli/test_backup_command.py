@@ -94,6 +94,18 @@ def test_a_path_that_cannot_be_written_is_an_error(copied, file, code, message):
     assert dump(cli.db) == before
 
 
+def test_the_settings_file_in_use_is_never_overwritten(copied, tmp_path):
+    cli, _ = copied
+    settings = tmp_path / "mine.toml"
+    settings.write_text('partition = "default"\n', encoding="utf-8")
+    for command in ("backup", "export --all-partitions -o"):
+        arguments = [*command.split(), str(settings)]
+        yes = ["--yes"] if command == "backup" else []
+        refused = cli("--config", str(settings), *arguments, *yes, code=2).err
+        assert "is Reservoir's settings file" in refused
+        assert settings.read_text(encoding="utf-8") == 'partition = "default"\n'
+
+
 def test_without_a_store_there_is_nothing_to_copy(cli, tmp_path):
     assert "there is no store" in cli("backup", str(tmp_path / "x.db"), code=1).err
     assert not (tmp_path / "x.db").exists()

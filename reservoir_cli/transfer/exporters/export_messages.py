@@ -140,6 +140,7 @@ def export_to(
     *,
     redactor: Redactor,
     embeddings: bool,
+    settings: Path,
     progress: Progress,
     explain_empty: Callable[[], str],
 ) -> ExportReport:
@@ -148,6 +149,7 @@ def export_to(
     A file gets one state of the store, also if messages are moved meanwhile. A function may take
     any time, for which a snapshot would keep the words of forgotten messages in the store's files.
 
+    :param settings: the settings file, which must not be overwritten.
     :param explain_empty: returns the hint if nothing matches and the file is not empty.
     :raises UsageError: the format is unknown, or cannot hold embeddings.
     :raises ReservoirError: the file cannot be written.
@@ -158,7 +160,7 @@ def export_to(
         with store.snapshot():
             store.lift_timeouts()
             pieces = _unless_empty(start(progress=progress), report, out, explain_empty)
-            _save(out, pieces, store.files())
+            _save(out, pieces, store.files(), settings)
     else:
         _write_batches(out, start())
     return report
@@ -260,14 +262,15 @@ def _write_batches(write: Callable[[str], object], pieces: Iterator[str]) -> Non
     write("".join(gathered))
 
 
-def _save(path: Path, pieces: Iterator[str], store: Iterable[Path]) -> None:
+def _save(path: Path, pieces: Iterator[str], store: Iterable[Path], settings: Path) -> None:
     """Write the pieces of a text to a file; an existing file is replaced at the end.
 
     :param store: the store's files, which must not be overwritten.
+    :param settings: the settings file, neither.
     :raises ReservoirError: the file cannot be written.
     """
     try:
-        paths.refuse_own_files(path, store)
+        paths.refuse_own_files(path, store, settings)
         if path.exists() and not path.is_file():
             _write(path, pieces)  # a pipe or a device; a folder raises an error
             return
