@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import is_text
+from reservoir_cli.messages import check_name, is_text
 from reservoir_cli.settings import mcp, projects, proxy, upstreams
 from reservoir_cli.settings.schema import (
     ALIASES,
@@ -71,7 +71,7 @@ def split_written_key(key: str) -> tuple[str | None, str | None, str]:
             hint=f"a setting is {table}.NAME.SETTING; reservoir config list shows all",
         )
     else:
-        name, written = ".".join(parts[1:-1]), parts[-1]
+        name, written = check_name(".".join(parts[1:-1])), parts[-1]
     known_key(written, table)
     if table == "partitions" and name and "/" in name and not quoted:
         partition = name.partition("/")[0]

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reservoir_cli.errors import UsageError
+from reservoir_cli.messages import clean_name
 from reservoir_cli.settings import config, edit_settings_file
 from reservoir_cli.settings.schema import MODEL_ONLY, SETTINGS, Value
 from reservoir_cli.settings.setting_keys import dotted_key, split_key
@@ -277,10 +278,14 @@ def _values(key: str) -> st.SearchStrategy[Any]:
     if kind is float:
         minimum = metadata["low"] if metadata["above"] is None else metadata["above"]
         return st.floats(minimum, metadata["high"], exclude_min=metadata["above"] is not None)
-    return st.text(min_size=1).filter(str.strip)
+    return NAMES if key == "partition" else st.text(min_size=1).filter(str.strip)
 
 
-NAMES = st.text(st.characters(codec="utf-8", exclude_characters="."), min_size=1).filter(str.strip)
+NAMES = (
+    st.text(st.characters(codec="utf-8", exclude_characters="."), min_size=1)
+    .filter(str.strip)
+    .filter(lambda name: clean_name(name) == name)
+)
 
 
 def _keys() -> st.SearchStrategy[tuple[str, str]]:
@@ -323,3 +328,11 @@ def test_a_value_that_was_set_is_read_back(change: tuple[str, str, Value], text:
 def test_a_printed_value_is_parsed_back(change: tuple[str, str, Value]) -> None:
     _, setting, value = change
     assert parse_value(setting, format_value(setting, value), setting) == value
+
+
+@pytest.mark.parametrize("key", ['partitions."a\\nb".redact', 'models."a\\u001bb".reserve_tokens'])
+def test_a_name_with_control_characters_is_refused(key: str, tmp_path: Path) -> None:
+    file = tmp_path / "reservoir.toml"
+    with pytest.raises(UsageError, match="cannot contain control characters"):
+        edit_settings_file.edit(file, {key: "mask" if "redact" in key else "9"})
+    assert not file.exists()
