@@ -130,7 +130,7 @@ def globals_(
         check_location(db, "--db")
     ctx.obj = Globals(config_file, db, offline)
     if ctx.invoked_subcommand is None:
-        typer.echo(ctx.get_help())
+        console.write(ctx.get_help() + "\n", styled=True)
     elif not ctx.resilient_parsing:
         _check_environment(config_file)
 

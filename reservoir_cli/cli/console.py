@@ -63,25 +63,32 @@ def is_quiet() -> bool:
     return _quiet
 
 
-def write(text: str) -> None:
+def write(text: str, *, styled: bool = False) -> None:
     """Print data unchanged, except that control characters are escaped on terminals.
 
+    :param styled: the text is our own, and contains the control characters of its style.
     :raises ClosedPipe: the reader has closed the pipe.
     :raises ReservoirError: writing failed, for example because the disk is full.
     """
     progress.stop()
     try:
-        sys.stdout.write(escaped(text) if sys.stdout.isatty() else text)
+        sys.stdout.write(escaped(text) if sys.stdout.isatty() and not styled else text)
         sys.stdout.flush()
     except BrokenPipeError:
         _silence(sys.stdout)
         raise ClosedPipe from None
     except OSError as error:
         _silence(sys.stdout)
-        reason = "stdout is closed" if error.errno == errno.EBADF else error.strerror
-        raise ReservoirError(
-            f"cannot write the output: {reason}", hint="write it to a place with enough room"
-        ) from None
+        raise _unwritten_error(error) from None
+
+
+def _unwritten_error(error: OSError) -> ReservoirError:
+    if error.errno == errno.EBADF:
+        hint = "do not close it; > FILE writes to a file"
+        return ReservoirError("cannot write the output: stdout is closed", hint=hint)
+    return ReservoirError(
+        f"cannot write the output: {error.strerror}", hint="write it to a place with enough room"
+    )
 
 
 def _silence(stream: TextIO) -> None:

@@ -26,6 +26,13 @@ class _Helpful(_Base):
         """Return the whole help text, styled for a terminal."""
         return console.style_help(super().get_help(ctx))
 
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the option ``--help``, which reports output errors like every command."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.callback = _show_help
+        return option
+
     def get_short_help_str(self, limit: int = 45) -> str:
         """Return the first paragraph, in full."""
         return " ".join((self.help or "").split("\n\n")[0].split())
@@ -42,6 +49,12 @@ class _Helpful(_Base):
         params = [param for param in self.get_params(ctx) if kind in (None, param.param_type_name)]
         pairs = [record for param in params if (record := param.get_help_record(ctx))]
         return [(syntax, _RANGE.sub("", about).removesuffix("  []")) for syntax, about in pairs]
+
+
+def _show_help(ctx: Any, _option: object, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        console.write(ctx.get_help() + "\n", styled=True)
+        ctx.exit()
 
 
 def _be_quiet(ctx: Any, option: object, wanted: bool) -> None:
@@ -76,6 +89,5 @@ class HelpfulGroup(_Helpful, TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Print the help if there are no arguments."""
         if not args and self.no_args_is_help and not ctx.resilient_parsing:
-            console.write(ctx.get_help() + "\n")
-            ctx.exit()
+            _show_help(ctx, None, True)
         return super().parse_args(ctx, args)

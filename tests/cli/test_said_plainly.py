@@ -267,10 +267,11 @@ def test_a_file_that_cannot_be_read_is_an_error_with_a_hint(cli, tmp_path, name,
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
-def test_a_full_disk_behind_stdout_is_an_error_with_a_hint(cli):
+@pytest.mark.parametrize("arguments", [["view", "0"], ["--help"], ["view", "--help"], []])
+def test_a_full_disk_behind_stdout_is_an_error_with_a_hint(cli, arguments):
     cli.say("hello")
     with open("/dev/full", "wb") as full:
-        command = [shutil.which("reservoir", path=cli.env["PATH"]), "view", "0"]
+        command = [shutil.which("reservoir", path=cli.env["PATH"]), *arguments]
         result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=cli.env)
     error, hint = result.stderr.decode().splitlines()
     assert (result.returncode, error) == (
@@ -278,6 +279,17 @@ def test_a_full_disk_behind_stdout_is_an_error_with_a_hint(cli):
         f"error: cannot write the output: {os.strerror(errno.ENOSPC)}",
     )
     assert hint.startswith("hint: ")
+
+
+@pytest.mark.parametrize("arguments", ["view 0", "--help", "view --help"])
+def test_a_closed_stdout_is_an_error_with_a_hint_that_fits(cli, arguments):
+    cli.say("hello")
+    result = cli.shell(f"reservoir {arguments} >&-; echo $?")
+    assert result.out == "1\n"
+    assert result.err.splitlines() == [
+        "error: cannot write the output: stdout is closed",
+        "hint: do not close it; > FILE writes to a file",
+    ]
 
 
 @pytest.mark.parametrize("command", ["view", "config", "doctor"])
