@@ -6,10 +6,11 @@ host name at this machine (DNS rebinding) nor by a cross-site request: Host, Ori
 """
 
 import ipaddress
+import re
 import secrets
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
@@ -26,6 +27,9 @@ ANY = "*"
 _OWN_SITES = ("same-origin", "none")
 #: Names of this machine itself.
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
+_FOREIGN_HOST = "this server does not accept that host name; see --allow-host"
+#: A request's target that is a whole URL: its host and its path.
+_ABSOLUTE = re.compile(rb"(?is)http://([^/]*)(/.*)?")
 #: Random bytes of a token, before encoding.
 _BYTES = 24
 #: The fewest characters that an existing token may have.
@@ -46,17 +50,36 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer it with 403."""
-        if scope["type"] == "http" and (problem := refusal(Headers(scope=scope), self._hosts)):
-            await PlainTextResponse(f"403: {problem}\n", 403)(scope, receive, send)
-        elif scope["type"] in ("http", "lifespan"):
+        if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            host, scope = split_target(scope)
+            known = host is None or is_known_host(host, self._hosts)
+            problem = refusal(Headers(scope=scope), self._hosts) if known else _FOREIGN_HOST
+            if problem:
+                await PlainTextResponse(f"403: {problem}\n", 403)(scope, receive, send)
+            else:
+                await self._app(scope, receive, send)
+
+
+def split_target(scope: Scope) -> tuple[str | None, Scope]:
+    """Split a request's target if it is a whole URL, as clients send it to a proxy (RFC 9112).
+
+    :returns: the host that the target names, if any, and the request with only its path.
+    """
+    match = _ABSOLUTE.fullmatch(scope["raw_path"])
+    if not match:
+        return None, scope
+    path = match[2] or b"/"
+    decoded = unquote(path.decode("ascii", "replace"))
+    return match[1].decode("ascii", "replace"), dict(scope, raw_path=path, path=decoded)
 
 
 def refusal(headers: Headers | Mapping[str, str], hosts: Collection[str]) -> str | None:
     """Return why a request is refused, or ``None``."""
     host = headers.get("host", "")
     if not is_known_host(host, hosts):
-        return "this server does not accept that host name; see --allow-host"
+        return _FOREIGN_HOST
     origin = headers.get("origin")
     if origin is not None and not _is_own_origin(origin, host):
         return "requests from other origins are refused"

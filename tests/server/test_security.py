@@ -1,7 +1,9 @@
 """Access to the server: foreign hosts and origins get 403, and reading needs the token."""
 
+import http.client
 import os
 import stat
+from contextlib import closing
 
 import plain_http
 import pytest
@@ -54,6 +56,22 @@ def test_own_host_names_are_accepted(served: Served) -> None:
     )
     for headers in accepted:
         assert plain_http.get(f"{served.root}/v1/models", headers=headers).status_code == 200
+
+
+def test_a_request_may_name_a_whole_url_if_its_host_is_known(served: Served) -> None:
+    origin = served.state.origin
+    own, path = origin.removeprefix("http://"), served.root.removeprefix(origin)
+    for target, status in (
+        (f"http://{own}{path}/v1/models", 200),
+        (f"HTTP://localhost{path}/v1/models", 200),
+        (f"http://{own}", 401),
+        (f"http://evil.example{path}/v1/models", 403),
+        (f"http://evil.example@{own}{path}/v1/models", 403),
+        (f"http://{path}/v1/models", 403),
+    ):
+        with closing(http.client.HTTPConnection(own, timeout=60)) as connection:
+            connection.request("GET", target)
+            assert connection.getresponse().status == status, target
 
 
 def test_a_host_may_be_allowed_by_name_and_any_address_if_bound_to_all() -> None:
