@@ -19,6 +19,7 @@ class Server:
     :param schema: the number of applied migrations; ``None`` if there is no store yet.
     :param writable: whether this user may write to the store, or create one.
     :param whole: whether this user sees the whole store, and may change shared properties.
+    :param listed: whether the user sees all partitions, or is a member of any.
     :param path: the ``search_path`` of the tables and of pgvector's operators.
     """
 
@@ -27,6 +28,7 @@ class Server:
     schema: int | None
     writable: bool
     whole: bool = True
+    listed: bool = True
     path: str = SCHEMA
 
     def describe(self) -> str:
@@ -53,15 +55,17 @@ def inspect(connection: Connection) -> Server:
     _refuse(version, encoding, vector)
     if not has_store:
         return Server(version, vector, None, not read_only, path=path)
-    schema, may, whole = connection.execute(
+    schema, may, whole, listed = connection.execute(
         f"""
         SELECT (SELECT max(number) FROM {SCHEMA}.migrations),
         has_table_privilege('{SCHEMA}.messages', 'INSERT'),
         NOT row_security_active('{SCHEMA}.messages')
-            AND has_table_privilege('{SCHEMA}.properties', 'DELETE')
+            AND has_table_privilege('{SCHEMA}.properties', 'DELETE'),
+        NOT row_security_active('{SCHEMA}.messages')
+            OR EXISTS (SELECT 1 FROM {SCHEMA}.members WHERE member = current_user)
         """
     ).fetchone()  # type: ignore[misc]
-    return Server(version, vector, schema or 0, may and not read_only, whole, path)
+    return Server(version, vector, schema or 0, may and not read_only, whole, listed, path)
 
 
 def _refuse(version: int, encoding: str, vector: str | None) -> None:

@@ -73,6 +73,16 @@ def test_a_member_of_an_older_store_is_told_to_have_it_migrated(users, monkeypat
     with pytest.raises(StoreError, match="has an older schema") as caught:
         open_store(users["anna"])
     assert "its owner" in (caught.value.hint or "")
+    assert "reservoir db" not in (caught.value.hint or "")  # or the member's --db would follow
+
+
+def test_a_user_who_is_a_member_of_no_partition_is_told_so(url: str, users) -> None:
+    behind(url, "DELETE FROM members WHERE member = 'ben'")
+    with pytest.raises(StoreError, match="is a member of no partition") as caught:
+        open_store(users["ben"])
+    assert "reservoir.members" in (caught.value.hint or "")
+    open_store(users["anna"]).close()
+    open_store(url).close()
 
 
 def test_a_user_without_write_access_can_read(url: str, users) -> None:
