@@ -4,7 +4,7 @@ A time without a zone is local; results are aware datetimes in UTC.
 """
 
 import re
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 from reservoir_cli.errors import UsageError
 
@@ -19,6 +19,7 @@ _NUMBERS = dict.fromkeys(("a", "an", "one"), 1) | {
 _AGO = rf"(?a)(\d{{1,6}}|{'|'.join(_NUMBERS)}) (second|minute|hour|day|week|month|year)s?(?: ago)?"
 _MONTH = _UNITS["y"] / 12
 _YEAR_MONTH = r"(?a)\d{4}-\d\d"
+_WEEK = r"(?a)(?:(?:calendar )?week|kw|cw) ?(\d{1,2})(?:[ /](\d{4}))?"
 _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _MONTHS = (
     "january february march april may june july august september october november december".split()
@@ -51,8 +52,8 @@ def parse_time(text: str, now: datetime) -> datetime:
     """Parse a time: ISO 8601 (local without a zone), an age such as ``7d``, or words.
 
     Words such as ``yesterday`` and ``last week``, and ``2026-05``, mean the start of that period;
-    ``monday`` and ``last monday`` are the latest Monday before today, ``may`` the latest May, and
-    ``last may`` the latest one before this month.
+    ``monday`` and ``last monday`` are the latest Monday before today, ``may`` the latest May,
+    ``last may`` the latest one before this month, and ``week 12`` the latest one of that number.
 
     :raises UsageError: the text is not a time, is out of range, or is an age in ``M``, which may
         mean minutes or months.
@@ -81,7 +82,8 @@ def parse_time(text: str, now: datetime) -> datetime:
 
 
 def parse_age(text: str) -> float | None:
-    """Return the seconds of an age such as ``7d``, ``7 days`` or ``two weeks ago``."""
+    """Return the seconds of an age such as ``7d``, ``two weeks ago`` or ``a fortnight ago``."""
+    text = re.sub(r"^(?:an? |one )?fortnight\b", "2 weeks", text)
     if match := re.fullmatch(_AGO, text):
         number = _NUMBERS.get(match[1]) or int(match[1])
         return number * (_MONTH if match[2] == "month" else _UNITS[match[2][0]])
@@ -101,18 +103,35 @@ def _start_of(words: str, now: datetime) -> datetime | None:
         "last month": (first - timedelta(days=1)).replace(day=1),
         "this year": first.replace(month=1),
         "last year": first.replace(year=first.year - 1, month=1),
+        "week before last": monday - timedelta(days=14),
+        "month before last": first.replace(
+            year=first.year - (first.month <= 2), month=(first.month - 3) % 12 + 1
+        ),
+        "year before last": first.replace(year=first.year - 2, month=1),
     }
-    starts |= {
-        f"{lead}{name}": today - timedelta(days=(today.weekday() - number - 1) % 7 + 1)
-        for number, name in enumerate(_WEEKDAYS)
-        for lead in ("", "last ")
-    }
+    for number, name in enumerate(_WEEKDAYS):
+        latest = today - timedelta(days=(today.weekday() - number - 1) % 7 + 1)
+        starts[name] = starts[f"last {name}"] = latest
+        starts[f"{name} before last"] = latest - timedelta(days=7)
     for number, name in enumerate(_MONTHS, 1):
         latest = first.replace(year=today.year - (today.month < number), month=number)
         starts[name] = latest
         starts[f"last {name}"] = latest.replace(year=latest.year - (latest == first))
     if words == "now":
         return now
-    if words not in starts:
+    start = starts.get(words.removeprefix("the ")) or _start_of_week(words, today)
+    return datetime.combine(start, time()).astimezone(UTC) if start else None
+
+
+def _start_of_week(words: str, today: date) -> date | None:
+    """Return the Monday of ``week 12`` or ``kw 12 2026`` (ISO 8601); without a year the latest."""
+    match = re.fullmatch(_WEEK, words)
+    if not match:
         return None
-    return datetime.combine(starts[words], time()).astimezone(UTC)
+    year, week = int(match[2] or today.isocalendar().year), int(match[1])
+    try:
+        monday = date.fromisocalendar(year, week, 1)
+        is_ahead = not match[2] and monday > today
+        return date.fromisocalendar(year - 1, week, 1) if is_ahead else monday
+    except ValueError:
+        return None

@@ -177,11 +177,13 @@ def read_year(phrase: Phrase) -> Span | None:
 
 
 def read_weekday(phrase: Phrase) -> Span | None:
-    """Read on Monday, last Friday, Tuesday of last week."""
+    """Read on Monday, last Friday, the Friday before last, Tuesday of last week."""
     weekday, monday = phrase.numbers["weekday"], phrase.today - DAY * phrase.today.weekday()
     day = monday + DAY * weekday
     if phrase.words.get("week"):
         day += 7 * DAY * (phrase.which or 0)
+    elif phrase.words.get("ago"):
+        day -= 7 * DAY * (1 + (day >= phrase.today))
     elif phrase.which is None:
         led = phrase.lead in WEEKDAY_LEADS
         full = phrase.words["weekday"] == "WEEKDAY" and phrase.lead not in OF_ALL_DAYS
@@ -343,6 +345,7 @@ _RULES: tuple[tuple[str, Callable[[Phrase], Span | None]], ...] = (
     ("(?P<weekday>WEEKDAY|SHORTDAY)(?: of)? {WHICH} (?P<week>week)", read_weekday),
     ("{WHICH} (?P<week>week)(?: 's)?(?: on)? (?P<weekday>WEEKDAY)", read_weekday),
     ("{WHICH} (?P<weekday>WEEKDAY|SHORTDAY)", read_weekday),
+    ("(?P<weekday>WEEKDAY|SHORTDAY)(?P<ago> before last)", read_weekday),
     ("(?P<weekday>WEEKDAY|SHORTDAY)", read_weekday),
     ("{WHICH} weekend", read_weekend),
     ("weekend(?P<ago> before last)?", read_weekend),

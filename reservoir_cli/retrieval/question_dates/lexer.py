@@ -110,6 +110,7 @@ def read_tokens(question: str, last_year: int) -> list[Token]:
     """
     text = question.replace("\u2019", "'")
     text = _pattern(r",(?!\d{3}(?!\d))").sub(" , ", text).replace("—", " . ")
+    text = _pattern(r"(?i)\b(?:(?:an?|one) )?fortnight\b").sub("two weeks", text)
     text = _pattern(_QUARTER).sub(r"\1\2 ", text)
     tokens: list[Token] = []
     chunks = text.split()

@@ -119,6 +119,16 @@ def test_a_time_without_a_zone_is_local(text: str, expected: datetime) -> None:
         ("last may", datetime(2025, 5, 1, 4, tzinfo=UTC)),
         ("last april", datetime(2026, 4, 1, 4, tzinfo=UTC)),
         ("June", datetime(2025, 6, 1, 4, tzinfo=UTC)),
+        ("a fortnight ago", NOW - timedelta(days=14)),
+        ("the Friday before last", datetime(2026, 5, 1, 4, tzinfo=UTC)),
+        ("saturday before last", datetime(2026, 4, 25, 4, tzinfo=UTC)),
+        ("the week before last", datetime(2026, 4, 20, 4, tzinfo=UTC)),
+        ("month before last", datetime(2026, 3, 1, 5, tzinfo=UTC)),
+        ("year before last", datetime(2024, 1, 1, 5, tzinfo=UTC)),
+        ("week 12", datetime(2026, 3, 16, 4, tzinfo=UTC)),
+        ("KW 19", datetime(2026, 5, 4, 4, tzinfo=UTC)),
+        ("KW20", datetime(2025, 5, 12, 4, tzinfo=UTC)),  # not begun yet this year
+        ("calendar week 53/2020", datetime(2020, 12, 28, 5, tzinfo=UTC)),
     ],
 )
 def test_words_mean_the_local_time_at_which_the_period_began(text: str, expected: datetime) -> None:
@@ -130,6 +140,10 @@ def test_words_mean_the_local_time_at_which_the_period_began(text: str, expected
     [
         "",
         "the day before",
+        "week 0",
+        "week 54",
+        "KW 53 2021",
+        "KW 1 0000",
         "2026",
         "90",
         "20260509",
