@@ -99,6 +99,21 @@ def test_a_file_that_we_created_is_removed(client: Client, user: Path) -> None:
     assert client.folder().is_dir()
 
 
+@pytest.mark.parametrize("empty", [True, False])
+def test_a_file_without_settings_is_left_as_it_was_after_an_edit_was_undone(
+    client: Client, user: Path, empty: bool
+) -> None:
+    client.folder().mkdir(parents=True, exist_ok=True)
+    path = client.settings()
+    if empty:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+    connect(client, PROGRAM)
+    path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    disconnect(client)
+    assert (path.read_bytes() == b"") if empty else not path.exists()
+
+
 def test_a_folder_that_we_created_is_removed(user: Path, tmp_path: Path) -> None:
     program = tmp_path / "programs" / "zed"
     program.write_text("#!/bin/sh\n")

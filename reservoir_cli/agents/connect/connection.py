@@ -261,10 +261,15 @@ def _revert(client: Client, path: Path, *, dry_run: bool) -> Change:
         before = file.original_contents()
     except LookupError:
         return _remove_entries(client, file, dry_run=dry_run)
+    return _restore(file, before, dry_run=dry_run)
+
+
+def _restore(file: SettingsFile, before: bytes | None, *, dry_run: bool) -> Change:
+    """Restore the contents of a file; ``None`` removes it."""
     if not dry_run:
         return file.restore(before)
     text = None if before is None else before.decode("utf-8")
-    return Change(path, "removed" if before is None else "restored", diff=file.diff(text))
+    return Change(file.path, "removed" if before is None else "restored", diff=file.diff(text))
 
 
 def _remove_entries(client: Client, file: SettingsFile, *, dry_run: bool) -> Change:
@@ -277,6 +282,9 @@ def _remove_entries(client: Client, file: SettingsFile, *, dry_run: bool) -> Cha
         return Change(file.path, "unchanged")
     edits += _empty_containers(file, edits)
     text = file.after(edits)
+    if file.is_left_empty(text):
+        created = file.record is not None and file.record.before is None
+        return _restore(file, None if created else b"", dry_run=dry_run)
     if dry_run:
         return Change(file.path, "changed", diff=file.diff(text))
     change = file.write(text)

@@ -218,6 +218,14 @@ class SettingsFile:
                 return data
         raise LookupError
 
+    def is_left_empty(self, text: str) -> bool:
+        """Return whether a text has no settings, as the file had none before our first change."""
+        return (
+            text.strip() in ("", "{}")
+            and self.record is not None
+            and self.record.before in (None, fingerprint(b""))
+        )
+
     def restore(self, data: bytes | None) -> Change:
         """Restore the original contents, and delete the backup.
 
