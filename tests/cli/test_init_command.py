@@ -402,6 +402,18 @@ def test_an_unreadable_history_does_not_stop_the_others(machine):
     assert failed == ["llm"]
 
 
+def test_an_unreadable_folder_is_named_although_nothing_is_new(machine, as_owner):
+    machine("init", "--yes", "--no-embed")
+    locked = Path(machine.env["HOME"], ".claude/projects/locked")
+    locked.mkdir(mode=0)
+    try:
+        result = machine("init", "--yes", "--no-embed", command=(*as_owner, "reservoir"))
+    finally:
+        locked.chmod(0o700)
+    assert f"cannot read {locked}: Permission denied" in result.err
+    assert "nothing new" in result.err
+
+
 def test_variables_of_the_tools_locate_their_histories(machine, tmp_path):
     home = Path(machine.env["HOME"])
     elsewhere = tmp_path / "elsewhere"

@@ -27,7 +27,12 @@ from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.transfer.importers import discover_histories
 from reservoir_cli.transfer.importers.discover_histories import History
 from reservoir_cli.transfer.reports import ImportReport
-from reservoir_cli.transfer.sync import Source, choose_name, configured_sources
+from reservoir_cli.transfer.sync import (
+    Source,
+    choose_name,
+    configured_sources,
+    unreadable_folders,
+)
 from reservoir_cli.util.progress import duration_in_words
 
 #: Answers that import nothing.
@@ -370,6 +375,9 @@ def _add_sources(
 
     :param partition: the partition the user named, if any; it becomes the default here, too.
     """
+    for entry in read:
+        for failure in unreadable_folders(entry.source):
+            console.warn(failure)
     console.note(f"nothing new for {_partitions(read)}")
     if not partition and any(entry.messages for entry in read):
         console.note("to store them in another partition as well: reservoir init -p NAME")
