@@ -15,6 +15,7 @@ from builders import FakeEmbedder
 from page_server import message
 
 from reservoir_cli.context.prepare_request import ContextOptions
+from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval.recall_floor import floor_property
 from reservoir_cli.server.web.window import choose
@@ -279,3 +280,16 @@ def test_a_command_is_safe_in_a_shell() -> None:
         "--",
         evil,
     ]
+
+
+def test_messages_without_a_row_are_counted(memory) -> None:
+    memory.ingest(
+        [message("user", f"redis lost job {n}", 200 + n, f"c{n % 9}") for n in range(300)],
+        partition="work",
+        instance="chat",
+    )
+    shown = choose(memory, build_question(budget="2000"), memory.location)
+    rows = {row.message.id for row in (*shown.kept, *shown.left_out)}
+    stored = len(memory.find(Scope("work")))
+    assert shown.unlisted > 0
+    assert len(rows) + shown.unlisted == stored

@@ -17,7 +17,7 @@ from reservoir_cli.server.web.window_form import Question, context_command
 from reservoir_cli.settings.schema import Settings
 
 #: The most messages shown that could only have filled the budget.
-_MOST_FILLERS = 100
+_MOST_FILLERS = 50
 #: Parts of a priority below this share of the bar are not listed.
 _SMALLEST_PART = 0.0005
 _PART_NAMES = {"question": "question it answers"}
@@ -60,6 +60,7 @@ class WindowView:
     :param settings: the settings with the sliders applied.
     :param usual: the settings without them.
     :param above: tokens of the question and the sections, which are never pruned.
+    :param unlisted: how many messages that could only have filled the budget have no row.
     :param framing: tokens of titles, day lines and the like: the rest of the used tokens.
     :param milliseconds: duration of the selection, without embedding the question.
     :param newcomers: ids of the messages that are in only because another one is left out.
@@ -73,6 +74,7 @@ class WindowView:
     usual: Settings
     kept: Sequence[Row]
     left_out: Sequence[Row]
+    unlisted: int
     above: int
     framing: int
     bar: Sequence[Part]
@@ -119,7 +121,8 @@ def choose(reservoir: Reservoir, question: Question, default_store: str) -> Wind
         settings,
         usual,
         kept,
-        list(_left_out_rows(window, settings)),
+        _left_out_rows(window, settings),
+        window.not_reached - min(len(window.selection.passed_over), _MOST_FILLERS),
         above,
         window.used - (running or 0),
         _budget_bar(window, messages),

@@ -296,6 +296,7 @@ def test_a_file_has_all_messages_of_a_partition_that_is_renamed_meanwhile(
         form,
         redactor=MASK,
         embeddings=False,
+        settings=tmp_path / "reservoir.toml",
         progress=progress,
         explain_empty=str,
     )
