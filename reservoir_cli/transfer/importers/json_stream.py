@@ -96,12 +96,13 @@ def parse_line(place: str, line: bytes) -> Any:
     """Parse a line of JSON; return a skipped record with the reason if it is not valid.
 
     Bytes that are not UTF-8 become unpaired surrogates, which are counted and replaced when the
-    message is stored.
+    message is stored. NULs before the line, as a crash leaves them at the end of a file that a
+    program then appends to, are ignored.
     """
     if len(line) > LARGEST:
         return Skipped(place, _TOO_LARGE)
     try:
-        return json.loads(line.decode("utf-8", "surrogateescape"))
+        return json.loads(line.lstrip(b"\0").decode("utf-8", "surrogateescape"))
     except (ValueError, RecursionError) as error:
         return Skipped(place, _explain_error(error, in_document=place == _DOCUMENT))
 

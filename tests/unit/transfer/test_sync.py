@@ -155,6 +155,18 @@ def test_a_replaced_file_is_read_from_its_beginning(machine: Machine) -> None:
     assert len(machine.said(WORK)) == 12
 
 
+def test_a_file_that_a_crash_filled_with_nuls_is_read_with_what_follows(machine: Machine) -> None:
+    path = machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
+    path.write_bytes(path.read_bytes() + bytes(4_096))
+    machine.write("a/s1.jsonl", *turn(3, "two?", "two."))
+    assert machine.sync().imports.imported == 4
+    path.write_bytes(path.read_bytes() + bytes(100_000))
+    machine.sync()
+    machine.write("a/s1.jsonl", *turn(5, "three?", "three."))
+    machine.sync()
+    assert machine.said(WORK) == ["one?", "one.", "two?", "two.", "three?", "three."]
+
+
 def test_files_may_disappear_move_and_reappear(machine: Machine) -> None:
     path = machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.sync()

@@ -113,6 +113,7 @@ def test_an_unknown_format_lists_the_known_ones() -> None:
         ("already \ufffd".encode(), "already \ufffd", False),
         (b"caf\xe9", "caf\ufffd", True),
         (b"a\0b", "a\0b", True),
+        (b"a" * 40 + bytes(9_000), "a" * 40 + "\0" * 9_000, True),
         (b"", "", False),
     ],
 )
