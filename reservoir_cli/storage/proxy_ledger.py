@@ -54,7 +54,10 @@ class Ledger:
 
     def __init__(self, store: Transactions) -> None:
         self._store = store
-        self._connection = store._connection
+
+    @property
+    def _connection(self) -> Connection:
+        return self._store._connection  # another one after the last was lost
 
     def get(
         self, partition: str, conversation: str, *, masked: bool, now: datetime

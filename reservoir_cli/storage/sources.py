@@ -67,7 +67,10 @@ class Sources:
 
     def __init__(self, store: Transactions) -> None:
         self._store = store
-        self._connection = store._connection
+
+    @property
+    def _connection(self) -> Connection:
+        return self._store._connection  # another one after the last was lost
 
     def file_states(
         self, partition: str, machine: str, tool: str

@@ -19,6 +19,8 @@ from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres.connection import place_of
 from reservoir_cli.storage.postgres.server_errors import UncertainCommitError
 from reservoir_cli.storage.postgres.store import PostgresStore
+from reservoir_cli.storage.proxy_ledger import Ledger
+from reservoir_cli.storage.sources import Sources
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 
@@ -121,6 +123,17 @@ def test_a_read_is_retried_if_its_connection_is_lost(url: str) -> None:
     with closing(open_store(url)) as store:
         say(store, "kept")
         assert store._run_read(read) == ["kept"]
+
+
+def test_the_ledger_and_the_sources_follow_a_store_to_its_new_connection(url: str) -> None:
+    with closing(open_store(url)) as store:
+        ledger, sources = Ledger(store), Sources(store)
+        before = ledger.version("default")
+        for _ in range(2):
+            end_connections(url)
+            assert ledger.version("default") == before
+            end_connections(url)
+            assert sources.places("chatgpt") == []
 
 
 def test_nothing_is_retried_in_a_transaction_of_the_caller(url: str) -> None:
