@@ -19,8 +19,9 @@ from reservoir_cli.storage.candidates import Candidates
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 
-#: When filling, messages are read until they could fill the budget this many times.
-_READ_AHEAD = 4
+#: When filling, messages are read until they could fill the budget this many times, and have at
+#: least this many tokens: standing instructions may rank far below the rest until they are read.
+_READ_AHEAD, _LEAST_READ = 4, 4_000
 #: Approximate tokens of a passage; the longest message that is read for excerpts; and the most
 #: tokens that are read for a small budget.
 _PASSAGE_TOKENS, _LONGEST_MESSAGE, _MOST_TOKENS = 100, 50_000, 200_000
@@ -196,7 +197,7 @@ def find_fillers(scored: Scored, room: int, excerpt_over: int | None) -> list[in
         full = False
         for size_class in range(_size_classes(np.array([room]))[0] + 1):
             in_class = size_classes == size_class
-            enough = np.cumsum(sizes[in_class]) <= _READ_AHEAD * room
+            enough = np.cumsum(sizes[in_class]) <= max(_READ_AHEAD * room, _LEAST_READ)
             enough &= np.cumsum(whole[in_class]) <= max(_MOST_TOKENS, 2 * _READ_AHEAD * room)
             chosen += by_priority[in_class][enough].tolist()
             full = full or (size_class == 0 and not enough.all())

@@ -253,3 +253,13 @@ def test_a_context_keeps_its_budget_and_scope_and_reports_exactly(
     second = memory.ask(**request, trace_id="t")
     assert second.selection == window.selection
     store.close()
+
+
+def test_a_standing_instruction_far_below_the_rest_is_read_for_a_small_budget(memory):
+    memory.say("zeta", cosine=0.9, instance="q")
+    memory.say_all([text(number, 10) for number in range(60)], cosine=0.5, instance="q")
+    instruction = memory.say("Always answer in French.", cosine=0.47, instance="other")
+    memory.say("now", cosine=-0.9)
+    memory.say_all([text(number, 10) for number in range(100, 110)], cosine=-0.5)
+    settings = {"recency_weight": 0.0, "min_history_messages": 0, "similarity": "cosine"}
+    assert instruction in kept_ids(memory.ask(budget=150, settings=settings))
