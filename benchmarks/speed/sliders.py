@@ -47,7 +47,11 @@ def page(store: Path, home: str) -> Iterator[Chrome]:
         assert server.stdout
         server.stdout.readline()
         address = subprocess.run(
-            [*command, "open", "--print"], env=environment, stdout=subprocess.PIPE, text=True
+            [*command, "open", "--print"],
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
         ).stdout.strip()
         options = ChromeOptions()
         options.binary_location = shutil.which("chromium") or ""

@@ -220,11 +220,6 @@ def _run() -> int:
         return _report(failure)
     except console.ClosedPipe:
         return 0
-    except SystemExit as leaving:
-        # Typer exits with 1 if it prints help to a closed pipe.
-        if isinstance(leaving.__context__, BrokenPipeError):
-            return 0
-        raise
     except typer.Abort:
         return 130
     except Exception as failure:

@@ -84,7 +84,7 @@ def write(text: str, *, styled: bool = False) -> None:
 
 def _unwritten_error(error: OSError) -> ReservoirError:
     if error.errno == errno.EBADF:
-        hint = "do not close it; > FILE writes to a file"
+        hint = "leave it open, or redirect it to a file"
         return ReservoirError("cannot write the output: stdout is closed", hint=hint)
     return ReservoirError(
         f"cannot write the output: {error.strerror}", hint="write it to a place with enough room"

@@ -162,19 +162,6 @@ def select_sources(sources: Sequence[Source], names: Sequence[str]) -> list[Sour
     return [source for source in sources if not names or {source.name, source.tool} & set(names)]
 
 
-def unreadable_folders(source: Source) -> list[str]:
-    """Return the folders of a source that cannot be read, with reasons."""
-    failures: list[str] = []
-
-    def note(path: str, error: OSError) -> None:
-        failures.append(_describe_unreadable(path, error))
-
-    exclusion = watched_files.compile_exclusion(list(source.exclude))
-    for _ in watched_files.walk(source.path, exclusion, note):
-        pass
-    return failures
-
-
 def sync(
     ingestor: Ingestor,
     sources: Iterable[Source],
@@ -201,10 +188,6 @@ def sync(
         ]
         with explain_interrupt(ingestor.notify, INTERRUPTED):
             return SyncReport(tuple(source_sync.run(progress) for source_sync in syncs))
-
-
-def _describe_unreadable(path: str, error: OSError) -> str:
-    return f"cannot read {path}: {error.strerror or 'unknown reason'}"
 
 
 class _SourceSync:
@@ -298,7 +281,7 @@ class _SourceSync:
             self.report.failures.append(f"{place}{error}{hint}")
 
     def _report_unreadable(self, path: str, error: OSError) -> None:
-        self.report.failures.append(_describe_unreadable(path, error))
+        self.report.failures.append(watched_files.describe_unreadable(path, error))
 
     def _read(self, file: FileState) -> None:
         self._time: datetime | None = None

@@ -18,6 +18,7 @@ _NUMBERS = dict.fromkeys(("a", "an", "one"), 1) | {
 }
 _AGO = rf"(?a)(\d{{1,6}}|{'|'.join(_NUMBERS)}) (second|minute|hour|day|week|month|year)s?(?: ago)?"
 _MONTH = _UNITS["y"] / 12
+_FIRST_YEAR = 1970
 _YEAR_MONTH = r"(?a)\d{4}-\d\d"
 _WEEK = r"(?a)(?:(?:calendar )?week|kw|cw) ?(\d{1,2})(?:[ /](\d{4}))?"
 _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
@@ -74,7 +75,7 @@ def parse_time(text: str, now: datetime) -> datetime:
             raise UsageError(f"the age {text!r} is out of range", hint=hint) from None
     try:
         moment = datetime.fromisoformat(f"{text}-01" if re.fullmatch(_YEAR_MONTH, text) else text)
-        if not text.isdigit() and moment.year >= 1970:
+        if not text.isdigit() and moment.year >= _FIRST_YEAR:
             return moment.astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         pass
@@ -131,7 +132,8 @@ def _start_of_week(words: str, today: date) -> date | None:
     year, week = int(match[2] or today.isocalendar().year), int(match[1])
     try:
         monday = date.fromisocalendar(year, week, 1)
-        is_ahead = not match[2] and monday > today
-        return date.fromisocalendar(year - 1, week, 1) if is_ahead else monday
+        if not match[2] and monday > today:
+            monday = date.fromisocalendar(year - 1, week, 1)
     except ValueError:
         return None
+    return monday if monday.year >= _FIRST_YEAR else None

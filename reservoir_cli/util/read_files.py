@@ -8,7 +8,6 @@ import codecs
 import errno
 import io
 import os
-import re
 import stat
 import sys
 import time
@@ -21,8 +20,6 @@ from reservoir_cli.errors import ReservoirError
 LARGEST = 64 << 20
 #: Seconds to wait until a writer opens the other end of a pipe.
 _PIPE_TIMEOUT = 2.0
-#: Up to this many bytes that are not text are accepted in any text.
-_FEW = 8
 
 
 def suggest_fix(error: OSError, path: Path) -> str | None:
@@ -146,16 +143,13 @@ def _read_pipe(path: Path, most: int) -> bytes:
 def decode(data: bytes, where: str, *, cut: bool = False) -> tuple[str, bool]:
     """Return bytes as text, and whether some of them were not UTF-8 and were replaced.
 
-    A run of NULs, as a crash leaves at the end of a file, counts as one byte.
-
     :param where: the file's name, for the error.
     :param cut: the bytes are the beginning of a file, and may end within a character.
     :raises ReservoirError: more than a tenth of the bytes are not text.
     """
     text = codecs.getincrementaldecoder("utf-8-sig")("replace").decode(data, final=not cut)
-    nuls = text.count("\0")
-    replaced = text.count("\ufffd") + len(re.findall("\0+", text))
-    if replaced > max(_FEW if nuls <= _FEW else 0, (len(text) - nuls) // 10):
+    replaced = text.count("\ufffd") + text.count("\0")
+    if replaced > max(8, len(text) // 10):
         raise ReservoirError(f"{where} is not a text file", hint="convert it to text in UTF-8")
     return text, replaced > 0 and (b"\0" in data or not _is_utf8(data))
 

@@ -110,7 +110,9 @@ def test_a_file_without_settings_is_left_as_it_was_after_an_edit_was_undone(
         path.write_bytes(b"")
     connect(client, PROGRAM)
     path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-    disconnect(client)
+    expected = "restored" if empty else "removed"
+    assert disconnect(client, dry_run=True).changes[0].kind == expected
+    assert disconnect(client).changes[0].kind == expected
     assert (path.read_bytes() == b"") if empty else not path.exists()
 
 

@@ -288,7 +288,7 @@ def test_a_closed_stdout_is_an_error_with_a_hint_that_fits(cli, arguments):
     assert result.out == "1\n"
     assert result.err.splitlines() == [
         "error: cannot write the output: stdout is closed",
-        "hint: do not close it; > FILE writes to a file",
+        "hint: leave it open, or redirect it to a file",
     ]
 
 

@@ -282,9 +282,15 @@ def _remove_entries(client: Client, file: SettingsFile, *, dry_run: bool) -> Cha
         return Change(file.path, "unchanged")
     edits += _empty_containers(file, edits)
     text = file.after(edits)
-    if file.is_left_empty(text):
-        created = file.record is not None and file.record.before is None
-        return _restore(file, None if created else b"", dry_run=dry_run)
+    try:
+        before = file.without_settings(text)
+    except LookupError:
+        return _write(file, text, dry_run=dry_run)
+    return _restore(file, before, dry_run=dry_run)
+
+
+def _write(file: SettingsFile, text: str, *, dry_run: bool) -> Change:
+    """Write a file's text without our entries."""
     if dry_run:
         return Change(file.path, "changed", diff=file.diff(text))
     change = file.write(text)

@@ -218,13 +218,16 @@ class SettingsFile:
                 return data
         raise LookupError
 
-    def is_left_empty(self, text: str) -> bool:
-        """Return whether a text has no settings, as the file had none before our first change."""
-        return (
-            text.strip() in ("", "{}")
-            and self.record is not None
-            and self.record.before in (None, fingerprint(b""))
-        )
+    def without_settings(self, text: str) -> bytes | None:
+        """Return what to restore instead of a text that has no settings, as the file had none.
+
+        :returns: the contents before our first change; ``None`` if we created the file.
+        :raises LookupError: the text has settings or comments, or the file had some.
+        """
+        nothing = "".join(text.split()) in ("", "{}")
+        if not nothing or not self.record or self.record.before not in (None, fingerprint(b"")):
+            raise LookupError
+        return None if self.record.before is None else b""
 
     def restore(self, data: bytes | None) -> Change:
         """Restore the original contents, and delete the backup.

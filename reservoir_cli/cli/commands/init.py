@@ -24,15 +24,10 @@ from reservoir_cli.messages import Scope, clean_name
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.paths import abbreviate_home
-from reservoir_cli.transfer.importers import discover_histories
+from reservoir_cli.transfer.importers import discover_histories, watched_files
 from reservoir_cli.transfer.importers.discover_histories import History
 from reservoir_cli.transfer.reports import ImportReport
-from reservoir_cli.transfer.sync import (
-    Source,
-    choose_name,
-    configured_sources,
-    unreadable_folders,
-)
+from reservoir_cli.transfer.sync import Source, choose_name, configured_sources
 from reservoir_cli.util.progress import duration_in_words
 
 #: Answers that import nothing.
@@ -375,9 +370,10 @@ def _add_sources(
 
     :param partition: the partition the user named, if any; it becomes the default here, too.
     """
-    for entry in read:
-        for failure in unreadable_folders(entry.source):
-            console.warn(failure)
+    for source in [entry.source for entry in read]:
+        excluded = watched_files.compile_exclusion(list(source.exclude))
+        for reason in watched_files.unreadable_folders(source.path, excluded):
+            console.warn(reason)
     console.note(f"nothing new for {_partitions(read)}")
     if not partition and any(entry.messages for entry in read):
         console.note("to store them in another partition as well: reservoir init -p NAME")

@@ -75,15 +75,15 @@ class Transactions(transactions.Transactions, ABC):
     def prepare(self) -> None:
         """Set up an empty database, or migrate an older store.
 
-        :raises StoreError: the store is newer than the program, or not writable, or the user is a
-            member of no partition.
+        :raises StoreError: the store is newer than the program, or not writable, or the user has
+            no partition.
         """
         version = self.server.schema
         transactions.refuse_newer(version or 0, len(schema.MIGRATIONS))
         if not self.server.listed:
             raise StoreError(
-                f"the user of {self.location} is a member of no partition",
-                hint="let the store's owner add the user to the table reservoir.members",
+                f"this user has no partition in the store {self.location}",
+                hint="ask the store's owner to add the user to the table reservoir.members",
             )
         if version == len(schema.MIGRATIONS):
             return
@@ -101,7 +101,7 @@ class Transactions(transactions.Transactions, ABC):
         state = "has an older schema" if self.server.schema else "is not set up"
         return StoreError(
             f"the store {self.location} {state} and {reason}",
-            hint="let its owner run the command db migrate once",
+            hint="ask its owner to run db migrate once",
         )
 
     # Transactions

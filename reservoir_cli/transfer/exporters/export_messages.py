@@ -266,7 +266,7 @@ def _save(path: Path, pieces: Iterator[str], store: Iterable[Path], settings: Pa
     """Write the pieces of a text to a file; an existing file is replaced at the end.
 
     :param store: the store's files, which must not be overwritten.
-    :param settings: the settings file, neither.
+    :param settings: the settings file, which must not be overwritten either.
     :raises ReservoirError: the file cannot be written.
     """
     try:

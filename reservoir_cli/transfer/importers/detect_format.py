@@ -1,5 +1,6 @@
 """Find files to import, and detect their formats by content; all formats are listed here."""
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
@@ -18,6 +19,8 @@ from reservoir_cli.util.read_files import decode
 #: Formats of lists of messages, which other files may resemble, and of any text. In a folder or
 #: zip they are read only if no file has a more specific format.
 _LISTS, _TEXTS = ("openai", "anthropic"), ("text", "markdown")
+#: A run of NULs, as a crash leaves it in a file; UTF-16 and UTF-32 have only short runs.
+_NULS = rb"\0{16,}"
 _JSON = (".json", ".jsonl", ".ndjson")
 #: Endings of files in a folder or zip that may contain messages; others are not opened.
 _SUFFIXES = (*_JSON, COMPRESSED, ".txt", ".md", ".markdown", ".db", ".sqlite", ".sqlite3", ".vscdb")
@@ -167,10 +170,12 @@ def choose(file: File, form: str | None = None, *, explain: bool = False) -> Imp
     if data.startswith(SQLITE) and (form is None or form in DATABASES):
         # The importer for llm rejects an unknown database with an error.
         return known[form or _database_format(file) or "llm"]
-    head = decode(data, file.name, cut=len(data) < file.size)[0]
+    suffix, is_cut = PurePath(file.name).suffix.lower(), len(data) < file.size
+    if suffix in _JSON:  # its entries are read one by one, without the NULs between them
+        data = re.sub(_NULS, b"", data)
+    head = decode(data, file.name, cut=is_cut)[0]
     if form is not None:
         return importer_named(form)
-    suffix = PurePath(file.name).suffix.lower()
     if not head.strip():
         return known["text"]
     for importer in known.values():

@@ -83,6 +83,23 @@ def _file_state(path: str, status: os.stat_result) -> FileState:
     return FileState(path, state.size + log.st_size, max(state.mtime_ns, log.st_mtime_ns))
 
 
+def describe_unreadable(path: str, error: OSError) -> str:
+    """Return why a file or folder cannot be read."""
+    return f"cannot read {path}: {error.strerror or 'unknown reason'}"
+
+
+def unreadable_folders(root: Path, excluded: Callable[[str], bool]) -> list[str]:
+    """Return which folders below a folder cannot be read, and why."""
+    reasons: list[str] = []
+
+    def note(path: str, error: OSError) -> None:
+        reasons.append(describe_unreadable(path, error))
+
+    for _ in walk(root, excluded, note):
+        pass
+    return reasons
+
+
 def compile_exclusion(patterns: list[str]) -> Callable[[str], bool]:
     """Return a function that tests whether a path is excluded.
 

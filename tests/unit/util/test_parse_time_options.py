@@ -144,6 +144,8 @@ def test_words_mean_the_local_time_at_which_the_period_began(text: str, expected
         "week 54",
         "KW 53 2021",
         "KW 1 0000",
+        "week 1 0001",
+        "week 12 1969",
         "2026",
         "90",
         "20260509",

@@ -76,9 +76,9 @@ def test_a_member_of_an_older_store_is_told_to_have_it_migrated(users, monkeypat
     assert "reservoir db" not in (caught.value.hint or "")  # or the member's --db would follow
 
 
-def test_a_user_who_is_a_member_of_no_partition_is_told_so(url: str, users) -> None:
+def test_a_user_without_a_partition_gets_an_error_with_a_hint(url: str, users) -> None:
     behind(url, "DELETE FROM members WHERE member = 'ben'")
-    with pytest.raises(StoreError, match="is a member of no partition") as caught:
+    with pytest.raises(StoreError, match="has no partition") as caught:
         open_store(users["ben"])
     assert "reservoir.members" in (caught.value.hint or "")
     open_store(users["anna"]).close()
