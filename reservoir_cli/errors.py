@@ -9,9 +9,10 @@
     └── ModelUnavailableError  5  the embedding model or token counter is not available
 
 The number is the exit code of the command line. An error is raised where it is detected and
-printed once, in ``cli.app``. No error contains the text of a message.
+printed once, in ``cli.app``. No error contains the text of a message or the password of a URL.
 """
 
+import re
 from collections.abc import Collection
 
 #: The exit codes of the command line and their meanings, as the man page and the docs list them.
@@ -38,9 +39,25 @@ _OTHER_NAMES = {
     "gpt": "openai",
 }
 
+#: Passwords: in the URL of a store, where one may contain any character by mistake; in any other
+#: URL; among the parameters of a URL; in a libpq connection string.
+_PASSWORD = re.compile(
+    r"""(?ix)
+    ( \bpostgres(?:ql)?:/* [^/?@:\s]* : ) (?s:.)* (?=@)
+    | ( \w:/+ [^/?@\s]*? : ) [^/?\s]* (?=@)
+    | ( [?&] (?:ssl)?password= ) [^&\s]*
+    | ( (?:^|\s) (?:ssl)?password \s*=\s* ) (?: '(?:[^'\\]|\\.)*' | \S+ )
+    """
+)
+
+
+def mask_passwords(text: str) -> str:
+    """Return a text with the passwords in URLs of stores masked, for display."""
+    return _PASSWORD.sub(lambda match: f"{''.join(filter(None, match.groups()))}***", text)
+
 
 class ReservoirError(Exception):
-    """An operation failed.
+    """An operation failed; passwords of URLs in its texts are masked.
 
     :param message: one line that says what is wrong.
     :param hint: one line that says how to fix it, if known.
@@ -50,9 +67,9 @@ class ReservoirError(Exception):
     kind = "failed"
 
     def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message = mask_passwords(message)
+        self.hint = hint and mask_passwords(hint)
+        super().__init__(self.message)
 
 
 class TextRemainsError(ReservoirError):

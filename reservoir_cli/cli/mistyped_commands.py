@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reservoir_cli.cli.command_list import EXAMPLES
-from reservoir_cli.errors import UsageError
-from reservoir_cli.settings.paths import is_on_a_server, mask_password
+from reservoir_cli.errors import UsageError, mask_passwords
 
 #: Global options, each with the placeholder of its value.
 BEFORE_COMMAND = {"--config": " FILE", "--db": " PATH", "--offline": "", "--no-color": ""}
@@ -228,10 +227,5 @@ def replace_words(replacements: Mapping[str, str]) -> str | None:
 
 def _quote(words: Sequence[str]) -> str | None:
     """Return a command quoted for the shell, unless it is too long for a hint."""
-    line = shlex.join(["reservoir", *map(_mask, words)])
+    line = shlex.join(["reservoir", *map(mask_passwords, words)])
     return line if len(line) <= _LONGEST else None
-
-
-def _mask(word: str) -> str:
-    """Mask the password in the URL of a store."""
-    return mask_password(word) if is_on_a_server(word.removeprefix("--db=")) else word

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Iterable
 
-from reservoir_cli.settings.paths import mask_password
+from reservoir_cli.errors import mask_passwords
 
 #: A word as the shell reads it, with its quotes.
 _WORD = r"""(?:'[^']*'|"[^"]*"|[^\s'"])+"""
@@ -26,7 +26,7 @@ def repeat(option: str, value: str | None, commands: Iterable[str]) -> None:
     if value is None:
         _typed.pop(option, None)
         return
-    _typed[option] = f"{option} {shlex.quote(mask_password(value))} "
+    _typed[option] = f"{option} {shlex.quote(mask_passwords(value))} "
     # "db copy" names both of its stores.
     names = "|".join(commands)
     _command = re.compile(

@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from reservoir_cli.errors import UsageError
+from reservoir_cli.errors import UsageError, mask_passwords
 from reservoir_cli.settings import mcp, paths, projects, proxy
 from reservoir_cli.settings import read_settings_file as settings_file
 from reservoir_cli.settings.models import MODELS, Model, find_model, match_name, near_names
-from reservoir_cli.settings.paths import mask_password
 from reservoir_cli.settings.schema import (
     DEFAULT_RESERVE,
     DEFAULTS,
@@ -244,7 +243,7 @@ def _effective_value(
     if table is None:
         value, origin = config.lookup(setting)
         if setting == "database" and isinstance(value, str):
-            value = mask_password(value)
+            value = mask_passwords(value)
         return value, origin
     if table == "partitions":
         return config.lookup(setting, partition=name)

@@ -6,7 +6,6 @@ folders are used.
 """
 
 import os
-import re
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -218,16 +217,6 @@ def file_identity(location: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def mask_password(location: str) -> str:
-    """Return a store's location with its password masked, for display."""
-    location = re.sub(r"(://[^/?@]*?:)[^/?]*@", r"\1***@", location)
-    location = re.sub(r"(?i)([?&](?:ssl)?password=)[^&]*", r"\1***", location)
-    # libpq connection strings are refused, but a settings file may contain one.
-    return re.sub(
-        r"(?i)((?:^|\s)(?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)", r"\1***", location
-    )
-
-
 def check_location(location: str, where: str = "") -> None:
     """Refuse URLs of unsupported servers, URLs that are not text, and libpq connection strings.
 
@@ -248,6 +237,11 @@ def check_location(location: str, where: str = "") -> None:
             hint="give the URL of the server, postgresql://USER@HOST:PORT/DATABASE",
         )
     scheme, url, _ = location.partition("://")
+    if not url and location.partition(":")[0] in SERVERS:
+        raise UsageError(
+            f"{prefix}the URL of a server has two slashes after its scheme",
+            hint="it has the form postgresql://USER@HOST:PORT/DATABASE",
+        )
     if url and not is_text(location):
         raise UsageError(
             f"{prefix}the URL is not valid text",

@@ -221,6 +221,38 @@ def test_connection_parameters_are_not_a_path_and_not_shown(cli, parameters, tmp
     assert not [path for path in tmp_path.iterdir() if "=" in path.name]
 
 
+@pytest.mark.parametrize(
+    "store",
+    [
+        "postgresql://u:geheim@127.0.0.1:1/d",
+        "postgresql://u:12/geheim@127.0.0.1:1/d",
+        "postgresql://u:a?geheim@127.0.0.1:1/d",
+        "postgresql:/u:geheim@127.0.0.1:1/d",
+        "postgresql://127.0.0.1:1/d?user=u&password=geheim",
+        "mysql://u:geheim@127.0.0.1/d",
+    ],
+)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["ingest"],
+        ["backup"],
+        ["export", "-o"],
+        ["db", "copy"],
+        ["doctor", "--db"],
+        ["init", "--yes", "--db"],
+        ["forget", "1", "--db"],
+        ["view", "-n", "x", "--db"],
+        ["vieww", "--db"],
+    ],
+)
+def test_no_error_or_hint_shows_the_password_of_a_typed_url(cli, arguments, store):
+    result = cli(*arguments, store, code=None)
+    assert result.code
+    assert "geheim" not in result.out + result.err
+
+
 def test_a_path_with_a_folder_may_look_like_connection_parameters(cli):
     assert cli("--db", "./host=h.db", "ingest", "--no-embed", stdin="hello").out == "1\n"
 

@@ -65,12 +65,13 @@ class Cli:
         self,
         *arguments: str,
         stdin: str | bytes = b"",
-        code: int = 0,
+        code: int | None = 0,
         env: Mapping[str, str] | None = None,
         command: tuple[str, ...] = (),
     ) -> Result:
         """Run a command to its end and check its exit code.
 
+        :param code: the expected exit code; ``None`` for any.
         :param command: the program to start; by default a process is forked.
         """
         data = stdin.encode() if isinstance(stdin, str) else stdin
@@ -81,7 +82,7 @@ class Cli:
         else:
             output = forked.run_bytes(*arguments, stdin=data, env=full, folder=self.home.parent)
         result = Result(output[0], output[1].decode(), output[2].decode())
-        assert result.code == code, f"{arguments} ended with {result}"
+        assert code in (result.code, None), f"{arguments} ended with {result}"
         return result
 
     def _spawn(

@@ -23,8 +23,8 @@ from reservoir_cli.agents.connect.edit_file import (
     SettingsFile,
     lookup,
 )
-from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.settings.paths import expand_user, is_on_a_server, mask_password
+from reservoir_cli.errors import ReservoirError, UsageError, mask_passwords
+from reservoir_cli.settings.paths import expand_user, is_on_a_server
 from reservoir_cli.settings.read_settings_file import missing_file_error
 from reservoir_cli.util import installation
 
@@ -335,7 +335,7 @@ def own_command(config: Path | None, db: str | None) -> list[str]:
             raise missing_file_error(config)
         options += ["--config", os.path.abspath(config)]
     if db is not None:
-        if is_on_a_server(db) and mask_password(db) != db:
+        if is_on_a_server(db) and mask_passwords(db) != db:
             raise UsageError(
                 "--db has a password, which would be written to another program's settings",
                 hint="write the URL to our settings: reservoir config set database=URL",

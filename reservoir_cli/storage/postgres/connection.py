@@ -276,6 +276,12 @@ def place_of(url: str) -> str:
             "the URL of the store is not valid: it has more than one @",
             hint="write an @ of the password as %40",
         )
+    if "@" in url.partition("://")[2].partition("/")[2].partition("?")[0]:
+        # For libpq the first slash ends the host, so the password would be sent to a name server.
+        raise StoreError(
+            "the URL of the store is not valid: it has a / before the @",
+            hint="write a / of the password as %2F, and an @ of the database's name as %40",
+        )
     user = f"{quote(str(parts['user']))}@" if parts.get("user") else ""
     database = f"/{quote(str(parts['dbname']))}" if parts.get("dbname") else ""
     return f"postgresql://{user}{_hosts(parts)}{database}"

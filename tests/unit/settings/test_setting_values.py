@@ -78,6 +78,7 @@ WRONG = [
     ("session_gap", "long", "such as 30m, 4h or 7d"),
     ("recency_half_life", "0", "such as 30m, 4h or 7d"),
     ("database", "mysql://u:s3cret@h/d", "or postgresql://USER@HOST/DATABASE"),
+    ("database", "postgresql:/u:s3cret@h/d", "postgresql://USER@HOST:PORT/DATABASE"),
     ("database", " ", "must not be empty"),
     ("database", "./:memory:", "would be lost when the command ends"),
 ]

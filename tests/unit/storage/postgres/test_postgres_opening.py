@@ -127,6 +127,14 @@ def test_a_password_with_an_at_sign_is_refused_and_not_shown() -> None:
     assert place_of("postgresql://app:hun%40ter22@db/x") == "postgresql://app@db/x"
 
 
+@pytest.mark.parametrize("url", ["postgresql://app:12/ter22@db/x", "postgresql://app:hun/ter22@db"])
+def test_a_password_with_a_slash_is_refused_and_not_shown(url: str) -> None:
+    with pytest.raises(StoreError, match="has a / before the @") as caught:
+        place_of(url)
+    assert "ter22" not in f"{caught.value} {caught.value.hint}"
+    assert place_of("postgresql://app:hun%2Fter22@db/x%40y") == "postgresql://app@db/x%40y"
+
+
 def test_an_escape_that_is_not_utf_8_is_refused_and_not_shown() -> None:
     with pytest.raises(StoreError, match="is not UTF-8") as caught:
         place_of("postgresql://app:gehe%FCm@db.example.org/x")
