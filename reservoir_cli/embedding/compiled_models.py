@@ -46,6 +46,8 @@ _OUTDATED = 7 * _DAY
 #: Seconds after which a cached hash of a model is deleted; it is written again if needed.
 _FORGOTTEN = 90 * _DAY
 
+_UNWRITABLE = "the cache folder cannot be written"
+
 
 class CacheUnusableError(Exception):
     """The cache cannot be written, or its contents cannot be trusted.
@@ -245,6 +247,15 @@ def read_manifest(path: Path) -> tuple[dict[str, FileFingerprint], Manifest]:
     return fingerprints, Manifest(**stored)
 
 
+def require_writable(target: Path) -> None:
+    """Check that a model can be compiled into a folder, before the work begins.
+
+    :raises CacheUnusableError: the cache cannot be written.
+    """
+    if not paths.is_writable(target.parent):
+        raise CacheUnusableError(_UNWRITABLE)
+
+
 @contextmanager
 def building(target: Path) -> Iterator[Path]:
     """Yield a folder to compile into, which is published if the block succeeds.
@@ -261,7 +272,7 @@ def building(target: Path) -> Iterator[Path]:
             yield folder
             _publish(folder, target)
     except OSError as error:
-        raise CacheUnusableError("the cache folder cannot be written") from error
+        raise CacheUnusableError(_UNWRITABLE) from error
 
 
 def remove(folder: Path) -> None:

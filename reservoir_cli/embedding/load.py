@@ -163,9 +163,13 @@ def _open_compiled(
 
 
 def _compile(name: str, source: ModelSource, target: Path, progress: Progress) -> Embedder:
-    """Compile a model and open it; if that fails, return the loaded reference."""
+    """Compile a model and open it; if that fails, return the loaded reference.
+
+    :raises CacheUnusableError: the cache cannot be written.
+    """
     from reservoir_cli.embedding.compiler import compile_into
 
+    compiled_models.require_writable(target)
     reference = _load_reference(name, source, "", progress, doing=_COMPILING, total=100)
     reason = "its compiled form disappeared"
     try:

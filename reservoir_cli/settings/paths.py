@@ -67,7 +67,7 @@ def models_dir() -> Path:
     """Return the folder of compiled embedding models; it need not exist.
 
     It is ``RESERVOIR_MODEL_CACHE``, else ``cache/models`` of the home if that exists, else a folder
-    that all homes of the user share, if it is writable.
+    that all homes of the user share, unless only the home's can be written.
     """
     if folder := os.environ.get("RESERVOIR_MODEL_CACHE"):
         return expand_user(folder)
@@ -75,7 +75,7 @@ def models_dir() -> Path:
     if os.path.exists(own):
         return own
     shared = _platform_dir("cache") / "models"
-    return shared if _is_writable(shared) else own
+    return shared if is_writable(shared) or not is_writable(own) else own
 
 
 def embedding_lock(store: str) -> Path:
@@ -167,7 +167,7 @@ def _home() -> Path | None:
     return home
 
 
-def _is_writable(folder: Path) -> bool:
+def is_writable(folder: Path) -> bool:
     """Return whether a folder can be written, or created if it does not exist."""
     if not folder.is_absolute():  # there is no home folder
         return False

@@ -331,6 +331,7 @@ def test_with_an_unwritable_cache_the_reference_engine_runs_with_a_note(cli):
     assert (result.document["embedded"], result.document["engine"]) == (1, "reference")
     assert result.document["reason"] == "the cache folder cannot be written"
     assert "which is slower: the cache folder cannot be written" in result.err
+    assert "compiling" not in result.err
 
 
 def test_an_unrelated_question_gives_history_with_a_note(talk):

@@ -68,6 +68,13 @@ def test_models_go_to_the_home_if_the_shared_folder_cannot_be_made(
     assert paths.models_dir() == home / "cache" / "models"
 
 
+def test_models_are_shared_if_neither_folder_can_be_written(
+    shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert paths.models_dir() == shared
+
+
 def test_a_variable_moves_the_models(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/mara")
     monkeypatch.setenv("RESERVOIR_MODEL_CACHE", "~/models")
