@@ -43,11 +43,11 @@ _OTHER_NAMES = {
 #: URL; among the parameters of a URL; in a libpq connection string.
 _PASSWORD = re.compile(
     r"""(?ix)
-    ( \bpostgres(?:ql)?:/* [^/?@:\s]* : ) (?s:.)* (?=@)
-    | ( \w:/+ [^/?@\s]*? : ) [^/?\s]* (?=@)
-    | ( [?&] (?:ssl)?password= ) [^&\s]*
-    | ( (?:^|\s) (?:ssl)?password \s*=\s* ) (?: '(?:[^'\\]|\\.)*' | \S+ )
-    """
+    (?: ( \bpostgres(?:ql)?:/* [^/?@:\s]* : ) (?!\*{3}) (?s:.)* (?=@)
+      | ( \w:/+ [^/?@\s]*? : ) (?!\*{3}) [^/?\s]* (?=@)
+      | ( [?&] (?:ssl)?password= ) (?!\*{3}) [^&\s]*
+      | ( (?:^|\s) (?:ssl)?password \s*=\s* ) (?!\*{3}) (?: '(?:[^'\\]|\\.)*' | \S+ )
+    )"""
 )
 
 
