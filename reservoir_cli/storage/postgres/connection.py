@@ -299,11 +299,11 @@ def _hosts(parts: Mapping[str, Any]) -> str:
 
 
 def connect(
-    url: str, place: str, *, patience: float = 0, options: str = ""
+    url: str, place: str, *, patience: float, options: str = ""
 ) -> "psycopg.Connection[Any]":
     """Connect to a server, waiting for one that is just starting or has no connection left.
 
-    :param patience: seconds to wait for a connection while all are in use.
+    :param patience: the most seconds to wait between attempts.
     :param options: command-line options for the server, added to those of the URL.
     :raises StoreError: the server cannot be reached, or refuses the connection.
     """
@@ -324,12 +324,13 @@ def connect(
             )
         except psycopg.OperationalError as error:
             if _contains(error, FULL):
-                pause = min(_PAUSE_IF_FULL, deadline - time.monotonic())
+                pause = _PAUSE_IF_FULL
             else:
                 pause = next(pauses, 0) if _contains(error, _TEMPORARY) else 0
-            if pause <= 0:
+            remaining = deadline - time.monotonic()
+            if pause <= 0 or remaining <= 0:
                 raise unreachable_error(error, place) from None
-            time.sleep(pause)
+            time.sleep(min(pause, remaining))
 
 
 def _contains(error: psycopg.OperationalError, signs: Iterable[str]) -> bool:

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-import reservoir_cli
+from reservoir_cli.util import installation
 
-ROOT = Path(reservoir_cli.__file__).parents[1]
+#: Runs the module alone: the folder of the whole package may also describe an installed one.
 SCRIPT = """
-import sys
-sys.path[:0] = sys.argv[1:]
-from reservoir_cli.util.installation import install_hint
-print(install_hint("serve"))
+import runpy, sys
+sys.path.insert(0, sys.argv[1])
+print(runpy.run_path(sys.argv[2])["install_hint"]("serve"))
 """
 
 
@@ -33,6 +32,6 @@ def test_the_hint_names_the_installed_package(
         described.mkdir()
         text = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n"
         (described / "METADATA").write_text(text, encoding="utf-8")
-    command = [sys.executable, "-I", "-S", "-c", SCRIPT, str(tmp_path), str(ROOT)]
+    command = [sys.executable, "-I", "-S", "-c", SCRIPT, str(tmp_path), installation.__file__]
     result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert result.stdout == f'pip install "{expected}[serve]"\n'

@@ -6,6 +6,7 @@ import sys
 import threading
 from contextlib import closing
 
+import psycopg
 import pytest
 from behind import behind
 from on_server import EVERYWHERE, contents, say
@@ -13,7 +14,7 @@ from postgres_server import PostgresServer, copied, installed
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.storage.postgres import inspect_server, schema
+from reservoir_cli.storage.postgres import connection, inspect_server, schema
 from reservoir_cli.storage.postgres.connection import place_of
 from reservoir_cli.storage.store import Store
 
@@ -163,6 +164,29 @@ def test_a_missing_server_is_reported(unused_port: int) -> None:
         open_store(f"postgresql://me:geheim@127.0.0.1:{unused_port}/d?connect_timeout=1")
     assert caught.value.exit_code == 3
     assert "geheim" not in caught.value.message
+
+
+@pytest.mark.parametrize(("patience", "attempts"), [(0.0, 1), (0.15, 3), (30.0, 5)])
+def test_an_absent_server_is_tried_again_only_within_the_patience(
+    monkeypatch: pytest.MonkeyPatch, patience: float, attempts: int
+) -> None:
+    now, attempted = 0.0, []
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    def attempt(*_: object, **__: object) -> None:
+        attempted.append(now)
+        raise psycopg.OperationalError("connection refused")
+
+    monkeypatch.setattr(connection.time, "monotonic", lambda: now)
+    monkeypatch.setattr(connection.time, "sleep", sleep)
+    monkeypatch.setattr(psycopg, "connect", attempt)
+    with pytest.raises(StoreError):
+        connection.connect("postgresql://h/d", "postgresql://h/d", patience=patience)
+    assert len(attempted) == attempts
+    assert now <= patience
 
 
 @pytest.fixture
