@@ -15,11 +15,9 @@ from reservoir_cli.util.parse_time_options import parse_time
 
 def recall(
     ctx: typer.Context,
-    words: Annotated[
+    question: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="QUESTION...", help="The question; read from stdin if omitted or -."
-        ),
+        typer.Argument(help="The question; read from stdin if omitted or -."),
     ] = None,
     budget: Annotated[
         int | None,
@@ -41,12 +39,12 @@ def recall(
     secrets masked unless the setting redact is off. Prints nothing if no message is relevant, or if
     the text does not ask anything.
     """
-    question = options.question_of(words, "recall")
+    text = options.question_of(question, "recall")
     moment = parse_time(since, datetime.now(UTC)) if since is not None else None
     with open_store.open_reservoir(ctx) as reservoir:
         session = complete_session(reservoir, exclude_conversation, partition)
         outcome = reservoir.recall(
-            question,
+            text,
             partition=partition,
             budget=budget,
             exclude_conversation=session,

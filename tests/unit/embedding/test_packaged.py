@@ -67,7 +67,7 @@ def change(package: Path, **values: object) -> None:
 @pytest.mark.parametrize(
     "values",
     [
-        {"runtimes": {"onnxruntime": ">=1.22,<1.23", "tokenizers": ">=0.22.2,<1"}},
+        {"runtimes": {"onnxruntime": ">=1.21,<1.22", "tokenizers": ">=0.22.2,<1"}},
         {"runtimes": {"onnxruntime": ">=1.22,<2", "tokenizers": ">=99,<100"}},
         {"rules": ["compiled in another way"]},
     ],

@@ -144,7 +144,7 @@ def test_an_escape_that_is_not_utf_8_is_refused_and_not_shown() -> None:
 
 @pytest.mark.parametrize("url", ["postgresql://me:geheim@h:port/d", "postgresql://h/d?geheim=1"])
 def test_an_invalid_url_is_not_quoted(url: str) -> None:
-    with pytest.raises(StoreError, match=r"not valid|no such host") as caught:
+    with pytest.raises(StoreError, match=r"not valid|no such host|cannot reach") as caught:
         open_store(url)
     assert "geheim" not in f"{caught.value.message} {caught.value.hint}"
 
