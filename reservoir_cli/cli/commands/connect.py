@@ -18,17 +18,22 @@ from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.util.installation import install_hint
 
-ClientName = typer.Argument(
-    metavar="CLIENT",
-    help="claude, codex, gemini, opencode, cursor, windsurf, vscode, zed or claude-desktop.",
-    autocompletion=completion_values.among(*CLIENTS),
-)
+
+def client_argument(metavar: str) -> Any:
+    """Return the argument that names a client."""
+    return typer.Argument(
+        metavar=metavar,
+        help="claude, codex, gemini, opencode, cursor, windsurf, vscode, zed or claude-desktop.",
+        autocompletion=completion_values.among(*CLIENTS),
+    )
+
+
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the change; write nothing.")]
 
 
 def connect(
     ctx: typer.Context,
-    client: Annotated[str | None, ClientName] = None,
+    client: Annotated[str | None, client_argument("[CLIENT]")] = None,
     partition: options.Partition = None,
     hooks: Annotated[
         bool,

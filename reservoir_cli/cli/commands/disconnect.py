@@ -7,12 +7,12 @@ import typer
 from reservoir_cli.agents import connect as agents
 from reservoir_cli.agents.connect import client_named
 from reservoir_cli.cli import options
-from reservoir_cli.cli.commands.connect import ClientName, DryRun, show, showing_snippet
+from reservoir_cli.cli.commands.connect import DryRun, client_argument, show, showing_snippet
 
 
 def disconnect(
     ctx: typer.Context,
-    client: Annotated[str, ClientName],
+    client: Annotated[str, client_argument("CLIENT")],
     dry_run: DryRun = False,
     as_json: options.Json = False,
 ) -> None:

@@ -15,9 +15,11 @@ from reservoir_cli.util.parse_time_options import parse_time
 
 def recall(
     ctx: typer.Context,
-    question: Annotated[
+    words: Annotated[
         list[str] | None,
-        typer.Argument(help="The question; read from stdin if omitted or -."),
+        typer.Argument(
+            metavar="[QUESTION]...", help="The question; read from stdin if omitted or -."
+        ),
     ] = None,
     budget: Annotated[
         int | None,
@@ -39,12 +41,12 @@ def recall(
     secrets masked unless the setting redact is off. Prints nothing if no message is relevant, or if
     the text does not ask anything.
     """
-    text = options.question_of(question, "recall")
+    question = options.question_of(words, "recall")
     moment = parse_time(since, datetime.now(UTC)) if since is not None else None
     with open_store.open_reservoir(ctx) as reservoir:
         session = complete_session(reservoir, exclude_conversation, partition)
         outcome = reservoir.recall(
-            text,
+            question,
             partition=partition,
             budget=budget,
             exclude_conversation=session,
