@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -187,7 +188,11 @@ def test_a_text_cut_within_a_character_is_answered(client_env) -> None:
 
 
 def test_a_cancelled_call_gets_no_answer_and_delays_no_other_call(client_env) -> None:
-    with RawClient() as client, sqlite3.connect(client_env / "reservoir.db") as other:
+    with (
+        RawClient() as client,
+        closing(sqlite3.connect(client_env / "reservoir.db")) as other,
+        other,
+    ):
         client.open()
         assert "Stored" in client.call("remember", text="the first note")[0]
         other.execute("BEGIN IMMEDIATE")
@@ -263,7 +268,7 @@ def test_no_message_text_is_in_errors_or_on_stderr(client_env) -> None:
             assert "canaryword" not in text
         params = {"name": "recall", "arguments": ["canaryword"]}
         assert "canaryword" not in json.dumps(client.request("tools/call", params))
-        with sqlite3.connect(client_env / "reservoir.db") as store:
+        with closing(sqlite3.connect(client_env / "reservoir.db")) as store, store:
             store.execute("UPDATE messages SET tool_calls = 'canaryword'")
         for tool, arguments in (
             ("recall", {"question": "canaryword"}),
@@ -289,7 +294,11 @@ def test_nothing_but_the_protocol_reaches_stdout(client_env, tmp_path) -> None:
 @pytest.mark.parametrize("era", [MODERN, LEGACY])
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 143), ("SIGINT", 130)])
 def test_a_signal_ends_a_server_that_waits_for_a_lock(client_env, era, name, code) -> None:
-    with RawClient(era=era) as client, sqlite3.connect(client_env / "reservoir.db") as other:
+    with (
+        RawClient(era=era) as client,
+        closing(sqlite3.connect(client_env / "reservoir.db")) as other,
+        other,
+    ):
         client.open()
         other.execute("BEGIN IMMEDIATE")
         client.ask("tools/call", {"name": "remember", "arguments": {"text": "late"}})

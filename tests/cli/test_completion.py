@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import termios
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import forked
@@ -178,7 +179,7 @@ def test_no_shell_executes_a_name_in_the_store(cli, tmp_path, shell):
         *({"content": "x", "partition": name, "instance": name} for name in (*names, *HARMLESS))
     )
     # Earlier versions stored such names.
-    with sqlite3.connect(cli.db) as raw:
+    with closing(sqlite3.connect(cli.db)) as raw, raw:
         raw.execute("UPDATE messages SET partition = ? WHERE partition LIKE '%|%'", ["\x1b]0;\x07"])
     raw.close()
     tabs = "→" if shell == "fish" else "→→"

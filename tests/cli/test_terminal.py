@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -91,7 +92,7 @@ def test_a_pipe_gets_control_characters_as_they_are(cli):
 
 def test_control_characters_of_names_are_made_visible_on_stderr(cli):
     cli.say("hello", "-i", "evil")
-    with sqlite3.connect(cli.db) as raw:  # an earlier version stored such names
+    with closing(sqlite3.connect(cli.db)) as raw, raw:  # an earlier version stored such names
         raw.execute("UPDATE messages SET instance = ?", ["evil\x1b[31m"])
     raw.close()
     arguments = ("view", "-i", "default")
