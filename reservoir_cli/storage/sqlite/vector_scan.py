@@ -7,7 +7,7 @@ contents of new ones: a block is never changed but replaced.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     #: The codes of a block, int8, shape (n, dimensions), and their scales, shape (n, 1). The
     #: dimensions are 0 if nothing in the block is embedded.
     _Codes = tuple[NDArray[np.int8], NDArray[np.float32]]
+    #: The codes of groups by the ids of their blocks.
+    _Groups = dict[tuple[int, ...], _Codes]
 
 #: The columns of a block except its codes.
 HEAD = tuple(name for name in vector_blocks.COLUMNS if name != "codes")
@@ -77,18 +79,21 @@ class Blocks:
 class KeptBlocks:
     """A cache of the blocks and codes of recently used scopes.
 
+    The codes of a group of blocks are one array: with an array for each block, two threads that
+    compare them would mostly wait for Python's lock.
+
     :param helper: a thread that compares half of the codes.
     """
 
     def __init__(self, helper: Executor) -> None:
         self._helper = helper
-        self._kept: dict[tuple[Scope, str], tuple[Blocks, dict[int, _Codes]]] = {}
+        self._kept: dict[tuple[Scope, str], tuple[Blocks, _Groups]] = {}
         self._too_large: set[tuple[Scope, str]] = set()
 
     def read(
         self, connection: Connection, scope: Scope, model_id: str, width: int
     ) -> tuple[Blocks, list[_Codes]] | None:
-        """Return the blocks of a scope and their codes; ``None`` if they are too large to keep.
+        """Return the blocks of a scope and the codes of all groups; ``None`` if too large to keep.
 
         If no block has changed, the same :class:`Blocks` object is returned again.
 
@@ -96,38 +101,62 @@ class KeptBlocks:
         """
         if (scope, model_id) in self._too_large:
             return None
-        blocks, codes = self._kept.pop((scope, model_id), (Blocks([]), {}))
+        blocks, groups = self._kept.pop((scope, model_id), (Blocks([]), {}))
         heads = _select(connection, scope, model_id, ()).fetchall()
         if heads != [row[:3] for row in blocks.rows]:
-            known = {row[:3]: row for row in blocks.rows}
-            codes = {head[0]: codes[head[0]] for head in heads if head in known}
-            missing = [head[0] for head in heads if head not in known]
-            if _size(codes) + _unread_size(connection, missing) > MOST_KEPT:
+            kept = {row[:3]: row for row in blocks.rows}
+            kept = {head: kept[head] for head in heads if head in kept}
+            codes = dict(_divide(groups, {row[0]: row[2] for row in blocks.rows}))
+            missing = [head[0] for head in heads if head not in kept]
+            size = sum(codes[row[0]][0].nbytes for row in kept.values())
+            if size + _unread_size(connection, missing) > MOST_KEPT:
                 self._too_large.add((scope, model_id))
                 return None
             for *columns, packed in _read_blocks(connection, missing):
                 row = tuple(columns)
-                known[row[:3]], codes[row[0]] = row, _decode(row, packed, width)
-            blocks = Blocks([known[head] for head in heads])
-        self._kept[scope, model_id] = blocks, codes
+                kept[row[:3]], codes[row[0]] = row, _decode(row, packed, width)
+            blocks = Blocks([kept[head] for head in heads])
+            groups = dict(_join([head[0] for head in heads], codes, groups))
+        self._kept[scope, model_id] = blocks, groups
         while sum(_size(kept) for _, kept in self._kept.values()) > MOST_KEPT:
             del self._kept[next(iter(self._kept))]
-        return blocks, [codes[row[0]] for row in blocks.rows]
+        return blocks, list(groups.values())
 
     def compare(
-        self, codes: Sequence[_Codes], queries: NDArray[np.float32]
+        self, groups: Sequence[_Codes], queries: NDArray[np.float32]
     ) -> list[NDArray[np.float32]]:
-        """Return the cosines of all passages like :func:`_compare`, by two threads.
-
-        The same blocks are multiplied at once as in one thread, so that no cosine differs.
-        """
-        middle = len(codes) // (2 * _AT_ONCE) * _AT_ONCE
-        second_half = self._helper.submit(_compare, codes[middle:], queries)
-        return [*_compare(codes[:middle], queries), *second_half.result()]
+        """Return the cosines of all passages like :func:`_compare`, by two threads."""
+        middle = len(groups) // 2
+        second_half = self._helper.submit(_compare, zip(groups[middle:]), queries)
+        return [*_compare(zip(groups[:middle]), queries), *second_half.result()]
 
 
-def _size(codes: dict[int, _Codes]) -> int:
-    return sum(integers.nbytes for integers, _ in codes.values())
+def _size(groups: _Groups) -> int:
+    return sum(codes.nbytes for codes, _ in groups.values())
+
+
+def _divide(groups: _Groups, lengths: Mapping[int, int]) -> Iterator[tuple[int, _Codes]]:
+    """Yield the id and the codes of each block in groups."""
+    for block_ids, (codes, factors) in groups.items():
+        start = 0
+        for block_id in block_ids:
+            part = slice(start, start := start + lengths[block_id])
+            yield block_id, (codes[part], factors[part])
+
+
+def _join(
+    block_ids: Sequence[int], codes: Mapping[int, _Codes], earlier: _Groups
+) -> Iterator[tuple[tuple[int, ...], _Codes]]:
+    """Yield the ids and the codes of each group of blocks; those that have not changed as before."""
+    import numpy as np
+
+    for start in range(0, len(block_ids), _AT_ONCE):
+        group = tuple(block_ids[start : start + _AT_ONCE])
+        if group in earlier:
+            yield group, earlier[group]
+        else:
+            joined, factors = zip(*(codes[block_id] for block_id in group), strict=True)
+            yield group, (np.concatenate(joined), np.concatenate(factors))
 
 
 def _unread_size(connection: Connection, block_ids: Sequence[int]) -> int:
@@ -175,7 +204,8 @@ def scan(
         blocks, cosines = read[0], kept.compare(read[1], queries)
     else:
         blocks = Blocks([])
-        cosines = _compare(_read(connection, scope, model_id, width, blocks.rows), queries)
+        decoded = _read(connection, scope, model_id, width, blocks.rows)
+        cosines = _compare(iter(lambda: list(islice(decoded, _AT_ONCE)), []), queries)
     cosine = np.concatenate([np.empty((0, len(queries)), np.float32), *cosines])
     cosine[blocks.is_empty] = np.nan
     return blocks, cosine
@@ -212,28 +242,32 @@ def _decode(row: tuple[Any, ...], codes: bytes, width: int) -> _Codes:
     length, scales = row[2], row[-1]
     with decoding("blocks of vectors"):
         integers = np.frombuffer(codes, np.int8)
-        width = width if len(integers) == length * width else 0
         if length > vector_blocks.SIZE:
             raise ValueError("a block is too long")
         factors = np.frombuffer(scales, "<f4").reshape(length, 1)
-    return integers[: length * width].reshape(length, width), factors
+    if len(integers) != length * width:
+        return np.zeros((length, width), np.int8), np.full_like(factors, np.nan)
+    return integers.reshape(length, width), factors
 
 
-def _compare(blocks: Iterable[_Codes], queries: NDArray[np.float32]) -> list[NDArray[np.float32]]:
-    """Return the cosines of all passages in turn, in arrays of shape (n, vectors).
+def _compare(
+    groups: Iterable[Sequence[_Codes]], queries: NDArray[np.float32]
+) -> list[NDArray[np.float32]]:
+    """Return the cosines of all passages, an array of shape (n, vectors) for each group.
 
     numpy multiplies float32 far faster than int8, and several blocks at once faster than one.
+
+    :param groups: the codes of the blocks in each group, together or one by one.
     """
     import numpy as np
 
     scratch = np.empty((_AT_ONCE * vector_blocks.SIZE, queries.shape[1]), np.float32)
-    compared, remaining = [], iter(blocks)
-    while group := list(islice(remaining, _AT_ONCE)):
+    compared = []
+    for group in groups:
         count = 0
-        for integers, _ in group:
-            rows = scratch[count : count + len(integers)]
-            np.copyto(rows, integers if integers.shape[1] else np.nan)
-            count += len(integers)
+        for codes, _ in group:
+            np.copyto(scratch[count : count + len(codes)], codes)
+            count += len(codes)
         cosines = scratch[:count] @ queries.T
         cosines *= np.concatenate([factors for _, factors in group])
         compared.append(cosines)
