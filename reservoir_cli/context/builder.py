@@ -4,9 +4,6 @@ from collections.abc import Collection
 from functools import cache
 from time import perf_counter
 
-import numpy as np
-from numpy.typing import NDArray
-
 from reservoir_cli.context import budget as budgets
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.costs import cap_notes, cap_sections, count_sections
@@ -22,6 +19,7 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings.schema import Settings
+from reservoir_cli.storage.candidates import QuestionVector
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import AnthropicCounter
@@ -66,18 +64,19 @@ def build_context(
         recall_only=request.recall_only,
     )
     inputs = Inputs(request, settings, store, embedder, meter, redactor)
-    vector = _embed_query(embedder, request.query, store)
+    vector = _start_embedding(embedder, request.query, store)
     embedded_at = perf_counter()
     with store.snapshot():
         instance = None if request.recall_only else _history_instance(request, store)
         ranking = gather_candidates(
             inputs, instance, vector, where, explain=explain, without=without
         )
+        question = vector.wait() if vector else None
         silent, fills = ranking.silent, _fills_the_budget(inputs) and not ranking.silent
         room = int(budget.history / meter.factor) if fills else 0
         rules = _selection_rules(settings, meter, silent=silent)
         wanted = find_wanted(inputs, ranking, rules, room)
-        pool_rows = read_rows(inputs, ranking, wanted, vector)
+        pool_rows = read_rows(inputs, ranking, wanted, question)
     pool_rows = as_printed(inputs, pool_rows)
     read_at = perf_counter()
     pool = build_pool(inputs, ranking, wanted, pool_rows)
@@ -85,9 +84,9 @@ def build_context(
     too_large = find_too_large(ranking.scored, pool, room)
     chooser = Chooser(request, pool, budget, rules, meter, not_reached, too_large, silent)
     selection, used, count_notes = chooser.choose()
-    if settings.episodes == "auto" and embedder and vector is not None and not silent:
+    if settings.episodes == "auto" and embedder and question is not None and not silent:
         with_summaries = select_with_summaries(
-            chooser, store, ranking.scope, (embedder, vector), settings, redactor, where, without
+            chooser, store, ranking.scope, (embedder, question), settings, redactor, where, without
         )
         if with_summaries:
             request, selection, used, count_notes = with_summaries
@@ -120,12 +119,12 @@ def build_context(
     )
 
 
-def _embed_query(
+def _start_embedding(
     embedder: Embedder | None, question: str, store: Store
-) -> NDArray[np.float32] | None:
+) -> QuestionVector | None:
     if embedder is None or not question.strip():
         return None
-    return store.beside(question, lambda: embedder.encode_query(question))
+    return QuestionVector(embedder.dimensions, store.start(lambda: embedder.encode_query(question)))
 
 
 def _fills_the_budget(inputs: Inputs) -> bool:

@@ -4,9 +4,6 @@ from collections.abc import Collection
 from datetime import UTC
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.request import ContextRequest
 from reservoir_cli.embedding import Embedder
@@ -19,7 +16,7 @@ from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.retrieval.respelling import drop_known_words, respelling_notes
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.candidates import Candidates, Talk
+from reservoir_cli.storage.candidates import Candidates, QuestionVector, Talk
 from reservoir_cli.storage.compact_keys import Keys
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
@@ -60,7 +57,7 @@ class Ranking(NamedTuple):
 def gather_candidates(
     inputs: Inputs,
     instance: str | None,
-    vector: NDArray[np.float32] | None,
+    vector: QuestionVector | None,
     where: Filter,
     *,
     explain: bool,
@@ -76,7 +73,7 @@ def gather_candidates(
     """
     request, settings, store = inputs.request, inputs.settings, inputs.store
     scope = _recall_scope(request, settings, instance)
-    talk = _preceding_talk(inputs, instance, vector)
+    talk = _preceding_talk(inputs, instance)
     candidates = store.candidates(scope, instance, request.query, vector, where, talk)
     candidates = drop_known_words(candidates, inputs.embedder)
     if request.exclude_conversation:
@@ -106,9 +103,7 @@ def floor_in_force(settings: Settings, store: Store, embedder: Embedder | None) 
     return recall_floor(settings, model_id, store.get_property(floor_property(model_id)))
 
 
-def _preceding_talk(
-    inputs: Inputs, instance: str | None, vector: NDArray[np.float32] | None
-) -> Talk | None:
+def _preceding_talk(inputs: Inputs, instance: str | None) -> Talk | None:
     """Return the messages just before the question; in ``recall``, of the reader's session."""
     request, settings = inputs.request, inputs.settings
     if not settings.follow or not request.query.strip():
@@ -119,7 +114,6 @@ def _preceding_talk(
         inputs.store,
         Scope(request.partition, instance),
         request.query,
-        vector,
         request.now,
         settings.session_gap,
         request.exclude_conversation,

@@ -1,5 +1,6 @@
 """Read the messages just before a question, so that a follow-up question finds its subject."""
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -20,7 +21,6 @@ def read_running_talk(
     store: Store,
     scope: Scope,
     question: str,
-    vector: NDArray[np.float32] | None,
     now: datetime,
     session_gap: float,
     conversation: str | None = None,
@@ -28,7 +28,6 @@ def read_running_talk(
     """Return the last turns of the session if it is still running, else ``None``.
 
     :param scope: the instance that history comes from.
-    :param vector: the question's embedding; ``None`` to compare words only.
     :param session_gap: seconds without a message after which a session ends.
     :param conversation: the session to consider; ``None`` for that of the newest message.
         Documents belong to none.
@@ -44,7 +43,7 @@ def read_running_talk(
     if not turns:
         return None
     weighted = tuple((_WEIGHTS[role], message.content) for role, message in turns.items())
-    return Talk(weighted, None if vector is None else _combine_vectors(store, vector, turns))
+    return Talk(weighted, tuple(_read_vectors(store, turns)))
 
 
 def _is_turn(message: StoredMessage, question: str) -> bool:
@@ -52,19 +51,10 @@ def _is_turn(message: StoredMessage, question: str) -> bool:
     return message.role in _WEIGHTS and bool(text) and text != question.strip()
 
 
-def _combine_vectors(
-    store: Store, vector: NDArray[np.float32], turns: dict[Role, StoredMessage]
-) -> NDArray[np.float32]:
-    """Add the stored vectors of turns to a question's, skipping turns without one."""
+def _read_vectors(store: Store, turns: dict[Role, StoredMessage]) -> Iterator[NDArray[np.floating]]:
+    """Yield the stored vectors of turns, as long as their weights, skipping turns without one."""
     stored = store.passages([message.key for message in turns.values()])
-    total = vector.astype(np.float64)
     for role, message in turns.items():
         if passages := stored.get(message.key):
-            total = total + _WEIGHTS[role] * _normalise(
-                np.mean([row.vector for row in passages], axis=0)
-            )
-    return _normalise(total).astype(np.float32)
-
-
-def _normalise(vector: NDArray[np.floating]) -> NDArray[np.floating]:
-    return vector / max(float(np.linalg.norm(vector)), 1e-12)
+            mean = np.mean([row.vector for row in passages], axis=0)
+            yield _WEIGHTS[role] * (mean / max(float(np.linalg.norm(mean)), 1e-12))

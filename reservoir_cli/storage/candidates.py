@@ -26,15 +26,25 @@ class Posting(NamedTuple):
     counts: "NDArray[np.int32]"
 
 
+class QuestionVector(NamedTuple):
+    """The embedding of a question by the active model, which another thread may still compute.
+
+    :param wait: returns the vector, shape (dimensions,), length 1.
+    """
+
+    dimensions: int
+    wait: "Callable[[], NDArray[np.float32]]"
+
+
 class Talk(NamedTuple):
     """The turns just before a question.
 
     :param turns: (weight of its words relative to the question's, text) of each turn.
-    :param vector: the embedding of the turns and the question, shape (dimensions,), length 1.
+    :param vectors: the embeddings of those that have one, multiplied by their weights.
     """
 
     turns: tuple[tuple[float, str], ...]
-    vector: "NDArray[np.float32] | None"
+    vectors: "tuple[NDArray[np.floating], ...]" = ()
 
 
 class TalkScores(NamedTuple):
@@ -72,17 +82,22 @@ class Query(NamedTuple):
     own: str | None
     question: str
     model_id: str | None
-    vector: "NDArray[np.float32] | None"
+    vector: QuestionVector | None
     talk: Talk | None
 
-    def matrix(self) -> "NDArray[np.float32] | None":
-        """Return the vectors to compare with, shape (vectors, dimensions); the question's first."""
+    def matrix(self) -> "NDArray[np.float32]":
+        """Return the vectors to compare with, shape (vectors, dimensions), the question's first.
+
+        The second one is the sum of the question's and the turns' before it.
+        """
         import numpy as np
 
-        if self.vector is None or self.model_id is None:
-            return None
-        with_talk = self.talk.vector if self.talk else None
-        return np.stack([self.vector] if with_talk is None else [self.vector, with_talk])
+        assert self.vector
+        vector = self.vector.wait()
+        if self.talk is None:
+            return vector[None]
+        total = sum(self.talk.vectors, vector.astype(np.float64))
+        return np.stack([vector, (total / max(float(np.linalg.norm(total)), 1e-12)).astype("f4")])
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,13 +190,11 @@ class Candidates:
 def add_postings(
     candidates: Candidates,
     query: Query,
-    talk_cosine: "NDArray[np.float32]",
     postings: Callable[[str], tuple[tuple[Posting, ...], list[str]]],
     respell: Callable[[list[str]], tuple[tuple[Respelt, ...], tuple[Posting, ...]]],
 ) -> Candidates:
     """Return the candidates with the postings of a question and of the turns before it.
 
-    :param talk_cosine: the cosine of each message with the vector of question and turns.
     :param postings: returns the postings of a text's stems, and the stems that have none.
     :param respell: corrects stems that have no posting.
     """
@@ -190,6 +203,19 @@ def add_postings(
     talk = None
     if query.talk is not None:
         turns = ((weight, postings(text)[0]) for weight, text in query.talk.turns)
-        talk = TalkScores(talk_cosine, tuple(turns))
+        talk = TalkScores(candidates.cosine, tuple(turns))
     missing = len(absent) - len(near)
     return replace(candidates, postings=(*stems, *near), absent=missing, respelt=respelt, talk=talk)
+
+
+def add_cosines(candidates: Candidates, cosine: "NDArray[np.float32]") -> Candidates:
+    """Return the candidates with their cosines.
+
+    :param cosine: shape (n, vectors), with the vectors of :meth:`Query.matrix`.
+    """
+    import numpy as np
+
+    talk = candidates.talk
+    if talk is not None:
+        talk = talk._replace(cosine=np.ascontiguousarray(cosine[:, -1]))
+    return replace(candidates, cosine=np.ascontiguousarray(cosine[:, 0]), talk=talk)

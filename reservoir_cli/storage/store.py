@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reservoir_cli.storage.candidates import Candidates, Query, Talk
+    from reservoir_cli.storage.candidates import Candidates, Query, QuestionVector, Talk
     from reservoir_cli.tokens import TokenCounter
 
 EVERYTHING = Filter()
@@ -307,7 +307,7 @@ class Store(Writes):
         scope: Scope,
         own: str | None,
         question: str,
-        vector: "NDArray[np.float32] | None",
+        vector: "NDArray[np.float32] | QuestionVector | None",
         where: Filter = EVERYTHING,
         talk: "Talk | None" = None,
     ) -> "Candidates":
@@ -319,8 +319,11 @@ class Store(Writes):
         :param vector: the question's embedding by the active model.
         :param talk: the preceding turns, compared in the same scan.
         """
-        from reservoir_cli.storage.candidates import Query
+        from reservoir_cli.storage.candidates import Query, QuestionVector
 
+        if vector is not None and not isinstance(vector, QuestionVector):
+            computed = vector
+            vector = QuestionVector(len(computed), lambda: computed)
         query = Query(scope, own, question, self._model_id(), vector, talk)
         return self._gather(query).mark(self._matching(scope, where))
 

@@ -40,12 +40,13 @@ class Transactions(ABC):
     def keep_warm(self) -> None:  # noqa: B027 - a server's database has a cache of its own
         """Prepare to answer many questions: keep ranking data in memory."""
 
-    def beside(self, question: str, work: Callable[[], Result]) -> Result:
-        """Call a function and return its result.
+    def start(self, work: Callable[[], Result]) -> Callable[[], Result]:
+        """Call a function; return one that waits for its result.
 
-        A warm store looks up the words of the question at the same time.
+        A warm store calls it in another thread.
         """
-        return work()
+        result = work()
+        return lambda: result
 
     @abstractmethod
     def write(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
 from reservoir_cli.storage import filter_conditions, properties
-from reservoir_cli.storage.candidates import Candidates, Query, add_postings
+from reservoir_cli.storage.candidates import Candidates, Query, add_cosines, add_postings
 from reservoir_cli.storage.postgres import ann_index, keyword_search, vectors
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import Stemmer
@@ -32,7 +32,7 @@ def gather(connection: Connection, stemmer: Stemmer, query: Query) -> Candidates
     """Gather the messages of a scope for ranking."""
     import numpy as np
 
-    scope, matrix = query.scope, query.matrix()
+    scope = query.scope
     where, values = filter_conditions.where_scope(scope)
     bound = [query.own, list(DOCUMENT_SOURCES), *values]
     columns = sort(connection.arrays(_COLUMNS, f"FROM messages m WHERE {where}", bound))
@@ -52,19 +52,18 @@ def gather(connection: Connection, stemmer: Stemmer, query: Query) -> Candidates
         absent=0,
         passages=np.ones(len(ids), np.int32),
     )
-    talk_cosine = candidates.cosine
-    if query.model_id is not None and matrix is not None:
-        cosine = _compare(connection, candidates, scope, query.model_id, matrix)
-        candidates.cosine[:], talk_cosine = cosine[:, 0], np.ascontiguousarray(cosine[:, -1])
-    return add_postings(
+    candidates = add_postings(
         candidates,
         query,
-        talk_cosine,
         lambda text: keyword_search.read_postings(connection, stemmer, candidates, scope, text),
         lambda absent: keyword_search.respell(
             connection, stemmer, candidates, scope, query.question, absent
         ),
     )
+    if query.model_id is None or query.vector is None:
+        return candidates
+    cosine = _compare(connection, candidates, scope, query.model_id, query.matrix())
+    return add_cosines(candidates, cosine)
 
 
 def _compare(

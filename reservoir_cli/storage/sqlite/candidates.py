@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
-from reservoir_cli.storage import filter_conditions, fulltext
-from reservoir_cli.storage.candidates import Candidates, Posting, Query, add_postings
+from reservoir_cli.storage import filter_conditions
+from reservoir_cli.storage.candidates import Candidates, Query, add_cosines, add_postings
 from reservoir_cli.storage.portable_sql import decoding, placeholders
 from reservoir_cli.storage.sqlite import exact_vectors, vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
-from reservoir_cli.storage.sqlite.postings import Stem, look_up, read_postings, respell
-from reservoir_cli.storage.sqlite.vector_scan import Blocks, KeptBlocks, scan
+from reservoir_cli.storage.sqlite.postings import read_postings, respell
+from reservoir_cli.storage.sqlite.vector_scan import Blocks, KeptBlocks, read_blocks
 from reservoir_cli.util.greatest import greatest
 
 if TYPE_CHECKING:
@@ -29,25 +29,19 @@ if TYPE_CHECKING:
 
 
 def gather(connection: Connection, query: Query, cache: QuestionCache | None = None) -> Candidates:
-    """Gather the messages of a scope for ranking."""
+    """Gather the messages of a scope for ranking.
+
+    The question's vector is needed last: a warm store reads everything else while another thread
+    computes it.
+    """
     import numpy as np
 
-    scope, own, model_id, matrix = query.scope, query.own, query.model_id, query.matrix()
-    columns = _pending(connection, scope, own)
-    width = len(matrix) if matrix is not None else 1
-    cosine = np.full((len(columns["ids"]), width), np.nan, "f4")
-    blocks = None
-    if model_id is not None:
-        kept_blocks = cache.blocks if cache else None
-        blocks, scanned = scan(connection, scope, model_id, matrix, kept_blocks)
-        cosine = np.concatenate([scanned, cosine]) if len(cosine) else scanned
+    scope, own, model_id = query.scope, query.own, query.model_id
+    pending = _pending(connection, scope, own)
+    scan = read_blocks(connection, query, cache.blocks if cache else None)
     build = cache.timeline if cache else build_timeline
-    timeline = build(blocks, columns, own)
-    cosine = timeline.best(cosine)
+    timeline = build(scan.blocks if scan else None, pending, own)
     ids, flags = timeline.columns["ids"], timeline.columns["flags"]
-    if model_id is not None and matrix is not None:
-        nearest = _nearest(cosine, exact_vectors.RESCORED)
-        cosine[nearest] = exact_vectors.compare(connection, model_id, ids[nearest], matrix)
     candidates = Candidates(
         ids=ids,
         created_at=timeline.columns["created_at"],
@@ -57,7 +51,7 @@ def gather(connection: Connection, query: Query, cache: QuestionCache | None = N
         own=timeline.columns["own"].copy(),
         thread=timeline.columns["threads"],
         loose=(flags & vector_blocks.LOOSE) > 0,
-        cosine=np.ascontiguousarray(cosine[:, 0]),
+        cosine=np.full(len(ids), np.nan, np.float32),
         by_id=timeline.by_id,
         postings=(),
         absent=0,
@@ -66,19 +60,19 @@ def gather(connection: Connection, query: Query, cache: QuestionCache | None = N
     )
     documents, _ = candidates.places(_documents(connection, scope, own))
     candidates.own[documents] = False
-    stems = cache.take_stems(connection, query.question) if cache else None
-
-    def read(text: str) -> tuple[tuple[Posting, ...], list[str]]:
-        looked_up = stems if text == query.question else None
-        return read_postings(connection, candidates, scope, text, looked_up)
-
-    return add_postings(
+    candidates = add_postings(
         candidates,
         query,
-        np.ascontiguousarray(cosine[:, -1]),
-        read,
+        lambda text: read_postings(connection, candidates, scope, text),
         lambda absent: respell(connection, candidates, query.question, absent),
     )
+    if model_id is None or scan is None or scan.compare is None:
+        return candidates
+    matrix = query.matrix()
+    cosine = timeline.best(scan.compare(matrix))
+    nearest = _nearest(cosine, exact_vectors.RESCORED)
+    cosine[nearest] = exact_vectors.compare(connection, model_id, ids[nearest], matrix)
+    return add_cosines(candidates, cosine)
 
 
 def _documents(connection: Connection, scope: Scope, own: str | None) -> NDArray[np.int64]:
@@ -168,10 +162,13 @@ class Timeline:
     def best(self, cosine: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the best cosine of each message's passages, shape (n, vectors).
 
-        :param cosine: of the passages as they were read, shape (passages, vectors).
+        :param cosine: of the embedded passages as they were read, shape (passages, vectors).
         """
         import numpy as np
 
+        if missing := len(self.order) - len(cosine):
+            unknown = np.full((missing, cosine.shape[1]), np.nan, np.float32)
+            cosine = np.concatenate([cosine, unknown])
         ordered = cosine[self.order]
         if len(self.first) == len(ordered):
             return ordered
@@ -221,21 +218,6 @@ class QuestionCache:
         self.helper = ThreadPoolExecutor(1, "helper")
         self.blocks = KeptBlocks(self.helper)
         self._last: tuple[Blocks | None, list[bytes], str | None, Timeline] | None = None
-        self._words: tuple[str, tuple[int, int], list[Stem]] | None = None
-
-    def look_up(self, connection: Connection, question: str) -> None:
-        """Look up the words of a question in advance."""
-        words = fulltext.content_words(question)
-        expected = len(self._last[-1].first) if self._last else 0
-        stems = look_up(connection, words, expected) if words else []
-        self._words = question, _state(connection), stems
-
-    def take_stems(self, connection: Connection, question: str) -> list[Stem] | None:
-        """Return the result of :meth:`look_up` once, unless the store has changed since then."""
-        words, self._words = self._words, None
-        if words is None or words[:2] != (question, _state(connection)):
-            return None
-        return words[2]
 
     def timeline(self, blocks: Blocks | None, pending: Columns, own: str | None) -> Timeline:
         """Return :func:`build_timeline` of these, or the last one if nothing has changed."""
@@ -244,11 +226,6 @@ class QuestionCache:
         if last is None or last[0] is not blocks or last[1:3] != (packed, own):
             self._last = last = blocks, packed, own, build_timeline(blocks, pending, own)
         return last[-1]
-
-
-def _state(connection: Connection) -> tuple[int, int]:
-    """Return two numbers that change whenever this or another connection writes."""
-    return connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes
 
 
 def _nearest(cosine: NDArray[np.float32], count: int) -> NDArray[np.intp]:

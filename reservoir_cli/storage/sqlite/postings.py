@@ -54,14 +54,12 @@ def read_postings(
     candidates: Candidates,
     scope: Scope,
     question: str,
-    looked_up: list[Stem] | None = None,
 ) -> tuple[tuple[Posting, ...], list[str]]:
     """Read the postings of a question's stems in a scope.
 
     Stop words are left out, and in a large scope the most common words, which cost the most and
     mean the least, unless no other word is left.
 
-    :param looked_up: the result of :func:`look_up` for the question, if it was just called.
     :returns: the postings, and the stems that no message of the scope contains.
     """
     words = fulltext.content_words(question)
@@ -73,8 +71,7 @@ def read_postings(
     large = len(candidates.ids) > LARGE
     most = COMMON * len(candidates.ids)
     elsewhere = _last_id(connection) - len(candidates.ids) if large else 0
-    stems = look_up(connection, words, len(candidates.ids)) if looked_up is None else looked_up
-    for stem in stems:
+    for stem in look_up(connection, words):
         if large and (not stem.is_whole or stem.total - elsewhere > most):
             common.append(stem)  # its count alone proves that
             continue
@@ -136,13 +133,10 @@ def _words_by_stem(connection: Connection, words: str) -> dict[str, str]:
     return {stem: typed[place] for stem, place in places if place < len(typed)}
 
 
-def look_up(connection: Connection, words: str, expected: int = 0) -> list[Stem]:
-    """Return the stems of words with their occurrences.
+def look_up(connection: Connection, words: str) -> list[Stem]:
+    """Return the stems of words.
 
     Rare stems come first, so that the common ones share what is left of the limit.
-
-    :param expected: the likely size of the scope; stems too common in a large one are not read
-        yet.
     """
     open_vocabularies(connection)
     connection.execute("DELETE FROM temp.question")
@@ -160,9 +154,6 @@ def look_up(connection: Connection, words: str, expected: int = 0) -> list[Stem]
             limit = max(left, _FEW)
             stems.append(Stem(connection, name, total, limit + 1, is_whole=places <= limit))
             left -= min(places, limit + 1)
-    for stem in stems:
-        if expected <= LARGE or stem.total <= COMMON * expected:
-            _ = stem.holders
     return stems
 
 

@@ -47,17 +47,11 @@ class SqliteStore(Transactions, Store):
         self._connection.execute(f"PRAGMA cache_size = -{_WARM_PAGES}")
         self._warm = True
 
-    def beside(self, question: str, work: Callable[[], Result]) -> Result:
+    def start(self, work: Callable[[], Result]) -> Callable[[], Result]:
         """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
         if not self._warm:
-            return work()
-        cache = self._get_cache()
-        result = cache.helper.submit(work)
-        try:
-            self._run_read(lambda: cache.look_up(self._connection, question))
-        finally:
-            result.exception()  # wait for it
-        return result.result()
+            return super().start(work)
+        return self._get_cache().helper.submit(work).result
 
     def _get_cache(self) -> "QuestionCache":
         from reservoir_cli.storage.sqlite.candidates import QuestionCache

@@ -7,13 +7,14 @@ contents of new ones: a block is never changed but replaced.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import filter_conditions
+from reservoir_cli.storage.candidates import Query
 from reservoir_cli.storage.portable_sql import batches, decoding, placeholders
 from reservoir_cli.storage.sqlite import vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
@@ -147,7 +148,7 @@ def _divide(groups: _Groups, lengths: Mapping[int, int]) -> Iterator[tuple[int, 
 def _join(
     block_ids: Sequence[int], codes: Mapping[int, _Codes], earlier: _Groups
 ) -> Iterator[tuple[tuple[int, ...], _Codes]]:
-    """Yield the ids and the codes of each group of blocks; those that have not changed as before."""
+    """Yield the ids and the codes of each group of blocks; unchanged ones as before."""
     import numpy as np
 
     for start in range(0, len(block_ids), _AT_ONCE):
@@ -178,37 +179,48 @@ def _read_blocks(connection: Connection, block_ids: Sequence[int]) -> Iterator[t
         )
 
 
-def scan(
-    connection: Connection,
-    scope: Scope,
-    model_id: str,
-    queries: NDArray[np.float32] | None,
-    kept: KeptBlocks | None = None,
-) -> tuple[Blocks, NDArray[np.float32]]:
-    """Read the blocks of a scope, and compare each passage with one or two vectors.
+class Scan(NamedTuple):
+    """The blocks of a scope, whose passages can be compared with a question.
 
-    Blocks are decoded one by one, so that a million codes are never in memory together.
-
-    :param queries: shape (vectors, dimensions), each of length 1; ``None`` without a question.
-    :param kept: the cache of blocks, if the store is warm.
-    :returns: the blocks, and the cosines by their codes, float32, shape (n, vectors); NaN for
-        passages without a vector or if there is no question.
+    :param compare: takes the vectors of :meth:`Query.matrix`, and returns the cosines by the codes,
+        float32, shape (n, vectors); NaN for passages without a vector. ``None`` without a question.
     """
+
+    blocks: Blocks
+    compare: Callable[[NDArray[np.float32]], NDArray[np.float32]] | None
+
+
+def read_blocks(connection: Connection, query: Query, kept: KeptBlocks | None) -> Scan | None:
+    """Read the blocks of a scope; ``None`` if the store has no model.
+
+    Unless they are kept, they are compared while they are read, so that a million codes are never
+    in memory together.
+
+    :param kept: the cache of blocks, if the store is warm.
+    """
+    scope, model_id = query.scope, query.model_id
+    if model_id is None:
+        return None
+    if query.vector is None:
+        return Scan(Blocks(_select(connection, scope, model_id, HEAD).fetchall()), None)
+    width = query.vector.dimensions
+    if kept and (read := kept.read(connection, scope, model_id, width)):
+        blocks, groups = read
+        return Scan(blocks, lambda queries: _join_cosines(blocks, kept.compare(groups, queries)))
+    blocks = Blocks([])
+    decoded = _read(connection, scope, model_id, width, blocks.rows)
+    groups_read = iter(lambda: list(islice(decoded, _AT_ONCE)), [])
+    cosine = _join_cosines(blocks, _compare(groups_read, query.matrix()))
+    return Scan(blocks, lambda _: cosine)
+
+
+def _join_cosines(blocks: Blocks, cosines: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+    """Return the cosines of all groups as one array, NaN for passages without a vector."""
     import numpy as np
 
-    if queries is None:
-        blocks = Blocks(_select(connection, scope, model_id, HEAD).fetchall())
-        return blocks, np.full((len(blocks.arrays["ids"]), 1), np.nan, np.float32)
-    width = queries.shape[1]
-    if kept and (read := kept.read(connection, scope, model_id, width)):
-        blocks, cosines = read[0], kept.compare(read[1], queries)
-    else:
-        blocks = Blocks([])
-        decoded = _read(connection, scope, model_id, width, blocks.rows)
-        cosines = _compare(iter(lambda: list(islice(decoded, _AT_ONCE)), []), queries)
-    cosine = np.concatenate([np.empty((0, len(queries)), np.float32), *cosines])
+    cosine = np.concatenate(cosines) if cosines else np.empty((0, 1), np.float32)
     cosine[blocks.is_empty] = np.nan
-    return blocks, cosine
+    return cosine
 
 
 def _read(

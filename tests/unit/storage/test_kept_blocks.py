@@ -5,6 +5,7 @@ from contextlib import closing
 from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
+from threading import Event, current_thread
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from reservoir_cli.messages import Message, Scope
 from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.retrieval.ranking import Scored, score
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.candidates import Candidates
+from reservoir_cli.storage.candidates import Candidates, QuestionVector
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.sqlite import vector_scan
@@ -180,44 +181,41 @@ def test_vectors_too_large_for_the_cache_are_read_each_time(
 def test_words_are_looked_up_while_the_question_is_embedded(
     warm_store: Store, other: Store
 ) -> None:
+    is_embedded, threads = Event(), []
+
+    def embed_question() -> np.ndarray:
+        threads.append(current_thread())
+        assert is_embedded.wait(10)
+        return MODEL.encode_query(QUESTION)
+
+    vector = warm_store.start(embed_question)
+
+    def wait() -> np.ndarray:
+        is_embedded.set()  # everything else has been read
+        return vector()
+
+    late = QuestionVector(MODEL.dimensions, wait)
+    candidates = warm_store.candidates(Scope("p"), None, QUESTION, late)
     with closing(open_store(warm_store.location, create=False)) as fresh:
-        expected = places_of_words(fresh, QUESTION)
-    looked_up: list[str] = []
-    vector = warm_store.beside(QUESTION, lambda: looked_up.append(QUESTION) or "its vector")
-    assert vector == "its vector"
-    assert looked_up == [QUESTION]
-    assert warm_store._kept._words is not None
-    assert places_of_words(warm_store, QUESTION) == expected
-    assert warm_store._kept._words is None  # looked-up words are used once
+        expected = fresh.candidates(Scope("p"), None, QUESTION, MODEL.encode_query(QUESTION))
+    np.testing.assert_array_equal(candidates.cosine, expected.cosine)
+    assert places_of(candidates) == places_of(expected) != []
+    assert threads != [current_thread()]
 
 
-@pytest.mark.parametrize("by", ["another program", "itself"])
-def test_words_that_were_looked_up_before_a_write_are_looked_up_again(
-    warm_store: Store, other: Store, by: str
-) -> None:
-    warm_store.beside(QUESTION, lambda: None)
-    say(warm_store if by == "itself" else other, 3, Scope("p", "new"))
-    with closing(open_store(warm_store.location, create=False)) as fresh:
-        assert places_of_words(warm_store, QUESTION) == places_of_words(fresh, QUESTION)
-
-
-def test_words_of_another_question_are_not_used(warm_store: Store, other) -> None:
-    warm_store.beside("note", lambda: None)
-    with closing(open_store(warm_store.location, create=False)) as fresh:
-        assert places_of_words(warm_store, "599") == places_of_words(fresh, "599")
-
-
-def test_an_error_while_words_are_looked_up_is_raised_unchanged(
-    warm_store: Store, other: Store
-) -> None:
-    def fail() -> None:
+def test_an_error_of_the_model_is_raised_unchanged(warm_store: Store, other: Store) -> None:
+    def fail() -> np.ndarray:
         raise ValueError("no model")
 
+    late = QuestionVector(MODEL.dimensions, warm_store.start(fail))
     with pytest.raises(ValueError, match="no model"):
-        warm_store.beside(QUESTION, fail)
+        warm_store.candidates(Scope("p"), None, QUESTION, late)
     assert_answers_like_new(warm_store)
 
 
-def places_of_words(store: Store, question: str) -> list[tuple[list[int], list[int]]]:
-    candidates = store.candidates(Scope("p"), None, question, None)
+def test_a_cold_store_starts_no_thread(other: Store) -> None:
+    assert other.start(current_thread)() is current_thread()
+
+
+def places_of(candidates: Candidates) -> list[tuple[list[int], list[int]]]:
     return [(posting.places.tolist(), posting.counts.tolist()) for posting in candidates.postings]
