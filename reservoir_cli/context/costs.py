@@ -33,9 +33,11 @@ def build_costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> C
 
     def recalled_tokens(candidate: Candidate) -> int:
         line = quoted.quote_line(candidate.message, candidate.spans, numbered=request.recall_only)
-        role, text = line.split(": ", 1)
-        framing = f"\n{role}: \n{_optional_lines(candidate)}"
-        return meter.scale(count_text(candidate.message, text) + count(framing))
+        label, text = line.split(": ", 1)
+        # Numbers of as many digits count alike, so a few labels are counted for all messages.
+        label = label.replace(str(candidate.message.id), "8" * len(str(candidate.message.id)))
+        framing = count(f"\n{label}: \n") + count(_optional_lines(candidate))
+        return meter.scale(count_text(candidate.message, text) + framing)
 
     def history_tokens(candidate: Candidate) -> int:
         message = candidate.message

@@ -13,6 +13,9 @@ from enum import Enum
 
 #: Seconds without a question that count as a pause, and the longest delay of background work.
 PAUSE, MAX_DELAY = 0.1, 2.0
+#: The longest delay of work that slows down many questions: embedding the messages of two seconds
+#: takes half a second.
+MAX_LONG_DELAY = 30.0
 
 
 class StartReason(Enum):
@@ -49,25 +52,25 @@ class Traffic:
         with self._changed:
             return not self._open_questions.total() and self._last + PAUSE <= time.monotonic()
 
-    def wait(self, thread: object, since: float) -> StartReason:
-        """Wait for a pause; overdue work also releases everything submitted before it fell due.
+    def wait(self, thread: object, due: float) -> StartReason:
+        """Wait for a pause; overdue work also releases everything that falls due soon after it.
 
         :param thread: the waiting thread.
-        :param since: when the work was submitted, in seconds of the monotonic clock.
+        :param due: when the work must begin at the latest, in seconds of the monotonic clock.
         """
         with self._changed:
             while True:
                 now = time.monotonic()
                 if self._open_questions[thread]:
                     return StartReason.URGENT
-                if since + MAX_DELAY <= now:
+                if due <= now:
                     self._too_late = now
-                if since <= self._too_late:
+                if due <= self._too_late + MAX_DELAY:
                     return StartReason.LATE
                 pause = now + PAUSE if self._open_questions.total() else self._last + PAUSE
                 if pause <= now:
                     return StartReason.PAUSE
-                self._changed.wait(min(pause, since + MAX_DELAY) - now)
+                self._changed.wait(min(pause, due) - now)
 
     @contextmanager
     def take_turn(self) -> Iterator[None]:

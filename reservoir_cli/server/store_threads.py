@@ -13,6 +13,7 @@ from reservoir_cli.agents.kept_store import KeptStore, Opener
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import StoreError
 from reservoir_cli.reservoir import PATIENCE, Reservoir
+from reservoir_cli.server import background_work
 from reservoir_cli.server.background_work import StartReason, Traffic
 from reservoir_cli.settings.reload import LiveConfig
 
@@ -66,14 +67,16 @@ class StoreThread:
         return self._submit(self._call, function)
 
     def submit_in_pause(
-        self, function: Callable[[Reservoir], T], since: float | None = None
+        self, function: Callable[[Reservoir], T], due: float | None = None
     ) -> Future[T]:
         """Queue background work until no question is being answered.
 
-        :param since: when the work began to wait, in seconds of the monotonic clock; default now.
+        :param due: when it must begin at the latest, in seconds of the monotonic clock; by default
+            two seconds from now.
         """
-        start = time.monotonic() if since is None else since
-        return self._pool.submit(self._call_in_pause, function, start)
+        if due is None:
+            due = time.monotonic() + background_work.MAX_DELAY
+        return self._pool.submit(self._call_in_pause, function, due)
 
     def submit_if_idle(self, function: Callable[[Reservoir], object]) -> None:
         """Run a function if no question is being answered; drop it otherwise."""
@@ -87,8 +90,8 @@ class StoreThread:
         future.add_done_callback(lambda _: self._traffic.end(self))
         return future
 
-    def _call_in_pause(self, function: Callable[[Reservoir], T], since: float) -> T:
-        if self._traffic.wait(self, since) is StartReason.URGENT:
+    def _call_in_pause(self, function: Callable[[Reservoir], T], due: float) -> T:
+        if self._traffic.wait(self, due) is StartReason.URGENT:
             return self._call(function)
         with self._traffic.take_turn():
             return self._call(function)

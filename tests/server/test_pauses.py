@@ -32,8 +32,9 @@ from reservoir_cli.transfer.store_exchange import ExchangeLog
 ASKING, WORKING = "asking", "working"
 
 
-def in_thread(work: Traffic, since: float, order: list[object]) -> threading.Thread:
-    thread = threading.Thread(target=lambda: order.append(work.wait(WORKING, since)))
+def in_thread(work: Traffic, order: list[object]) -> threading.Thread:
+    due = time.monotonic() + background_work.MAX_DELAY
+    thread = threading.Thread(target=lambda: order.append(work.wait(WORKING, due)))
     thread.start()
     return thread
 
@@ -42,7 +43,7 @@ def test_work_waits_until_a_question_was_answered(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
     questions, order = Traffic(), list[object]()
     questions.begin(ASKING)
-    waiting = in_thread(questions, 0.0, order)
+    waiting = in_thread(questions, order)
     order.append("answered")
     questions.end(ASKING)
     waiting.join(60)
@@ -55,7 +56,7 @@ def test_work_starts_immediately_if_a_request_waits_for_its_thread(
     monkeypatch.setattr(background_work, "MAX_DELAY", 1e9)
     questions, order = Traffic(), list[object]()
     questions.begin(ASKING)
-    waiting = in_thread(questions, 0.0, order)
+    waiting = in_thread(questions, order)
     questions.begin(WORKING)
     waiting.join(60)
     assert order == [StartReason.URGENT]
@@ -64,9 +65,24 @@ def test_work_starts_immediately_if_a_request_waits_for_its_thread(
 def test_work_that_has_waited_long_runs_with_the_work_queued_meanwhile() -> None:
     questions = Traffic()
     questions.begin(ASKING)
-    long_ago = background_work.time.monotonic() - background_work.MAX_DELAY
-    assert questions.wait(WORKING, long_ago) is StartReason.LATE
-    assert questions.wait(WORKING, long_ago + background_work.MAX_DELAY / 2) is StartReason.LATE
+    now = time.monotonic()
+    assert questions.wait(WORKING, now) is StartReason.LATE
+    assert questions.wait(WORKING, now + background_work.MAX_DELAY / 2) is StartReason.LATE
+
+
+def test_embedding_is_not_released_by_overdue_storing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background_work, "MAX_LONG_DELAY", 1e9)
+    questions, order = Traffic(), list[object]()
+    questions.begin(ASKING)
+    embedding_due = time.monotonic() + background_work.MAX_LONG_DELAY
+    embedding = threading.Thread(
+        target=lambda: order.append(questions.wait("embedding", embedding_due))
+    )
+    embedding.start()
+    order.append(questions.wait(WORKING, time.monotonic()))
+    questions.end(ASKING)
+    embedding.join(60)
+    assert order == [StartReason.LATE, StartReason.PAUSE]
 
 
 def test_waiting_exchanges_are_stored_in_order_before_urgent_work(

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from reservoir_cli.errors import ReservoirError, StoreError, StoreLockedError
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.server.background_work import MAX_LONG_DELAY
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.transfer.exchange import Exchange
 
@@ -143,7 +144,7 @@ class ExchangeQueue:
             self._on_embedded()
 
         with suppress(RuntimeError):  # the server is stopping
-            self._embedder.submit_in_pause(embed, since)
+            self._embedder.submit_in_pause(embed, since + MAX_LONG_DELAY)
 
 
 def _reason(error: BaseException) -> str:
