@@ -158,7 +158,7 @@ class Packing:
 
     def add(self, members: Sequence[Candidate], budget: int, reason: str) -> bool:
         """Keep messages if all of them fit; otherwise change nothing."""
-        if self._is_hopeless(members, budget):
+        if self.is_hopeless(members, budget):
             return False
         step = self._plan_step({candidate.message.id: candidate for candidate in members})
         if not self._fits(step, budget):
@@ -167,7 +167,7 @@ class Packing:
         self.reasons.update((number, reason) for number in step.added)
         return True
 
-    def _is_hopeless(self, members: Sequence[Candidate], budget: int) -> bool:
+    def is_hopeless(self, members: Sequence[Candidate], budget: int) -> bool:
         """Return whether messages that only add recalled lines are certainly too large.
 
         When little room is left, most are, and this check is ten times as fast as a trial.

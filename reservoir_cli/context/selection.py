@@ -219,8 +219,12 @@ def _take_exchange(
 
     :returns: whether anything was added, whether everything was, and the groups to try later.
     """
-    if not groups or packing.add(members_by_time(groups), budget, reason):
-        return bool(groups), True, []
+    if not groups:
+        return False, True, []
+    if all(packing.is_hopeless(group.members, budget) for group in groups):
+        return False, False, []
+    if packing.add(members_by_time(groups), budget, reason):
+        return True, True, []
     better, *others = sorted(groups, key=MessageGroup.by_score)
     return bool(others) and packing.add(better.members, budget, reason), False, others
 

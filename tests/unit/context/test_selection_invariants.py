@@ -224,7 +224,7 @@ def test_by_tiers_dropped_units_come_after_printed_ones(candidates, budget, newe
     st.integers(0, 400),
     st.booleans(),
 )
-def test_units_reported_as_too_large_would_not_fit_alone(rows, budget, counted) -> None:
+def test_skipping_hopeless_messages_changes_no_selection(rows, budget, counted) -> None:
     """Only recalled messages, which have no age."""
 
     def printed(recalled, history, _limit):
@@ -257,5 +257,5 @@ def test_units_reported_as_too_large_would_not_fit_alone(rows, budget, counted) 
 
     selection = select_again()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Packing, "_is_hopeless", lambda *_: False)
+        patch.setattr(Packing, "is_hopeless", lambda *_: False)
         assert select_again() == selection
