@@ -8,13 +8,13 @@ from reservoir_cli.context import budget as budgets
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.costs import cap_notes, cap_sections, count_sections
 from reservoir_cli.context.gather_candidates import Inputs, gather_candidates
+from reservoir_cli.context.messages_to_read import find_too_large, find_wanted
 from reservoir_cli.context.pool import as_printed, build_pool, read_rows
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.request import ContextRequest
 from reservoir_cli.context.selection import Rules
 from reservoir_cli.context.shrink_to_fit import Chooser
 from reservoir_cli.context.summaries import select_with_summaries
-from reservoir_cli.context.tiers import find_too_large, find_wanted
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Redactor

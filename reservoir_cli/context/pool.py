@@ -12,7 +12,7 @@ from reservoir_cli.context import excerpts, rank_passages
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.candidate import Candidate, Scores, Span, Tier
 from reservoir_cli.context.gather_candidates import Inputs, Ranking
-from reservoir_cli.context.tiers import Wanted, compute_ages, longest_whole
+from reservoir_cli.context.messages_to_read import Wanted, compute_ages, longest_whole
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Role, Scope, StoredMessage, plain_text
 from reservoir_cli.redaction import Redactor

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from reservoir_cli.context.tiers import find_fillers
+from reservoir_cli.context.messages_to_read import find_fillers
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.storage.candidates import Candidates
 
