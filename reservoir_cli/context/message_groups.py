@@ -8,7 +8,7 @@ from reservoir_cli.chat.tool_calls import pair_calls
 from reservoir_cli.context.candidate import Candidate, Dropped, Tier
 from reservoir_cli.context.excerpts import discount
 from reservoir_cli.context.exchanges import Exchanges
-from reservoir_cli.context.layout import by_time
+from reservoir_cli.context.layout import Packing, by_time
 from reservoir_cli.context.standing_instructions import is_standing
 from reservoir_cli.messages import Role
 
@@ -136,3 +136,8 @@ def remove_foreign_calls(candidate: Candidate) -> Candidate:
     if message.role is Role.ASSISTANT or not message.tool_calls:
         return candidate
     return replace(candidate, message=replace(message, tool_calls=()))
+
+
+def find_pending(groups: Sequence[MessageGroup], packing: Packing) -> list[MessageGroup]:
+    """Return the groups that are not kept yet."""
+    return [group for group in groups if not packing.has(group.members[0])]
