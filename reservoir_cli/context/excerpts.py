@@ -1,4 +1,4 @@
-"""Cut excerpts from long messages, and shorten long tool results. Pure.
+"""Cut excerpts from long messages. Pure.
 
 Passages of a long message are added one by one, the best first. An excerpt is the text between two
 offsets; a mark replaces what is left out. Cuts are made between paragraphs, list items or
@@ -7,7 +7,6 @@ closed and opened again.
 """
 
 import re
-import shlex
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +16,6 @@ from typing import NamedTuple
 from reservoir_cli.context.candidate import Candidate, Span
 from reservoir_cli.context.rank_passages import CRUMB, Nearness
 from reservoir_cli.messages import Role, StoredMessage, plain_text
-from reservoir_cli.tokens.counter import TokenCounter
 
 #: The first excerpt of a message has this share of the message's priority. A reply's has less:
 #: replies are longer and more alike than what users write. It has least when the question is about
@@ -327,35 +325,3 @@ def _strip(text: str, start: int, end: int) -> Span:
     line = text.rfind("\n", 0, first) + 1
     first = max(start, line) if not text[max(start, line) : first].strip() and line else first
     return min(first, stop), stop
-
-
-def shorten_result(message: StoredMessage, limit: int, counter: TokenCounter) -> StoredMessage:
-    """Cut a tool result at a line end, adding a marker that names the message and what is missing.
-
-    If there is no line end to cut at, the line is cut.
-
-    :param limit: tokens of the cut text with its marker, by the counter.
-    """
-    text = message.content
-    room = limit - counter.count("\n" + _result_mark(message, message.tokens))
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if counter.count(text[:middle]) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    head = text[:low]
-    if "\n" in head:
-        head = head[: head.rindex("\n")]
-    marker = _result_mark(message, message.tokens - counter.count(head))
-    shortened = f"{head}\n{marker}" if head else marker
-    return replace(message, content=shortened, tokens=counter.count(shortened))
-
-
-def _result_mark(message: StoredMessage, missing: int) -> str:
-    partition = shlex.quote(message.partition)
-    return (
-        f"[… {missing:,} of {message.tokens:,} tokens left out: "
-        f"reservoir view -p {partition} --id {message.id}]"
-    )

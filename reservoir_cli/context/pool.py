@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from reservoir_cli.context import excerpts, rank_passages
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.candidate import Candidate, Scores, Span, Tier
+from reservoir_cli.context.cut_tool_results import cut_tool_result
 from reservoir_cli.context.gather_candidates import Inputs, Ranking
 from reservoir_cli.context.messages_to_read import Wanted, compute_ages, longest_whole
 from reservoir_cli.errors import StoreError
@@ -150,7 +151,7 @@ def build_pool(inputs: Inputs, ranking: Ranking, wanted: Wanted, rows: PoolRows)
         pinned = position in wanted.pins
         pool.append(
             Candidate(
-                excerpts.shorten_result(row, limit, meter.counter) if is_cut else row,
+                cut_tool_result(row, limit, meter.counter) if is_cut else row,
                 wanted.tiers.get(position, Tier.OLDER),
                 position not in wanted.tiers and not pinned,
                 scores,

@@ -11,7 +11,7 @@ from typing import Any
 
 from reservoir_cli.agents.kept_store import KeptStore, Opener
 from reservoir_cli.context.budget import Meter
-from reservoir_cli.context.excerpts import shorten_result
+from reservoir_cli.context.cut_tool_results import cut_tool_result
 from reservoir_cli.context.prepare_request import storing_meter
 from reservoir_cli.context.recall import Recall
 from reservoir_cli.context.render.frame import wrap
@@ -349,7 +349,7 @@ def _truncate(meter: Meter, message: StoredMessage, max_tokens: int) -> str:
     room = max_tokens
     while True:  # quoting adds tokens to each line
         limit = int(room / meter.factor)
-        text = _quote_rows([shorten_result(whole, limit, meter.counter)])
+        text = _quote_rows([cut_tool_result(whole, limit, meter.counter)])
         excess = meter.count(text) - max_tokens
         if excess <= 0 or room <= 0:
             return text

@@ -1,0 +1,39 @@
+"""Cut tool results that are too long: only their beginning is printed. Pure."""
+
+import shlex
+from dataclasses import replace
+
+from reservoir_cli.messages import StoredMessage
+from reservoir_cli.tokens.counter import TokenCounter
+
+
+def cut_tool_result(message: StoredMessage, limit: int, counter: TokenCounter) -> StoredMessage:
+    """Cut a tool result at a line end, adding a marker that names the message and what is missing.
+
+    If there is no line end to cut at, the line is cut.
+
+    :param limit: tokens of the cut text with its marker, by the counter.
+    """
+    text = message.content
+    room = limit - counter.count("\n" + _mark(message, message.tokens))
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if counter.count(text[:middle]) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    head = text[:low]
+    if "\n" in head:
+        head = head[: head.rindex("\n")]
+    marker = _mark(message, message.tokens - counter.count(head))
+    shortened = f"{head}\n{marker}" if head else marker
+    return replace(message, content=shortened, tokens=counter.count(shortened))
+
+
+def _mark(message: StoredMessage, missing: int) -> str:
+    partition = shlex.quote(message.partition)
+    return (
+        f"[… {missing:,} of {message.tokens:,} tokens left out: "
+        f"reservoir view -p {partition} --id {message.id}]"
+    )
