@@ -26,7 +26,7 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.retrieval.question_dates import date_scores, find_dates
 from reservoir_cli.settings.schema import SETTINGS
 from reservoir_cli.storage.fulltext import STOP_WORDS, content_words, count_terms, indexed_text
-from reservoir_cli.storage.sqlite.transactions import SCHEMA_VERSION
+from reservoir_cli.storage.sqlite.open_and_migrate import SCHEMA_VERSION
 
 #: A budget in tokens that every message fits into, so that all are returned with their scores.
 _EVERYTHING = 900_000_000

@@ -18,8 +18,8 @@ from trials import Home, Tally, copied, faults, settle
 
 from reservoir_cli.embedding import compiled_models
 from reservoir_cli.storage import fulltext
+from reservoir_cli.storage.sqlite.open_and_migrate import APPLICATION_ID, SCHEMA_VERSION
 from reservoir_cli.storage.sqlite.schema import migrations
-from reservoir_cli.storage.sqlite.transactions import APPLICATION_ID, SCHEMA_VERSION
 
 _WORDS = "queue redis postgres deploy worker lease cat sofa backup night index token".split()
 NEEDLE = "zebrafish"

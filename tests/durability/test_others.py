@@ -11,7 +11,7 @@ import killing
 import pytest
 from trials import PATIENCE, Home, faults
 
-from reservoir_cli.storage.sqlite.transactions import SCHEMA_VERSION
+from reservoir_cli.storage.sqlite.open_and_migrate import SCHEMA_VERSION
 
 
 def sitecustomize(folder: Path, code: str) -> dict[str, str]:

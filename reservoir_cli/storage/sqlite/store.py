@@ -14,8 +14,9 @@ from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.sqlite import merge_and_vacuum
 from reservoir_cli.storage.sqlite.connection import errors
+from reservoir_cli.storage.sqlite.open_and_migrate import SCHEMA_VERSION
 from reservoir_cli.storage.sqlite.store_file import path_of
-from reservoir_cli.storage.sqlite.transactions import SCHEMA_VERSION, Transactions
+from reservoir_cli.storage.sqlite.transactions import Transactions
 from reservoir_cli.storage.store import EVERYTHING, Problem, Store
 from reservoir_cli.storage.transactions import Result, reading
 from reservoir_cli.storage.writes import COLUMNS

@@ -112,6 +112,16 @@ def create_file(path: Path) -> None:
         ) from error
 
 
+def refuse_code(connection: sqlite3.Connection, location: str) -> None:
+    """Refuse to write to a store if foreign code in the file's schema would run."""
+    if code := find_code(connection):
+        raise StoreError(
+            f"the store {location} has {code}, and is not written to",
+            hint="drop it if it is yours; else reservoir doctor --salvage FILE makes a store "
+            "without it",
+        )
+
+
 def find_code(connection: sqlite3.Connection) -> str | None:
     """Describe the first code that would run in a write to our tables, if there is any."""
     entries = connection.execute(

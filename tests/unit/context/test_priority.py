@@ -187,7 +187,7 @@ def as_reader(monkeypatch):
         else:
             # Root ignores file modes, so patch the check of the store.
             monkeypatch.setattr(
-                "reservoir_cli.storage.sqlite.transactions.os.access", lambda *_: False
+                "reservoir_cli.storage.sqlite.open_and_migrate.os.access", lambda *_: False
             )
         store = open_store(location)
         yield store
@@ -227,7 +227,6 @@ def test_a_context_keeps_its_budget_and_scope_and_reports_exactly(
 ):
     monkeypatch.setattr("reservoir_cli.embedding.load.load_embedder", lambda *_, **__: Compass())
     store = open_store(":memory-of-a-moment", create=False)
-    store._migrate()
     memory = Memory(store)
     for index, (role, words, message_instance, partition, cosine, trace) in enumerate(messages):
         options = {"calls": ["c"]} if role == "call" else {}

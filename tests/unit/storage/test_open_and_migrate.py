@@ -16,8 +16,8 @@ from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
 from reservoir_cli.storage import fulltext
 from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.sqlite.open_and_migrate import APPLICATION_ID, SCHEMA_VERSION
 from reservoir_cli.storage.sqlite.schema import migrations
-from reservoir_cli.storage.sqlite.transactions import APPLICATION_ID, SCHEMA_VERSION
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 
