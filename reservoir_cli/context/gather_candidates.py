@@ -10,11 +10,11 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope, to_epoch_ms
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval import ranking, sessions
+from reservoir_cli.retrieval.check_corrections import correction_notes, drop_known_words
 from reservoir_cli.retrieval.follow_up_questions import read_running_talk
 from reservoir_cli.retrieval.question_dates import date_scores, find_dates
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
-from reservoir_cli.retrieval.respelling import drop_known_words, respelling_notes
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.candidates import Candidates, QuestionVector, Talk
 from reservoir_cli.storage.compact_keys import Keys
@@ -93,7 +93,7 @@ def gather_candidates(
         thread_positions,
         floor,
         _is_silent(scored, request, floor),
-        respelling_notes(candidates, store, scope, inputs.redactor),
+        correction_notes(candidates, store, scope, inputs.redactor),
     )
 
 

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import to_epoch_ms
 from reservoir_cli.retrieval import ranking
+from reservoir_cli.retrieval.check_corrections import correction_notes, drop_known_words
 from reservoir_cli.retrieval.question_dates import date_scores, find_dates
 from reservoir_cli.retrieval.ranking import Scored
-from reservoir_cli.retrieval.respelling import drop_known_words, respelling_notes
 from reservoir_cli.retrieval.search_hits import Hit, Wanted, read_linked, read_rows
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.candidates import Candidates
@@ -49,7 +49,7 @@ def search(
     hits = _read_hits(store, kept, wanted, by_meaning, sole)
     if by_meaning or wanted.redactor is None:
         return hits
-    notes = respelling_notes(candidates, store, wanted.scope, wanted.redactor)
+    notes = correction_notes(candidates, store, wanted.scope, wanted.redactor)
     return [replace(hit, notes=notes) for hit in hits] if notes else hits
 
 

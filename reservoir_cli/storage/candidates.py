@@ -58,7 +58,7 @@ class TalkScores(NamedTuple):
     postings: tuple[tuple[float, tuple[Posting, ...]], ...]
 
 
-class Respelt(NamedTuple):
+class Correction(NamedTuple):
     """A word of a question that no message contains, and the stem searched instead.
 
     :param place: the position of the newest message that contains the stem.
@@ -119,7 +119,7 @@ class Candidates:
     :param postings: one for each stem of the question that some message contains.
     :param absent: how many stems of the question no message contains.
     :param passages: int32, the number of its embedded passages; 1 if it has no vector.
-    :param respelt: the words of the question that were replaced by similar ones.
+    :param corrections: the words of the question that were replaced by similar ones.
     :param talk: the scores with the turns before the question, if there are any.
     :param matching: bool, whether it matches the filter; ``None`` without a filter.
     :param known: a cache of values that do not depend on the question.
@@ -138,7 +138,7 @@ class Candidates:
     postings: tuple[Posting, ...]
     absent: int
     passages: "NDArray[np.int32]"
-    respelt: tuple[Respelt, ...] = ()
+    corrections: tuple[Correction, ...] = ()
     talk: TalkScores | None = None
     matching: "NDArray[np.bool_] | None" = None
     known: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
@@ -191,21 +191,23 @@ def add_postings(
     candidates: Candidates,
     query: Query,
     postings: Callable[[str], tuple[tuple[Posting, ...], list[str]]],
-    respell: Callable[[list[str]], tuple[tuple[Respelt, ...], tuple[Posting, ...]]],
+    correct_misspelt: Callable[[list[str]], tuple[tuple[Correction, ...], tuple[Posting, ...]]],
 ) -> Candidates:
     """Return the candidates with the postings of a question and of the turns before it.
 
     :param postings: returns the postings of a text's stems, and the stems that have none.
-    :param respell: corrects stems that have no posting.
+    :param correct_misspelt: corrects stems that have no posting.
     """
     stems, absent = postings(query.question)
-    respelt, near = respell(absent) if absent else ((), ())
+    corrections, near = correct_misspelt(absent) if absent else ((), ())
     talk = None
     if query.talk is not None:
         turns = ((weight, postings(text)[0]) for weight, text in query.talk.turns)
         talk = TalkScores(candidates.cosine, tuple(turns))
     missing = len(absent) - len(near)
-    return replace(candidates, postings=(*stems, *near), absent=missing, respelt=respelt, talk=talk)
+    return replace(
+        candidates, postings=(*stems, *near), absent=missing, corrections=corrections, talk=talk
+    )
 
 
 def add_cosines(candidates: Candidates, cosine: "NDArray[np.float32]") -> Candidates:

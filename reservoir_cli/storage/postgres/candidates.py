@@ -56,7 +56,7 @@ def gather(connection: Connection, stemmer: Stemmer, query: Query) -> Candidates
         candidates,
         query,
         lambda text: keyword_search.read_postings(connection, stemmer, candidates, scope, text),
-        lambda absent: keyword_search.respell(
+        lambda absent: keyword_search.correct_misspelt(
             connection, stemmer, candidates, scope, query.question, absent
         ),
     )

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import filter_conditions, fulltext, misspelt_words
-from reservoir_cli.storage.candidates import Candidates, Posting, Respelt
+from reservoir_cli.storage import correct_misspelt_words, filter_conditions, fulltext
+from reservoir_cli.storage.candidates import Candidates, Correction, Posting
 from reservoir_cli.storage.compact_keys import Keys
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import OF_ONE, Stemmer, query, quote, scope_stems
@@ -88,14 +88,14 @@ def read_postings(
     return tuple(postings or common[:1]), absent
 
 
-def respell(
+def correct_misspelt(
     connection: Connection,
     stemmer: Stemmer,
     candidates: Candidates,
     scope: Scope,
     question: str,
     absent: list[str],
-) -> tuple[tuple[Respelt, ...], tuple[Posting, ...]]:
+) -> tuple[tuple[Correction, ...], tuple[Posting, ...]]:
     """Correct the words of a question that no message of a scope contains.
 
     The server has no list of its words: candidates come from a sample of the scope's rows that
@@ -129,7 +129,7 @@ def respell(
         places, known = candidates.places(ids)
         return Posting(places, counts[0][known])
 
-    return misspelt_words.respell(typed, vocabulary, posting_of)
+    return correct_misspelt_words.correct(typed, vocabulary, posting_of)
 
 
 def _counts(

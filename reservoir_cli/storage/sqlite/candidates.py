@@ -16,7 +16,7 @@ from reservoir_cli.storage.candidates import Candidates, Query, add_cosines, add
 from reservoir_cli.storage.portable_sql import decoding, placeholders
 from reservoir_cli.storage.sqlite import exact_vectors, vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
-from reservoir_cli.storage.sqlite.postings import read_postings, respell
+from reservoir_cli.storage.sqlite.postings import correct_misspelt, read_postings
 from reservoir_cli.storage.sqlite.vector_scan import Blocks, KeptBlocks, read_blocks
 from reservoir_cli.util.greatest import greatest
 
@@ -64,7 +64,7 @@ def gather(connection: Connection, query: Query, cache: QuestionCache | None = N
         candidates,
         query,
         lambda text: read_postings(connection, candidates, scope, text),
-        lambda absent: respell(connection, candidates, query.question, absent),
+        lambda absent: correct_misspelt(connection, candidates, query.question, absent),
     )
     if model_id is None or scan is None or scan.compare is None:
         return candidates

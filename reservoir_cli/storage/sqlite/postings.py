@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import fulltext, misspelt_words
-from reservoir_cli.storage.candidates import Candidates, Posting, Respelt
+from reservoir_cli.storage import correct_misspelt_words, fulltext
+from reservoir_cli.storage.candidates import Candidates, Correction, Posting
 from reservoir_cli.storage.sqlite.connection import Connection
 
 if TYPE_CHECKING:
@@ -94,9 +94,9 @@ def _last_id(connection: Connection) -> int:
     return int(connection.execute("SELECT MAX(id) FROM messages").fetchone()[0] or 0)
 
 
-def respell(
+def correct_misspelt(
     connection: Connection, candidates: Candidates, question: str, absent: list[str]
-) -> tuple[tuple[Respelt, ...], tuple[Posting, ...]]:
+) -> tuple[tuple[Correction, ...], tuple[Posting, ...]]:
     """Correct the words of a question that no message of a scope contains.
 
     :param absent: their stems, as :func:`read_postings` just returned them for the question.
@@ -106,7 +106,7 @@ def respell(
     letters = 1 if len(candidates.ids) <= LARGE else 2
 
     def vocabulary(stem: str) -> list[tuple[str, int]]:
-        first, most = stem[:letters], misspelt_words.slips_allowed(stem)
+        first, most = stem[:letters], correct_misspelt_words.slips_allowed(stem)
         near = connection.execute(
             """
             SELECT term, doc FROM temp.stem_counts
@@ -114,7 +114,7 @@ def respell(
             """,
             [first, first + "\U0010ffff", len(stem) - most, len(stem) + most],
         ).fetchall()
-        for shorter in misspelt_words.stems_without_ending(stem):
+        for shorter in correct_misspelt_words.stems_without_ending(stem):
             near += connection.execute(
                 "SELECT term, doc FROM temp.stem_counts WHERE term = ?", [shorter]
             )
@@ -123,7 +123,7 @@ def respell(
     def posting_of(stem: str) -> Posting:
         return _in_scope(candidates, *_count(_docs(connection, stem, _READ_AT_MOST)))
 
-    return misspelt_words.respell(typed, vocabulary, posting_of)
+    return correct_misspelt_words.correct(typed, vocabulary, posting_of)
 
 
 def _words_by_stem(connection: Connection, words: str) -> dict[str, str]:

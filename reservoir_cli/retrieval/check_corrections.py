@@ -1,52 +1,53 @@
-"""Search for similar words instead of misspelt ones, and report it."""
+"""Reject corrections of words that the model knows, and report those that are searched for."""
 
 from dataclasses import replace
 
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope, plain_text
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.storage.candidates import Candidates, Respelt
+from reservoir_cli.storage.candidates import Candidates, Correction
 from reservoir_cli.storage.highlight import word_with_stem
 from reservoir_cli.storage.store import Store
 
 
 def drop_known_words(candidates: Candidates, embedder: Embedder | None) -> Candidates:
-    """Return the candidates with substitutes only for words that are really misspelt.
+    """Return the candidates with corrections only of words that are really misspelt.
 
     A correct word that the index lacks is in the model's vocabulary. Without a model, any such
     word counts as misspelt.
     """
-    if not candidates.respelt or embedder is None:
+    if not candidates.corrections or embedder is None:
         return candidates
-    present = len(candidates.postings) - len(candidates.respelt)
+    present = len(candidates.postings) - len(candidates.corrections)
     misspelt = [
         (word, posting)
-        for word, posting in zip(candidates.respelt, candidates.postings[present:], strict=True)
+        for word, posting in zip(candidates.corrections, candidates.postings[present:], strict=True)
         if not embedder.knows(word.typed)
     ]
     return replace(
         candidates,
         postings=(*candidates.postings[:present], *(posting for _, posting in misspelt)),
-        absent=candidates.absent + len(candidates.respelt) - len(misspelt),
-        respelt=tuple(word for word, _ in misspelt),
+        absent=candidates.absent + len(candidates.corrections) - len(misspelt),
+        corrections=tuple(word for word, _ in misspelt),
     )
 
 
-def respelling_notes(
+def correction_notes(
     candidates: Candidates, store: Store, scope: Scope, redactor: Redactor
 ) -> tuple[str, ...]:
     """Return a note such as ``nothing has "kuberntes"; searched for Kubernetes``, if needed."""
-    if not candidates.respelt:
+    if not candidates.corrections:
         return ()
-    typed = ", ".join(f'"{word.typed}"' for word in candidates.respelt)
+    typed = ", ".join(f'"{word.typed}"' for word in candidates.corrections)
     meant = ", ".join(
-        _spell_as_written(word, candidates, store, scope, redactor) for word in candidates.respelt
+        _spell_as_written(word, candidates, store, scope, redactor)
+        for word in candidates.corrections
     )
     return (f"nothing has {typed}; searched for {meant}",)
 
 
 def _spell_as_written(
-    word: Respelt, candidates: Candidates, store: Store, scope: Scope, redactor: Redactor
+    word: Correction, candidates: Candidates, store: Store, scope: Scope, redactor: Redactor
 ) -> str:
     """Return a word as a message spells it, without revealing one that is part of a secret."""
     messages = redactor.messages(store.by_id([int(candidates.ids[word.place])], scope))

@@ -1,4 +1,4 @@
-"""Misspelt words are replaced by the nearest words of the index, with a note."""
+"""Corrections of misspelt words are reported; correct words that the index lacks have none."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,32 +9,15 @@ from builders import NOW
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.retrieval.respelling import drop_known_words, respelling_notes
+from reservoir_cli.retrieval.check_corrections import correction_notes, drop_known_words
 from reservoir_cli.retrieval.search import search
 from reservoir_cli.settings import config
 from reservoir_cli.storage.candidates import Candidates
-from reservoir_cli.storage.misspelt_words import count_slips
 from reservoir_cli.storage.store import Store
 
 P = Scope("p")
 Adding = Callable[..., list[StoredMessage | None]]
 OPEN, MASKED = Redactor(lambda _: "off"), Redactor(lambda _: "mask")
-
-SLIPS = [
-    ("kubernt", "kubernet", 1),
-    ("recieve", "receive", 1),
-    ("failovr", "failover", 1),
-    ("rollbakc", "rollback", 1),
-    ("same", "same", 0),
-    ("", "abc", 3),
-    ("abcd", "", 4),
-    ("sitting", "kitten", 3),
-]
-
-
-@pytest.mark.parametrize(("first", "second", "expected"), SLIPS)
-def test_spelling_mistakes_are_counted(first: str, second: str, expected: int) -> None:
-    assert count_slips(first, second) == count_slips(second, first) == expected
 
 
 def candidates_for(store: Store, question: str) -> Candidates:
@@ -42,7 +25,7 @@ def candidates_for(store: Store, question: str) -> Candidates:
 
 
 def notes(store: Store, question: str, redactor: Redactor = OPEN) -> tuple[str, ...]:
-    return respelling_notes(candidates_for(store, question), store, P, redactor)
+    return correction_notes(candidates_for(store, question), store, P, redactor)
 
 
 @pytest.fixture
@@ -52,21 +35,6 @@ def stored_messages(add: Adding) -> None:
         Message("assistant", "No: Kubernetes restarts, the deployment and fermentation are ours."),
         Message("user", "And the limiter?"),
     )
-
-
-def test_a_misspelt_word_finds_the_same_as_the_correct_one(
-    store: Store, stored_messages: None
-) -> None:
-    misspelt, correct = (
-        candidates_for(store, "the kuberntes rolbacks"),
-        candidates_for(store, "kubernetes rollbacks"),
-    )
-    assert [word.typed for word in misspelt.respelt] == ["kuberntes", "rolbacks"]
-    assert misspelt.absent == correct.absent == 0
-    positions = [
-        sorted(posting.places.tolist() for posting in of.postings) for of in (misspelt, correct)
-    ]
-    assert positions[0] == positions[1] == [[0], [0, 1]]
 
 
 NOTES = [
@@ -95,13 +63,6 @@ def test_only_a_replacement_is_noted(
     assert notes(store, question) == expected
 
 
-def test_words_of_another_partition_are_neither_found_nor_named(store: Store, add: Adding) -> None:
-    add(Message("user", "kubernetes"), partition="q")
-    add(Message("user", "the limiter"))
-    candidates = candidates_for(store, "kuberntes")
-    assert (candidates.respelt, candidates.postings, candidates.absent) == ((), (), 1)
-
-
 def test_a_word_of_a_secret_is_not_named_if_secrets_are_masked(store: Store, add: Adding) -> None:
     add(Message("user", "password=wandelhorn-Tr0mpete4x"))
     assert "wandelhorn" in notes(store, "wandelhrn")[0]
@@ -116,18 +77,10 @@ def test_a_correct_unknown_word_is_not_replaced(
     add(Message("user", "Grandma rewards the stronger ones."))
     for word, is_known in {"grandpa": True, "strangers": True, "rewrads": False}.items():
         candidates = candidates_for(store, word)
-        assert [respelling.typed for respelling in candidates.respelt] == [word]
+        assert [word.typed for word in candidates.corrections] == [word]
         remaining = drop_known_words(candidates, embedder)
-        assert [respelling.typed for respelling in remaining.respelt] == (
-            [] if is_known else [word]
-        )
+        assert [word.typed for word in remaining.corrections] == ([] if is_known else [word])
         assert (len(remaining.postings), remaining.absent) == ((0, 1) if is_known else (1, 0))
-
-
-def test_few_words_of_a_long_question_are_looked_up(store: Store, add: Adding) -> None:
-    add(Message("user", "alphabet bergamot cardamom dandelion"))
-    candidates = candidates_for(store, "alphabt bergamt cardamm dandelin")
-    assert (len(candidates.respelt), candidates.absent) == (3, 1)
 
 
 def test_hybrid_search_replaces_words_and_keyword_search_does_not(

@@ -1,4 +1,4 @@
-"""Find words of a query that the index lacks, and suggest similarly spelled ones.
+"""Correct words of a question that the index lacks: find the most similarly spelled stems.
 
 Stems are compared, so words that differ only by an ending are already equal. The vocabulary is
 read only for words without a single hit, and only the part with the same first letters.
@@ -6,7 +6,7 @@ read only for words without a single hit, and only the part with the same first 
 
 from collections.abc import Callable, Iterable, Mapping
 
-from reservoir_cli.storage.candidates import Posting, Respelt
+from reservoir_cli.storage.candidates import Correction, Posting
 
 #: The shortest stem to correct, because shorter ones have too many neighbours, and the shortest
 #: one in which two slips are allowed.
@@ -28,11 +28,11 @@ def slips_allowed(stem: str) -> int:
     return 2 if len(stem) >= LONG else 1
 
 
-def respell(
+def correct(
     absent: Mapping[str, str],
     vocabulary: Callable[[str], Iterable[tuple[str, int]]],
     posting_of: Callable[[str], Posting],
-) -> tuple[tuple[Respelt, ...], tuple[Posting, ...]]:
+) -> tuple[tuple[Correction, ...], tuple[Posting, ...]]:
     """Find the stems that were probably meant by words that no message of a scope contains.
 
     :param absent: the words as typed, by their stems.
@@ -41,14 +41,14 @@ def respell(
     :param posting_of: returns the posting of a stem in the scope.
     :returns: the corrected words, and the postings of their corrections.
     """
-    words: list[Respelt] = []
+    words: list[Correction] = []
     postings: list[Posting] = []
     usable = [stem for stem in absent if slips_allowed(stem)]
     for stem in usable[:_WORDS]:
         for other in _nearest(stem, vocabulary(stem))[:_TRIED]:
             posting = posting_of(other)
             if len(posting.places):
-                words.append(Respelt(absent[stem], other, int(posting.places[-1])))
+                words.append(Correction(absent[stem], other, int(posting.places[-1])))
                 postings.append(posting)
                 break
     return tuple(words), tuple(postings)
