@@ -27,6 +27,7 @@ from reservoir_cli.retrieval.question_dates import date_scores, find_dates
 from reservoir_cli.settings.schema import SETTINGS
 from reservoir_cli.storage.fulltext import STOP_WORDS, content_words, count_terms, indexed_text
 from reservoir_cli.storage.sqlite.open_and_migrate import SCHEMA_VERSION
+from reservoir_cli.util.question_marks import has_question_mark
 
 #: A budget in tokens that every message fits into, so that all are returned with their scores.
 _EVERYTHING = 900_000_000
@@ -253,7 +254,7 @@ def _rows(
         evidence_count=len(question.evidence),
         sessions=_sessions([(row["instance"], row["conversation_id"]) for row in rows]),
         created_at=times,
-        asks=np.array(["?" in text or "\uff1f" in text for text in texts]),
+        asks=np.array([has_question_mark(text) for text in texts]),
         costs=np.array([cost(text) for text in texts]),
         evidence=np.array([row["source_id"] in question.evidence for row in rows]),
         terms=np.array([count_terms(text) for text in texts]),

@@ -5,8 +5,9 @@ Consent, thanks and commands of clients ask nothing.
 
 import re
 
-from reservoir_cli.storage.fulltext import STOP_WORDS, asks
+from reservoir_cli.storage.fulltext import STOP_WORDS
 from reservoir_cli.util.languages import are_function_words
+from reservoir_cli.util.question_marks import has_question_mark
 
 #: A longer prompt, such as a pasted log, is searched for by its beginning and its end.
 _LONGEST = 8_000
@@ -64,7 +65,7 @@ def asks_nothing(text: str) -> bool:
     left = [word for word in words if word not in _SAYS_NOTHING and not _WORD_RUN.fullmatch(word)]
     if not left:
         return True
-    if asks(text) or len(words) == 1:
+    if has_question_mark(text) or len(words) == 1:
         return False
     left = [word for word in left if word not in _BESIDE_OTHERS]
     return STOP_WORDS.issuperset(left) or are_function_words(left)

@@ -141,11 +141,6 @@ def count_terms(text: str) -> int:
     return len(_WORD.findall(spaced_text(text)))
 
 
-def asks(text: str) -> bool:
-    """Return whether a text contains a question mark, of any width."""
-    return "?" in text or "\uff1f" in text
-
-
 def content_words(question: str) -> str:
     """Return up to 200 distinct words of a question, without stop words if any others remain."""
     words = _WORD.findall(searched_text(question.lower()))

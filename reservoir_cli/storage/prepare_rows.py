@@ -25,6 +25,7 @@ from reservoir_cli.storage.reads import to_message
 from reservoir_cli.storage.writes import find_present, join_kinds, source_of
 from reservoir_cli.tokens import TokenCounter, counter_id
 from reservoir_cli.util.clock import FAR_AHEAD
+from reservoir_cli.util.question_marks import has_question_mark
 
 #: A time after that of every message.
 LATEST = 2**62
@@ -86,7 +87,7 @@ def prepare(
         message_id = next(ids)
         text = clean_text(plain_text(message))
         row = (message_id, *row, counter.count(text), counted_by, join_kinds(message.secrets))
-        prepared.rows.append((*row, fulltext.count_terms(text), int(fulltext.asks(text))))
+        prepared.rows.append((*row, fulltext.count_terms(text), int(has_question_mark(text))))
         prepared.texts.append((message_id, text))
         prepared.added.append(to_message(row))
     return prepared
