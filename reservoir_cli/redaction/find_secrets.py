@@ -1,7 +1,8 @@
 """Find secrets in a text: keys, tokens and passwords.
 
-It uses the rules of :mod:`reservoir_cli.redaction.secret_kinds`. It guards against accidents; it
-does not prove that a text contains no secrets.
+It uses the rules of ``secret_patterns``, and leaves out what ``false_alarms`` recognises, such as a
+value without a digit. It guards against accidents; it does not prove that a text contains no
+secrets.
 """
 
 import re
@@ -11,7 +12,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from reservoir_cli.redaction.false_alarms import is_real, is_real_token
-from reservoir_cli.redaction.secret_kinds import BLOCKS, GUESSES, SHORTEST_TOKEN, TOKENS, Rule
+from reservoir_cli.redaction.secret_patterns import BLOCKS, GUESSES, SHORTEST_TOKEN, TOKENS, Rule
 from reservoir_cli.util.unicode_text import INVISIBLE, ZERO_WIDTH_SPACE
 
 #: Longer texts are scanned in blocks of this many characters, with an overlap on both sides that

@@ -19,7 +19,7 @@ from reservoir_cli.redaction import (
     find,
     without_secrets,
 )
-from reservoir_cli.redaction.secret_kinds import BLOCKS, GUESSES, SHORTEST_TOKEN, TOKENS, Rule
+from reservoir_cli.redaction.secret_patterns import BLOCKS, GUESSES, SHORTEST_TOKEN, TOKENS, Rule
 
 #: Secrets that detect-secrets finds by pattern and we do not, with reasons.
 OTHERWISE = {

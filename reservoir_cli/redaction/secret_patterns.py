@@ -1,4 +1,4 @@
-"""The kinds of secrets that are detected: one rule per format of key, token or password.
+"""The patterns of secrets: one rule per format of key, token or password.
 
 The formats are published by the services. The tests compare them with the patterns of
 detect-secrets, which takes ten times longer to import than storing a message takes.
