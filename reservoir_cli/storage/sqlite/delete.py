@@ -2,7 +2,7 @@
 
 SQLite overwrites a deleted row with zeros (``secure_delete``). Their words also have to be removed
 from segments of the full-text index, remains of moved rows in pages, and the write-ahead log: see
-the module ``merge_and_vacuum``.
+the module ``erase_deleted_text``.
 """
 
 from collections.abc import Sequence

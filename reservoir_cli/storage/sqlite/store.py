@@ -12,7 +12,7 @@ from reservoir_cli.settings import paths
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.passage import Passage
-from reservoir_cli.storage.sqlite import merge_and_vacuum
+from reservoir_cli.storage.sqlite import erase_deleted_text
 from reservoir_cli.storage.sqlite.connection import errors
 from reservoir_cli.storage.sqlite.open_and_migrate import SCHEMA_VERSION
 from reservoir_cli.storage.sqlite.store_file import path_of
@@ -102,11 +102,11 @@ class SqliteStore(Transactions, Store):
 
     def _seal(self, progress: Progress = no_progress) -> None:
         progress("rewriting the full-text index", 0, 0)
-        merge_and_vacuum.seal(self._connection)
+        erase_deleted_text.seal(self._connection)
 
     def _purge(self) -> bool:
         with self._outside_transaction():
-            return merge_and_vacuum.finish(self._connection, _CHECKPOINT_PATIENCE)
+            return erase_deleted_text.finish(self._connection, _CHECKPOINT_PATIENCE)
 
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
         """See :class:`~reservoir_cli.storage.store.Store`."""

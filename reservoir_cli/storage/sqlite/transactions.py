@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from reservoir_cli.errors import StoreError
 from reservoir_cli.settings.paths import file_identity
 from reservoir_cli.storage import properties, transactions, unfinished_copy
-from reservoir_cli.storage.sqlite import merge_and_vacuum, store_file
+from reservoir_cli.storage.sqlite import erase_deleted_text, store_file
 from reservoir_cli.storage.sqlite.connection import Connection, errors
 from reservoir_cli.storage.sqlite.open_and_migrate import (
     check_and_migrate,
@@ -73,7 +73,7 @@ class Transactions(transactions.Transactions, ABC):
         """Close the file, and finish a deletion that a reader has blocked until now."""
         with suppress(sqlite3.Error):
             if not self.read_only:
-                merge_and_vacuum.finish(self._connection, wait=0)
+                erase_deleted_text.finish(self._connection, wait=0)
         self._connection.close()
 
     # Transactions

@@ -1,4 +1,4 @@
-"""Remove all remains of deleted rows: merge the full-text index, and rewrite the file."""
+"""Erase all remains of deleted rows: merge the full-text index, rewrite the file, empty its log."""
 
 import sqlite3
 from contextlib import closing
