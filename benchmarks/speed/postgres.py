@@ -21,7 +21,7 @@ from processes import RESERVOIR, Run, machine, medians, run
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope
 from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
-from reservoir_cli.storage import replicate
+from reservoir_cli.storage import copy_store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
@@ -81,7 +81,7 @@ def main() -> None:
     started = perf_counter()
     with closing(open_store(str(file))) as source, closing(open_store(options.url)) as target:
         try:
-            replicate.copy(source, target, lambda *_: None)
+            copy_store.copy(source, target, lambda *_: None)
             print(f"copied in {perf_counter() - started:.0f} s")
         except UsageError:
             print("copied before")

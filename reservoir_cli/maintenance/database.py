@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from reservoir_cli.errors import StoreError, UsageError
 from reservoir_cli.retrieval.embed_messages import Indexer
 from reservoir_cli.settings.config import Config
-from reservoir_cli.storage import replicate
+from reservoir_cli.storage import copy_store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres import tables
 from reservoir_cli.storage.sqlite.replace_file import check_count
@@ -101,7 +101,7 @@ def copy(source: str, target: str, progress: Progress) -> dict[str, int]:
     """
     with closing(_opened(source)) as old:
         with closing(open_store(target)) as new:
-            copied = replicate.copy(old, new, progress)
+            copied = copy_store.copy(old, new, progress)
     check_count(target, copied["messages"])
     return copied
 
@@ -113,7 +113,7 @@ def check_copy(source: str, target: str) -> dict[str, int]:
     :raises ReservoirError: there is no source, or the target cannot take it.
     """
     with closing(_opened(source)) as old, closing(open_store(target, create=False)) as new:
-        return replicate.check(old, new)
+        return copy_store.check(old, new)
 
 
 def _opened(source: str) -> Store:

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from postgres_server import PostgresServer
 
-from reservoir_cli.storage import replicate
+from reservoir_cli.storage import copy_store
 from reservoir_cli.storage.factory import open_store
 
 
@@ -100,7 +100,7 @@ def test_an_interrupted_copy_is_reported(cli, url, samples_file, tmp_path, kind)
     cli("ingest", "--no-embed", str(samples_file))
     with closing(open_store(str(cli.db))) as old, closing(open_store(target)) as new:
         with pytest.raises(OSError, match="killed"):
-            replicate.copy(old, new, interrupt)
+            copy_store.copy(old, new, interrupt)
     command = f"reservoir db copy {cli.db} {target} resumes it"
     for arguments in (["view"], ["context", "note", "--budget", "400"], ["db", "status"]):
         read = cli("--db", target, *arguments)

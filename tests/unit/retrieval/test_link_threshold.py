@@ -12,7 +12,7 @@ from builders import EVERYWHERE, FakeEmbedder
 from reservoir_cli import Reservoir
 from reservoir_cli.maintenance import backup, doctor
 from reservoir_cli.messages import Message
-from reservoir_cli.storage import replicate
+from reservoir_cli.storage import copy_store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.transfer import exporters
@@ -98,7 +98,7 @@ def test_a_copy_has_the_links_of_its_source_even_after_a_repair(
     reservoir.embed()
     target = new_location()
     with closing(open_store(target)) as copy:
-        replicate.copy(reservoir.store, copy, lambda *_: None)
+        copy_store.copy(reservoir.store, copy, lambda *_: None)
         assert count_linked(target) == {"loose": COUNT - 1}
         copy.repair(reservoir.config.synapse_threshold)
     assert count_linked(target) == {"loose": COUNT - 1}

@@ -21,7 +21,7 @@ from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.settings import config
-from reservoir_cli.storage import replicate
+from reservoir_cli.storage import copy_store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.sources import Sources
 from reservoir_cli.transfer import sync as syncing
@@ -288,7 +288,7 @@ def test_a_copy_of_the_store_has_its_sources(
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     machine.sync()
     with closing(open_store(new_location())) as copy:
-        replicate.copy(machine.store, copy, lambda *_: None)
+        copy_store.copy(machine.store, copy, lambda *_: None)
         assert Machine(copy, machine.root).sync().read == 0
 
 

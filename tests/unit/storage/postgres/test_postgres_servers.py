@@ -16,7 +16,7 @@ from postgres_server import PostgresServer
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import replicate
+from reservoir_cli.storage import copy_store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres import schema, tables
 from reservoir_cli.storage.store import Store
@@ -97,12 +97,12 @@ def test_a_server_killed_in_a_copy_or_a_migration_stays_consistent(
 
         with closing(open_store(url)) as target:
             with pytest.raises(StoreError) as caught:
-                replicate.copy(file, target, kill)
+                copy_store.copy(file, target, kill)
             assert caught.value.exit_code == 3
         own_server.start()
         with closing(open_store(url)) as target:
             assert target.holdings()["messages"] == 1_000
-            replicate.copy(file, target, lambda *_: None)
+            copy_store.copy(file, target, lambda *_: None)
             assert target.holdings()["messages"] == 1_700
             assert target.problems() == []
 

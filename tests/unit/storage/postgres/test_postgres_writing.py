@@ -17,7 +17,7 @@ from postgres_server import PostgresServer, installed
 from reservoir_cli.errors import ReservoirError, StoreLockedError, UsageError
 from reservoir_cli.messages import Key, Message, Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.storage import replicate
+from reservoir_cli.storage import copy_store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.postgres import admin, ann_index, ids, keyword_search, locks
@@ -95,7 +95,7 @@ def test_two_partitions_may_use_the_same_id_for_different_messages(
     assert numbers[0] == numbers[1]
     first_id, second_id = numbers[0]
     with closing(open_store(str(tmp_path / "copy.db"))) as file:
-        replicate.copy(store, file, lambda *_: None)
+        copy_store.copy(store, file, lambda *_: None)
         assert sorted(contents(file.last(EVERYWHERE, 0))) == sorted(
             contents(store.last(EVERYWHERE, 0))
         )
@@ -356,7 +356,7 @@ def test_a_dump_of_a_database_is_restored_into_an_empty_one(
     restore = [programs / "psql", "-v", "ON_ERROR_STOP=1", "-f", "-", target]
     subprocess.run(restore, check=True, capture_output=True, input=dump.stdout)
     with closing(open_store(target)) as restored:
-        assert replicate._digest(restored) == replicate._digest(store)
+        assert copy_store._digest(restored) == copy_store._digest(store)
         assert restored.problems() == []
         assert admin.facts(restored)["guarded"]
     postgres.drop(target)

@@ -22,7 +22,7 @@ from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval import embed_messages
-from reservoir_cli.storage import filter_conditions, replicate
+from reservoir_cli.storage import copy_store, filter_conditions
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres import admin, ann_index, schema, tables
 from reservoir_cli.storage.summaries import Summaries, Summary
@@ -37,7 +37,7 @@ ADMINISTRATIVE = {
     "store._next_partition": "db copy walks through the whole store, a partition at a time",
     "dump.read_metadata": "db copy reads the whole store",
     "dump.load_metadata": "db copy replaces what belongs to no message",
-    "replicate._find_shared_ids": "db copy to a file, where ids are unique in all partitions",
+    "copy_store._find_shared_ids": "db copy to a file, where ids are unique in all partitions",
     "mark_rows._orphans": "doctor checks the whole store",
     "holdings.places": "the list of partitions itself",
     "runs.read": "stats of the whole store",
@@ -362,7 +362,7 @@ def test_all_commands_on_a_server_or_cluster(round_url: str, tmp_path: Path, fak
         assert store.places() == [("e", "e", 35), ("d", "d", 20)]
         assert len(list(store.threads(EVERYWHERE))) == 2
         with closing(open_store(str(tmp_path / "copy.db"))) as file:
-            replicate.copy(store, file, lambda *_: None)
+            copy_store.copy(store, file, lambda *_: None)
             embed_messages.rebuild(store, other, synapse_threshold=0.85, progress=lambda *_: None)
             assert store.active_model() == (other.model_id, other.name)
             ann_index.build(store, "e", lambda *_: None)
@@ -378,5 +378,5 @@ def test_all_commands_on_a_server_or_cluster(round_url: str, tmp_path: Path, fak
         behind(round_url, "DROP SCHEMA reservoir CASCADE")
     with closing(open_store(str(tmp_path / "copy.db"))) as file:
         with closing(open_store(round_url)) as target:
-            replicate.copy(file, target, lambda *_: None)
-            assert replicate._digest(target) == replicate._digest(file)
+            copy_store.copy(file, target, lambda *_: None)
+            assert copy_store._digest(target) == copy_store._digest(file)

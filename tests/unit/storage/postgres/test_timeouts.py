@@ -12,7 +12,7 @@ from postgres_server import PostgresServer
 
 from reservoir_cli.errors import StoreError, StoreLockedError
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import replicate
+from reservoir_cli.storage import copy_store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres import ann_index
 from reservoir_cli.storage.postgres.server_errors import unreachable_error
@@ -88,7 +88,7 @@ def test_a_copy_may_leave_its_source_idle(url: str, empty: str) -> None:
         say(source, *map(str, range(600)))
     limit(url, idle_in_transaction_session_timeout="50ms")
     with closing(open_store(url)) as source, closing(open_store(empty)) as target:
-        replicate.copy(source, target, lambda *_: time.sleep(0.2))
+        copy_store.copy(source, target, lambda *_: time.sleep(0.2))
         assert target.holdings()["messages"] == 600
 
 

@@ -15,7 +15,7 @@ from postgres_server import PostgresServer
 from reservoir_cli.errors import ReservoirError, StoreError, UsageError
 from reservoir_cli.messages import Conversation, Key, Message, Scope, ToolCall
 from reservoir_cli.retrieval import embed_messages
-from reservoir_cli.storage import dump, replicate
+from reservoir_cli.storage import copy_store, dump
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
@@ -102,15 +102,15 @@ def answers(store: Store, embedder) -> tuple[list[object], list[float]]:
 def test_copying_to_a_server_and_back_changes_nothing(
     filled_store: Store, new_location: Callable[[], str], tmp_path, fake_embedder
 ) -> None:
-    before = replicate._digest(filled_store)
+    before = copy_store._digest(filled_store)
     with closing(open_store(str(tmp_path / "file.db"))) as file:
-        replicate.copy(filled_store, file, quiet)
-        assert replicate._digest(file) == before
+        copy_store.copy(filled_store, file, quiet)
+        assert copy_store._digest(file) == before
         assert file.problems() == []
         assert_same_answers(file, filled_store, fake_embedder)
         with closing(open_store(new_location())) as returned:
-            counts = replicate.copy(file, returned, quiet)
-            assert replicate._digest(returned) == before
+            counts = copy_store.copy(file, returned, quiet)
+            assert copy_store._digest(returned) == before
             assert returned.problems() == []
             assert_same_answers(returned, filled_store, fake_embedder)
             assert counts["messages"] == 177
@@ -133,8 +133,8 @@ def test_a_file_copied_from_a_server_equals_the_original(
     url = postgres.borrow()
     path = str(tmp_path / "back.db")
     with closing(open_store(url)) as server, closing(open_store(path)) as file:
-        replicate.copy(filled_store, server, quiet)
-        replicate.copy(server, file, quiet)
+        copy_store.copy(filled_store, server, quiet)
+        copy_store.copy(server, file, quiet)
     postgres.give_back(url)
     assert fingerprint(path) == fingerprint(filled_store.location)
 
@@ -143,7 +143,7 @@ def test_a_file_copied_from_a_server_equals_the_original(
 def test_an_interrupted_copy_is_resumed(
     filled_store: Store, new_location: Callable[[], str], monkeypatch, function: str
 ) -> None:
-    monkeypatch.setattr(replicate, "_AT_ONCE", 50)
+    monkeypatch.setattr(copy_store, "_AT_ONCE", 50)
     target = new_location()
     calls = 0
     with closing(open_store(target)) as new:
@@ -158,24 +158,24 @@ def test_an_interrupted_copy_is_resumed(
 
         monkeypatch.setattr(dump, function, break_off)
         with pytest.raises(OSError, match="in between"):
-            replicate.copy(filled_store, new, quiet)
+            copy_store.copy(filled_store, new, quiet)
     with closing(open_store(target)) as new:
-        assert new.get_property(replicate.UNFINISHED_COPY)
+        assert new.get_property(copy_store.UNFINISHED_COPY)
         copied_keys: list[Key] = []
         load = dump.load
         monkeypatch.setattr(
             dump, "load", lambda store, batch: (copied_keys.extend(batch.keys), load(store, batch))
         )
-        replicate.copy(filled_store, new, quiet)
+        copy_store.copy(filled_store, new, quiet)
         assert len(copied_keys) == (127 if function == "load" else 0)
-        assert replicate._digest(new) == replicate._digest(filled_store)
-        assert new.get_property(replicate.UNFINISHED_COPY) is None
+        assert copy_store._digest(new) == copy_store._digest(filled_store)
+        assert new.get_property(copy_store.UNFINISHED_COPY) is None
 
 
 def test_a_source_that_changed_in_between_is_noticed(
     filled_store: Store, new_location: Callable[[], str], monkeypatch
 ) -> None:
-    monkeypatch.setattr(replicate, "_AT_ONCE", 50)
+    monkeypatch.setattr(copy_store, "_AT_ONCE", 50)
     with closing(open_store(new_location())) as new:
 
         def stop(step: str, *_: int) -> None:
@@ -183,10 +183,10 @@ def test_a_source_that_changed_in_between_is_noticed(
                 raise OSError("in between")
 
         with pytest.raises(OSError, match="in between"):
-            replicate.copy(filled_store, new, stop)
+            copy_store.copy(filled_store, new, stop)
         behind(filled_store.location, "UPDATE messages SET content = 'other' WHERE instance = 'p'")
         with pytest.raises(ReservoirError, match="was changed in between") as caught:
-            replicate.copy(filled_store, new, quiet)
+            copy_store.copy(filled_store, new, quiet)
         command = (
             f"remove {new.location}" if new.files() else f"psql {new.location} -c 'DROP SCHEMA"
         )
@@ -199,10 +199,10 @@ def test_a_target_that_is_not_empty_is_refused_and_not_changed(
     with closing(open_store(new_location())) as new:
         new.add(Scope("p", "p"), [Message("user", "mine")], counter=COUNTER, now=NOW)
         with pytest.raises(UsageError, match="is not empty"):
-            replicate.copy(filled_store, new, quiet)
+            copy_store.copy(filled_store, new, quiet)
         assert [message.content for message in new.last(EVERYWHERE, 0)] == ["mine"]
     with pytest.raises(UsageError, match="into itself"):
-        replicate.copy(filled_store, filled_store, quiet)
+        copy_store.copy(filled_store, filled_store, quiet)
 
 
 def test_an_unfinished_copy_of_another_store_is_refused(
@@ -212,9 +212,9 @@ def test_an_unfinished_copy_of_another_store_is_refused(
         closing(open_store(new_location())) as new,
         closing(open_store(str(tmp_path / "x"))) as other,
     ):
-        new.set_property(replicate.UNFINISHED_COPY, '{"source": "elsewhere", "after": null}')
+        new.set_property(copy_store.UNFINISHED_COPY, '{"source": "elsewhere", "after": null}')
         with pytest.raises(UsageError, match="unfinished copy of elsewhere"):
-            replicate.copy(other, new, quiet)
+            copy_store.copy(other, new, quiet)
 
 
 def test_the_description_of_an_index_is_not_copied(
@@ -222,7 +222,7 @@ def test_the_description_of_an_index_is_not_copied(
 ) -> None:
     filled_store.set_property("index:p", "{}")
     with closing(open_store(new_location())) as new:
-        replicate.copy(filled_store, new, quiet)
+        copy_store.copy(filled_store, new, quiet)
         assert new.get_property("index:p") is None
 
 
@@ -235,7 +235,7 @@ def test_an_unfinished_copy_can_be_read_but_not_written(
     message = [Message("user", "too early")]
     with closing(open_store(new_location())) as new, closing(open_store(new_location())) as third:
         with pytest.raises(OSError, match="in between"):
-            replicate.copy(filled_store, new, stop)
+            copy_store.copy(filled_store, new, stop)
         assert new.last(EVERYWHERE, 0)
         for read_only in (False, True):
             new.read_only = read_only
@@ -245,8 +245,8 @@ def test_an_unfinished_copy_can_be_read_but_not_written(
             assert filled_store.location in str(caught.value.hint)
         new.read_only = False
         with pytest.raises(StoreError, match="a copy that is not finished"):
-            replicate.copy(new, third, quiet)
-        replicate.copy(filled_store, new, quiet)
+            copy_store.copy(new, third, quiet)
+        copy_store.copy(filled_store, new, quiet)
         new.add(Scope("p", "p"), message, counter=COUNTER, now=NOW)
 
 
@@ -263,7 +263,7 @@ def test_a_copy_is_resumed_from_another_working_directory(
         source = os.path.relpath(filled_store.location)
         with closing(open_store(source)) as old, closing(open_store(new)) as target:
             with suppress(OSError):
-                replicate.copy(old, target, progress)
+                copy_store.copy(old, target, progress)
     with closing(open_store(new)) as target:
-        assert replicate._digest(target) == replicate._digest(filled_store)
-        assert target.get_property(replicate.UNFINISHED_COPY) is None
+        assert copy_store._digest(target) == copy_store._digest(filled_store)
+        assert target.get_property(copy_store.UNFINISHED_COPY) is None
