@@ -10,12 +10,12 @@ from reservoir_cli.messages import Key, clean_text, plain_text
 from reservoir_cli.storage import (
     conversations,
     links,
-    mark_rows,
     properties,
     reads,
     runs,
     sources,
     summaries,
+    tag_and_pin_rows,
 )
 from reservoir_cli.storage.compact_keys import by_partition
 from reservoir_cli.storage.passage import Passage
@@ -54,8 +54,8 @@ class DumpBatch:
     vectors: list[tuple[int, str, int, int, int, bytes]] = field(default_factory=list)
     waiting: tuple[list[int], list[int]] = ([], [])
     links: list[Link] = field(default_factory=list)
-    tags: list[mark_rows.Tag] = field(default_factory=list)
-    pins: list[mark_rows.Pin] = field(default_factory=list)
+    tags: list[tag_and_pin_rows.Tag] = field(default_factory=list)
+    pins: list[tag_and_pin_rows.Pin] = field(default_factory=list)
 
     @property
     def keys(self) -> list[Key]:
@@ -118,7 +118,7 @@ def read_batch(store: Store, after: Key | None, count: int) -> DumpBatch:
         for table, waiting_ids in zip(WAITING, batch.waiting, strict=True):
             waiting_ids += find_waiting(connection, table, partition, ids)
         batch.links.extend(_links(connection, partition, ids))
-        tags, pins = mark_rows.read(connection, partition, ids)
+        tags, pins = tag_and_pin_rows.read(connection, partition, ids)
         batch.tags.extend(tags)
         batch.pins.extend(pins)
     return batch
@@ -141,8 +141,8 @@ def load(store: Store, batch: DumpBatch) -> None:
         rows = [(partitions[message_id], message_id) for message_id in ids]
         connection.insert(table, "partition, message_id", rows)
     links.insert(connection, batch.links)
-    mark_rows.add_tags(connection, batch.tags)
-    mark_rows.add_pins(connection, batch.pins)
+    tag_and_pin_rows.add_tags(connection, batch.tags)
+    tag_and_pin_rows.add_pins(connection, batch.pins)
 
 
 def _vectors(connection: Connection, partition: str, ids: Sequence[int]) -> list[Any]:

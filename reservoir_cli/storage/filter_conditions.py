@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Literal
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope, call_from_dict, call_text, to_epoch_ms
-from reservoir_cli.storage import mark_rows
+from reservoir_cli.storage import tag_and_pin_rows
 from reservoir_cli.storage.portable_sql import Condition, Connection, decoding, placeholders
 from reservoir_cli.util.unicode_text import fold
 
@@ -83,9 +83,9 @@ def conditions(connection: Connection, scope: Scope, where: Filter) -> Condition
         bounds = [where.session, f"{where.session}0", where.session, f"{where.session}/"]
         terms.append((_IN_SESSION, bounds))
     if where.tag is not None:
-        terms.append(mark_rows.where_tagged(connection, scope.partition, where.tag))
+        terms.append(tag_and_pin_rows.where_tagged(connection, scope.partition, where.tag))
     if where.pinned:
-        terms.append(mark_rows.where_pinned(connection, scope.partition))
+        terms.append(tag_and_pin_rows.where_pinned(connection, scope.partition))
     if where.secrets:
         terms.append(("m.secrets IS NOT NULL", []))
     if not where.documents:

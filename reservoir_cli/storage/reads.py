@@ -20,7 +20,7 @@ from reservoir_cli.messages import (
     plain_text,
     to_epoch_ms,
 )
-from reservoir_cli.storage import mark_rows
+from reservoir_cli.storage import tag_and_pin_rows
 from reservoir_cli.storage.compact_keys import Keys, by_partition
 from reservoir_cli.storage.filter_conditions import (
     Filter,
@@ -118,7 +118,7 @@ def last(connection: Connection, scope: Scope, count: int, where: Filter) -> lis
     """Return the newest messages of a scope, oldest first; all when ``count`` is 0."""
     order = "ORDER BY m.created_at DESC, m.id DESC"
     rows = list(_stream(connection, COLUMNS, scope, where, order, count or None))
-    return mark_rows.attach(connection, [to_message(row) for row in reversed(rows)])
+    return tag_and_pin_rows.attach(connection, [to_message(row) for row in reversed(rows)])
 
 
 def starting_with(
@@ -146,7 +146,7 @@ def by_id(connection: Connection, ids: Sequence[int], scope: Scope) -> list[Stor
         f"SELECT {COLUMNS} FROM messages m {hint} WHERE {listed} AND {in_scope}", [*bound, *values]
     )
     messages = map(to_message, rows.fetchall())
-    return mark_rows.attach(connection, sorted(messages, key=_in_time))
+    return tag_and_pin_rows.attach(connection, sorted(messages, key=_in_time))
 
 
 def by_key(connection: Connection, keys: Iterable[Key]) -> list[StoredMessage]:

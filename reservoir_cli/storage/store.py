@@ -24,10 +24,10 @@ from reservoir_cli.storage import (
     conversations,
     holdings,
     links,
-    mark_rows,
     proxy_ledger,
     reads,
     runs,
+    tag_and_pin_rows,
     tombstones,
     writes,
 )
@@ -73,7 +73,7 @@ def derived_problems(connection: Connection, unindexed: int, unranked: int) -> I
     for data, count in (("full-text index", unindexed), ("ranking data", unranked)):
         if count:
             yield Problem(f"the {data} is wrong for {counted(count, 'message')}", repairable=True)
-    if count := mark_rows.count_orphans(connection):
+    if count := tag_and_pin_rows.count_orphans(connection):
         yield Problem(f"{count:,} tags and pins belong to no message", repairable=True)
 
 
@@ -126,7 +126,7 @@ class Writes(Embeddings):
             self._connection, place[0], [message_id for message_id, _ in prepared.texts]
         )
         return [
-            mark_rows.add(self._connection, stored, message)
+            tag_and_pin_rows.add(self._connection, stored, message)
             for stored, message in zip(prepared.added, messages, strict=True)
         ]
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from reservoir_cli.messages import Key, check_name, to_epoch_ms
-from reservoir_cli.storage import mark_rows, writes
+from reservoir_cli.storage import tag_and_pin_rows, writes
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.transactions import writing
 
@@ -17,7 +17,7 @@ def add_tags(store: Store, key: Key, names: Sequence[str]) -> None:
     """
     tags = [(*key, check_name(name)) for name in names]
     store._connection.lock([key.partition])
-    mark_rows.add_tags(store._connection, tags if store.by_key([key]) else [])
+    tag_and_pin_rows.add_tags(store._connection, tags if store.by_key([key]) else [])
 
 
 @writing
@@ -37,7 +37,7 @@ def pin(store: Store, key: Key, now: datetime) -> None:
     """Pin a message; if it is already pinned, the time of its pin stays."""
     store._connection.lock([key.partition])
     if store.by_key([key]):
-        mark_rows.add_pins(store._connection, [(*key, to_epoch_ms(now))])
+        tag_and_pin_rows.add_pins(store._connection, [(*key, to_epoch_ms(now))])
 
 
 @writing

@@ -6,11 +6,11 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.storage import (
     conversations,
-    mark_rows,
     proxy_ledger,
     reads,
     sources,
     summaries,
+    tag_and_pin_rows,
     tombstones,
     writes,
 )
@@ -44,7 +44,7 @@ def remove(
             if mark:
                 tombstones.mark(connection, messages)
                 sources.forget(connection, messages)
-            for table in mark_rows.TABLES:
+            for table in tag_and_pin_rows.TABLES:
                 writes.delete_rows(connection, table, partition, batch)
             # This also deletes their words, vectors, links and rows of ``pending``.
             connection.execute(

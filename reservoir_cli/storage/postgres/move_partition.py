@@ -10,11 +10,11 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.storage import (
     conversations,
     links,
-    mark_rows,
     proxy_ledger,
     reads,
     sources,
     summaries,
+    tag_and_pin_rows,
     writes,
 )
 from reservoir_cli.storage.filter_conditions import Filter
@@ -46,7 +46,7 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
     for (instance,) in names:
         places = (old, instance), (new, new if instance == old else instance)
         twins = writes.find_twins(connection, *places)
-        mark_rows.copy(connection, old, new, twins)
+        tag_and_pin_rows.copy(connection, old, new, twins)
         delete.remove(connection, {old: sorted(twins)} if twins else {}, mark=False)
         dropped += len(twins)
         moved += _move(connection, *places)
@@ -101,8 +101,8 @@ def _move(connection: Connection, old: _Place, new: _Place) -> int:
     for batch in batches(ids):
         new_ids = {message_id: renamed[message_id] for message_id in batch}
         _copy_messages(connection, old, new, batch, list(new_ids.values()))
-        mark_rows.copy(connection, old[0], new[0], new_ids)
-        for table in mark_rows.TABLES:
+        tag_and_pin_rows.copy(connection, old[0], new[0], new_ids)
+        for table in tag_and_pin_rows.TABLES:
             writes.delete_rows(connection, table, old[0], batch)
     _copy_links(connection, old[0], new[0], renamed)
     connection.execute("DELETE FROM messages WHERE partition = ? AND instance = ?", old)

@@ -7,7 +7,7 @@ from typing import Any
 
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.messages import Key, Scope, check_name
-from reservoir_cli.storage import mark_rows, properties
+from reservoir_cli.storage import properties, tag_and_pin_rows
 from reservoir_cli.storage.candidates import Candidates, Query
 from reservoir_cli.storage.compact_keys import by_partition
 from reservoir_cli.storage.filter_conditions import Filter
@@ -177,7 +177,7 @@ class PostgresStore(Transactions, Store):
     def repair(self, link_threshold: LinkThreshold) -> list[int]:
         """See :class:`~reservoir_cli.storage.store.Store`."""
         self.lift_timeouts()
-        mark_rows.remove_orphans(self._connection)
+        tag_and_pin_rows.remove_orphans(self._connection)
         repair.rebuild(self._connection, self._stemmer, self._model_id(), link_threshold)
         return []  # a server refuses invalid bytes
 

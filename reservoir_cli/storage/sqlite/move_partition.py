@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import (
     conversations,
-    mark_rows,
     properties,
     proxy_ledger,
     reads,
     sources,
     summaries,
+    tag_and_pin_rows,
     writes,
 )
 from reservoir_cli.storage.portable_sql import batches, placeholders
@@ -33,7 +33,7 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
     for (instance,) in names:
         places = (old, instance), (new, new if instance == old else instance)
         twins = writes.find_twins(connection, *places)
-        mark_rows.copy(connection, old, new, twins)
+        tag_and_pin_rows.copy(connection, old, new, twins)
         delete.remove(connection, list(twins), mark=False)
         dropped += len(twins)
         moved += _move(connection, *places)

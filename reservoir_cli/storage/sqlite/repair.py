@@ -17,7 +17,7 @@ from typing import Any
 
 from reservoir_cli.errors import StoreCorruptError, StoreError, StoreLockedError
 from reservoir_cli.messages import Scope, clean_text
-from reservoir_cli.storage import links, mark_rows, properties, reads
+from reservoir_cli.storage import links, properties, reads, tag_and_pin_rows
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.sqlite import keyword_search, store_file, vector_blocks
@@ -94,7 +94,7 @@ def rebuild(
     :returns: ids of messages whose texts were not valid UTF-8.
     """
     repaired = repair_texts(connection)
-    mark_rows.remove_orphans(connection)
+    tag_and_pin_rows.remove_orphans(connection)
     repair_model(connection)
     rebuild_full_text(connection)
     if model_id := active():

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from builders import NOW, Adding
 from sqlite_steps import steps
-from test_marks import rows
+from test_tag_and_pin_rows import rows
 
 from reservoir_cli.messages import Key, Message
 from reservoir_cli.storage.proxy_ledger import LIFETIME, Ledger, LedgerEntry

@@ -38,7 +38,7 @@ ADMINISTRATIVE = {
     "dump.read_metadata": "db copy reads the whole store",
     "dump.load_metadata": "db copy replaces what belongs to no message",
     "copy_store._find_shared_ids": "db copy to a file, where ids are unique in all partitions",
-    "mark_rows._orphans": "doctor checks the whole store",
+    "tag_and_pin_rows._orphans": "doctor checks the whole store",
     "holdings.places": "the list of partitions itself",
     "runs.read": "stats of the whole store",
     "proxy_ledger.partitions": "the server deletes old entries of every partition",
