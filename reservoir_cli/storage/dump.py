@@ -8,11 +8,11 @@ from typing import Any
 
 from reservoir_cli.messages import Key, clean_text, plain_text
 from reservoir_cli.storage import (
+    context_runs,
     conversations,
     links,
     properties,
     reads,
-    runs,
     sources,
     summaries,
     tag_and_pin_rows,
@@ -185,7 +185,7 @@ def read_metadata(store: Store) -> DumpMetadata:
         connection.execute(f"SELECT {columns} FROM conversations ORDER BY 1, 2, 3").fetchall(),
         [
             {name: value for name, value in sorted(run.items()) if name != "id"}
-            for run in runs.read(connection, 0)
+            for run in context_runs.read(connection, 0)
         ],
         [row[0] for row in connection.execute("SELECT mark FROM forgotten ORDER BY 1")],
         {key: value for key, value in values.items() if key.partition(":")[0] not in _NOT_COPIED},
@@ -205,7 +205,7 @@ def load_metadata(store: Store, metadata: DumpMetadata) -> None:
     connection.executemany(summaries.INSERT, metadata.summaries)
     connection.executemany(sources.PUT, metadata.sources)
     for run in metadata.runs:
-        runs.add(connection, run)
+        context_runs.add(connection, run)
     connection.insert("forgotten", "mark", [(mark,) for mark in metadata.forgotten])
     for key, value in metadata.properties.items():
         properties.put(connection, key, value)

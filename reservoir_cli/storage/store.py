@@ -21,12 +21,12 @@ from reservoir_cli.messages import (
     to_epoch_ms,
 )
 from reservoir_cli.storage import (
+    context_runs,
     conversations,
     holdings,
     links,
     proxy_ledger,
     reads,
-    runs,
     tag_and_pin_rows,
     tombstones,
     writes,
@@ -157,7 +157,7 @@ class Writes(Embeddings):
 
     def add_run(self, run: Mapping[str, Any]) -> None:
         """Record a built context: numbers and names, never text."""
-        self._run_write(lambda: runs.add(self._connection, run))
+        self._run_write(lambda: context_runs.add(self._connection, run))
 
     def delete(self, keys: Sequence[Key], progress: Progress = no_progress) -> bool:
         """Delete messages and everything derived from them; imports skip them from now on.
@@ -406,7 +406,7 @@ class Store(Writes):
     def runs(self, since: datetime | None, partition: str | None = None) -> list[dict[str, Any]]:
         """Return the records of built contexts, oldest first."""
         moment = to_epoch_ms(since) if since else 0
-        return self._run_read(lambda: runs.read(self._connection, moment, partition))
+        return self._run_read(lambda: context_runs.read(self._connection, moment, partition))
 
     def holdings(self, partition: str | None = None) -> dict[str, int]:
         """Count messages, conversations, embedded and pending messages, links and tokens."""

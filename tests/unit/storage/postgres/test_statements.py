@@ -40,7 +40,7 @@ ADMINISTRATIVE = {
     "copy_store._find_shared_ids": "db copy to a file, where ids are unique in all partitions",
     "tag_and_pin_rows._orphans": "doctor checks the whole store",
     "holdings.places": "the list of partitions itself",
-    "runs.read": "stats of the whole store",
+    "context_runs.read": "stats of the whole store",
     "proxy_ledger.partitions": "the server deletes old entries of every partition",
     "holdings.count": "stats of the whole store",
     "embeddings.begin_model": "the owner changes the model of every partition",
@@ -122,7 +122,7 @@ def test_every_statement_on_a_distributed_table_names_its_partition() -> None:
     }
     # The inserted columns include the partition.
     inserting = {
-        "runs.add",
+        "context_runs.add",
         "connection.insert",
         "summaries.INSERT",
         "sources.PUT",
