@@ -28,7 +28,7 @@ if all(map(find_spec, ("starlette", "uvicorn", "httpx2", "mcp_types"))):
     from proxied import Served
     from starlette.types import ASGIApp, Receive, Send
 
-    from reservoir_cli.server.proxy import enrich
+    from reservoir_cli.server.proxy import add_recalled_messages
 
 pytestmark = [
     pytest.mark.clients,
@@ -127,7 +127,7 @@ class Relay:
 def relay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Relay]:
     monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
     monkeypatch.setenv("TZ", "UTC")
-    monkeypatch.setattr(enrich, "PATIENCE", 60.0)  # generous for a loaded machine
+    monkeypatch.setattr(add_recalled_messages, "PATIENCE", 60.0)  # generous for a loaded machine
     store, tap = tmp_path / "store.db", Tap()
     with Reservoir.open(store) as reservoir:
         spring = datetime(2026, 3, 5, 12, tzinfo=UTC)

@@ -21,14 +21,14 @@ else:
     import proxied
     from proxied import Served
 
-    from reservoir_cli.server.proxy import enrich
+    from reservoir_cli.server.proxy import add_recalled_messages
 
 
 @pytest.fixture(autouse=True)
 def without_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
     monkeypatch.setenv("TZ", "UTC")
-    monkeypatch.setattr(enrich, "PATIENCE", 60.0)  # generous for a loaded machine
+    monkeypatch.setattr(add_recalled_messages, "PATIENCE", 60.0)  # generous for a loaded machine
 
 
 @pytest.fixture

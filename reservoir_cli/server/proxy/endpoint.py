@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from reservoir_cli.server.limits import ClientGone, RefusedBody, read_body
 from reservoir_cli.server.proxy import forward, identify_client
-from reservoir_cli.server.proxy.enrich import Enricher
+from reservoir_cli.server.proxy.add_recalled_messages import Enricher
 from reservoir_cli.server.proxy.forward import to_upstream
 from reservoir_cli.server.proxy.json_spans import OddJSON
 from reservoir_cli.server.proxy.parse_request import LISTS, ParsedRequest, parse
