@@ -22,7 +22,7 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 
 _NEAREST = 50
 

@@ -19,7 +19,7 @@ import synthetic
 
 from reservoir_cli import Message, Reservoir
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.tokens import load_counter
 
 _BATCH = 1_000

@@ -22,7 +22,7 @@ import synthetic
 from processes import RESERVOIR, machine
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 
 sys.path.append(str(Path(__file__).parents[2] / "tests" / "support"))
 from postgres_server import PostgresServer

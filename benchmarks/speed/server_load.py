@@ -31,7 +31,7 @@ from processes import machine
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Key, Message, Scope, StoredMessage
 from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter

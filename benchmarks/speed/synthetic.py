@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from reservoir_cli.embedding.load import load_embedder
 from reservoir_cli.messages import Conversation, Message, Scope
 from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter

@@ -27,8 +27,8 @@ from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.config import Config, load
 from reservoir_cli.settings.missing_sources import find_missing
-from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.filter_conditions import Filter
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, unfinished_copy_error
 from reservoir_cli.util.private_files import restrict_permissions

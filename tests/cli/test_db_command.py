@@ -8,7 +8,7 @@ import pytest
 from postgres_server import PostgresServer
 
 from reservoir_cli.storage import copy_store
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 
 
 @pytest.fixture

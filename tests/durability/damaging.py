@@ -18,7 +18,7 @@ from killing import rows
 from trials import Home, Result, Tally, copied, settle
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.passage import Passage
 
 #: Commands that are run on each damaged store; ``export`` prints every text.

@@ -21,7 +21,7 @@ from trials import PATIENCE, Home, Result, Tally
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Key, Message, Scope
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres.server_errors import UncertainCommitError
 from reservoir_cli.tokens import load_counter
 

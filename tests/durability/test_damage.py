@@ -11,7 +11,7 @@ from trials import Home, copied, faults, settle
 
 from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.maintenance import backup
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY
 
 
@@ -71,7 +71,7 @@ def test_a_repair_yields_to_a_concurrent_writer(
     filled: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from reservoir_cli.errors import StoreLockedError
-    from reservoir_cli.storage.factory import open_store
+    from reservoir_cli.storage.open_store import open_store
     from reservoir_cli.storage.sqlite import repair
 
     drop_from_index(filled.db)

@@ -15,7 +15,7 @@ from postgres_server import PostgresServer, installed
 
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres.connection import place_of
 from reservoir_cli.storage.postgres.server_errors import UncertainCommitError
 from reservoir_cli.storage.postgres.store import PostgresStore

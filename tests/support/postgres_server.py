@@ -182,7 +182,7 @@ class PostgresServer:
     def store_database(self) -> str:
         """Create a database with an empty store, from a template; return its URL."""
         if self._template is None:
-            from reservoir_cli.storage.factory import open_store
+            from reservoir_cli.storage.open_store import open_store
 
             url = self.empty_database()
             open_store(url).close()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from reservoir_cli.errors import ReservoirError, StoreCorruptError
 from reservoir_cli.settings import paths
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.sqlite.store_file import find_code, refuse_special_files
 from reservoir_cli.util.private_files import replace_atomically, resolve_path
 

@@ -17,7 +17,7 @@ from memories import (
 
 from reservoir_cli.context.candidate import Tier
 from reservoir_cli.context.request import FORMATS
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 
 
 def test_priority_is_the_weighted_sum_of_similarity_and_recency(memory):

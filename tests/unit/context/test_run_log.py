@@ -13,7 +13,7 @@ from reservoir_cli import Reservoir
 from reservoir_cli.context import run_log as telemetry
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.settings import paths
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 
 SECRET = "heliotrope"
 

@@ -14,7 +14,7 @@ from reservoir_cli.errors import ReservoirError, StoreLockedError
 from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.retrieval.embed_messages import embed_newest
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 

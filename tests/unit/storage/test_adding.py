@@ -10,7 +10,7 @@ from stored import COUNTER, EVERYWHERE, HERE, HOUR, Adding, contents, delete
 
 from reservoir_cli.errors import StoreError, UsageError
 from reservoir_cli.messages import LAST_MS, Message, StoredMessage, ToolCall, from_epoch_ms
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
 
 

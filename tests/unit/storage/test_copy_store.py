@@ -16,7 +16,7 @@ from reservoir_cli.errors import ReservoirError, StoreError, UsageError
 from reservoir_cli.messages import Conversation, Key, Message, Scope, ToolCall
 from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.storage import copy_store, dump
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 

@@ -15,8 +15,8 @@ from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, 
 from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.retrieval.lookup import Lookup
 from reservoir_cli.settings import config
-from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.filter_conditions import Filter
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer.file_import import Destination
 from reservoir_cli.transfer.importers import Record

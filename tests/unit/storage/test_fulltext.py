@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.storage import fulltext
 from reservoir_cli.storage.candidates import Candidates
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 

@@ -16,8 +16,8 @@ from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.retrieval.ranking import Scored, score
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.candidates import Candidates, QuestionVector
-from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.filter_conditions import Filter
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.sqlite import vector_scan
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter

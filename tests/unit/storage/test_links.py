@@ -8,7 +8,7 @@ from behind import behind
 from builders import NOW, add_passages
 
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.tokens import load_counter
 

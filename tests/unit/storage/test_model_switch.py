@@ -14,7 +14,7 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.retrieval import embed_messages
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
 
 HERE = Scope("p", "i")

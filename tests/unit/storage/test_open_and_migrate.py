@@ -15,7 +15,7 @@ from sqlite_utils import Database
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
 from reservoir_cli.storage import fulltext
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.sqlite.open_and_migrate import APPLICATION_ID, SCHEMA_VERSION
 from reservoir_cli.storage.sqlite.schema import migrations
 from reservoir_cli.storage.store import Store
@@ -150,7 +150,7 @@ import os, sys
 from datetime import UTC, datetime
 os.umask(0)
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.tokens import load_counter
 store = open_store(sys.argv[1])
 store.add(Scope("p", "i"), [Message("user", "x")], counter=load_counter("approximate"),
@@ -181,7 +181,7 @@ def test_an_existing_file_keeps_its_mode(tmp_path: Path) -> None:
 LOADED = """
 import sys
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 store = open_store(sys.argv[1])
 store.last(Scope(None), 0)
 store.places()

@@ -15,7 +15,7 @@ from stored import COUNTER, EVERYWHERE, HERE, Adding, contents
 
 from reservoir_cli.errors import StoreError, StoreLockedError, UsageError
 from reservoir_cli.messages import Conversation, Message
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
 
 
@@ -84,7 +84,7 @@ INSERT = """
 import sys
 from datetime import UTC, datetime
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.tokens import load_counter
 path, who, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 store, counter = open_store(path), load_counter("approximate")
@@ -154,7 +154,7 @@ OPEN = """
 import sys
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 try:
     store = open_store(sys.argv[1], create="create" in sys.argv)
     print(*(each.content for each in store.last(Scope(None), 0)))

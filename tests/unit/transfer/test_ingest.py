@@ -11,7 +11,7 @@ from behind import behind
 from builders import EVERYWHERE, NOW, ingestor
 
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer.file_import import Destination
 from reservoir_cli.transfer.importers import File, Record, Skipped, choose

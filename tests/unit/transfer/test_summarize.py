@@ -15,8 +15,8 @@ from reservoir_cli.errors import StoreLockedError, UsageError
 from reservoir_cli.messages import Conversation, Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.storage.copy_store import copy
-from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.filter_conditions import Filter
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.summaries import Summaries
 from reservoir_cli.transfer.summarize import LONGEST, CannotRunError, Outcome
 

@@ -22,7 +22,7 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.settings import config
 from reservoir_cli.storage import copy_store
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.sources import Sources
 from reservoir_cli.transfer import sync as syncing
 from reservoir_cli.transfer.importers import Record

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 from postgres_server import PostgresServer
 
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
 
 

@@ -11,7 +11,7 @@ from on_server import EVERYWHERE, HERE, NOW, say
 from postgres_server import PostgresServer
 
 from reservoir_cli.messages import Key, Message, Scope
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import admin, schema
 from reservoir_cli.tokens import load_counter
 

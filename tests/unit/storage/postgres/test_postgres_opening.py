@@ -13,7 +13,7 @@ from on_server import EVERYWHERE, contents, say
 from postgres_server import PostgresServer, copied, installed
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import connection, inspect_server, schema
 from reservoir_cli.storage.postgres.connection import place_of
 from reservoir_cli.storage.store import Store

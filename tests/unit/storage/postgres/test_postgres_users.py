@@ -16,7 +16,7 @@ from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Key, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval import embed_messages
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import admin, schema
 from reservoir_cli.storage.sources import SourceFile, Sources
 from reservoir_cli.storage.store import Store

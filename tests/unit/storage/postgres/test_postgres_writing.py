@@ -18,7 +18,7 @@ from reservoir_cli.errors import ReservoirError, StoreLockedError, UsageError
 from reservoir_cli.messages import Key, Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.storage import copy_store
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.postgres import admin, ann_index, ids, keyword_search, locks
 from reservoir_cli.storage.postgres.stemmer import Stemmer
@@ -151,7 +151,7 @@ WRITE = """
 import sys
 from datetime import UTC, datetime
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.tokens import load_counter
 url, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 store, counter = open_store(url), load_counter("approximate")

@@ -23,7 +23,7 @@ from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.storage import copy_store, filter_conditions
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import admin, ann_index, schema, tables
 from reservoir_cli.storage.summaries import Summaries, Summary
 from reservoir_cli.tokens import load_counter
@@ -295,7 +295,7 @@ WRITE = """
 import sys
 from datetime import UTC, datetime
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.tokens import load_counter
 url, name = sys.argv[1:]
 store, counter = open_store(url), load_counter("approximate")

@@ -13,7 +13,7 @@ from postgres_server import PostgresServer
 from reservoir_cli.errors import StoreError, StoreLockedError
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import copy_store
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import ann_index
 from reservoir_cli.storage.postgres.server_errors import unreachable_error
 from reservoir_cli.storage.postgres.store import PostgresStore

@@ -18,8 +18,8 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Conversation, Message, Role, Scope, StoredMessage, ToolCall
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.filter_conditions import Filter
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer import exporters, ingest

@@ -16,7 +16,7 @@ from llm_logs import newer_log, older_log
 from reading import SAMPLES, entries_by_file, file_of, lines, records, skipped
 
 from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.transfer.importers import DetectedFile, File, Record, find, importers
 from reservoir_cli.util.read_files import _RegularFile
 
