@@ -12,7 +12,7 @@ from reservoir_cli.context.candidate import Candidate, Dropped, Selection, Tier
 from reservoir_cli.context.choose_by_score import LITTLE_LEFT, choose_by_score
 from reservoir_cli.context.choose_by_tier import choose_by_tier
 from reservoir_cli.context.exchanges import Exchanges
-from reservoir_cli.context.layout import Costs, Packing, ids, is_system
+from reservoir_cli.context.layout import Costs, Packing, ids
 from reservoir_cli.context.message_groups import (
     MessageGroup,
     group_tool_calls,
@@ -20,6 +20,7 @@ from reservoir_cli.context.message_groups import (
     members_by_time,
     remove_foreign_calls,
 )
+from reservoir_cli.context.newest_messages import keep_newest
 from reservoir_cli.context.pins import keep_pins, kept_pins, mark_pin
 from reservoir_cli.messages import Role, StoredMessage
 
@@ -28,9 +29,6 @@ TOO_LARGE = "too large"
 DUPLICATE = "duplicate"
 QUESTION = "question"
 UNLIKE = "below min_cosine"
-
-#: The newest messages come first while they take at most this share of the budget.
-NEWEST_SHARE = 1 / 8
 
 
 class Rules(NamedTuple):
@@ -91,9 +89,7 @@ def select(
     dropped += [Dropped(candidate, UNLIKE) for candidate in unlike]
     groups = [group for group in groups if not _is_unlike(group, rules.min_cosine)]
 
-    for group in _newest_groups(groups, rules.min_history_messages):
-        if not packing.add(group.members, int(budget * NEWEST_SHARE), "newest"):
-            break
+    keep_newest(groups, packing, budget, rules.min_history_messages)
     keep_pins(groups, packing, budget)
     exchange_groups = list(join_short_exchanges(groups, exchanges))
     if rules.order == "tiers":
@@ -176,16 +172,3 @@ def _is_unlike(group: MessageGroup, least: float) -> bool:
 
 def _ages_of(candidates: Iterable[Candidate]) -> set[int]:
     return {candidate.age for candidate in candidates if candidate.age is not None}
-
-
-def _newest_groups(groups: Sequence[MessageGroup], count: int) -> list[MessageGroup]:
-    """Return the groups with the newest messages of history's instance."""
-    own_groups = [
-        group for group in groups if group.age is not None and not is_system(group.members[0])
-    ]
-    chosen: list[MessageGroup] = []
-    for group in sorted(own_groups, key=lambda group: group.age or 0):
-        if sum(len(group.members) for group in chosen) >= count:
-            break
-        chosen.append(group)
-    return chosen
