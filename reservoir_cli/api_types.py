@@ -8,7 +8,7 @@ from reservoir_cli.context.prepare_request import BudgetPlan, ContextOptions, Pi
 from reservoir_cli.context.recall import Recall, Skipped
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.render.json import WindowMessage
-from reservoir_cli.context.run_log import Runs
+from reservoir_cli.context.run_statistics import Runs
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import (
     ModelUnavailableError,

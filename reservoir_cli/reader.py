@@ -434,7 +434,7 @@ class Reader:
     @cached_property
     def runs(self) -> "Runs":
         """The records of contexts and recalls."""
-        from reservoir_cli.context.run_log import Runs
+        from reservoir_cli.context.run_statistics import Runs
 
         return Runs(self.store, self._notify)
 

@@ -17,7 +17,7 @@ from dialogue import chat, completion, texts, user
 from proxied import Served
 from upstream import Upstream
 
-from reservoir_cli.context.run_log import Runs
+from reservoir_cli.context.run_statistics import Runs
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir

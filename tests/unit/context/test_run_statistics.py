@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from reservoir_cli import Reservoir
-from reservoir_cli.context import run_log as telemetry
+from reservoir_cli.context import run_statistics
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.open_store import open_store
@@ -175,7 +175,7 @@ def run(**values):
 
 
 def test_a_summary_of_nothing_is_zeros_and_nulls():
-    summary = telemetry.summarize_runs([], {"messages": 0})
+    summary = run_statistics.summarize_runs([], {"messages": 0})
     assert (summary["runs"], summary["truncated_runs"], summary["truncation_events"]) == (0, 0, 0)
     assert summary["input_tokens"] == {"median": None, "p95": None}
     assert (summary["models"], summary["days"]) == ({}, {})
@@ -186,7 +186,7 @@ def test_a_summary_has_counts_medians_and_95th_percentiles():
         run(input_tokens=number, ms=float(number), truncations=number % 2)
         for number in range(1, 102)
     ]
-    summary = telemetry.summarize_runs(runs, {"messages": 7})
+    summary = run_statistics.summarize_runs(runs, {"messages": 7})
     assert summary["runs"] == 101
     assert summary["truncated_runs"] == summary["truncation_events"] == 51
     assert summary["input_tokens"] == {"median": 51, "p95": 96}
@@ -196,24 +196,24 @@ def test_a_summary_has_counts_medians_and_95th_percentiles():
 
 
 def test_truncation_events_are_counted_beside_the_runs_that_had_any():
-    summary = telemetry.summarize_runs([run(truncations=3), run(), run(truncations=1)], {})
+    summary = run_statistics.summarize_runs([run(truncations=3), run(), run(truncations=1)], {})
     assert (summary["truncated_runs"], summary["truncation_events"]) == (2, 4)
 
 
 def test_runs_are_counted_by_model_and_by_day():
     runs = [run(), run(model="gpt-4o", day=1), run(day=1), run(model=None, day=3)]
-    summary = telemetry.summarize_runs(runs, {})
+    summary = run_statistics.summarize_runs(runs, {})
     assert summary["models"] == {"gpt-4": 2, "gpt-4o": 1, "": 1}
     assert summary["days"] == {"2026-05-09": 1, "2026-05-10": 2, "2026-05-12": 1}
 
 
 def test_a_percentile_is_one_of_the_values():
-    summary = telemetry.summarize_runs([run(ms=ms) for ms in (10.0, 20.0, 400.0)], {})
+    summary = run_statistics.summarize_runs([run(ms=ms) for ms in (10.0, 20.0, 400.0)], {})
     assert summary["ms"] == {"median": 20, "p95": 400}
 
 
 def test_every_percentile_of_one_run_is_its_value():
-    assert telemetry.summarize_runs([run(input_tokens=42)], {})["input_tokens"] == {
+    assert run_statistics.summarize_runs([run(input_tokens=42)], {})["input_tokens"] == {
         "median": 42,
         "p95": 42,
     }

@@ -1,4 +1,4 @@
-"""Record each run, the tokens of its context and the time it took; and summarise the records.
+"""Statistics of runs: record the tokens and the time of each context, and summarise the records.
 
 Records hold numbers and names; neither they nor the log contain text of questions or messages.
 """
