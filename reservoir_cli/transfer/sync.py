@@ -41,7 +41,7 @@ from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
 from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.private_files import exclusive_lock, make_private_dir
 from reservoir_cli.util.progress import Progress, report_megabytes
-from reservoir_cli.util.read_files import open_regular
+from reservoir_cli.util.read_files import NotTextError, open_regular
 
 #: An unfinished turn is stored when its file has not changed for this long.
 _IDLE = timedelta(minutes=10)
@@ -300,11 +300,14 @@ class _SourceSync:
         path = Path(file.path)
         start = self._find_start(previous, row, path)
         is_new = not start.offset and not start.state
-        if is_new and not importers.is_of_tool(path, self._source.tool):
-            self._table.put(row)
-            return
         try:
-            _FileSync(self, row, path, start, self._time).run(old=self._is_old(file))
+            if is_new and not importers.is_of_tool(path, self._source.tool):
+                self._table.put(row)
+            else:
+                _FileSync(self, row, path, start, self._time).run(old=self._is_old(file))
+        except NotTextError:
+            self._table.put(row)  # reported once, and read again when the file changes
+            raise
         except StartOver:
             _FileSync(self, row, path, Checkpoint()).run(old=self._is_old(file))
 

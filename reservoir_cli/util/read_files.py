@@ -22,6 +22,10 @@ LARGEST = 64 << 20
 _PIPE_TIMEOUT = 2.0
 
 
+class NotTextError(ReservoirError):
+    """A file is not text."""
+
+
 def suggest_fix(error: OSError, path: Path) -> str | None:
     """Return a hint for a path that cannot be read or written."""
     folder = path.parent
@@ -145,12 +149,12 @@ def decode(data: bytes, where: str, *, cut: bool = False) -> tuple[str, bool]:
 
     :param where: the file's name, for the error.
     :param cut: the bytes are the beginning of a file, and may end within a character.
-    :raises ReservoirError: more than a tenth of the bytes are not text.
+    :raises NotTextError: more than a tenth of the bytes are not text.
     """
     text = codecs.getincrementaldecoder("utf-8-sig")("replace").decode(data, final=not cut)
     replaced = text.count("\ufffd") + text.count("\0")
     if replaced > max(8, len(text) // 10):
-        raise ReservoirError(f"{where} is not a text file", hint="convert it to text in UTF-8")
+        raise NotTextError(f"{where} is not a text file", hint="convert it to text in UTF-8")
     return text, replaced > 0 and (b"\0" in data or not _is_utf8(data))
 
 

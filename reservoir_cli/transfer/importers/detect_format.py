@@ -14,7 +14,7 @@ from reservoir_cli.transfer.importers.importer import SQLITE, Importer, Record, 
 from reservoir_cli.transfer.importers.input_files import File, Unreadable, cannot_read, gather
 from reservoir_cli.transfer.importers.json_stream import syntax_error
 from reservoir_cli.transfer.importers.zstd_files import COMPRESSED
-from reservoir_cli.util.read_files import decode
+from reservoir_cli.util.read_files import NotTextError, decode
 
 #: Formats of lists of messages, which other files may resemble, and of any text. In a folder or
 #: zip they are read only if no file has a more specific format.
@@ -197,12 +197,17 @@ def choose(file: File, form: str | None = None, *, explain: bool = False) -> Imp
 def is_of_tool(path: Path, tool: str) -> bool:
     """Return whether a file among a tool's files has the tool's format.
 
+    :raises NotTextError: the file is not text, as no program's file of that name is.
     :raises ReservoirError: the file is damaged, and its format therefore unknown.
     :raises Unreadable: likewise.
     """
     try:
         if choose(File.of_path(path, path.stat())).name == tool:
             return True
+    except NotTextError as error:
+        if not path.name.endswith(watched_files.DATABASES):
+            problem = f"cannot read {path} as a history of {tool}: it is not text"
+            raise NotTextError(problem, hint=error.hint) from None
     except (ReservoirError, Unreadable):
         if path.name.endswith(COMPRESSED):
             raise

@@ -372,12 +372,24 @@ def test_of_two_syncs_the_second_does_nothing(
 def test_other_files_are_skipped(machine: Machine) -> None:
     (machine.root / "a").mkdir(parents=True)
     (machine.root / "a" / "notes.json").write_text('{"type": "index"}', encoding="utf-8")
-    (machine.root / "a" / "broken.jsonl").write_bytes(b"\0\xff" * 400)
+    (machine.root / "a" / "other.db").write_bytes(b"\0\xff" * 400)
     machine.write("a/empty.jsonl")
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     (machine.root / "link.jsonl").symlink_to(machine.root / "a" / "s1.jsonl")
     assert machine.sync().imports.imported == 2
     assert machine.sync().read == 0
+
+
+@pytest.mark.parametrize("data", [text(*turn(1, "a", "b")).encode("utf-16"), b"\0\xff" * 400])
+def test_a_file_that_is_not_text_is_reported_once(machine: Machine, data: bytes) -> None:
+    path = machine.write("a/s1.jsonl")
+    path.write_bytes(data)
+    failure = f"cannot read {path} as a history of claude-code: it is not text"
+    for expected in ([f"{failure}; convert it to text in UTF-8"], []):
+        [report] = syncing.sync(ingestor(machine.store), [machine.source], now=LATER).sources
+        assert (report.failures, report.imports.total) == (expected, 0)
+    path.write_text(text(*turn(1, "one?", "one.")), encoding="utf-8")
+    assert machine.sync().imports.imported == 2
 
 
 def test_importers_that_can_resume_are_recognised() -> None:
