@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.storage.content_identity import parts_of
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.sources import Sources
 from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer.exchange import PARTIAL, Exchange
@@ -87,7 +88,7 @@ class RepeatedQuestions:
         """
         reply = turn[-1]
         key = exchange.scope, str(reply.source_id)
-        last = self._answered.get(key)
+        last = self._answered.get(key) or self._find_answered(exchange, reply)
         suffixes = ("", last.suffix) if last else ("",)
         ids = [f"{reply.source_id}{suffix}" for suffix in suffixes]
         stored = self._sources.find_stored(exchange.scope, SOURCE, ids)
@@ -100,6 +101,34 @@ class RepeatedQuestions:
             if len(self._answered) > _MAX_ANSWERS:
                 self._answered.popitem(last=False)
         return suffix
+
+    def _find_answered(self, exchange: Exchange, reply: Message) -> _Answered | None:
+        """Return the last answer if the store shows that it was one to the same request.
+
+        After a restart, nothing else is known of earlier requests. The conversation must consist of
+        the same messages and the answer: if a question before has several answers, it is unknown
+        which one was sent. A first question was sent alone, whatever precedes it.
+        """
+        scope, base = exchange.scope, str(reply.source_id)
+        if exchange.named or not self._sources.find_stored(scope, SOURCE, [base]):
+            return None
+        conversation = Filter(conversation_id=exchange.conversation)
+        count = len(exchange.messages) + 1
+        stored = self._store.last(scope, count + (count > 2), conversation)
+        sent = [parts_of(self._redact(exchange, message)) for message in exchange.messages]
+        if [parts_of(message) for message in stored[:-1]] != sent:
+            return None
+        answer = stored[-1]
+        if not answer.source_id.startswith(base) or self._find_model(exchange) != exchange.model:
+            return None
+        suffix = answer.source_id.removeprefix(base)
+        return _Answered(_hash_request(exchange), answer.created_at, suffix)
+
+    def _find_model(self, exchange: Exchange) -> str | None:
+        """Return the model that answered last in a stored conversation."""
+        name = str(exchange.scope.partition), str(exchange.scope.instance), exchange.conversation
+        stored = self._store.known_conversations({name})
+        return stored[name].model if name in stored else None
 
     def _is_asked_after_deletion(self, exchange: Exchange, turn: Sequence[Message]) -> bool:
         """Return whether a question was asked again after it or its answer was deleted."""

@@ -295,6 +295,39 @@ def test_only_the_same_request_soon_after_its_answer_is_a_retry(reservoir):
     assert texts(reservoir) == [*expected, NEXT, LAST]
 
 
+def ask_after_restart(
+    location: str, turns: list[Any], answer: str, after: timedelta, model: str = "m"
+) -> None:
+    """Send an exchange through a newly opened store, which remembers no requests."""
+    with Reservoir.open(location) as restarted:
+        send_exchange(restarted, "x", turns, reply(answer), DAY + after, model)
+
+
+def test_a_retry_after_a_restart_replaces_the_answer(reservoir, location):
+    ask_after_restart(location, [HELLO], "Hi.", timedelta(0))
+    ask_after_restart(location, [HELLO], "Hi again.", timedelta(minutes=2))
+    assert texts(reservoir) == ["hello", "Hi again."]
+    history = [HELLO, *reply("Hi again."), {"role": "user", "content": NEXT}]
+    for minute in range(3):
+        ask_after_restart(location, history, f"At {minute}.", timedelta(minutes=minute))
+    assert texts(reservoir) == ["hello", "Hi again.", NEXT, "At 2."]
+    for minute in range(2):
+        ask_after_restart(location, [HELLO], f"Hi {minute}.", timedelta(hours=1, minutes=minute))
+    assert texts(reservoir) == ["hello", "Hi again.", NEXT, "At 2.", "hello", "Hi 1."]
+
+
+def test_other_answers_after_a_restart_are_kept(reservoir, location):
+    ask_after_restart(location, [HELLO], "From m.", timedelta(0))
+    ask_after_restart(location, [HELLO], "From n.", timedelta(minutes=1), "n")
+    expected = ["hello", "From m.", "hello", "From n."]
+    assert texts(reservoir) == expected
+    for minute, first in enumerate(("From m.", "From n.")):
+        history = [HELLO, *reply(first), {"role": "user", "content": NEXT}]
+        moment = timedelta(hours=1, minutes=minute)
+        ask_after_restart(location, history, f"After {first}", moment, "n")
+    assert texts(reservoir) == [*expected, NEXT, "After From m.", NEXT, "After From n."]
+
+
 def test_an_answer_to_the_same_questions_after_other_answers_is_kept(reservoir):
     question = {"role": "user", "content": "continue"}
     for number in range(2):
