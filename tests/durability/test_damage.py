@@ -299,6 +299,16 @@ def test_readable_messages_of_a_damaged_store_are_salvaged(bad_page: Home, sound
     assert len(saved) == document["saved"]
 
 
+def test_only_the_messages_of_a_bad_page_are_lost(tmp_path: Path) -> None:
+    home, target = Home(tmp_path / "home"), tmp_path / "saved.db"
+    for name in "abcde":  # each on a page of its own
+        home.must("ingest", "--no-embed", stdin=f"{name}1 " * 1_200)
+    settle(home.db)
+    zero_page(home.db, page_of(home.db, "c1 c1"))
+    lost = backup.salvage(str(home.db), target, 0.85)
+    assert (lost.saved, lost.messages) == (4, 1)
+
+
 def test_lost_properties_are_named_with_a_command_for_the_new_store(
     sound: Home, tmp_path: Path
 ) -> None:

@@ -337,12 +337,13 @@ def _readable_rows(old: sqlite3.Connection, name: str, select: str) -> Iterator[
     wanted = [(start, start + _IDS_AT_ONCE) for start in range(last, -1, -_IDS_AT_ONCE)]
     while wanted:
         start, end = wanted.pop()
+        is_one = end - start == 1  # only a search for one id does not read the next page, too
+        where = "rowid = ?" if is_one else "rowid >= ? AND rowid < ? ORDER BY rowid"
         try:
-            yield from old.execute(
-                f"{select} WHERE rowid >= ? AND rowid < ? ORDER BY rowid", (start, end)
-            ).fetchall()
+            bounds = (start,) if is_one else (start, end)
+            yield from old.execute(f"{select} WHERE {where}", bounds).fetchall()
         except sqlite3.DatabaseError:
-            if end - start > 1:
+            if not is_one:
                 middle = (start + end) // 2
                 wanted += [(middle, end), (start, middle)]
 
