@@ -29,7 +29,7 @@ from reservoir_cli.settings.config import Config, load
 from reservoir_cli.settings.missing_sources import find_missing
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.open_store import open_store
-from reservoir_cli.storage.store import Store
+from reservoir_cli.storage.store import Repaired, Store
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, unfinished_copy_error
 from reservoir_cli.util.private_files import restrict_permissions
 from reservoir_cli.util.progress import Progress, counted
@@ -90,8 +90,7 @@ def examine(
                 if loose := restrict_permissions(_files(store)):
                     names = ", ".join(path.name for path in loose)
                     yield Check("privacy", Status.NOTE, f"{names}: now readable only by you")
-                if changed := store.repair(config.synapse_threshold):
-                    yield _replaced_bytes(changed)
+                yield from _losses(store.repair(config.synapse_threshold))
                 _mark_secrets(store, config, progress)
             progress("checking the store", 0, 0)
             yield from _store_checks(store, repaired=repair)
@@ -145,10 +144,25 @@ def _unrepaired(error: ReservoirError, fix: str) -> Check:
     return Check("store", Status.FAULT, detail, fix)
 
 
-def _replaced_bytes(ids: Sequence[int]) -> Check:
-    numbers = ", ".join(map(str, ids[:10])) + (", …" if len(ids) > 10 else "")
-    detail = f"invalid bytes were replaced by U+FFFD in messages {numbers}"
-    return Check("texts", Status.NOTE, detail, "a backup may have the original text")
+def _losses(repaired: Repaired) -> Iterator[Check]:
+    """Report what a repair could not restore."""
+    if repaired.texts:
+        detail = f"invalid bytes were replaced by U+FFFD in messages {_first_ten(repaired.texts)}"
+        yield Check("texts", Status.NOTE, detail, "a backup may have the original text")
+    if repaired.summaries is None:
+        detail = "some summaries of conversations could not be read, and are deleted"
+        yield Check("summaries", Status.NOTE, detail, "reservoir summarize -p PARTITION")
+    elif names := repaired.summaries:
+        ids = _first_ten([conversation for *_, conversation in names])
+        count = counted(len(names), "conversation")
+        detail = f"the summaries of {count} could not be read, and are deleted: {ids}"
+        partitions = sorted({name[0] for name in names})
+        fix = "; ".join(f"reservoir summarize -p {shlex.quote(name)}" for name in partitions)
+        yield Check("summaries", Status.NOTE, detail, fix)
+
+
+def _first_ten(ids: Sequence[object]) -> str:
+    return ", ".join(map(str, ids[:10])) + (", …" if len(ids) > 10 else "")
 
 
 def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:

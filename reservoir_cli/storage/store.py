@@ -64,6 +64,18 @@ class Problem(NamedTuple):
     repairable: bool
 
 
+class Repaired(NamedTuple):
+    """What a repair could not restore.
+
+    :param texts: ids of messages whose texts had invalid bytes, now replaced by U+FFFD.
+    :param summaries: the conversations whose summaries could not be read, and are deleted;
+        ``None`` if it is unknown which.
+    """
+
+    texts: Sequence[int] = ()
+    summaries: Sequence[ThreadName] | None = ()
+
+
 def derived_problems(connection: Connection, unindexed: int, unranked: int) -> Iterator[Problem]:
     """Yield the problems of derived data.
 
@@ -284,11 +296,8 @@ class Store(Writes):
         """Return the faults of the database itself and of the data derived from messages."""
 
     @abstractmethod
-    def repair(self, link_threshold: LinkThreshold) -> list[int]:
-        """Rebuild all derived data: the full-text index, ranking data and links.
-
-        :returns: ids of messages whose texts had invalid bytes, now replaced by U+FFFD.
-        """
+    def repair(self, link_threshold: LinkThreshold) -> Repaired:
+        """Rebuild all derived data: the full-text index, ranking data and links."""
 
     @abstractmethod
     def keyword(

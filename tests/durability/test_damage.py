@@ -11,7 +11,9 @@ from trials import Home, copied, faults, settle
 
 from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.maintenance import backup
+from reservoir_cli.messages import Scope
 from reservoir_cli.storage.open_store import open_store
+from reservoir_cli.storage.summaries import Summaries, Summary
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY
 
 
@@ -77,9 +79,10 @@ def test_a_repair_yields_to_a_concurrent_writer(
     drop_from_index(filled.db)
     copy = repair.copy_tables
 
-    def copy_then_another_writes(*connections: sqlite3.Connection) -> None:
-        copy(*connections)
+    def copy_then_another_writes(*connections: sqlite3.Connection) -> set[str]:
+        lost = copy(*connections)
         filled.must("ingest", "--no-embed", stdin="said while it was repaired")
+        return lost
 
     monkeypatch.setattr(repair, "copy_tables", copy_then_another_writes)
     with closing(open_store(str(filled.db))) as store:
@@ -246,7 +249,7 @@ def test_a_lost_page_of_derived_data_is_repaired(sound: Home, tmp_path: Path, na
     zero_page(path, page)
     with closing(open_store(str(path))) as store:
         assert store.problems()
-        assert store.repair(0.85) == []
+        assert store.repair(0.85) == ([], [])
         assert store.problems() == []
         assert store.holdings()["messages"] == 120
     assert faults(path) == []
@@ -266,6 +269,35 @@ def test_a_damaged_model_name_is_restored_from_the_vectors(sound: Home, tmp_path
         store.repair(0.85)
         assert store.active_model() == ("invented", "nobody/absent-model")
         assert store.problems() == []
+
+
+@pytest.mark.parametrize("index_is_lost", [False, True])
+def test_summaries_that_cannot_be_read_are_named_and_the_others_kept(
+    sound: Home, tmp_path: Path, index_is_lost: bool
+) -> None:
+    path = tmp_path / "damaged.db"
+    copied(sound.db, path)
+    ids = [f"c{number:02}" for number in range(10)]
+    with closing(open_store(str(path))) as store:
+        for name in ids:  # each on a page of its own
+            Summaries(store).put(Summary("p", "p", name, "", f"{name} " * 900, "extract", 0))
+    settle(path)
+    zero_page(path, page_of(path, "c04 c04"))
+    if index_is_lost:
+        with closing(sqlite3.connect(path)) as connection:
+            [[root]] = connection.execute(
+                "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_summaries_1'"
+            )
+        zero_page(path, root)
+    result = sound("--db", str(path), "doctor", "--repair", "--json")
+    [check] = [row for row in json.loads(result.out)["checks"] if row["name"] == "summaries"]
+    lost = "the summaries of 1 conversation could not be read, and are deleted: c04"
+    if index_is_lost:
+        lost = "some summaries of conversations could not be read, and are deleted"
+    assert (result.code, check["status"], check["detail"]) == (0, "note", lost)
+    with closing(open_store(str(path))) as store:
+        kept = [summary.conversation_id for summary in Summaries(store).read(Scope("p"))]
+    assert kept == [name for name in ids if name != "c04"]
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from reservoir_cli.storage.postgres.stemmer import Stemmer
 from reservoir_cli.storage.postgres.tables import SCHEMA
 from reservoir_cli.storage.postgres.transactions import Transactions
 from reservoir_cli.storage.sqlite.vector_blocks import thread_key
-from reservoir_cli.storage.store import EVERYTHING, Problem, Store, derived_problems
+from reservoir_cli.storage.store import EVERYTHING, Problem, Repaired, Store, derived_problems
 from reservoir_cli.storage.transactions import reading, writing
 from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.progress import Progress, no_progress
@@ -174,12 +174,12 @@ class PostgresStore(Transactions, Store):
             return list(derived_problems(self._connection, unindexed, unranked))
 
     @writing
-    def repair(self, link_threshold: LinkThreshold) -> list[int]:
+    def repair(self, link_threshold: LinkThreshold) -> Repaired:
         """See :class:`~reservoir_cli.storage.store.Store`."""
         self.lift_timeouts()
         tag_and_pin_rows.remove_orphans(self._connection)
         repair.rebuild(self._connection, self._stemmer, self._model_id(), link_threshold)
-        return []  # a server refuses invalid bytes
+        return Repaired()  # a server refuses invalid bytes
 
     # Questions
 

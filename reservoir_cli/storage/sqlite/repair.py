@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import StoreCorruptError, StoreError, StoreLockedError
-from reservoir_cli.messages import Scope, clean_text
+from reservoir_cli.messages import Scope, ThreadName, clean_text
 from reservoir_cli.storage import links, properties, reads, tag_and_pin_rows
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.portable_sql import batches
@@ -193,12 +193,15 @@ def _batches(connection: Connection, condition: str) -> Iterator[Sequence[int]]:
     return batches([row[0] for row in rows.fetchall()], _AT_ONCE)
 
 
-def rewrite_damaged(path: Path, fresh: Path, rebuild: Callable[[], None], patience: float) -> None:
+def rewrite_damaged(
+    path: Path, fresh: Path, rebuild: Callable[[], None], patience: float
+) -> list[ThreadName] | None:
     """Replace the pages of a store by those of a fresh one with the same messages.
 
     :param fresh: an empty store of the same schema.
     :param rebuild: rebuilds the derived data of the fresh store, after the rest was copied.
     :param patience: seconds to wait while other processes write.
+    :returns: the conversations whose summaries could not be read; ``None`` if it is unknown which.
     :raises StoreCorruptError: messages cannot be read any more.
     :raises StoreLockedError: another process has written meanwhile; nothing is changed then.
     """
@@ -212,7 +215,8 @@ def rewrite_damaged(path: Path, fresh: Path, rebuild: Callable[[], None], patien
         before = _version(watching)
         # Closing the connection is the only sure way to end its transaction before the write.
         with closing(connect_to_damaged(f"{uri}?mode=ro", patience)) as old:
-            copy_tables(old, new)
+            is_lost = "summaries" in copy_tables(old, new)
+            summaries = find_lost_summaries(old, new) if is_lost else []
         rebuild()
 
         def require_unchanged(_status: int, left: int, _pages: int) -> None:
@@ -226,6 +230,7 @@ def rewrite_damaged(path: Path, fresh: Path, rebuild: Callable[[], None], patien
         target.execute("PRAGMA secure_delete = ON").fetchall()
         new.backup(target, pages=_PAGES, progress=require_unchanged)
         target.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    return summaries
 
 
 def connect_to_damaged(uri: str, patience: float) -> sqlite3.Connection:
@@ -309,7 +314,7 @@ def _copy_table(
                 hint="look for them in a backup",
             ) from error
     new.execute(f"DELETE FROM {name}")
-    if not all_or_nothing:
+    if name == "summaries" or not all_or_nothing:
         for row in _readable_rows(old, name, select):
             with suppress(sqlite3.DatabaseError):  # skip rows that break a constraint
                 new.execute(insert, row)
@@ -382,3 +387,22 @@ def count_missing(old: sqlite3.Connection, new: sqlite3.Connection) -> int:
         with suppress(sqlite3.DatabaseError):
             counts.append(old.execute(f"SELECT COUNT(*) FROM {rows}").fetchone()[0])
     return int(max(counts) - copied)
+
+
+def find_lost_summaries(
+    old: sqlite3.Connection, new: sqlite3.Connection
+) -> list[ThreadName] | None:
+    """Return the conversations in the old index of summaries that the copy lacks.
+
+    :returns: ``None`` if the index cannot be read either.
+    """
+    names = ", ".join(
+        f"CAST({name} AS BLOB)" for name in ("partition", "instance", "conversation_id")
+    )
+    select = f"SELECT {names} FROM summaries"
+    try:
+        known = old.execute(f"{select} INDEXED BY sqlite_autoindex_summaries_1").fetchall()
+    except sqlite3.DatabaseError:
+        return None
+    lost = set(known) - set(new.execute(select))
+    return sorted((_decode(p), _decode(i), _decode(c)) for p, i, c in lost)

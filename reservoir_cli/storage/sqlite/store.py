@@ -17,7 +17,7 @@ from reservoir_cli.storage.sqlite.connection import errors
 from reservoir_cli.storage.sqlite.open_and_migrate import SCHEMA_VERSION
 from reservoir_cli.storage.sqlite.store_file import path_of
 from reservoir_cli.storage.sqlite.transactions import Transactions
-from reservoir_cli.storage.store import EVERYTHING, Problem, Store
+from reservoir_cli.storage.store import EVERYTHING, Problem, Repaired, Store
 from reservoir_cli.storage.transactions import Result, reading
 from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.private_files import remove_leftovers, temporary_folder
@@ -142,7 +142,7 @@ class SqliteStore(Transactions, Store):
         with self.snapshot():
             return list(repair.problems(self._connection, self._model_id()))
 
-    def repair(self, link_threshold: LinkThreshold) -> list[int]:
+    def repair(self, link_threshold: LinkThreshold) -> Repaired:
         """See :class:`~reservoir_cli.storage.store.Store`."""
         from reservoir_cli.storage.sqlite import repair
 
@@ -151,17 +151,17 @@ class SqliteStore(Transactions, Store):
             damaged = repair.file_problems(self._connection)
         if not damaged:
             with self.write():
-                return repair.rebuild(self._connection, self._model_id, link_threshold)
+                return Repaired(repair.rebuild(self._connection, self._model_id, link_threshold))
         with self._temporary_store() as fresh:
-            repaired: list[int] = []
+            texts: list[int] = []
             with self._outside_transaction():
-                repair.rewrite_damaged(
+                summaries = repair.rewrite_damaged(
                     self._file,
                     fresh._file,
-                    lambda: repaired.extend(fresh.repair(link_threshold)),
+                    lambda: texts.extend(fresh.repair(link_threshold).texts),
                     self._patience,
                 )
-        return repaired
+        return Repaired(texts, summaries)
 
     @contextmanager
     def _temporary_store(self) -> "Iterator[SqliteStore]":

@@ -25,6 +25,7 @@ from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.storage import copy_store, filter_conditions
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import admin, ann_index, schema, tables
+from reservoir_cli.storage.store import Repaired
 from reservoir_cli.storage.summaries import Summaries, Summary
 from reservoir_cli.tokens import load_counter
 
@@ -279,7 +280,7 @@ def test_a_store_works_through_a_pool_in_transaction_mode(
             assert reservoir.search("of two", scope=EVERYWHERE)[0].message.content == "of two"
         assert first.delete(first.find(Scope("a")))
         assert second.move_partition("b", "c") == (1, 0)
-        assert second.repair(0.85) == []
+        assert second.repair(0.85) == Repaired()
         assert first.problems() == []
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITE, url, str(number)]) for number in range(6)
