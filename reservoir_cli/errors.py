@@ -124,6 +124,17 @@ class ModelUnavailableError(ReservoirError):
     kind = "unavailable"
 
 
+def wrong_type(name: str, expected: str, value: object) -> UsageError:
+    """Return the error for an argument of another type than expected.
+
+    :param expected: what it must be, such as ``a list of texts``.
+    """
+    kind = type(value).__name__
+    if isinstance(value, list | tuple) and value:
+        kind = f"a {kind} of {type(value[0]).__name__}"
+    return UsageError(f"{name} must be {expected}, not {kind}")
+
+
 def unknown_format(name: str, known: Collection[str]) -> UsageError:
     """Return the error for an unknown format; its hint suggests the likely one and lists all."""
     from difflib import get_close_matches

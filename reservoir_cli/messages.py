@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from reservoir_cli.errors import UsageError
+from reservoir_cli.errors import UsageError, wrong_type
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: The first and last millisecond of a time. Rounding up the last moments of the year 9999 would
@@ -72,7 +72,7 @@ class Message:
     :param secrets: kinds of secrets detected in it; see :mod:`reservoir_cli.redaction`.
     :param tags: names that the user gave it.
     :param pinned_at: when it was pinned to every context; ``None`` if it is not pinned.
-    :raises UsageError: the role is unknown, or the time has no zone.
+    :raises UsageError: the role is unknown, the content is not text, or the time has no zone.
     """
 
     role: str
@@ -91,11 +91,11 @@ class Message:
 
     def __post_init__(self) -> None:
         parse_role(self.role)
-        if self.created_at is not None and self.created_at.tzinfo is None:
-            raise UsageError(
-                "created_at has no time zone",
-                hint="use an aware datetime, such as datetime.now(UTC)",
-            )
+        check_text("content", self.content)
+        if self.created_at is not None:
+            check_time("created_at", self.created_at)
+        if not all(isinstance(call, ToolCall) for call in self.tool_calls):
+            raise wrong_type("tool_calls", "ToolCall values", self.tool_calls)
 
 
 #: Partition, instance and conversation: ``None`` for the messages outside of any conversation.
@@ -183,12 +183,35 @@ class Scope:
     instance: str | None = None
 
     def __post_init__(self) -> None:
-        for name in (self.partition, self.instance):
-            if name is not None and clean_text(name) != name:
-                raise UsageError("the name of a partition or instance is not valid text")
+        for part, name in (("partition", self.partition), ("instance", self.instance)):
+            if name is not None:
+                check_text(part, name)
+                if clean_text(name) != name:
+                    raise UsageError("the name of a partition or instance is not valid text")
 
     def __str__(self) -> str:
         return f"{self.partition or '*'}/{self.instance or '*'}"
+
+
+def check_text(name: str, value: object) -> None:
+    """Check that a value of this name is text.
+
+    :raises UsageError: it is something else.
+    """
+    if not isinstance(value, str):
+        raise wrong_type(name, "text", value)
+
+
+def check_time(name: str, value: object) -> None:
+    """Check that a value of this name is an aware datetime.
+
+    :raises UsageError: it is something else, or has no time zone.
+    """
+    if not isinstance(value, datetime):
+        raise wrong_type(name, "a datetime", value)
+    if value.utcoffset() is None:
+        hint = "use an aware datetime, such as datetime.now(UTC)"
+        raise UsageError(f"{name} has no time zone", hint=hint)
 
 
 def parse_role(text: str) -> Role:

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from reservoir_cli.check_arguments import checked
 from reservoir_cli.maintenance.store_access import open_for_use
 from reservoir_cli.messages import Key, Scope, StoredMessage, title_of
 from reservoir_cli.redaction import Redactor
@@ -45,6 +46,7 @@ def _ignore(*_: object) -> None:
     """Accept and discard a report."""
 
 
+@checked
 class Reader:
     """An open store with its read operations.
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reservoir_cli.check_arguments import checked
 from reservoir_cli.errors import ReservoirError, TextRemainsError, UsageError
 from reservoir_cli.messages import Key, Message, Scope, StoredMessage, clean_text
 from reservoir_cli.reader import Reader
@@ -44,6 +45,7 @@ __all__ = [
 _EVERYTHING = Scope(None)
 
 
+@checked
 class Reservoir(Reader):
     """An open store of messages, with operations that read and change it.
 
@@ -305,7 +307,7 @@ class Reservoir(Reader):
     def status(self) -> dict[str, Any]:
         """Return the status of the database; deprecated, use :attr:`database`."""
         message = "reservoir.status() is deprecated: use reservoir.database.status()"
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        warnings.warn(message, DeprecationWarning, stacklevel=3)
         return self.database.status()
 
     @property

@@ -12,6 +12,7 @@ from reservoir_cli.context.budget import Meter, TokenBudget, plan
 from reservoir_cli.context.render.formats import count_turns, parse_format
 from reservoir_cli.context.request import ContextRequest, Piece
 from reservoir_cli.errors import UsageError
+from reservoir_cli.messages import check_time
 from reservoir_cli.settings.config import Config, recommended_budget, required_window
 from reservoir_cli.settings.schema import Settings, Value
 from reservoir_cli.tokens import TokenCounter, load_counter, storing_counter
@@ -87,7 +88,7 @@ def older_flags(arguments: Mapping[str, Value]) -> dict[str, Value]:
             warnings.warn(
                 f"{name}= is deprecated: use options=ContextOptions({replacement})",
                 DeprecationWarning,
-                stacklevel=3,
+                stacklevel=4,  # the caller of Reservoir.context, which checks its arguments
             )
         elif name not in ContextOptions.__slots__:
             raise TypeError(f"context() got an unexpected keyword argument {name!r}")
@@ -145,8 +146,8 @@ def prepare(
     :param budget: tokens for everything, or ``recommended``; ``None`` for the model's limit.
     :raises UsageError: an unknown model or format, or a budget that does not fit.
     """
-    if now is not None and now.utcoffset() is None:
-        raise UsageError("now has no time zone", hint="datetime.now(UTC)")
+    if now is not None:
+        check_time("now", now)
     partition = partition or config.settings().partition
     model = model or config.settings(partition).model
     settings = config.settings(partition, model)

@@ -6,7 +6,15 @@ from datetime import datetime
 from itertools import chain
 from typing import Literal
 
-from reservoir_cli.messages import DOCUMENT_SOURCES, Scope, call_from_dict, call_text, to_epoch_ms
+from reservoir_cli.messages import (
+    DOCUMENT_SOURCES,
+    Scope,
+    call_from_dict,
+    call_text,
+    check_text,
+    check_time,
+    to_epoch_ms,
+)
 from reservoir_cli.storage import tag_and_pin_rows
 from reservoir_cli.storage.portable_sql import Condition, Connection, decoding, placeholders
 from reservoir_cli.util.unicode_text import fold
@@ -22,6 +30,8 @@ _IN_SESSION = (
 )
 
 
+#: The conditions that are texts.
+_TEXTS = "role trace_id conversation_id text source project tag session".split()
 #: The text ids that may be abbreviated to a prefix.
 IdField = Literal["trace_id", "conversation_id"]
 
@@ -39,6 +49,7 @@ class Filter:
     :param pinned: only pinned messages.
     :param secrets: only messages in which secrets were found.
     :param documents: whether to include the documents of an ingested folder.
+    :raises UsageError: a text is something else, or a time has no zone.
     """
 
     role: str | None = None
@@ -54,6 +65,14 @@ class Filter:
     secrets: bool = False
     documents: bool = True
     session: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in _TEXTS:
+            if (value := getattr(self, name)) is not None:
+                check_text(name, value)
+        for name in ("since", "until"):
+            if (value := getattr(self, name)) is not None:
+                check_time(name, value)
 
 
 def where_scope(scope: Scope, table: str = "m") -> Condition:

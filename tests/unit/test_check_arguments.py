@@ -1,0 +1,102 @@
+"""Arguments of a wrong type are refused by every public method, with one line."""
+
+import inspect
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import FakeEmbedder
+
+from reservoir_cli import ContextOptions, Filter, Message, Reservoir, Scope, UsageError
+from reservoir_cli.check_arguments import RULES, rule_of
+from reservoir_cli.messages import Key
+
+NAIVE = datetime(2026, 5, 9)
+#: Parameters that need no rule: any value is true or false, or the method checks it itself.
+UNCHECKED = frozenset(
+    "self cls create offline ready_only notify progress embedder known settings whole copies embed "
+    "pair dry_run wait include_forgotten embeddings explain_empty link deduplicate passages save "
+    "explain recorded repair budget **older".split()
+)
+
+
+@pytest.fixture
+def reservoir(tmp_path: Path) -> Any:
+    with Reservoir.open(tmp_path / "r.db", embedder=FakeEmbedder()) as opened:
+        yield opened
+
+
+def test_every_parameter_of_a_public_method_has_a_rule() -> None:
+    methods = inspect.getmembers(
+        Reservoir, lambda member: inspect.isfunction(member) or inspect.ismethod(member)
+    )
+    names = {
+        rule_of(parameter)
+        for name, method in methods
+        if not name.startswith("_")
+        for parameter in inspect.signature(method).parameters.values()
+    }
+    assert names - UNCHECKED == RULES.keys()
+
+
+@pytest.mark.parametrize(
+    ("call", "problem"),
+    [
+        (lambda r: r.context(123), "query must be text, not int"),
+        (lambda r: r.context("a", budget="abc"), "positive whole number"),
+        (lambda r: r.context("a", now=NAIVE), "now has no time zone"),
+        (lambda r: r.context("a", episode="b"), "episode must be a list of texts, not str"),
+        (lambda r: r.context("a", knowledge=["b"]), "list of pairs, not a list of str"),
+        (lambda r: r.context("a", options={"fill": True}), "must be ContextOptions, not dict"),
+        (lambda r: r.recall("a", since="today"), "since must be a datetime, not str"),
+        (lambda r: r.ingest("text"), "messages must be a list of Message values, not str"),
+        (lambda r: r.ingest([{"role": "user"}]), "Message values, not a list of dict"),
+        (lambda r: r.import_files(["a.json"]), "sources must be a path, not a list of str"),
+        (lambda r: r.sync(["codex"]), "a list of Source values, not a list of str"),
+        (lambda r: r.view("work"), r"a Scope, such as Scope\(\"work\"\), not str"),
+        (lambda r: r.find(Scope("p"), {"role": "user"}), "a Filter, such as .*, not dict"),
+        (lambda r: r.search("a", limit="5"), "limit must be a whole number, not str"),
+        (lambda r: r.messages("12"), "ids must be a list of ids, not str"),
+        (lambda r: r.forget(["12"]), "ids must be a list of ids, not a list of str"),
+        (lambda r: r.edit("12", "new"), "message must be the id of a message, not str"),
+        (lambda r: r.tag(1, 2), "names must be text, not int"),
+        (lambda r: r.stats(NAIVE), "since has no time zone"),
+        (lambda r: r.budget(maximum="abc"), "maximum must be a whole number, not str"),
+        (lambda r: r.export("a.jsonl"), "out must be a Path or a function, not str"),
+        (lambda r: r.move_partition("a", None), "new must be text, not NoneType"),
+        (lambda _: Reservoir.open(5), "location must be a path, not int"),
+        (lambda _: Message("user", 5), "content must be text, not int"),  # type: ignore[arg-type]
+        (lambda _: Message("assistant", "", tool_calls=({},)), "ToolCall values, not a tuple of"),
+        (lambda _: Scope(5), "partition must be text, not int"),  # type: ignore[arg-type]
+        (lambda _: Filter(until=NAIVE), "until has no time zone"),
+        (lambda _: Filter(tag=5), "tag must be text, not int"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_value_of_a_wrong_type_is_a_usage_error(
+    reservoir: Reservoir, call: Callable[[Any], Any], problem: str
+) -> None:
+    with pytest.raises(UsageError, match=problem) as caught:
+        call(reservoir)
+    assert "\n" not in caught.value.message
+
+
+def test_values_of_all_documented_types_are_accepted(reservoir: Reservoir, tmp_path: Path) -> None:
+    [message] = reservoir.ingest(message for message in [Message("user", "one")])  # type: ignore[arg-type]
+    for ids in ([message.id], (message.key,), reservoir.find(Scope(None))):
+        assert len(reservoir.messages(ids)) == 1
+    for pieces in ({"a": "b"}, [("a", "b")], {"a": "b"}.items()):
+        window = reservoir.context(
+            "one", budget=500, procedure=pieces, options=ContextOptions(), now=datetime.now(UTC)
+        )
+        assert window.messages
+    reservoir.export(tmp_path / "a.jsonl")
+    assert reservoir.import_files(str(tmp_path / "a.jsonl"), tmp_path / "a.jsonl").already == 2
+    assert reservoir.budget(model="gpt-4o", partition=None, system=10).model == "gpt-4o"
+    assert reservoir.tag(Key("default", message.id), "a", "b").tags == ("a", "b")
+
+
+def test_an_unknown_argument_is_a_type_error(reservoir: Reservoir) -> None:
+    with pytest.raises(TypeError, match=r"view\(\) got an unexpected keyword argument 'limit'"):
+        reservoir.view(limit=5)  # type: ignore[call-arg]
