@@ -7,7 +7,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -23,6 +23,8 @@ _LONGEST_TITLE = 80
 DOCUMENT_SOURCES = ("markdown", "text")
 #: Characters not allowed in names: control, line separators, and direction overrides.
 _CONTROL = "[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
+#: An escape in a JSON text; half a surrogate pair has no letter.
+_ESCAPE = r"\\(?:u([0-9a-fA-F]{4})|.)"
 
 
 class Role(StrEnum):
@@ -358,3 +360,25 @@ def plain_text(message: Message | StoredMessage) -> str:
         return message.content
     calls = [call_text(call) for call in message.tool_calls]
     return "\n".join([message.content, *calls] if message.content else calls)
+
+
+def searchable_text(message: Message | StoredMessage) -> str:
+    r"""Return the text of :func:`plain_text` with the escapes in JSON arguments decoded.
+
+    Undecoded, the word behind ``\n`` begins with the letter n. The result has the same length, so
+    that positions in it are positions in that text.
+    """
+    calls = tuple(_decode_escapes(call) for call in message.tool_calls)
+    return plain_text(replace(message, tool_calls=calls)) if calls else message.content
+
+
+def _decode_escapes(call: ToolCall) -> ToolCall:
+    if not call.arguments.lstrip().startswith(("{", "[")):
+        return call
+    return replace(call, arguments=re.sub(_ESCAPE, _decode_escape, call.arguments))
+
+
+def _decode_escape(escape: re.Match[str]) -> str:
+    """Return the letter of an escape or nothing, and spaces."""
+    letter = chr(int(escape[1], 16)) if escape[1] else ""
+    return (letter if letter.isalnum() else "").ljust(len(escape[0]))

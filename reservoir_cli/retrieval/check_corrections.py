@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from reservoir_cli.embedding import Embedder
-from reservoir_cli.messages import Scope, plain_text
+from reservoir_cli.messages import Scope, searchable_text
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.candidates import Candidates, Correction
 from reservoir_cli.storage.highlight import word_with_stem
@@ -51,5 +51,5 @@ def _spell_as_written(
 ) -> str:
     """Return a word as a message spells it, without revealing one that is part of a secret."""
     messages = redactor.messages(store.by_id([int(candidates.ids[word.place])], scope))
-    spellings = (word_with_stem(plain_text(message), word.stem) for message in messages)
+    spellings = (word_with_stem(searchable_text(message), word.stem) for message in messages)
     return next((text for text in spellings if text), "a similar word")

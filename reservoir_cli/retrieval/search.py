@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import Scope, StoredMessage, plain_text
+from reservoir_cli.messages import Scope, StoredMessage, searchable_text
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval.search_hits import Hit, Wanted, read_linked, read_rows
 from reservoir_cli.settings.schema import Settings
@@ -128,7 +128,7 @@ def _add_passages(
 
 def with_words(hits: Sequence[Hit], term: str, mode: Mode) -> list[Hit]:
     """Add to each hit the positions of the question's words in its text as printed."""
-    texts = [plain_text(hit.message) for hit in hits]
+    texts = [searchable_text(hit.message) for hit in hits]
     word_spans = find_words(texts, term, typed=mode == "keyword")
     return [replace(hit, words=tuple(words)) for hit, words in zip(hits, word_spans, strict=True)]
 

@@ -6,7 +6,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from reservoir_cli.messages import Key, clean_text, plain_text
+from reservoir_cli.messages import Key
 from reservoir_cli.storage import (
     context_runs,
     conversations,
@@ -29,6 +29,7 @@ from reservoir_cli.storage.writes import COLUMNS, WAITING, find_waiting
 _NOT_COPIED = (
     UNFINISHED_COPY,
     properties.UNFINISHED,
+    properties.ESCAPED_UNTIL,
     properties.INDEX,
     properties.DIMENSIONS,
 )
@@ -132,7 +133,7 @@ def load(store: Store, batch: DumpBatch) -> None:
     store._insert_messages(batch.messages)
     stored = sorted(map(reads.to_message, batch.messages), key=attrgetter(*_PLACE, "id"))
     for place, messages in groupby(stored, key=attrgetter(*_PLACE)):
-        store._index(place, [(message.id, clean_text(plain_text(message))) for message in messages])
+        store._index(place, list(messages))
     models = [properties.get(connection, key) for key in (properties.MODEL_ID, properties.NEXT_ID)]
     for (partition, model_id), passages in batch.passages(models).items():
         store._add_vectors(partition, model_id, passages)

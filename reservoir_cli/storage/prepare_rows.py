@@ -17,6 +17,7 @@ from reservoir_cli.messages import (
     clean_text,
     parse_role,
     plain_text,
+    searchable_text,
     to_epoch_ms,
 )
 from reservoir_cli.storage import fulltext
@@ -37,12 +38,10 @@ class Prepared(NamedTuple):
     :param added: one entry per message; ``None`` if its source id is already stored.
     :param rows: the rows of the new messages, with the columns of
         :data:`~reservoir_cli.storage.writes.COLUMNS`.
-    :param texts: (id, text to index) of the new messages.
     """
 
     added: list[StoredMessage | None]
     rows: list[tuple[Any, ...]]
-    texts: list[tuple[int, str]]
 
 
 def prepare(
@@ -66,7 +65,7 @@ def prepare(
     counted_by = counter_id(counter)
     sources = [source_of(message) for message in messages if message.source_id]
     known = find_present(connection, scope, sources)
-    prepared = Prepared([], [], [])
+    prepared = Prepared([], [])
     question_times: dict[str, int] = {}
 
     def asked_at(trace_id: str) -> int | None:
@@ -84,11 +83,10 @@ def prepare(
             prepared.added.append(None)
             continue
         known.add(row[-2:])
-        message_id = next(ids)
-        text = clean_text(plain_text(message))
-        row = (message_id, *row, counter.count(text), counted_by, join_kinds(message.secrets))
+        tokens = counter.count(clean_text(plain_text(message)))
+        row = (next(ids), *row, tokens, counted_by, join_kinds(message.secrets))
+        text = clean_text(searchable_text(message))
         prepared.rows.append((*row, fulltext.count_terms(text), int(has_question_mark(text))))
-        prepared.texts.append((message_id, text))
         prepared.added.append(to_message(row))
     return prepared
 

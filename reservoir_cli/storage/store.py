@@ -133,10 +133,9 @@ class Writes(Embeddings):
         place = str(scope.partition), str(scope.instance)
         prepared = prepare(self._connection, scope, messages, counter, now, ids, pair=pair)
         self._insert_messages(prepared.rows)
-        self._index(place, prepared.texts)
-        writes.add_waiting(
-            self._connection, place[0], [message_id for message_id, _ in prepared.texts]
-        )
+        new = [stored for stored in prepared.added if stored]
+        self._index(place, new)
+        writes.add_waiting(self._connection, place[0], [message.id for message in new])
         return [
             tag_and_pin_rows.add(self._connection, stored, message)
             for stored, message in zip(prepared.added, messages, strict=True)
@@ -268,8 +267,8 @@ class Writes(Embeddings):
         """Insert rows with the columns of :data:`~reservoir_cli.storage.writes.COLUMNS`."""
 
     @abstractmethod
-    def _index(self, place: tuple[str, str], texts: Sequence[tuple[int, str]]) -> None:
-        """Add (id, text) of messages of a partition and instance to the full-text index."""
+    def _index(self, place: tuple[str, str], messages: Sequence[StoredMessage]) -> None:
+        """Add messages of a partition and instance to the full-text index."""
 
     @abstractmethod
     def _messages_after(self, after: Key | None, count: int) -> list[Any]:

@@ -20,6 +20,7 @@ from reservoir_cli.messages import (
     from_epoch_ms,
     parse_role,
     plain_text,
+    searchable_text,
     title_of,
     to_epoch_ms,
 )
@@ -223,10 +224,27 @@ def test_a_time_of_any_zone_is_the_same_moment() -> None:
         ("", (ToolCall("c", "now", ""),), "[call now {}]"),
     ],
 )
-def test_the_searchable_text_of_a_message_includes_tool_calls(
+def test_the_plain_text_of_a_message_includes_tool_calls(
     content: str, calls: tuple[ToolCall, ...], expected: str
 ) -> None:
     assert plain_text(Message("assistant", content, tool_calls=calls)) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (r'{"a": "one\ntwo"}', '{"a": "one  two"}'),
+        (r'{"path": "C:\\new\"s"}', '{"path": "C:  new  s"}'),
+        (r'["\u4f60\u597d \u001b[0m \ud83d"]', f'["你{" " * 5}好{" " * 12}[0m{" " * 7}"]'),
+        ('{"torn": "a\\', '{"torn": "a\\'),
+        (r"*** Update File: C:\new", r"*** Update File: C:\new"),
+    ],
+)
+def test_escapes_in_arguments_are_decoded_in_place(arguments: str, expected: str) -> None:
+    call = ToolCall("c", "run", arguments)
+    message = Message("assistant", r"see C:\new", tool_calls=(call,))
+    assert searchable_text(message) == f"see C:\\new\n[call run {expected}]"
+    assert len(searchable_text(message)) == len(plain_text(message))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Scope, StoredMessage, clean_text, searchable_text
 from reservoir_cli.storage import correct_misspelt_words, filter_conditions, fulltext
 from reservoir_cli.storage.candidates import Candidates, Correction, Posting
 from reservoir_cli.storage.compact_keys import Keys
@@ -36,18 +36,15 @@ def index(
     connection: Connection,
     stemmer: Stemmer,
     place: tuple[str, str],
-    texts: Sequence[tuple[int, str]],
+    messages: Sequence[StoredMessage],
 ) -> None:
-    """Index the words of messages of one partition and instance.
-
-    :param texts: (id, text).
-    """
+    """Index the words of messages of one partition and instance."""
     keys = " ".join(map(quote, scope_stems(*place)))
     rows: list[tuple[str, int, int, int, str]] = []
-    vectors = stemmer.vectors(text for _, text in texts)
-    for (message_id, _), parts in zip(texts, vectors, strict=True):
+    vectors = stemmer.vectors(clean_text(searchable_text(message)) for message in messages)
+    for message, parts in zip(messages, vectors, strict=True):
         for part, (start, vector) in enumerate(parts):
-            rows.append((place[0], message_id, part, start, f"{keys} {vector}"))
+            rows.append((place[0], message.id, part, start, f"{keys} {vector}"))
     connection.insert("words", "partition, message_id, part, start, stems", rows)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from reservoir_cli.messages import Scope, clean_text, plain_text
+from reservoir_cli.messages import Scope
 from reservoir_cli.storage import holdings, links, reads
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.links import LinkThreshold
@@ -63,8 +63,7 @@ def _index(
     connection: Connection, stemmer: Stemmer, place: tuple[str, str], ids: Sequence[int]
 ) -> None:
     messages = reads.by_id(connection, ids, Scope(*place))
-    texts = [(message.id, clean_text(plain_text(message))) for message in messages]
-    keyword_search.index(connection, stemmer, place, texts)
+    keyword_search.index(connection, stemmer, place, messages)
     threads = [thread_key(*place, message.conversation_id) for message in messages]
     connection.execute(
         """

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError, StoreError
-from reservoir_cli.messages import Key, Scope, check_name
+from reservoir_cli.messages import Key, Scope, StoredMessage, check_name
 from reservoir_cli.storage import properties, tag_and_pin_rows
 from reservoir_cli.storage.candidates import Candidates, Query
 from reservoir_cli.storage.compact_keys import by_partition
@@ -75,8 +75,8 @@ class PostgresStore(Transactions, Store):
         with_threads = [(*row, thread) for row, thread in zip(rows, threads, strict=True)]
         self._connection.insert("messages", f"{COLUMNS}, thread", with_threads)
 
-    def _index(self, place: tuple[str, str], texts: Sequence[tuple[int, str]]) -> None:
-        keyword_search.index(self._connection, self._stemmer, place, texts)
+    def _index(self, place: tuple[str, str], messages: Sequence[StoredMessage]) -> None:
+        keyword_search.index(self._connection, self._stemmer, place, messages)
 
     def _in_transactions(
         self, passages: Mapping[Key, Sequence[Passage]]

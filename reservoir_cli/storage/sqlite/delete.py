@@ -35,8 +35,8 @@ def remove(
         messages = reads.by_id(connection, batch, Scope(None))
         for message in messages:
             places.setdefault((message.partition, message.instance), []).append(message.id)
-        for place, texts in keyword_search.texts_of(messages).items():
-            keyword_search.unindex(connection, place, texts)
+        for place, of_place in keyword_search.by_place(messages).items():
+            keyword_search.unindex(connection, place, of_place)
         summaries.forget(connection, messages)
         for partition, message_ids in by_partition(message.key for message in messages).items():
             proxy_ledger.forget(connection, partition, message_ids)

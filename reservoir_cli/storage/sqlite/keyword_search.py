@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import Scope, StoredMessage, clean_text, plain_text
-from reservoir_cli.storage import filter_conditions, fulltext
+from reservoir_cli.messages import Scope, StoredMessage, clean_text, plain_text, searchable_text
+from reservoir_cli.storage import filter_conditions, fulltext, properties
 from reservoir_cli.storage.compact_keys import Keys
 from reservoir_cli.storage.portable_sql import decoding
 from reservoir_cli.storage.sqlite import postings
@@ -25,40 +25,44 @@ from reservoir_cli.util import bm25_formula
 MOST_STEMS = 10_000
 
 
-def index(connection: Connection, place: tuple[str, str], texts: Sequence[tuple[int, str]]) -> None:
-    """Add (id, text) of messages of one partition and instance to the full-text index.
+def index(
+    connection: Connection, place: tuple[str, str], messages: Sequence[StoredMessage]
+) -> None:
+    """Add messages of one partition and instance to the full-text index.
 
     Call it once after all rows are inserted: FTS5 flushes whenever a statement on another table
     comes between, which takes three times as long.
     """
     insert = "INSERT INTO messages_fts (rowid, text, scope)"
-    _write(connection, f"{insert} VALUES (?, ?, ?)", place, texts)
+    _write(connection, f"{insert} VALUES (?, ?, ?)", place, messages)
 
 
 def unindex(
-    connection: Connection, place: tuple[str, str], texts: Sequence[tuple[int, str]]
+    connection: Connection, place: tuple[str, str], messages: Sequence[StoredMessage]
 ) -> None:
     """Remove messages from the full-text index, which needs the texts that were indexed."""
     delete = "INSERT INTO messages_fts (messages_fts, rowid, text, scope)"
-    _write(connection, f"{delete} VALUES ('delete', ?, ?, ?)", place, texts)
+    _write(connection, f"{delete} VALUES ('delete', ?, ?, ?)", place, messages)
 
 
 def _write(
-    connection: Connection, sql: str, place: tuple[str, str], texts: Sequence[tuple[int, str]]
+    connection: Connection, sql: str, place: tuple[str, str], messages: Sequence[StoredMessage]
 ) -> None:
     keys = fulltext.scope_keys(*place)
-    connection.executemany(
-        sql, ((message_id, fulltext.indexed_text(text), keys) for message_id, text in texts)
-    )
-
-
-def texts_of(messages: Iterable[StoredMessage]) -> dict[tuple[str, str], list[tuple[int, str]]]:
-    """Return (id, text to index) of messages by their partition and instance."""
-    texts: dict[tuple[str, str], list[tuple[int, str]]] = {}
+    escaped_until = int(properties.get(connection, properties.ESCAPED_UNTIL) or 0)
+    rows = []
     for message in messages:
-        text = clean_text(plain_text(message))
-        texts.setdefault((message.partition, message.instance), []).append((message.id, text))
-    return texts
+        text_of = plain_text if message.id <= escaped_until else searchable_text
+        rows.append((message.id, fulltext.indexed_text(clean_text(text_of(message))), keys))
+    connection.executemany(sql, rows)
+
+
+def by_place(messages: Iterable[StoredMessage]) -> dict[tuple[str, str], list[StoredMessage]]:
+    """Return messages by their partition and instance."""
+    places: dict[tuple[str, str], list[StoredMessage]] = {}
+    for message in messages:
+        places.setdefault((message.partition, message.instance), []).append(message)
+    return places
 
 
 def search(

@@ -58,9 +58,8 @@ def _move(connection: Connection, old: Place, new: Place) -> int:
     ]
     for batch in batches(ids):
         messages = reads.by_id(connection, batch, Scope(*old))
-        for texts in keyword_search.texts_of(messages).values():
-            keyword_search.unindex(connection, old, texts)
-            keyword_search.index(connection, new, texts)
+        keyword_search.unindex(connection, old, messages)
+        keyword_search.index(connection, new, messages)
     connection.execute(
         "UPDATE messages SET partition = ?, instance = ? WHERE partition = ? AND instance = ?",
         [*new, *old],

@@ -26,7 +26,7 @@ from reservoir_cli.storage.sqlite.store_file import (
 from reservoir_cli.storage.transactions import refuse_newer
 
 #: The number of migrations in ``schema.py``.
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 #: The application id in the file's header: "Rsvr".
 APPLICATION_ID = 0x52737672
 

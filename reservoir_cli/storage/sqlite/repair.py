@@ -172,10 +172,11 @@ def repair_model(connection: Connection) -> None:
 def rebuild_full_text(connection: Connection) -> None:
     """Rebuild the full-text index."""
     connection.execute("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')")
+    properties.drop(connection, properties.ESCAPED_UNTIL)
     for batch in _batches(connection, "1"):
         messages = reads.by_id(connection, batch, Scope(None))
-        for place, texts in keyword_search.texts_of(messages).items():
-            keyword_search.index(connection, place, texts)
+        for place, of_place in keyword_search.by_place(messages).items():
+            keyword_search.index(connection, place, of_place)
 
 
 def rebuild_vector_blocks(connection: Connection, model_id: str) -> None:

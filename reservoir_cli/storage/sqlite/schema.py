@@ -11,7 +11,7 @@ from collections.abc import Callable
 from sqlite_utils import Database, Migrations
 
 from reservoir_cli.messages import Message, call_from_dict, clean_text, plain_text
-from reservoir_cli.storage import fulltext
+from reservoir_cli.storage import fulltext, properties
 
 migrations = Migrations("reservoir")
 #: The first schema whose full-text index has ł, ø, æ and ß as plain letters, and ü also as ue.
@@ -300,6 +300,15 @@ def m010_ledger(db: Database) -> None:
             PRIMARY KEY (partition, message_id, conversation, ordinal, question)
         ) WITHOUT ROWID
         """
+    )
+
+
+@migrations()
+def m011_escapes(db: Database) -> None:
+    """Record the messages indexed with the escapes of their tool calls as they are written."""
+    db.execute(
+        "INSERT INTO properties (key, value) SELECT ?, id FROM messages ORDER BY id DESC LIMIT 1",
+        [properties.ESCAPED_UNTIL],
     )
 
 

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reservoir_cli.messages import Key, Scope, check_name
+from reservoir_cli.messages import Key, Scope, StoredMessage, check_name
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.links import LinkThreshold
@@ -81,10 +81,10 @@ class SqliteStore(Transactions, Store):
     def _insert_messages(self, rows: Sequence[tuple[Any, ...]]) -> None:
         self._connection.insert("messages", COLUMNS, rows)
 
-    def _index(self, place: tuple[str, str], texts: Sequence[tuple[int, str]]) -> None:
+    def _index(self, place: tuple[str, str], messages: Sequence[StoredMessage]) -> None:
         from reservoir_cli.storage.sqlite import keyword_search
 
-        keyword_search.index(self._connection, place, texts)
+        keyword_search.index(self._connection, place, messages)
 
     def _add_vectors(
         self, partition: str, model_id: str, passages: Mapping[int, Sequence[Passage]]

@@ -8,7 +8,9 @@ from builders import NOW
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
+from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall, plain_text
+from reservoir_cli.retrieval.search import with_words
+from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.storage import fulltext
 from reservoir_cli.storage.candidates import Candidates
 from reservoir_cli.storage.open_store import open_store
@@ -214,6 +216,19 @@ def test_tool_calls_are_searched_too(store: Store, add: Adding) -> None:
     assert stored is not None
     for query in ("weather", "oslo", "get_weather"):
         assert [number for number, _ in store.keyword(query, HERE, 9)[0]] == [stored.id]
+
+
+def test_words_behind_escapes_in_tool_calls_are_found(store: Store, add: Adding) -> None:
+    call = ToolCall("c1", "write", r'{"text": "def run():\n\timport numpy\nRedis"}')
+    add(Message("assistant", "Writing it.", tool_calls=(call,)))
+    for word in ("import", "redis", '"import numpy redis"'):
+        [(number, _)] = store.keyword(word, HERE, 9)[0]
+    [message] = store.by_id([number], HERE)
+    [marked] = with_words([Hit(message, 1, score=1.0)], "redis", "keyword")
+    assert [plain_text(message)[start:end] for start, end in marked.words] == ["Redis"]
+    store.delete([message.key])
+    assert store.keyword("import", HERE, 9)[0] == []
+    assert store.problems() == []
 
 
 def test_other_partitions_do_not_affect_scores(store: Store, add: Adding) -> None:

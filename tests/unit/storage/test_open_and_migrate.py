@@ -1,3 +1,4 @@
+import json
 import os
 import sqlite3
 import stat
@@ -13,9 +14,18 @@ from builders import NOW
 from sqlite_utils import Database
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
-from reservoir_cli.storage import fulltext
+from reservoir_cli.messages import (
+    Conversation,
+    Key,
+    Message,
+    Scope,
+    StoredMessage,
+    ToolCall,
+    plain_text,
+)
+from reservoir_cli.storage import copy_store, fulltext
 from reservoir_cli.storage.open_store import open_store
+from reservoir_cli.storage.sqlite import keyword_search
 from reservoir_cli.storage.sqlite.open_and_migrate import APPLICATION_ID, SCHEMA_VERSION
 from reservoir_cli.storage.sqlite.schema import migrations
 from reservoir_cli.storage.store import Store
@@ -273,3 +283,63 @@ def test_migrating_an_older_index_adds_other_spellings_and_drops_whole_words(
         assert store.problems() == []
         store.delete(store.find(Scope("p")))
     assert all(word not in path.read_bytes() for word in (b"lodz", b"mueller", b"muller"))
+
+
+@pytest.fixture
+def escaped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a store whose index has the escapes of three tool calls as they are written."""
+    path = tmp_path / "old.db"
+    with monkeypatch.context() as older:
+        older.setattr(keyword_search, "searchable_text", plain_text)
+        with closing(open_store(str(path))) as store:
+            for number in range(3):
+                add_call(store, f"zebra{number}")
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("DELETE FROM _sqlite_migrations WHERE name = 'm011_escapes'")
+        file.execute("PRAGMA user_version = 10")
+        file.commit()
+    return path
+
+
+def add_call(store: Store, word: str) -> None:
+    call = ToolCall("c", "write", json.dumps({"text": f"\n{word}"}))
+    message = Message("assistant", "", tool_calls=(call,))
+    store.add(Scope("p", "i"), [message], counter=load_counter("approximate"), now=NOW)
+
+
+def found(store: Store, *words: str) -> list[int]:
+    return [len(store.keyword(word, Scope(None), 9)[0]) for word in words]
+
+
+@pytest.mark.sqlite("the index of a file needs the texts that were indexed to remove them")
+def test_messages_indexed_before_escapes_were_decoded_can_be_changed(escaped: Path) -> None:
+    with closing(open_store(str(escaped))) as store:
+        add_call(store, "zebra3")
+        assert found(store, "zebra0", "nzebra0", "zebra3", "nzebra3") == [0, 1, 1, 0]
+        first, second, *others = store.last(Scope("p"), 0)
+        store.move_partition("p", "q")
+        new = Message("assistant", "other", tool_calls=second.tool_calls)
+        counter = load_counter("approximate")
+        store.edit(Key("q", second.id), new, counter=counter, now=NOW)
+        assert found(store, "other", "nzebra1", "zebra3") == [1, 1, 1]
+        store.delete([Key("q", message.id) for message in (first, second, *others)])
+        assert store.problems() == []
+    data = escaped.read_bytes()
+    assert [word for word in (b"nzebra", b"zebra0", b"zebra3", b"other") if word in data] == []
+
+
+@pytest.mark.sqlite("a file records how its messages were indexed")
+def test_a_repair_and_a_copy_decode_the_escapes_of_all_messages(
+    escaped: Path, tmp_path: Path
+) -> None:
+    with (
+        closing(open_store(str(escaped))) as store,
+        closing(open_store(str(tmp_path / "copy.db"))) as copy,
+    ):
+        copy_store.copy(store, copy, lambda *_: None)
+        store.repair(0.85)
+        for repaired in (store, copy):
+            assert found(repaired, "zebra0", "zebra2", "nzebra0") == [1, 1, 0]
+            repaired.delete(repaired.find(Scope("p")))
+            assert repaired.problems() == []
+        assert b"zebra0" not in escaped.read_bytes()
