@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from reservoir_cli.check_arguments import checked
 from reservoir_cli.errors import ReservoirError, TextRemainsError, UsageError
 from reservoir_cli.messages import Key, Message, Scope, StoredMessage, clean_text
-from reservoir_cli.reader import Reader
+from reservoir_cli.reservoir_reads import ReservoirReads
 from reservoir_cli.settings.paths import is_on_a_server
 from reservoir_cli.storage.conversations import ConversationSummary
 from reservoir_cli.storage.filter_conditions import Filter, IdField
@@ -46,7 +46,7 @@ _EVERYTHING = Scope(None)
 
 
 @checked
-class Reservoir(Reader):
+class Reservoir(ReservoirReads):
     """An open store of messages, with operations that read and change it.
 
     Use it as a context manager, or call :meth:`close`.

@@ -47,7 +47,7 @@ def _ignore(*_: object) -> None:
 
 
 @checked
-class Reader:
+class ReservoirReads:
     """An open store with its read operations.
 
     Use it as a context manager, or call :meth:`close`.
