@@ -133,10 +133,12 @@ def _rules() -> list[str]:
     """Return the rules and versions that a compiled model must match to be usable.
 
     :raises CacheUnusableError: ONNX Runtime is not available.
+    :raises ModelUnavailableError: memory or file handles ran out.
     """
     try:
         return [*portable_rules(), *runtimes().values()]
-    except ImportError as error:
+    except (ImportError, MemoryError) as error:
+        require_resources(error)  # the reference needs even more of them
         raise CacheUnusableError("ONNX Runtime cannot be loaded") from error
 
 
@@ -147,6 +149,7 @@ def portable_rules() -> list[str]:
 
 def runtimes() -> dict[str, str]:
     """Return the versions of the libraries that run a compiled model."""
+    import numpy  # noqa: F401 - if it cannot be loaded, only its own error says why
     from onnxruntime import __version__ as runtime
     from tokenizers import __version__ as tokenizers
 
@@ -201,7 +204,7 @@ def is_damaged(folder: Path) -> bool:
 
 
 #: Messages with which libraries report a lack of memory or file handles.
-_SCARCE = "(?i)memory|bad_?alloc|too many open files|mmap|cannot allocate"
+_SCARCE = "(?i)memory|bad_?alloc|too many open files|mmap|cannot allocate|failed to map segment"
 
 
 def require_resources(error: Exception) -> None:

@@ -124,7 +124,7 @@ def test_an_interrupted_embed_says_that_what_is_embedded_stays(cli_with_model):
 
 @pytest.mark.parametrize(
     ("limit", "value"),
-    [*((resource.RLIMIT_AS, mb << 20) for mb in (150, 220, 300)), (resource.RLIMIT_NOFILE, 6)],
+    [*((resource.RLIMIT_AS, mb << 20) for mb in (100, 150, 220, 300)), (resource.RLIMIT_NOFILE, 6)],
 )
 def test_a_compiled_model_is_not_removed_when_memory_or_files_run_out(
     cli, compiled_models, limit, value
@@ -145,9 +145,11 @@ def test_a_compiled_model_is_not_removed_when_memory_or_files_run_out(
         capture_output=True,
         preexec_fn=lambda: resource.setrlimit(limit, (value, value)),
         check=False,
+        timeout=300,
     )
     assert result.returncode in (0, 1, 3)
     assert b"Traceback" not in result.stderr
+    assert b"runs on sentence-transformers" not in result.stderr
     assert sorted(path.name for path in models.rglob("*")) == before
 
 

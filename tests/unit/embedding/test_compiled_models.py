@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -355,3 +357,23 @@ def test_a_model_of_another_user_is_not_used(entry: Path) -> None:
     os.chown(entry, 12_345, -1)
     with pytest.raises(CacheUnusableError, match="other users can write"):
         compiled_models.read(entry)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems limit memory differently")
+@pytest.mark.parametrize("megabytes", [60, 100])
+def test_too_little_memory_for_the_runtime_does_not_load_the_larger_reference(megabytes) -> None:
+    script = f"""
+import resource
+from reservoir_cli.embedding import compiled_models
+from reservoir_cli.errors import ModelUnavailableError
+resource.setrlimit(resource.RLIMIT_AS, ({megabytes << 20}, {megabytes << 20}))
+try:
+    compiled_models._rules()
+except ModelUnavailableError as error:
+    print(error.message)
+"""
+    env = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    result = subprocess.run(
+        [sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=300
+    )
+    assert "memory or file handles ran out" in result.stdout
