@@ -36,6 +36,7 @@ _reservoir_completion() {
         COMPREPLY+=("$word")
     done < <(_RESERVOIR_COMPLETE=bash command reservoir "${COMP_LINE:0:COMP_POINT}" "$2" \
         </dev/null 2>/dev/null)
+    [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
 }
 
 complete -o default -F _reservoir_completion reservoir
@@ -59,7 +60,7 @@ _reservoir_completion() {
     [[ $PREFIX == --*=* ]] && compset -P '*='
     [[ $values[1] == *= ]] && suffix=(-S '')
     [[ $shown[1] == *' -- '* ]] && suffix+=(-l)
-    compadd $suffix -d shown -a values
+    compadd "${suffix[@]}" -d shown -a values
 }
 
 if [[ $funcstack[1] == _reservoir ]]; then

@@ -36,6 +36,7 @@ TYPED = (
     "reservoir view -p my\\ notes/x:→> 9",
     "true | reservoir view --partition=wo→--oneline > 10",
     "reservoir view -p Zo→> 11",
+    "reservoir config set profi→large --quiet; reservoir config get profile > 12",
 )
 #: Names that would run ``touch pwned…`` in some shell if they were not quoted correctly.
 HOSTILE = (
@@ -168,7 +169,7 @@ def test_tab_completes_commands_after_installation(filled_cli, tmp_path, shell):
     assert outputs[1:5] == [work, "user: of the backend\n", outputs[3], "auto\n"]
     assert '"messages"' in outputs[3]
     assert outputs[6:10] == ["user: in a name of odd signs\n"] * 4
-    assert outputs[10:] == [work, "user: in another script\n"]
+    assert outputs[10:] == [work, "user: in another script\n", "large\n"]
 
 
 @needs_terminal
