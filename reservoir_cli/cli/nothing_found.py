@@ -78,17 +78,53 @@ def _name_places(
     own = [entry for entry in places if entry[0] == scope.partition]
     if own:
         _, instance, count = max(own, key=lambda entry: entry[2])
-        ways = ", or ".join(filter(None, (_option("-i", instance), in_partition)))
-        return f"{options.counted(count, 'message')} in {scope.partition}/{instance} ({ways})"
-    if beyond and not _similar_names(scope, places):
+        nearest = f"{options.counted(count, 'message')} in {scope.partition}/{instance}"
+        total = sum(entry[2] for entry in own)
+        whole = f"{total:,} in {scope.partition}" if total != count else ""
+        return _join_ways(nearest, _option("-i", instance), whole, in_partition)
+    if beyond:
         partition, instance, count = max(places, key=lambda entry: entry[2])
-        ways = f"{_option('-p', partition)} {_option('-i', instance)}, or {beyond}"
-        return f"{options.counted(count, 'message')} in {partition}/{instance} ({ways})"
+        nearest = f"{options.counted(count, 'message')} in {partition}/{instance}"
+        total = sum(entry[2] for entry in places)
+        whole = f"{total:,} in all partitions" if total != count else ""
+        option = f"{_option('-p', partition)} {_option('-i', instance)}"
+        return _join_ways(nearest, option, whole, beyond)
     totals = _similar_names(scope, places) or _totals(places).most_common(_MOST_NAMED)
     return ", ".join(
         f"{options.counted(count, 'message')} in {name} ({_option('-p', name)})"
         for name, count in totals
     )
+
+
+def _join_ways(nearest: str, option: str, whole: str, wider: str) -> str:
+    """Return the nearest place and the whole, each with its option.
+
+    :param whole: empty if the nearest place has all messages.
+    :param wider: the option for the whole; empty to leave the whole out.
+    """
+    if whole and wider:
+        return f"{nearest} ({option}), {whole} ({wider})"
+    return f"{nearest} ({', or '.join(filter(None, (option, wider)))})"
+
+
+def describe_missing_partition(scope: Scope, places: Sequence[tuple[str, str, int]]) -> str:
+    """Return that the partition of a scope does not exist, and which do; empty if it exists.
+
+    No option is named: that of another partition would select messages nobody asked for.
+    """
+    totals = _totals(places)
+    if scope.partition is None or scope.partition in totals:
+        return ""
+    missing = f"there is no partition {scope.partition}"
+    if similar := _similar_names(scope, places):
+        return f"{missing}; did you mean {' or '.join(name for name, _ in similar)}?"
+    return f"{missing}; {name_partitions(places)}"
+
+
+def name_partitions(places: Sequence[tuple[str, str, int]]) -> str:
+    """Return the largest partitions with their numbers of messages."""
+    largest = _totals(places).most_common(_MOST_NAMED)
+    return ", ".join(f"{options.counted(count, 'message')} in {name}" for name, count in largest)
 
 
 def _option(option: str, name: str) -> str:

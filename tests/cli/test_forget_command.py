@@ -165,7 +165,23 @@ NOTES = [
     ),
     (["--match", "absent"], "note: nothing to forget in default/default"),
     (["--conversation", "absent"], "note: nothing to forget in default"),
-    (["--scope", "-p", "nowhere"], "warning: nothing in nowhere/nowhere; 2 messages in "),
+    (
+        ["--scope", "-p", "nowhere"],
+        "warning: there is no partition nowhere; 4 messages in default, 2 messages in work\n",
+    ),
+    (["--scope", "-p", "wrok"], "warning: there is no partition wrok; did you mean work?\n"),
+    (["--scope", "-i", "empty"], "warning: nothing in default/empty; 2 messages in default/"),
+    (["--before", "2020-01-01", "-i", "empty"], "note: nothing to forget in default/empty\n"),
+    (
+        ["--before", "2026-05-09T14:00:04", "-i", "empty"],
+        "warning: nothing in default/empty; 2 messages in default/default (-i default), "
+        "4 in default (--all-instances)\n",
+    ),
+    (
+        ["--match", "work", "-p", "nowhere"],
+        "warning: there is no partition nowhere; 4 messages in default, 2 messages in work\n"
+        "note: matching elsewhere: 2 messages in work\n",
+    ),
     (["--expired"], "note: messages never expire: the setting retention_days is unset"),
 ]
 
@@ -175,6 +191,14 @@ def test_an_empty_selection_says_where_messages_are(spread, options, note):
     result = spread("forget", *options, "--yes")
     assert result.out == ""
     assert result.err.startswith(note)
+    assert remaining_texts(spread) == ALL
+
+
+@pytest.mark.parametrize(
+    "scope", [["-p", "nowhere"], ["-p", "wrok"], ["-i", "empty"]], ids=" ".join
+)
+def test_no_wider_deletion_is_suggested_for_a_whole_scope(spread, scope):
+    assert "--all" not in spread("forget", "--scope", *scope, "--yes").err
     assert remaining_texts(spread) == ALL
 
 

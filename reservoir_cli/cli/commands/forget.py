@@ -116,6 +116,10 @@ class _Choice:
     def by_id(self) -> bool:
         return bool(self.ids) or self.trace_id is not None or self.conversation is not None
 
+    def wider(self) -> tuple[str, ...]:
+        """Return the options for more than one instance; none for everything in a scope."""
+        return () if self.scope else _WIDER
+
     def check(self) -> None:
         is_set = [value not in ((), None, False) for value in asdict(self).values()]
         if sum(is_set) != 1:
@@ -167,22 +171,26 @@ class _Choice:
 def _explain_nothing(
     reservoir: Reservoir, scope: Scope, choice: _Choice, found: Sequence[Key] | None
 ) -> None:
-    """Say where matching messages are, or else where any messages are."""
+    """Say where matching messages are; never name an option that would delete other messages."""
     if found is None:
         console.note("messages never expire: the setting retention_days is unset")
         return
+    places = reservoir.lookup.places()
     others = [] if choice.expired else reservoir.lookup.places(choice.where())
-    if others:
-        # The user probably meant another scope: warn even with --quiet.
-        nothing_found.tell(scope, others, *_WIDER, say=console.warn)
-    elif reservoir.view(scope, 1):
-        console.note(f"nothing to forget in {nothing_found.place(scope)}")
-        if choice.conversation is not None:
+    # The user probably meant another scope: warn even with --quiet.
+    if places and (missing := nothing_found.describe_missing_partition(scope, places)):
+        console.warn(missing)
+        if others and not choice.scope:
+            console.note(f"matching elsewhere: {nothing_found.name_partitions(others)}")
+    elif others:
+        nothing_found.tell(scope, others, *choice.wider(), say=console.warn)
+    else:
+        nothing = f"nothing to forget in {nothing_found.place(scope)}"
+        console.note(nothing if places else nothing_found.NOTHING_STORED)
+        if choice.conversation is not None and reservoir.view(scope, 1):
             words = ["reservoir", "conversations", "--match", choice.conversation]
             words += ["-p", scope.partition] if scope.partition else ["--all-partitions"]
             console.note(f"{shlex.join(words)} searches titles and messages")
-    else:
-        nothing_found.tell(scope, reservoir.lookup.places(), *_WIDER)
 
 
 def _note_others(reservoir: Reservoir, scope: Scope, choice: _Choice) -> None:
@@ -190,7 +198,7 @@ def _note_others(reservoir: Reservoir, scope: Scope, choice: _Choice) -> None:
     if choice.match is None and choice.before is None:
         return
     places = reservoir.lookup.places(choice.where())
-    if others := nothing_found.describe_others(scope, places, *_WIDER):
+    if others := nothing_found.describe_others(scope, places, *choice.wider()):
         console.note(f"matching and not forgotten: {others}")
 
 
