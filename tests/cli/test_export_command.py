@@ -174,12 +174,26 @@ def test_an_emptied_store_does_not_empty_its_export(spread, tmp_path):
     assert len(contents(target.read_text())) == 3
 
 
-def test_an_export_without_messages_creates_an_empty_file(spread, tmp_path):
+def test_filters_without_matches_write_an_empty_file_as_they_print_nothing(spread, tmp_path):
     target = tmp_path / "x.jsonl"
     for _ in range(2):
-        result = spread("export", "-p", "nowhere", "-o", str(target))
-        assert "note: nothing in nowhere" in result.err
+        result = spread("export", "--match", "never said", "-o", str(target))
+        assert "note: no message in default matches --match\n" in result.err
         assert target.read_bytes() == b""
+
+
+@pytest.mark.parametrize("scope", [["-p", "nowhere"], ["-i", "nowhere"]], ids=" ".join)
+def test_an_empty_scope_is_not_exported_to_a_file(spread, tmp_path, scope):
+    target = tmp_path / "x.jsonl"
+    result = spread("export", *scope, "-o", str(target), code=1)
+    assert result.err.startswith(f"error: nothing to export: {target} is not written\nhint: ")
+    assert "messages in default" in result.err or "message in default/" in result.err
+    assert not target.exists()
+
+
+def test_an_empty_store_is_exported_to_an_empty_file(cli, tmp_path):
+    cli("export", "--all-partitions", "-o", str(tmp_path / "x.jsonl"))
+    assert (tmp_path / "x.jsonl").read_bytes() == b""
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,9 @@ from reservoir_cli.cli import (
     open_store,
     options,
 )
-from reservoir_cli.errors import UsageError
+from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.messages import Scope
+from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.transfer.exporters import FORMATS
 
 
@@ -70,6 +72,8 @@ def export(
             source=source,
             tag=tag,
         )
+        if out is not None and to_file:
+            _refuse_empty_scope(reservoir, scope, out)
         why_nothing = partial(nothing_found.why_nothing, reservoir, scope, where)
         report = reservoir.export(
             out if out is not None and to_file else console.write,
@@ -97,6 +101,18 @@ def export(
     if report.left_out:
         thoughts = options.counted(report.left_out, "thought")
         console.note(f"{thoughts} left out: jsonl, json and markdown include them")
+
+
+def _refuse_empty_scope(reservoir: Reservoir, scope: Scope, out: Path) -> None:
+    """Check that a scope has messages, or that the store has none; its name may be mistyped.
+
+    :raises ReservoirError: all messages are outside of the scope.
+    """
+    places = reservoir.lookup.places()
+    if places and not reservoir.view(scope, 1):
+        state = "left unchanged" if out.exists() else "not written"
+        elsewhere = nothing_found.describe_elsewhere(scope, places)
+        raise ReservoirError(f"nothing to export: {out} is {state}", hint=elsewhere)
 
 
 def _format(form: str | None, as_json: bool, as_lines: bool) -> str:
