@@ -14,7 +14,7 @@ from reservoir_cli.reservoir_reads import ReservoirReads
 from reservoir_cli.settings.paths import is_on_a_server
 from reservoir_cli.storage.conversations import ConversationSummary
 from reservoir_cli.storage.filter_conditions import Filter, IdField
-from reservoir_cli.storage.holdings import PlaceSummary
+from reservoir_cli.storage.holdings import NamedField, PlaceSummary
 from reservoir_cli.storage.proxy_ledger import LedgerEntry
 from reservoir_cli.storage.tags_and_pins import add_tags, pin, remove_tags, unpin
 from reservoir_cli.storage.transactions import PATIENCE
@@ -38,6 +38,7 @@ __all__ = [
     "Filter",
     "IdField",
     "LedgerEntry",
+    "NamedField",
     "PlaceSummary",
     "Reservoir",
 ]

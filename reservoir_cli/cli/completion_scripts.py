@@ -30,12 +30,13 @@ _OLD_ZSH = "_message 'run reservoir --install-completion again'"
 
 _BASH = r"""
 _reservoir_completion() {
-    local word
+    local answers word
     COMPREPLY=()
+    answers=$(_RESERVOIR_COMPLETE=bash command reservoir "${COMP_LINE:0:COMP_POINT}" "$2" \
+        </dev/null 2>/dev/null) || compopt +o default 2>/dev/null
     while IFS= read -r word; do
-        COMPREPLY+=("$word")
-    done < <(_RESERVOIR_COMPLETE=bash command reservoir "${COMP_LINE:0:COMP_POINT}" "$2" \
-        </dev/null 2>/dev/null)
+        [[ $word ]] && COMPREPLY+=("$word")
+    done <<<"$answers"
     [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
 }
 
@@ -47,14 +48,16 @@ _ZSH = r"""
 _reservoir_completion() {
     local -a answers values shown suffix
     local answer
+    local -i code
     answers=("${(@f)$(_RESERVOIR_COMPLETE=zsh command reservoir \
         "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" </dev/null 2>/dev/null)}")
+    code=$?
     for answer in $answers; do
         values+=("${answer%%$'\t'*}")
         shown+=("${answer/$'\t'/  -- }")
     done
     if (( ! $#values )); then
-        _files
+        (( code )) || _files
         return
     fi
     [[ $PREFIX == --*=* ]] && compset -P '*='
@@ -76,9 +79,10 @@ function __reservoir_complete
     set --local current (commandline --current-token --cut-at-cursor)
     set --local answers (env _RESERVOIR_COMPLETE=fish reservoir $words "$current" \
         </dev/null 2>/dev/null)
+    set --local code $status
     if set --query answers[1]
         printf '%s\n' $answers
-    else
+    else if test $code -eq 0
         __fish_complete_path "$current"
     end
 end
@@ -102,6 +106,10 @@ Register-ArgumentCompleter -Native -CommandName reservoir -ScriptBlock {
     }
 }
 """
+#: The exit code that lets a script offer no files; PowerShell offers them always.
+_NO_FILES = 1
+#: The metavars of options and arguments that take files.
+_FILE = re.compile("FILE|PATH|TARGET|^SOURCE$")
 #: The names of PowerShell, old and new.
 _POWERSHELLS = ("powershell", "pwsh")
 #: Installs the script by hand: creates the profile, and adds the script once.
@@ -129,36 +137,46 @@ def is_asking() -> bool:
 def answer(group: Any) -> int:
     """Print completions for the shell's command line; return the exit code.
 
-    An error prints nothing, and the shell then offers files.
+    If nothing is printed, the shell offers files, unless the code says that none belong there.
     """
     shell = os.environ.pop(VARIABLE)
     if shell not in _SCRIPTS:
         sys.stdout.write(f"{_OLD_ZSH}\n" if shell == "complete_zsh" else "")
         return int(shell == "complete_fish")  # the old script asks whether there are completions
-    lines: list[str] = []
     with suppress(Exception, SystemExit):
-        lines = _completion_lines(group, shell, sys.argv[1:])
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+        ctx, target, word = _find_target(group, _typed_words(shell, sys.argv[1:]))
+        lines = _format_lines(shell, sys.argv[1:], _complete(ctx, target, word))
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        return 0 if lines or _takes_files(target) else _NO_FILES
     return 0
 
 
-def _completion_lines(group: Any, shell: str, arguments: Sequence[str]) -> list[str]:
+def _typed_words(shell: str, arguments: Sequence[str]) -> list[str]:
+    """Return the words of the shell's command line, the one to complete last."""
+    if shell == "zsh":
+        return list(arguments)
+    if shell == "fish":
+        return [*arguments[:-1], arguments[-1].lstrip("\"'")]
+    line = arguments[0] if shell == "bash" else os.environ.get(_LINE, "")
+    return _split(line)[0][1:]
+
+
+def _format_lines(
+    shell: str, arguments: Sequence[str], items: Sequence[tuple[str, str]]
+) -> list[str]:
     """Format completions for a shell, one per line, some with a tab and a description."""
     if shell == "bash":
         words, is_quoted = _split(arguments[0])
         replaced = arguments[1].lstrip("\"'").replace("\\", "")
-        return _for_bash(_complete(group, words[1:]), words[-1], replaced, is_quoted)
+        return _for_bash(items, words[-1], replaced, is_quoted)
     if shell == "zsh":
-        return [_describe(*item) for item in _complete(group, arguments)]
+        return [_describe(*item) for item in items]
     if shell == "fish":
         option = arguments[-1].partition("=")
         prefix = f"{option[0]}=" if option[1] and option[0].startswith("-") else ""
-        words = [*arguments[:-1], arguments[-1].lstrip("\"'")]
-        return [_describe(prefix + value, about) for value, about in _complete(group, words)]
-    words, _ = _split(os.environ.get(_LINE, ""))
-    current = _value_of(words[-1])
-    items = [item for item in _complete(group, words[1:]) if item[0].startswith(current)]
-    return [_describe(_quote(value), about) for value, about in items]
+        return [_describe(prefix + value, about) for value, about in items]
+    current = _value_of(_typed_words(shell, arguments)[-1])
+    return [_describe(_quote(value), about) for value, about in items if value.startswith(current)]
 
 
 def _for_bash(
@@ -202,8 +220,11 @@ def _split(line: str) -> tuple[list[str], bool]:
     return [*words, ""] if is_between or not words else words, False
 
 
-def _complete(group: Any, words: Sequence[str]) -> list[tuple[str, str]]:
-    """Return completions of the last word, each with a description or an empty text."""
+def _find_target(group: Any, words: Sequence[str]) -> tuple[Any, Any, str]:
+    """Return what the last word belongs to: an option, an argument, or a command for its options.
+
+    :returns: the context of the command, the target, and the part of the word to complete.
+    """
     *before, word = words
     ctx, before = _command_at(group, before)
     if word.startswith("-") and "=" in word:
@@ -212,6 +233,15 @@ def _complete(group: Any, words: Sequence[str]) -> list[tuple[str, str]]:
     target = _option_awaiting_value(ctx, before)
     if target is None:
         target = ctx.command if word.startswith("-") and "--" not in before else _argument(ctx)
+    return ctx, target, word
+
+
+def _takes_files(target: Any) -> bool:
+    return bool(_FILE.search(getattr(target, "metavar", None) or ""))
+
+
+def _complete(ctx: Any, target: Any, word: str) -> list[tuple[str, str]]:
+    """Return completions of a word, each with a description or an empty text."""
     if isinstance(target, CommandGroup) and not word.startswith("-"):
         return list(SUMMARIES.items())
     # The shell or the caller filters by the word; only options must begin with its dash.

@@ -13,8 +13,6 @@ from reservoir_cli.settings import config
 
 #: A callback of Typer: it maps the command line so far to possible values.
 Completer = Callable[[typer.Context], Iterable[str]]
-#: Seconds to wait for a locked store: no completions are better than a hanging shell.
-_PATIENCE = 0.1
 
 
 def among(*values: str) -> Completer:
@@ -35,35 +33,36 @@ def models(ctx: typer.Context) -> list[str]:
     return [model.name for model in known]
 
 
-def partitions(ctx: typer.Context) -> list[str]:
-    """Complete the name of a partition."""
-    return sorted({partition for partition, _, _ in _places(ctx)})
-
-
-def partition_words(ctx: typer.Context) -> list[str]:
-    """Complete the action of ``reservoir partitions``, then partition names."""
-    return partitions(ctx) if ctx.params.get("words") else ["list", "rename", "merge", "delete"]
-
-
-def instances(ctx: typer.Context) -> list[str]:
-    """Complete the name of an instance, of the partition given with ``-p`` or of any."""
-    wanted = ctx.params.get("partition")
-    return sorted({name for partition, name, _ in _places(ctx) if wanted in (None, partition)})
-
-
-def _places(ctx: typer.Context) -> list[tuple[str, str, int]]:
-    from reservoir_cli.reservoir import Reservoir
-
+def sync_sources(ctx: typer.Context) -> list[str]:
+    """Complete the name of a source in the settings."""
     try:
-        with Reservoir.open(
-            _root_option(ctx, "db"),
-            config_file=_root_option(ctx, "config_file"),
-            create=False,
-            patience=_PATIENCE,
-        ) as reservoir:
-            return reservoir.lookup.places()
+        return list(config.load(_root_option(ctx, "config_file")).sources)
     except ReservoirError:
         return []
+
+
+def stored(kind: str) -> Completer:
+    """Return a completer for names in the store.
+
+    :param kind: a key of :data:`reservoir_cli.cli.stored_names.KINDS`.
+    """
+
+    def complete(ctx: typer.Context) -> list[str]:
+        from reservoir_cli.cli import stored_names
+
+        place = _root_option(ctx, "db"), _root_option(ctx, "config_file")
+        return stored_names.read(kind, ctx.params, *place)
+
+    return complete
+
+
+partitions = stored("partition")
+instances = stored("instance")
+
+
+def partition_words(ctx: typer.Context) -> Iterable[str]:
+    """Complete the action of ``reservoir partitions``, then partition names."""
+    return partitions(ctx) if ctx.params.get("words") else ["list", "rename", "merge", "delete"]
 
 
 def _root_option(ctx: typer.Context, name: str) -> Any:

@@ -78,7 +78,14 @@ TraceId = Annotated[
 TraceFilter = Annotated[
     str | None, name_option(metavar="ID", about="Only a question and its replies.")
 ]
-Conversation = Annotated[str | None, typer.Option(metavar="ID", help="Only this conversation.")]
+Conversation = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ID",
+        help="Only this conversation.",
+        autocompletion=completion_values.stored("conversation"),
+    ),
+]
 #: Completes a role.
 role_completer = completion_values.among("user", "assistant", "system", "tool")
 Match = Annotated[
@@ -107,14 +114,29 @@ RoleFilter = Annotated[
     ),
 ]
 Source = Annotated[
-    str | None, name_option(about="Only messages from this tool, such as chatgpt or cli.")
+    str | None,
+    name_option(
+        about="Only messages from this tool, such as chatgpt or cli.",
+        complete=completion_values.stored("source"),
+    ),
 ]
 Project = Annotated[
-    str | None, name_option(about="Only conversations held in a folder with this name.")
+    str | None,
+    name_option(
+        about="Only conversations held in a folder with this name.",
+        complete=completion_values.stored("project"),
+    ),
 ]
-Tag = Annotated[str | None, name_option(about="Only messages with this tag.")]
+Tag = Annotated[
+    str | None,
+    name_option(about="Only messages with this tag.", complete=completion_values.stored("tag")),
+]
 ConversationTag = Annotated[
-    str | None, name_option(about="Only conversations with a message that has this tag.")
+    str | None,
+    name_option(
+        about="Only conversations with a message that has this tag.",
+        complete=completion_values.stored("tag"),
+    ),
 ]
 Timestamps = Annotated[
     bool, typer.Option("--timestamps", help="Prefix each message with its time and trace id.")

@@ -11,6 +11,7 @@ from reservoir_cli.redaction import MASKED_ID, redact_id
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.compact_keys import Keys
 from reservoir_cli.storage.filter_conditions import Filter, IdField
+from reservoir_cli.storage.holdings import NamedField
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.clock import FAR_AHEAD
 
@@ -91,12 +92,20 @@ class Lookup:
             if shown != stored and shown.startswith(beginning)
         ]
 
+    def ids(self, field: IdField, scope: Scope) -> list[str]:
+        """Return all trace or conversation ids of a scope, in order."""
+        return self._store.ids(field, scope)
+
     def stored_id(self, field: IdField, shown: str, scope: Scope) -> str:
         """Return the stored id of one that is shown masked; the same id if there is none."""
         if not shown.startswith(MASKED_ID):
             return shown
         ids = self.ids_starting_with(field, shown, scope)
         return shown if shown in ids or not ids else ids[0]
+
+    def names(self, field: NamedField, scope: Scope) -> list[str]:
+        """Return the sources, projects or tags of a scope, in order."""
+        return self._store.names(field, scope)
 
     def thread(self, message: StoredMessage) -> list[int]:
         """Return the ids of a message's conversation, in order of time.

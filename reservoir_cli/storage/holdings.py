@@ -1,12 +1,15 @@
 """What a store holds: its partitions and instances, and counts of its rows."""
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage.conversations import moment_of
 from reservoir_cli.storage.filter_conditions import Filter, conditions, where_scope
 from reservoir_cli.storage.portable_sql import Connection
+
+#: What a filter can name, other than places and ids.
+NamedField = Literal["source", "project", "tag"]
 
 
 class PlaceSummary(NamedTuple):
@@ -41,6 +44,23 @@ def places(connection: Connection) -> list[tuple[str, str, int]]:
     return connection.execute(
         "SELECT partition, instance, COUNT(*) FROM messages GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"
     ).fetchall()
+
+
+def names(connection: Connection, field: NamedField, scope: Scope) -> list[str]:
+    """Return the sources, projects or tags of a scope, in order."""
+    condition, values = where_scope(scope, "c" if field == "project" else "m")
+    if field == "source":
+        sql = f"SELECT DISTINCT m.source FROM messages m WHERE {condition} ORDER BY 1"
+    elif field == "project":
+        sql = f"SELECT DISTINCT c.project FROM conversations c WHERE {condition} ORDER BY 1"
+    else:
+        in_partition, bound = connection.in_partition("t", scope.partition)
+        sql = f"""
+            SELECT DISTINCT t.name FROM tags t JOIN messages m ON {connection.of_message("t")}
+            WHERE {condition} AND {in_partition} ORDER BY 1
+        """
+        values = [*values, *bound]
+    return [row[0] for row in connection.execute(sql, values) if row[0] is not None]
 
 
 def place_summaries(connection: Connection, scope: Scope) -> list[PlaceSummary]:

@@ -35,7 +35,7 @@ from reservoir_cli.storage.compact_keys import Keys, by_partition
 from reservoir_cli.storage.conversations import ConversationSummary
 from reservoir_cli.storage.embeddings import Embeddings
 from reservoir_cli.storage.filter_conditions import Filter, IdField
-from reservoir_cli.storage.holdings import PlaceSummary
+from reservoir_cli.storage.holdings import NamedField, PlaceSummary
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.portable_sql import Connection
 from reservoir_cli.storage.transactions import reading, writing
@@ -429,6 +429,10 @@ class Store(Writes):
     def places(self) -> list[tuple[str, str, int]]:
         """Return (partition, instance, number of messages), the largest first."""
         return self._run_read(lambda: holdings.places(self._connection))
+
+    def names(self, field: NamedField, scope: Scope) -> list[str]:
+        """Return the sources, projects or tags of a scope, in order."""
+        return self._run_read(lambda: holdings.names(self._connection, field, scope))
 
     def place_summaries(self, scope: Scope) -> list[PlaceSummary]:
         """Return the instances of each partition, in order of their names."""

@@ -1,5 +1,6 @@
 """Shell completion in real shells on a real terminal; missing shells are skipped."""
 
+import json
 import os
 import pty
 import re
@@ -37,6 +38,8 @@ TYPED = (
     "true | reservoir view --partition=wo→--oneline > 10",
     "reservoir view -p Zo→> 11",
     "reservoir config set profi→large --quiet; reservoir config get profile > 12",
+    "reservoir view --tag ho→ 2> 13",
+    "reservoir --config ho→reservoir.toml config path > 14",
 )
 #: Names that would run ``touch pwned…`` in some shell if they were not quoted correctly.
 HOSTILE = (
@@ -169,7 +172,10 @@ def test_tab_completes_commands_after_installation(filled_cli, tmp_path, shell):
     assert outputs[1:5] == [work, "user: of the backend\n", outputs[3], "auto\n"]
     assert '"messages"' in outputs[3]
     assert outputs[6:10] == ["user: in a name of odd signs\n"] * 4
-    assert outputs[10:] == [work, "user: in another script\n", "large\n"]
+    assert outputs[10:13] == [work, "user: in another script\n", "large\n"]
+    assert "the tag ho" in outputs[13]
+    assert "home" not in outputs[13]
+    assert outputs[14].endswith("home/reservoir.toml\n")
 
 
 @needs_terminal
@@ -222,7 +228,7 @@ def test_a_completion_script_of_an_earlier_version_gets_no_names_of_the_store(cl
 def offered(cli, *words):
     """Return bash's completions of the last word."""
     line = " ".join(("reservoir", *words))
-    return cli(line, words[-1], env={"_RESERVOIR_COMPLETE": "bash"}).out.split()
+    return cli(line, words[-1], env={"_RESERVOIR_COMPLETE": "bash"}, code=None).out.split()
 
 
 def test_completions_of_each_option(filled_cli):
@@ -254,6 +260,38 @@ def test_completions_of_each_option(filled_cli):
     assert offered(filled_cli, "config", "--set", "profi") == ["profile="]
     assert offered(filled_cli, "context", "--profile", "") == ["small", "large"]
     assert "gpt-4o-mini" in offered(filled_cli, "context", "--model", "gpt-4o")
+
+
+def test_completions_of_filters(filled_cli):
+    filled_cli.store(
+        {"content": "one", "partition": "work", "conversation_id": "c1", "source": "llm"},
+        {"content": "two", "instance": "backend", "conversation_id": "c2"},
+    )
+    filled_cli("tag", "1", "travel", "-p", "work")
+    filled_cli("config", "set", "sources.mine.path=/nowhere", "sources.mine.tool=llm")
+    assert offered(filled_cli, "view", "--tag", "") == []
+    assert offered(filled_cli, "view", "-p", "work", "--tag", "") == ["travel"]
+    assert offered(filled_cli, "search", "x", "--all-partitions", "--tag", "tr") == ["travel"]
+    assert offered(filled_cli, "export", "-p", "work", "--source", "") == ["cli", "llm"]
+    assert offered(filled_cli, "view", "--conversation", "") == ["c2"]
+    assert offered(filled_cli, "forget", "-p", "work", "--conversation", "") == ["c1"]
+    assert offered(filled_cli, "sync", "") == ["mine"]
+
+
+def test_folders_of_conversations_are_completed(cli):
+    row = {"content": "one", "conversation_id": "c1", "role": "user", "source": "x"}
+    conversation = {"title": "t", "source": "x", "project": "kitchen"}
+    rows = json.dumps({**row, "source_id": "1", "conversation": conversation})
+    cli("ingest", "--no-embed", "--format", "reservoir", stdin=rows)
+    assert offered(cli, "search", "x", "--project", "") == ["kitchen"]
+    assert offered(cli, "conversations", "-p", "other", "--project", "") == []
+
+
+def test_files_are_offered_only_where_a_file_belongs(filled_cli):
+    for words in ("view --tag ", "view 3 ", "view --id ", "search ", "models ", "edit "):
+        filled_cli(f"reservoir {words}", "", env={"_RESERVOIR_COMPLETE": "bash"}, code=1)
+    for words in ("ingest ", "export -o ", "--db ", "db copy ", "context --system "):
+        filled_cli(f"reservoir {words}", "", env={"_RESERVOIR_COMPLETE": "bash"})
 
 
 def test_completions_come_from_the_store_in_the_settings(filled_cli, tmp_path):

@@ -8,7 +8,14 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, filters, nothing_found, open_store, options
+from reservoir_cli.cli import (
+    completion_values,
+    console,
+    filters,
+    nothing_found,
+    open_store,
+    options,
+)
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope
 from reservoir_cli.reservoir import Filter, Reservoir
@@ -31,7 +38,12 @@ def forget(
         typer.Option("--trace-id", metavar="ID", help="A question and its replies."),
     ] = None,
     conversation: Annotated[
-        str | None, typer.Option(metavar="ID", help="All messages of this conversation.")
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="All messages of this conversation.",
+            autocompletion=completion_values.stored("conversation"),
+        ),
     ] = None,
     match: Annotated[
         str | None,

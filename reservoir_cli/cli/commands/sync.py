@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, open_store, options, unseen_errors
+from reservoir_cli.cli import completion_values, console, open_store, options, unseen_errors
 from reservoir_cli.cli.global_options import globals_of, warn_of_variables
 from reservoir_cli.errors import StoreLockedError
 from reservoir_cli.reservoir import Reservoir
@@ -68,7 +68,11 @@ def sync(
     ctx: typer.Context,
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[SOURCE]...", help="Sources by name or tool (default: all)."),
+        typer.Argument(
+            metavar="[SOURCE]...",
+            help="Sources by name or tool (default: all).",
+            autocompletion=completion_values.sync_sources,
+        ),
     ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Keep running, and sync every 30 seconds.")
