@@ -8,6 +8,7 @@ from typing import Any
 
 from reservoir_cli.cli.command_list import EXAMPLES
 from reservoir_cli.errors import UsageError, mask_passwords
+from reservoir_cli.util.unicode_text import plain_digits
 
 #: Global options, each with the placeholder of its value.
 BEFORE_COMMAND = {"--config": " FILE", "--db": " PATH", "--offline": "", "--no-color": ""}
@@ -204,11 +205,12 @@ def _place_extra(extra: str, name: str) -> str | None:
         return _quote([*before[:-1], f"{before[-1]} {extra}", *after])
     if name not in _EXTRA_ARGUMENT_OPTIONS:
         return None
-    is_number = extra.removeprefix("#").isdecimal()
+    number = plain_digits(extra).removeprefix("#")
+    is_number = number.isdecimal()
     option = _EXTRA_ARGUMENT_OPTIONS[name][0 if is_number else 1]
     if option == "-p" and {"-p", "--partition"} & set(words):
         return None
-    return _quote([*before, option, extra.removeprefix("#") if is_number else extra, *after])
+    return _quote([*before, option, number if is_number else extra, *after])
 
 
 def _find_words(text: str, words: Sequence[str]) -> tuple[int, int] | None:

@@ -16,6 +16,7 @@ from reservoir_cli.settings import config
 from reservoir_cli.settings.config import Config
 from reservoir_cli.util.progress import counted as counted
 from reservoir_cli.util.read_files import LARGEST, decode, read_stream
+from reservoir_cli.util.unicode_text import plain_digits
 
 
 def check_typed_name(param: typer.CallbackParam, value: str | None) -> str | None:
@@ -186,8 +187,12 @@ def one_reserve(reserve: int | None, output_reserve: int | None) -> int | None:
 
 def is_number(typed: str) -> bool:
     """Return whether a text is a number, with or without ``#``."""
-    digits = typed.strip().removeprefix("#")
+    digits = _digits_of(typed)
     return digits.isascii() and digits.isdigit()
+
+
+def _digits_of(typed: str) -> str:
+    return plain_digits(typed).strip().removeprefix("#")
 
 
 def message_number(typed: str, name: str = "--id") -> int:
@@ -196,7 +201,7 @@ def message_number(typed: str, name: str = "--id") -> int:
     :param name: the option or argument, for the error.
     :raises UsageError: the text is not a number, or is out of range.
     """
-    digits = typed.strip().removeprefix("#")
+    digits = _digits_of(typed)
     if not is_number(typed):
         raise UsageError(f"{name}: {typed!r} is not a message number", hint="use 12 or '#12'")
     if not 1 <= int(digits[:20]) <= MOST:

@@ -17,6 +17,7 @@ from reservoir_cli.settings.schema import (
     setting_of,
 )
 from reservoir_cli.util.parse_time_options import format_duration, parse_age, parse_duration
+from reservoir_cli.util.unicode_text import plain_digits
 
 _TABLE_KEYS = SOURCE_KEYS | UPSTREAM_KEYS
 #: Settings in days, which also accept an age such as 90d.
@@ -45,7 +46,7 @@ def parse_value(key: str, text: str, where: str) -> Value:
         value = parse_list(text)
     elif kind in (int, float) and not is_duration(key):
         try:
-            value = kind(text)
+            value = kind(plain_digits(text))
         except ValueError:
             value = text
     return check_value(key, value, where)

@@ -7,6 +7,7 @@ import re
 from datetime import UTC, date, datetime, time, timedelta
 
 from reservoir_cli.errors import UsageError
+from reservoir_cli.util.unicode_text import plain_digits
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31557600}
 _DURATION = r"(?a)\s*(\d+(?:\.\d+)?)\s*([smhdwy]?)\s*"
@@ -32,7 +33,7 @@ def parse_duration(text: str) -> float:
 
     :raises ValueError: the text is not a duration.
     """
-    match = re.fullmatch(_DURATION, text)
+    match = re.fullmatch(_DURATION, plain_digits(text))
     if not match:
         raise ValueError(f"{text!r} is not a duration such as 30m, 4h or 7d")
     return float(match[1]) * _UNITS[match[2] or "s"]
@@ -60,7 +61,7 @@ def parse_time(text: str, now: datetime) -> datetime:
         mean minutes or months.
     """
     hint = "use 2026-05-09, 2026-05-09T14:23, an age such as 12h or 7d, yesterday or '2 weeks ago'"
-    text = " ".join(text.split())
+    text = " ".join(plain_digits(text).split())
     if match := re.fullmatch(r"(?a)(\d+(?:\.\d+)?) ?M", text):
         number = match[1]
         raise UsageError(
@@ -84,7 +85,7 @@ def parse_time(text: str, now: datetime) -> datetime:
 
 def parse_age(text: str) -> float | None:
     """Return the seconds of an age such as ``7d``, ``two weeks ago`` or ``a fortnight ago``."""
-    text = re.sub(r"^(?:an? |one )?fortnight\b", "2 weeks", text)
+    text = re.sub(r"^(?:an? |one )?fortnight\b", "2 weeks", plain_digits(text))
     if match := re.fullmatch(_AGO, text):
         number = _NUMBERS.get(match[1]) or int(match[1])
         return number * (_MONTH if match[2] == "month" else _UNITS[match[2][0]])

@@ -1,4 +1,4 @@
-"""Fold texts for comparison; and the invisible characters that can hide a token or a secret."""
+"""Texts in one form for comparison, and the invisible characters that can hide a secret."""
 
 from unicodedata import normalize
 
@@ -18,3 +18,8 @@ def fold(text: str) -> str:
     Some systems write an accent as a separate character after its letter.
     """
     return normalize("NFC", text.casefold())
+
+
+def plain_digits(text: str) -> str:
+    """Return a typed number or time with full-width digits and signs in their usual form (NFKC)."""
+    return normalize("NFKC", text)

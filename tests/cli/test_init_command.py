@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from builders import full_width
 
 IMPORTERS = Path(__file__).parents[1] / "unit" / "transfer" / "importers"
 READ, WHICH, WHERE, RUN = "Read them", "Import which", "Partition to keep", "Run it?"
@@ -126,7 +127,13 @@ def test_it_estimates_the_time_of_embedding_and_says_that_it_can_be_interrupted(
 
 
 def test_selected_sources_go_to_the_typed_partition_which_becomes_the_default(machine):
-    answers = [(READ, "y\n"), (WHICH, "7\n"), (WHICH, "3, 2\n"), (WHERE, "work\n"), (RUN, "n\n")]
+    answers = [
+        (READ, "y\n"),
+        (WHICH, "7\n"),
+        (WHICH, f"{full_width('3')}, 2\n"),
+        (WHERE, "work\n"),
+        (RUN, "n\n"),
+    ]
     result = machine.talk("init", answers=answers)
     assert result.code == 0
     assert "type numbers from 1 to 3, such as 1,2,3, or none" in result.out

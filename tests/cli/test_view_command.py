@@ -2,6 +2,7 @@ import json
 import re
 
 import pytest
+from builders import full_width
 from contract import ROW
 
 AT = "2026-05-09T14:23:01Z"
@@ -254,3 +255,23 @@ def test_quiet_suppresses_notes_before_and_after_the_command(cli):
     assert notes.startswith("warning: ")
     assert notes.count("\n") == 1
     assert cli("view", "--role", "bot", "-q", code=2).err.startswith("error: ")
+
+
+def test_full_width_digits_are_digits_in_every_number(cli):
+    for number in range(12):
+        cli.say(f"message {number}")
+    assert cli("view", full_width("1")).out == "user: message 11\n"
+    for typed in (full_width("12"), full_width("#12")):
+        assert cli("view", "--id", typed).out == "user: message 11\n"
+    hint = cli("view", full_width("#12"), code=2).err.splitlines()[-1]
+    assert hint == "hint: reservoir view --id 12"
+    assert cli("view", "--since", full_width("1d"), "1").out == "user: message 11\n"
+    assert "of 1,000 tokens" in cli("context", "hello", "--budget", full_width("1,000")).err
+    cli(
+        "config",
+        "set",
+        f"recency_weight={full_width('0.5')}",
+        f"retention_days={full_width('30d')}",
+    )
+    values = [cli("config", "get", key).out for key in ("recency_weight", "retention_days")]
+    assert values == ["0.5\n", "30\n"]

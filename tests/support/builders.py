@@ -97,3 +97,8 @@ def ingestor(
     indexer = embed_messages.Indexer(store, known, embedder=embedder, offline=True)
     redactor = Redactor(lambda partition: str(known.lookup("redact", partition)[0]))
     return Ingestor(store, known, redactor, indexer)
+
+
+def full_width(text: str) -> str:
+    """Return a text in full-width characters, as keyboards for Japanese type them."""
+    return text.translate({code: code + 0xFEE0 for code in range(0x21, 0x7F)})

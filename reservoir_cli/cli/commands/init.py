@@ -29,6 +29,7 @@ from reservoir_cli.transfer.importers.discover_histories import History
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.sync import Source, choose_name, configured_sources
 from reservoir_cli.util.progress import duration_in_words
+from reservoir_cli.util.unicode_text import plain_digits
 
 #: Answers that import nothing.
 _NONE = ("n", "no", "none")
@@ -256,7 +257,7 @@ def _pick(read: Sequence[_Read]) -> list[_Read]:
     new = [number for number, entry in enumerate(read, 1) if entry.report.imported]
     default = ",".join(map(str, new))
     while True:
-        answer = _answer(f"Import which, by number, or none? [{default}]")
+        answer = plain_digits(_answer(f"Import which, by number, or none? [{default}]"))
         if answer.lower() in (*_NONE, "0"):
             _stop()
         numbers = new

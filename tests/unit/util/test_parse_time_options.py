@@ -4,7 +4,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from builders import NOW
+from builders import NOW, full_width
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +33,7 @@ def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ("1y", 31_557_600),
         ("1.5h", 5_400),
         (" 7 d ", 604_800),
+        (full_width("1.5h"), 5_400),
         ("0", 0),
     ],
 )
@@ -72,6 +73,7 @@ def test_a_formatted_duration_is_parsed_back_unchanged(seconds: float) -> None:
         ("12h", NOW - timedelta(hours=12)),
         ("1.5h", NOW - timedelta(minutes=90)),
         ("0s", NOW),
+        (full_width("2026-05-09"), datetime(2026, 5, 9).astimezone(UTC)),
     ],
 )
 def test_times_are_parsed(text: str, expected: datetime) -> None:
