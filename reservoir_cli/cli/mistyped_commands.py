@@ -3,7 +3,7 @@
 import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from reservoir_cli.cli.command_list import EXAMPLES
@@ -59,15 +59,22 @@ _REWORDINGS = (
     (r"is not in the range x>=(\S+)$", r"is less than \1"),
     (r"is not in the range (\S+)<=x<=(\S+)$", r"is not between \1 and \2"),
 )
+#: Dashes that editors and web pages show in place of one or two hyphens, and a word that begins
+#: with one: its beginning, the name and perhaps a value.
+_DASHES = "\u2010-\u2015\u2212\ufe58\ufe63\uff0d"
+_DASHED = re.compile(rf"(?=-?[{_DASHES}])[-{_DASHES}]+([A-Za-z][\w-]*)(=.*)?", re.DOTALL)
 #: Longer commands, such as one with a whole question, are not repeated in a hint.
 _LONGEST = 200
 
 
-def command_line(words: list[str]) -> list[str]:
+def command_line(words: list[str], group: Callable[[], Any]) -> list[str]:
     """Return the command line to run; accept ``help`` and ``version``, as other programs do.
 
-    :raises UsageError: there is no such command; the hint is the command that was probably meant.
+    :param group: returns the program's top-level command.
+    :raises UsageError: there is no such command, or an option has another dash than a hyphen; the
+        hint is the command that was probably meant.
     """
+    _refuse_dashes(words, group)
     if words[:1] == ["help"]:
         return [*words[1:2], "--help"]
     if words[:1] == ["version"]:
@@ -83,6 +90,35 @@ def command_line(words: list[str]) -> list[str]:
         reordered = _quote([*words[1:], *scope])
         raise UsageError(f"no such command {words[0]!r}", hint=reordered)
     return words
+
+
+def _refuse_dashes(words: list[str], group: Callable[[], Any]) -> None:
+    """Refuse options with other dashes than hyphens, as text copied from a web page may have.
+
+    Other words with such dashes are left alone, since a question may contain them.
+    """
+    words = words[: words.index("--") if "--" in words else None]
+    dashed = {word: match for word in words if (match := _DASHED.fullmatch(word))}
+    if not dashed:
+        return
+    known = _option_names(group(), words)
+    meant = {
+        word: f"{option}{match[2] or ''}"
+        for word, match in dashed.items()
+        if (option := f"{'-' if len(match[1]) == 1 else '--'}{match[1]}") in known
+    }
+    if meant:
+        first = next(iter(meant))
+        raise UsageError(f"{first!r} begins with a dash that is not a hyphen", replace_words(meant))
+
+
+def _option_names(group: Any, words: Sequence[str]) -> set[str]:
+    """Return the options of the program and of the commands that are named."""
+    commands = [group]
+    for word in words:
+        if word in getattr(commands[-1], "commands", ()):
+            commands.append(commands[-1].commands[word])
+    return {name for command in commands for param in command.params for name in param.opts}
 
 
 def _scope_before(words: list[str]) -> int:

@@ -63,3 +63,36 @@ def test_the_hint_of_an_incomplete_command_names_all_that_is_missing(cli, typed,
 )
 def test_the_title_of_a_client_suggests_its_name(cli, typed, client):
     assert f"hint: did you mean {client}? " in cli("connect", typed, "--dry-run", code=2).err
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("context why \u2014budget 60", "context why --budget 60"),
+        ("search redis \u2212n 3", "search redis -n 3"),
+        ("view \u2013-json", "view --json"),
+        ("view -\u2013json \u2014limit", "view --json '\u2014limit'"),
+        ("export \u2010\u2010format=json", "export --format=json"),
+        ("db copy a b \u2014dry-run", "db copy a b --dry-run"),
+        ("\u2014offline view", "--offline view"),
+    ],
+)
+def test_an_option_with_a_typographic_dash_is_refused(cli, typed, hint):
+    first, last = cli(*typed.split(), code=2).err.splitlines()
+    assert first.endswith(" begins with a dash that is not a hyphen")
+    assert last == f"hint: reservoir {hint}"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "why \u2014 in short \u2014 redis",
+        "\u2014redis",
+        "-- \u2014budget",
+        "is \u2014budget/x known",
+    ],
+)
+def test_a_question_may_contain_dashes(cli, question):
+    words = question.split()
+    asked = cli("context", *words).out
+    assert asked.endswith(f"{question.removeprefix('-- ')}\n")
