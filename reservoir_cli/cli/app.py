@@ -128,7 +128,9 @@ def globals_(
         if not db.strip():
             raise UsageError("--db needs a path or a URL", hint="leave the option out")
         check_location(db, "--db")
-    ctx.obj = Globals(config_file, db, offline)
+    # The shell expands no ~ within quotes, or after an equals sign.
+    file = config_file and Path(os.path.expanduser(config_file))
+    ctx.obj = Globals(file, db, offline)
     if ctx.invoked_subcommand is None:
         console.write(ctx.get_help() + "\n", styled=True)
     elif not ctx.resilient_parsing:

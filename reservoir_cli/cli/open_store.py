@@ -1,8 +1,8 @@
 """Open the store that a command works on."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -53,7 +53,11 @@ def open_reservoir(
 
 def _is_missing(location: str | None) -> bool:
     """Return whether a named store is a file that does not exist."""
-    return location is not None and not is_on_a_server(location) and not Path(location).exists()
+    return (
+        location is not None
+        and not is_on_a_server(location)
+        and not os.path.exists(os.path.expanduser(location))
+    )
 
 
 def opener(ctx: typer.Context) -> Callable[..., Reservoir]:

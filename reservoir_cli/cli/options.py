@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence, Sized
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -27,6 +28,11 @@ def check_typed_name(param: typer.CallbackParam, value: str | None) -> str | Non
     if value is not None and not value.strip():
         raise UsageError(f"{param.opts[-1]} cannot be empty", hint="leave the option out")
     return clean_text(value) if value else None
+
+
+def expand_user(value: Path | None) -> Path | None:
+    """Expand ``~`` in the path of a file, where the shell did not, as within quotes."""
+    return value and Path(os.path.expanduser(value))
 
 
 def name_option(

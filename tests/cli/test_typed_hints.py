@@ -96,3 +96,20 @@ def test_a_question_may_contain_dashes(cli, question):
     words = question.split()
     asked = cli("context", *words).out
     assert asked.endswith(f"{question.removeprefix('-- ')}\n")
+
+
+def test_a_tilde_that_no_shell_expanded_is_the_home_folder(cli):
+    cli.say("hello")
+    (cli.home / "settings.toml").write_text('partition = "work"\n', encoding="utf-8")
+    assert cli("--config", "~/settings.toml", "config", "get", "partition").out == "work\n"
+    cli("export", "--output=~/out.jsonl")
+    assert "already there 1" in cli("ingest", "--no-embed", "~/out.jsonl").err
+    cli("backup", "~/copy.db")
+    assert cli("--db", "~/copy.db", "view").err == ""
+    cli("doctor", "--salvage", "~/salvaged.db")
+    assert (cli.home / "salvaged.db").exists()
+    (cli.home / "list.json").write_text("[]", encoding="utf-8")
+    assert cli("trim", "~/list.json", "--iteration", "1").out == "[]\n"
+    (cli.home / "system.txt").write_text("Be brief.", encoding="utf-8")
+    assert "Be brief." in cli("context", "hello", "--system", "@~/system.txt").out
+    assert not (cli.home.parent / "~").exists()

@@ -12,7 +12,12 @@ from reservoir_cli.maintenance.backup import describe
 
 def backup(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write the copy to.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="File to write the copy to.", callback=options.expand_user
+        ),
+    ],
     yes: options.Yes = False,
     as_json: options.Json = False,
 ) -> None:

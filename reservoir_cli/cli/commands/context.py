@@ -1,5 +1,6 @@
 """``reservoir context``: the best context a token budget can buy."""
 
+import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -367,7 +368,7 @@ def _text(text: str, option: str) -> str:
         return text[1:]
     if not text.startswith("@"):
         return text
-    path = Path(text[1:])
+    path = Path(os.path.expanduser(text[1:]))
     try:
         data = read_bounded(path)
     except (OSError, ValueError) as error:

@@ -27,6 +27,7 @@ def doctor(
         typer.Option(
             metavar="FILE",
             help="Write what is still readable in a damaged store to FILE, a new store.",
+            callback=options.expand_user,
         ),
     ] = None,
     calibrate: Annotated[

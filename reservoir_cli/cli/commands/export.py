@@ -48,7 +48,11 @@ def export(
     out: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", metavar="FILE", help="Write to this file, completely or not at all."
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Write to this file, completely or not at all.",
+            callback=options.expand_user,
         ),
     ] = None,
     as_json: options.Json = False,

@@ -87,7 +87,7 @@ def ingest(
     Without FILE, stdin is stored as one message. A FILE is a tool's export or history; importing
     it again, or a newer version of it, adds only new messages.
     """
-    sources = files or ["-"]
+    sources = [os.path.expanduser(file) for file in files or ["-"]]
     if sources.count("-") > 1:
         raise UsageError("stdin can be read only once", hint="use - only once")
     is_message = sources == ["-"] and form is None

@@ -1,6 +1,7 @@
 """``reservoir trim``: trim the message list of a tool loop to a budget."""
 
 import json
+import os
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -99,9 +100,10 @@ def trim(
 
 
 def _read(file: str) -> Any:
-    text = (
-        options.text_or_stdin("-", "list of messages") if file == "-" else read_text(Path(file))[0]
-    )
+    if file == "-":
+        text = options.text_or_stdin("-", "list of messages")
+    else:
+        text = read_text(Path(os.path.expanduser(file)))[0]
     try:
         document = json.loads(text)
         json.dumps(document, allow_nan=False)  # refuse NaN and numbers too large for a float
