@@ -297,3 +297,14 @@ def test_an_embedding_model_that_is_not_here_is_noted(cli):
         "note: the embedding model nobody/absent-model is not on this mach"
     )
     assert cli("config", "get", "embedding_model").out == "nobody/absent-model\n"
+
+
+def test_a_settings_file_without_permission_is_said_once_with_a_way_out(cli, as_owner):
+    cli("config", "set", "partition=work")
+    file = cli.home / "reservoir.toml"
+    file.chmod(0)
+    result = cli("config", command=(*as_owner, "reservoir"), code=2)
+    assert result.err == (
+        f"error: cannot read the settings file {file}: Permission denied\n"
+        "hint: change the permissions, or choose another file\n"
+    )
