@@ -18,7 +18,7 @@ from reservoir_cli.storage.holdings import NamedField, PlaceSummary
 from reservoir_cli.storage.proxy_ledger import LedgerEntry
 from reservoir_cli.storage.tags_and_pins import add_tags, pin, remove_tags, unpin
 from reservoir_cli.storage.transactions import PATIENCE
-from reservoir_cli.util.progress import Progress
+from reservoir_cli.util.progress import Progress, counted
 
 if TYPE_CHECKING:
     from reservoir_cli.api_types import (
@@ -264,7 +264,8 @@ class Reservoir(ReservoirReads):
         """
         keys = self.lookup.keys_of(ids, scope)
         if not self.store.delete(keys, self._progress):
-            raise TextRemainsError(f"{len(keys):,} messages are deleted, but parts of their text")
+            deleted = counted(len(keys), "message")
+            raise TextRemainsError(f"deleted {deleted}, but parts of the text")
 
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
         """Move all messages of a partition to another one, which may exist.

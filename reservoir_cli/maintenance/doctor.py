@@ -360,7 +360,8 @@ def _speed(store: Store, embedder: Embedder | None, config: Config) -> Check:
     return Check(
         "speed",
         Status.OK,
-        f"a question among {len(found.ids):,} messages: {', '.join(medians)} (Python {version})",
+        f"a question among {counted(len(found.ids), 'message')}: {', '.join(medians)} "
+        f"(Python {version})",
     )
 
 

@@ -123,4 +123,5 @@ def report_secrets(
     if not modes & {Mode.MARK, Mode.MASK}:  # nothing of them is stored
         return note
     where = f"-p {shlex.quote(partition)}" if partition else "--all-partitions"
-    return f"{note}; see them with: reservoir view 0 --secrets {where}"
+    verb = "see them" if Mode.MARK in modes else "see the messages"
+    return f"{note}; {verb} with: reservoir view 0 --secrets {where}"

@@ -93,6 +93,14 @@ def links(store) -> list[tuple]:
         return connection.execute("SELECT * FROM synapses ORDER BY 1, 2").fetchall()
 
 
+def test_the_speed_is_that_of_a_question_among_all_messages(cli):
+    for count in ("1 message", "2 messages"):
+        cli.say("hello")
+        rows = cli("doctor", "--json").document["checks"]
+        (detail,) = (row["detail"] for row in rows if row["name"] == "speed")
+        assert detail.startswith(f"a question among {count}: ")
+
+
 @pytest.mark.model
 def test_the_engine_is_named_once(cli_with_model):
     rows = cli_with_model("doctor", "--json").document["checks"]

@@ -292,7 +292,10 @@ def test_json_of_an_unknown_format_is_reported(cli, tmp_path):
     file = tmp_path / "other.json"
     for text in ('{"a": 1}', "[1, 2]", '{"a": 1}\n{"a": \n'):
         file.write_text(text, encoding="utf-8")
-        assert "other.json has an unknown format\n" in cli("ingest", str(file), code=1).err
+        error, hint = cli("ingest", str(file), code=1).err.splitlines()
+        assert error.endswith("other.json has an unknown format")
+        assert hint.startswith("hint: --format text stores it as one message; ")
+        assert hint.endswith("reservoir ingest --help lists the formats")
 
 
 def test_an_unknown_format_lists_the_known_ones(cli):
@@ -397,7 +400,8 @@ def test_a_new_partition_beside_others_is_noted(cli, tmp_path):
     file = tmp_path / "notes.md"
     file.write_text("The ferry to Oban leaves at nine.", encoding="utf-8")
     assert "new partition" not in cli("ingest", str(file), "-p", "life").err
-    assert "new partition lief\n" in cli("ingest", str(file), "-p", "lief", "--dry-run").err
+    rehearsed = cli("ingest", str(file), "-p", "lief", "--dry-run").err
+    assert "note: this would be a new partition lief\n" in rehearsed
     assert "new partition" not in cli("-q", "ingest", "-p", "quiet", stdin="said").err
     assert "note: new partition lief\n" in cli("ingest", str(file), "-p", "lief").err
     assert "new partition" not in cli("ingest", str(file), "-p", "lief").err

@@ -277,6 +277,8 @@ def test_a_note_names_the_command_that_shows_messages_with_secrets(cli):
         command = f"reservoir view 0 --secrets {scope}"
         assert f"; see them with: {command}\n" in notes
         assert PASSWORD in cli.shell(command).out
+    masked = cli("ingest", "--no-embed", stdin=SAYS, env={"RESERVOIR_REDACT": "mask"}).err
+    assert " masked in output; see the messages with: reservoir view 0 --secrets" in masked
     assert "see them" not in cli("ingest", "--dry-run", str(file), "-p", "other").err
     removed = cli("ingest", "--no-embed", stdin=SAYS, env={"RESERVOIR_REDACT": "remove"})
     assert "see them" not in removed.err

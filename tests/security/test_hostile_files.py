@@ -115,7 +115,7 @@ def test_a_file_that_vanishes_or_grows_while_read_does_no_harm(tmp_path: Path) -
         first, second = find(tmp_path, None, open_files)[0]
         (tmp_path / "b.jsonl").unlink()
         [missing] = second.records()
-        assert missing == Skipped("what follows", "cannot be read: No such file or directory")
+        assert missing == Skipped("the file", "cannot be read: No such file or directory")
         read = first.records()
         next(read)
         with (tmp_path / "a.jsonl").open("ab") as file:

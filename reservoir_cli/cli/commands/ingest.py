@@ -115,7 +115,7 @@ def ingest(
         _print_summary(report, dry_run)
         _print_forgotten(report, include_forgotten)
         if is_new and report.imported:
-            console.note(f"new partition {partition}")
+            console.note(f"{'this would be a ' if dry_run else ''}new partition {partition}")
         if not (dry_run or no_embed):
             _embed(reservoir, report.imported)
         if as_json:

@@ -272,8 +272,8 @@ def copy_tables(
         new.execute("DELETE FROM properties WHERE key = ?", [UNFINISHED_COPY])
     if all_or_nothing and (count := count_missing(old, new)):
         raise StoreCorruptError(
-            f"the store is corrupt: {count:,} messages cannot be read",
-            hint="look for them in a backup",
+            f"the store is corrupt: {counted(count, 'message')} cannot be read",
+            hint="look in a backup",
         )
     with suppress(sqlite3.DatabaseError):  # ids of deleted messages must not be reused
         last = old.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()

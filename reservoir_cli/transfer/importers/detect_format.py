@@ -62,6 +62,8 @@ DATABASES: dict[str, tuple[frozenset[str], ...]] = {
     "open-webui": (frozenset({"chat", "auth", "user"}),),
     "zed": (frozenset({"threads"}),),
 }
+#: Where all formats are listed; there are too many for a line.
+_NAMED = "reservoir ingest --help lists the formats"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +75,15 @@ class DetectedFile:
 
     def records(self) -> Iterator[Record | Skipped]:
         """Yield the messages; if reading fails, end with a skipped record."""
+        place = "the file"
         try:
-            yield from self.importer.read(self.file)
+            for entry in self.importer.read(self.file):
+                yield entry
+                place = "what follows"
         except Unreadable as error:
             yield Skipped("what follows", str(error))
         except OSError as error:
-            yield Skipped("what follows", f"cannot be read: {error.strerror or 'unknown reason'}")
+            yield Skipped(place, f"cannot be read: {error.strerror or 'unknown reason'}")
 
 
 def find(
@@ -113,9 +118,8 @@ def find(
         raise cannot_read(Path(file.name), error)
     if not chosen:
         wanted = f"the format {form}" if form else "a known format"
-        raise ReservoirError(
-            f"no file in {source} has {wanted}", hint=_describe_zips(files) or _list_formats()
-        )
+        hint = _describe_zips(files) or (_NAMED if files else "it has no files that are read")
+        raise ReservoirError(f"no file in {source} has {wanted}", hint=hint)
     importer = importer_named(form) if form else chosen[0].importer
     chosen += [DetectedFile(file, importer) for file, _ in unreadable]
     return chosen, len(files) - len(chosen)
@@ -189,7 +193,7 @@ def choose(file: File, form: str | None = None, *, explain: bool = False) -> Imp
             )
         raise ReservoirError(
             f"{file.name} has an unknown format",
-            hint=f"{_list_formats()}; --format text stores it as one message",
+            hint=f"--format text stores it as one message; {_NAMED}",
         )
     return known["markdown" if suffix in (".md", ".markdown") else "text"]
 
@@ -247,10 +251,6 @@ def _tables_of(path: Path) -> frozenset[str]:
 
 def _generality(detected: DetectedFile) -> int:
     return (detected.importer.name in _LISTS) + 2 * (detected.importer.name in _TEXTS)
-
-
-def _list_formats() -> str:
-    return f"formats are {', '.join(FORMATS)}"
 
 
 def importers() -> dict[str, Importer]:
