@@ -9,12 +9,21 @@ from reservoir_cli.cli import console, options
 from reservoir_cli.cli.filters import OPTION_NAMES
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope
-from reservoir_cli.reservoir import Filter, Reservoir
+from reservoir_cli.reservoir import Filter, NamedField, Reservoir
+from reservoir_cli.settings.setting_keys import similar_names
 
 #: The note for an empty store.
 NOTHING_STORED = "nothing is stored yet: reservoir init, or reservoir ingest FILE"
 #: How many other places a note names.
 _MOST_NAMED = 3
+#: How many sources, projects or tags a note names.
+_MOST_VALUES = 6
+#: The options whose values a note can name.
+_NAMED_FIELDS: dict[str, NamedField] = {
+    "--source": "source",
+    "--project": "project",
+    "--tag": "tag",
+}
 
 
 def tell(
@@ -166,10 +175,12 @@ def why_nothing(reservoir: Reservoir, scope: Scope, where: Filter) -> str:
         for name, value in asdict(where).items()
         if value != defaults[name]
     ]
-    return describe_no_match("message", scope, filters, where) if filters else ""
+    return describe_no_match(reservoir, "message", scope, filters, where) if filters else ""
 
 
-def describe_no_match(noun: str, scope: Scope, filters: Sequence[str], where: Filter) -> str:
+def describe_no_match(
+    reservoir: Reservoir, noun: str, scope: Scope, filters: Sequence[str], where: Filter
+) -> str:
     """Return the note that nothing in a scope matches the options of a filter."""
     if filters == ["--conversation"]:
         option = f" {_option('-p', scope.partition)}" if scope.partition else ""
@@ -178,7 +189,18 @@ def describe_no_match(noun: str, scope: Scope, filters: Sequence[str], where: Fi
     verb = (
         f"has the tag {where.tag}" if filters == ["--tag"] else f"matches {' and '.join(filters)}"
     )
-    return f"no {noun} in {place(scope)} {verb}"
+    missing = f"no {noun} in {place(scope)} {verb}"
+    named = _NAMED_FIELDS.get(filters[0]) if len(filters) == 1 else None
+    return f"{missing}{_name_existing(reservoir, named, scope, where)}" if named else missing
+
+
+def _name_existing(reservoir: Reservoir, field: NamedField, scope: Scope, where: Filter) -> str:
+    """Return the end of a note that names the sources, projects or tags which a scope has."""
+    names = reservoir.lookup.names(field, scope)
+    if near := similar_names(str(getattr(where, field)), names):
+        return f"; did you mean {' or '.join(near)}?"
+    shown = [*names[:_MOST_VALUES], *(["…"] if len(names) > _MOST_VALUES else [])]
+    return f"; {field}s: {', '.join(shown)}" if names else ""
 
 
 def no_message(reservoir: Reservoir, number: int, scope: Scope) -> ReservoirError:

@@ -39,7 +39,10 @@ def test_a_tag_finds_its_messages_everywhere(filled_cli):
     ]
     assert [row["id"] for row in conversations] == ["c2"]
     nothing = filled_cli("view", "--tag", "nothing")
-    assert (nothing.out, nothing.err) == ("", "note: no message in default has the tag nothing\n")
+    assert (nothing.out, nothing.err) == (
+        "",
+        "note: no message in default has the tag nothing; tags: a b, decision, travel\n",
+    )
     result = filled_cli("untag", "1", "a b", "c")
     assert result.err.splitlines()[1:] == ["tags: decision", "note: it had no tag c"]
 

@@ -220,9 +220,13 @@ def test_filters_remove_hits_without_changing_scores(cli, mode):
         document = cli(command, "--source", "codex", "--json").document
         assert [row["id"] for row in document["messages"]] == [1]
         stderr = cli(command, "--source", "nowhere").err
-        assert stderr == "note: no message in default matches --source\n"
+        assert stderr == "note: no message in default matches --source; sources: codex, test\n"
     stderr = cli("search", "amber", *mode, "--source", "nowhere").err
-    assert stderr.endswith("note: no message in default matches --source\n")
+    assert stderr.endswith("note: no message in default matches --source; sources: codex, test\n")
+    stderr = cli("search", "amber", *mode, "--project", "ap").err
+    assert stderr.endswith("note: no message in default matches --project; did you mean app?\n")
+    stderr = cli("conversations", "--project", "nowhere").err
+    assert stderr == "note: no conversation in default matches --project; projects: app\n"
 
 
 def test_the_best_hits_are_printed_by_time_the_newest_first(cli):
@@ -282,7 +286,7 @@ def test_conversations_are_filtered_by_text_project_and_time(cli):
         conversations = cli("conversations", *options, "--json").document["conversations"]
         assert [row["id"] for row in conversations] == expected
     stderr = cli("conversations", "--project", "none").err
-    assert stderr == "note: no conversation in default matches --project\n"
+    assert stderr == "note: no conversation in default matches --project; projects: app, web\n"
 
 
 def test_a_context_is_copied_by_the_terminal_or_a_platform_command(cli, tmp_path):

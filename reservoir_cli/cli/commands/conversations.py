@@ -106,7 +106,9 @@ def _explain_nothing(reservoir: Reservoir, scope: Scope, where: Filter, filtered
         values = {"match": where.text, "project": where.project, "since": where.since}
         values["tag"] = where.tag
         names = [f"--{name}" for name, value in values.items() if value is not None]
-        console.note(nothing_found.describe_no_match("conversation", scope, names, where))
+        console.note(
+            nothing_found.describe_no_match(reservoir, "conversation", scope, names, where)
+        )
     else:
         console.note(f"no message in {nothing_found.place(scope)} belongs to a conversation")
 
