@@ -165,9 +165,13 @@ def ask(question: str, *, usual: bool = False) -> bool:
 def read_answer(question: str) -> str | None:
     """Print a question on the terminal and read a line; ``None`` at end of file (Ctrl-D)."""
     progress.stop()
-    sys.stderr.write(f"{_line(question)} ")
-    sys.stderr.flush()
-    line = sys.stdin.readline()
+    try:
+        sys.stderr.write(f"{_line(question)} ")
+        sys.stderr.flush()
+        line = sys.stdin.readline()
+    except KeyboardInterrupt:
+        sys.stderr.write("\n")
+        raise
     if not line:
         sys.stderr.write("\n")
         return None

@@ -320,6 +320,7 @@ def test_declining_imports_nothing_and_creates_nothing(machine, answers, code):
     result = machine.talk("init", answers=answers)
     assert result.code == code
     assert "Traceback" not in result.out
+    assert result.out.endswith(("\nnote: nothing was imported\n", "\nnote: nothing was read\n"))
     assert not machine.home.exists()
 
 

@@ -28,6 +28,7 @@ from reservoir_cli.transfer.importers import discover_histories, watched_files
 from reservoir_cli.transfer.importers.discover_histories import History
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.sync import Source, choose_name, configured_sources
+from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.progress import duration_in_words
 from reservoir_cli.util.unicode_text import plain_digits
 
@@ -35,6 +36,7 @@ from reservoir_cli.util.unicode_text import plain_digits
 _NONE = ("n", "no", "none")
 #: Numbers of histories, with commas or blanks between them.
 _NUMBERS = re.compile(r"[0-9]{1,9}(?:[,\s]+[0-9]{1,9})*")
+_NOTHING_IMPORTED = "nothing was imported"
 _READ = "Read them to see what they contain?"
 #: Budget of the example, in tokens: short enough to read.
 _SHORT = 1_000
@@ -92,19 +94,20 @@ def init(
     if present and not dry_run:
         options.require_answer(_READ, yes)
     can_ask = not yes and options.can_ask()
-    if present and can_ask and not console.ask(_READ, usual=True):
-        console.note("nothing was read")
-        raise typer.Exit(1)
-    with open_store.open_reservoir(ctx) as reservoir:
-        default = str(reservoir.config.lookup("partition")[0])
-        sources = _sources(reservoir, places, partition)
-        read = [_examine(reservoir, history, sources[history], partition) for history in present]
-    if present:
-        _print_contents(read)
-    chosen = [entry for entry in read if entry.report.imported]
-    if chosen and not dry_run:
-        if not yes:
+    with explain_interrupt(console.note, _NOTHING_IMPORTED):
+        if present and can_ask and not console.ask(_READ, usual=True):
+            console.note("nothing was read")
+            raise typer.Exit(1)
+        with open_store.open_reservoir(ctx) as reservoir:
+            default = str(reservoir.config.lookup("partition")[0])
+            sources = _sources(reservoir, places, partition)
+            read = [_examine(reservoir, entry, sources[entry], partition) for entry in present]
+        if present:
+            _print_contents(read)
+        chosen = [entry for entry in read if entry.report.imported]
+        if chosen and not dry_run and not yes:
             chosen, partition = _choose(read, partition)
+    if chosen and not dry_run:
         read = _import(ctx, read, chosen, partition, embed=not no_embed)
     elif present and not chosen:
         _add_sources(ctx, read, partition, can_ask=can_ask, dry_run=dry_run)
@@ -275,7 +278,7 @@ def _answer(question: str) -> str:
 
 
 def _stop() -> str:
-    console.note("nothing was imported")
+    console.note(_NOTHING_IMPORTED)
     raise typer.Exit(1)
 
 
