@@ -111,6 +111,20 @@ def host_names(bound: str, allowed: Collection[str]) -> frozenset[str]:
     return frozenset(own | {name.lower() for name in allowed})
 
 
+def describe_access(bound: str, *, open_proxy: bool) -> str:
+    """Return what others can do at a server that more than this user with the token can use.
+
+    :param bound: the name or address it listens at.
+    :returns: empty if the token protects it, and only this machine reaches it.
+    """
+    own = bound.lower() in _LOOPBACK
+    is_local = own or (_is_address(bound) and ipaddress.ip_address(bound).is_loopback)
+    who = "every program and user of this machine" if is_local else "everyone on your network"
+    if open_proxy:
+        return f"{who} can ask models without the token, and so read what they recall"
+    return "" if is_local else f"{who} who has the token can use the server and its page"
+
+
 def _is_address(name: str) -> bool:
     try:
         ipaddress.ip_address(name)

@@ -95,6 +95,36 @@ def has_ipv6() -> bool:
     return False
 
 
+@pytest.mark.parametrize(
+    ("words", "warning"),
+    [
+        ([], ""),
+        (
+            ["--host", "0.0.0.0"],
+            "everyone on your network who has the token can use the server and its page",
+        ),
+        (
+            ["--open-proxy"],
+            "every program and user of this machine can ask models without the token, "
+            "and so read what they recall",
+        ),
+        (
+            ["--open-proxy", "--host", "0.0.0.0"],
+            "everyone on your network can ask models without the token, "
+            "and so read what they recall",
+        ),
+    ],
+    ids=["neither", "network", "open", "both"],
+)
+def test_what_others_can_do_is_a_warning(
+    store_path: Path, home: Path, words: list[str], warning: str
+) -> None:
+    with started(store_path, *words) as (process, _):
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(PATIENCE)
+    assert err.decode() == f"warning: {warning}\n" * bool(warning)
+
+
 def test_ending_a_server_keeps_the_record_of_another(store_path: Path) -> None:
     with started(store_path) as (_, first), started(store_path) as (second, _):
         second.terminate()

@@ -60,7 +60,7 @@ def serve(
             hint=f'{install_hint("serve")}, in a checkout: pip install -e ".[serve]"',
         )
     config = options.load_config(ctx)
-    from reservoir_cli.server import process
+    from reservoir_cli.server import process, security
 
     def ready(state: ServerState) -> None:
         running_servers.announce(state.base_url, state.page)
@@ -70,6 +70,8 @@ def serve(
         else:
             console.write(f"{state.base_url}\n")
             console.note("use the line above as the client's base URL; Ctrl-C stops the server")
+        if access := security.describe_access(host, open_proxy=open_proxy):
+            console.warn(access)
 
     process.serve(
         config,
