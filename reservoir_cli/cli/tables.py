@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 #: Minimum width of a text column.
 LEGIBLE = 24
-#: Columns whose cells may be wrapped or cut; all others are shown whole.
+#: Columns whose cells may be wrapped or cut; others are shown whole if there is room.
 _LONG = {"title", "value", "found", "to do", "message", "text"}
 #: Columns that a narrow terminal leaves out, the first of them first.
-SPARE = ("bytes", "source", "first", "messages", "reserve", "recommended", "available", "last")
+SPARE = ("bytes", "source", "from", "first", "reserve", "recommended", "for context", "last")
 #: Labels of the fields of a store's contents, if other than the field's name.
 HELD = {"pending": "not embedded yet", "synapses": "links between messages"}
 _MOMENT = re.compile(r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00\Z")
@@ -44,6 +44,7 @@ def fit(
     :param cut: the column whose cells are cut rather than wrapped.
     """
     from rich.box import SIMPLE_HEAD
+    from rich.cells import cell_len
     from rich.table import Table
 
     rows = [[_MOMENT.sub(_local_minute, cell) for cell in row] for row in rows]
@@ -57,14 +58,18 @@ def fit(
         left = room - _width(*_without(index, columns, rows)) - 2
         rows = [[*row[:index], _shorten(row[index], left), *row[index + 1 :]] for row in rows]
     table = Table(box=SIMPLE_HEAD, show_header=any(columns), show_edge=False, padding=(0, 1, 0, 0))
-    for name in columns:
-        whole = any(columns) and name not in _LONG
+    is_too_wide = _width(columns, rows) > room
+    for index, name in enumerate(columns):
+        is_number = name in numeric
+        is_name = any(columns) and name not in _LONG
+        whole = is_number or name == "id" or (is_name and not is_too_wide)
         table.add_column(
             name,
-            justify="right" if name in numeric else "left",
-            # If there is no room, a cut number must not look like another number.
+            justify="right" if is_number else "left",
             overflow="ellipsis" if whole else "fold",
             no_wrap=whole,
+            # If there is no room, names are wrapped, since a cut number would say nothing.
+            min_width=max(cell_len(row[index]) for row in (columns, *rows)) if is_number else None,
         )
     for row in rows:
         table.add_row(*(plain(cell) for cell in row))
