@@ -183,16 +183,23 @@ def test_tab_completes_commands_after_installation(filled_cli, tmp_path, shell):
 def test_no_shell_executes_a_name_in_the_store(cli, tmp_path, shell):
     names = [*HOSTILE, *(f"h{number}{name}" for number, name in enumerate(HOSTILE[:8]))]
     cli.store(
-        *({"content": "x", "partition": name, "instance": name} for name in (*names, *HARMLESS))
+        *(
+            {"content": "x", "partition": name, "instance": name, "conversation_id": name}
+            for name in (*names, *HARMLESS)
+        )
     )
     # Earlier versions stored such names.
     with closing(sqlite3.connect(cli.db)) as raw, raw:
+        raw.execute("UPDATE messages SET source = instance")
+        raw.execute("UPDATE conversations SET project = id")
+        raw.execute("INSERT INTO tags (message_id, name) SELECT id, instance FROM messages")
         raw.execute("UPDATE messages SET partition = ? WHERE partition LIKE '%|%'", ["\x1b]0;\x07"])
     raw.close()
     tabs = "→" if shell == "fish" else "→→"
+    options = ("-p", "-i", "--source", "--tag", "--project", "--conversation")
     listed = "".join(
-        f"reservoir view {option} {quote}{tabs}\x15"
-        for option in ("-p", "-i")
+        f"reservoir search --all-partitions {option} {quote}{tabs}\x15"
+        for option in options
         for quote in ("", '"', "'")
     )
     entered = "".join(f"reservoir view -p {quote}h0→{quote}\n" for quote in ("", '"', "'"))
