@@ -240,6 +240,18 @@ def test_a_named_partition_that_has_everything_becomes_the_default_for_later_mes
     assert machine("config", "get", "sources.llm.partition").out == "work\n"
 
 
+def test_conversations_that_two_partitions_have_are_counted(machine):
+    before = machine("init", "--dry-run", "--json").document["histories"]
+    for name in ("agents", "work"):
+        machine("init", "--yes", "--no-embed", "-q", "-p", name)
+    after = machine("init", "--dry-run", "--json").document["histories"]
+    counts = ("tool", "conversations", "messages")
+    assert [[row[name] for name in counts] for row in after] == [
+        [row[name] for name in counts] for row in before
+    ]
+    assert not any(row["new"] for row in after)
+
+
 def test_the_way_back_from_a_deleted_partition_is_named(machine):
     machine("init", "--yes", "--no-embed", "-p", "wrogn")
     machine("partitions", "delete", "wrogn", "--yes")
