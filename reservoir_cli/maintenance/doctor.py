@@ -20,6 +20,7 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.embedding.load import compiled_is_damaged, load_embedder
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreCorruptError
 from reservoir_cli.maintenance.availability import unusable
+from reservoir_cli.maintenance.model_language import find_wrong_language
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Mode, find_kinds
 from reservoir_cli.retrieval import ranking
@@ -264,6 +265,8 @@ def _model_checks(
     elif store is not None:
         if embedder:
             yield _floor(store, embedder, config)
+        if wrong := find_wrong_language(store, config.settings().embedding_model):
+            yield Check("language", Status.NOTE, wrong.detail, wrong.fix)
         progress("measuring", 0, 0)
         yield _speed(store, embedder, config)
 

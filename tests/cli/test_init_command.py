@@ -252,6 +252,15 @@ def test_conversations_that_two_partitions_have_are_counted(machine):
     assert not any(row["new"] for row in after)
 
 
+def test_histories_in_another_language_than_that_of_the_model_are_noted(machine):
+    log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
+    for number in range(20):
+        say_to_llm(log, f"g{number}", f"Was ist die {number}. Zahl?", "Das ist nicht schwer.")
+    machine.env["RESERVOIR_EMBEDDING_MODEL"] = "all-MiniLM-L6-v2"
+    result = machine("init", "--yes", "--no-embed")
+    assert "for other languages: reservoir embed --model intfloat/" in result.err
+
+
 def test_the_way_back_from_a_deleted_partition_is_named(machine):
     machine("init", "--yes", "--no-embed", "-p", "wrogn")
     machine("partitions", "delete", "wrogn", "--yes")

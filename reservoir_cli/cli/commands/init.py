@@ -20,6 +20,7 @@ from reservoir_cli.cli.commands.sync import (
 from reservoir_cli.cli.example_question import choose_question
 from reservoir_cli.cli.repeat_global_options import complete
 from reservoir_cli.errors import ReservoirError
+from reservoir_cli.maintenance.model_language import find_wrong_language
 from reservoir_cli.messages import Scope, clean_name
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
@@ -316,6 +317,9 @@ def _import(
         sources = [entry.source for entry in chosen]
         save_sources(reservoir, sources)
         _move_sources(reservoir, sources)
+        model = reservoir.config.settings().embedding_model
+        if wrong := find_wrong_language(reservoir.store, model):
+            console.note(f"{wrong.detail}; for other languages: {wrong.fix}")
         if embed and (new := [entry for entry in results if entry.imported]):
             homes = {entry.source.partition for entry in new}
             _embed(reservoir, Scope(homes.pop() if len(homes) == 1 else None))
