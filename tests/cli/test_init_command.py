@@ -464,5 +464,9 @@ def test_without_histories_it_lists_the_searched_paths_and_the_next_step(cli, tm
     assert result.code == 0
     for place in ("~/.claude/projects", "~/.codex/sessions", "~/.config/io.datasette.llm/logs.db"):
         assert f"  {place} (" in result.out
+    aider = "~/.aider.chat.history.md (aider)"
+    assert f"  {aider}, also in the current folder and those above\n" in result.out
+    cli.env["AIDER_CHAT_HISTORY_FILE"] = "~/.aider.chat.history.md"
+    assert f"  {aider}\n" in cli.talk("init", answers=[]).out
     assert "reservoir ingest export.zip" in result.out
     assert not cli.home.exists()

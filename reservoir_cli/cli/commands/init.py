@@ -137,7 +137,8 @@ def _print_places(places: Sequence[History], present: Sequence[History]) -> None
     if not present:
         console.aside("found no history on this machine; looked in")
         for history in places:
-            console.aside(f"  {abbreviate_home(history.path)} ({history.tool})")
+            nearby = ", also in the current folder and those above" if history.nearby else ""
+            console.aside(f"  {abbreviate_home(history.path)} ({history.tool}){nearby}")
         console.note("ChatGPT and Claude send an export: reservoir ingest export.zip")
         return
     console.aside("found on this machine, and not read yet:")
