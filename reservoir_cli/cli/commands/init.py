@@ -25,10 +25,10 @@ from reservoir_cli.messages import Scope, clean_name
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.paths import abbreviate_home
+from reservoir_cli.transfer.history_sources import Source, choose_name, configured_sources
 from reservoir_cli.transfer.importers import discover_histories, watched_files
 from reservoir_cli.transfer.importers.discover_histories import History
 from reservoir_cli.transfer.reports import ImportReport
-from reservoir_cli.transfer.sync import Source, choose_name, configured_sources
 from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.progress import duration_in_words
 from reservoir_cli.util.unicode_text import plain_digits
