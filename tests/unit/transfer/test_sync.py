@@ -381,12 +381,20 @@ def test_other_files_are_skipped(machine: Machine) -> None:
     assert machine.sync().read == 0
 
 
-@pytest.mark.parametrize("data", [text(*turn(1, "a", "b")).encode("utf-16"), b"\0\xff" * 400])
-def test_a_file_that_is_not_text_is_reported_once(machine: Machine, data: bytes) -> None:
+@pytest.mark.parametrize(
+    ("data", "command"),
+    [
+        (text(*turn(1, "a", "b")).encode("utf-16"), ": iconv -f utf-16 -t utf-8"),
+        (b"\0\xff" * 400, ""),
+    ],
+)
+def test_a_file_that_is_not_text_is_reported_once(
+    machine: Machine, data: bytes, command: str
+) -> None:
     path = machine.write("a/s1.jsonl")
     path.write_bytes(data)
     failure = f"cannot read {path} as a history of claude-code: it is not text"
-    for expected in ([f"{failure}; convert it to text in UTF-8"], []):
+    for expected in ([f"{failure}; convert it to text in UTF-8{command}"], []):
         [report] = syncing.sync(ingestor(machine.store), [machine.source], now=LATER).sources
         assert (report.failures, report.imports.total) == (expected, 0)
     path.write_text(text(*turn(1, "one?", "one.")), encoding="utf-8")
