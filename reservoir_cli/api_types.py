@@ -24,12 +24,13 @@ from reservoir_cli.retrieval.embed_messages import Indexer
 from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.settings.models import Model
 from reservoir_cli.storage.filter_conditions import Filter
+from reservoir_cli.transfer.history_sources import Source
 from reservoir_cli.transfer.importers import File
 from reservoir_cli.transfer.ingest import Ingestor
 from reservoir_cli.transfer.reports import ExportReport, ImportReport
 from reservoir_cli.transfer.store_exchange import ExchangeLog
 from reservoir_cli.transfer.summarize import Outcome
-from reservoir_cli.transfer.sync import Source, SyncReport
+from reservoir_cli.transfer.sync import SyncReport
 
 __all__ = [
     "BudgetPlan",

@@ -127,11 +127,11 @@ class Reservoir(ReservoirReads):
         :param now: the current time; ``None`` for the wall clock.
         :raises UsageError: a source in the settings is invalid.
         """
-        from reservoir_cli.transfer import sync
+        from reservoir_cli.transfer import history_sources, sync
 
         report = sync.sync(
             self._ingestor,
-            sync.configured_sources(self.config) if sources is None else sources,
+            history_sources.configured_sources(self.config) if sources is None else sources,
             whole=whole,
             copies=copies,
             now=now,

@@ -86,7 +86,15 @@ def build_context(
     selection, used, count_notes = chooser.choose()
     if settings.episodes == "auto" and embedder and question is not None and not silent:
         with_summaries = select_with_summaries(
-            chooser, store, ranking.scope, (embedder, question), settings, redactor, where, without
+            chooser,
+            store,
+            ranking.scope,
+            (embedder, question),
+            settings,
+            redactor,
+            where,
+            without,
+            ranking.floor,
         )
         if with_summaries:
             request, selection, used, count_notes = with_summaries

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Chosen = tuple[ContextRequest, Selection, int, tuple[str, ...]]
 #: Summaries may take at most one part in this many of the history budget.
 _SHARE = 4
+#: The least cosine of a summary with the question, as a share of the recall floor.
+_FLOOR_SHARE = 0.5
 
 
 def select_with_summaries(
@@ -37,12 +39,14 @@ def select_with_summaries(
     redactor: Redactor,
     where: Filter,
     without: Collection[int],
+    floor: float,
 ) -> Chosen | None:
     """Select messages and summaries of other conversations; ``None`` if there are none.
 
     :param question: the embedder, and the question's vector.
     :param where: consider only messages that match.
     :param without: ids of messages to leave out.
+    :param floor: the relevance below which nothing is recalled.
     """
     allowed = _allowed_summaries(store, scope, where, without)
     if not allowed:
@@ -50,7 +54,9 @@ def select_with_summaries(
     room = min(settings.max_episode_tokens, chooser.budget.history // _SHARE)
     smaller = chooser.budget._replace(history=chooser.budget.history - room)
     without_summaries, _, _ = replace(chooser, budget=smaller).choose()
-    summaries = _choose(chooser, without_summaries, allowed, question, room, redactor)
+    printed = _conversations([*without_summaries.recalled, *without_summaries.history])
+    best = _best_summaries(allowed, question, printed, _FLOOR_SHARE * floor)
+    summaries = _choose_that_fit(chooser, best, room, redactor)
     return _select_again(chooser, summaries) if summaries else None
 
 
@@ -75,54 +81,44 @@ def _allowed_summaries(
     ]
 
 
-def _choose(
-    chooser: Chooser,
-    selection: Selection,
+def _best_summaries(
     summaries: Sequence[Summary],
     question: tuple[Embedder, "NDArray[np.float32]"],
-    room: int,
-    redactor: Redactor,
-) -> dict[tuple[str, str | None], Piece]:
-    """Return the summaries that fit a question best, by instance and conversation.
+    printed: Collection[tuple[str, str | None]],
+    least: float,
+) -> list[Summary]:
+    """Return the summaries of conversations that are not printed, the most similar first.
 
-    :param selection: the messages printed beside them.
-    :param summaries: those that may be printed.
+    :param question: the embedder, and the question's vector; summaries of other models are skipped.
+    :param printed: (instance, conversation) of the printed messages.
+    :param least: the least cosine with the question.
     """
     embedder, vector = question
-    request = chooser.request
-    printed = _conversations([*selection.recalled, *selection.history])
+    cosines = [
+        (float(summary.vector @ vector), summary)
+        for summary in summaries
+        if summary.vector is not None
+        and summary.model_id == embedder.model_id
+        and (summary.instance, summary.conversation_id) not in printed
+    ]
+    similar = [pair for pair in cosines if pair[0] >= least]
+    return [summary for _, summary in sorted(similar, key=lambda pair: -pair[0])]
+
+
+def _choose_that_fit(
+    chooser: Chooser, best: Sequence[Summary], room: int, redactor: Redactor
+) -> dict[tuple[str, str | None], Piece]:
+    """Return the best summaries that a number of tokens holds, by instance and conversation."""
     chosen = dict[tuple[str, str | None], Piece]()
-    best = _best_summaries(summaries, embedder.model_id, vector, printed)
     for summary in best:
         key = (summary.instance, summary.conversation_id)
         extended = {**chosen, key: Piece(_line(summary, redactor))}
         summary_turns = finished_window.history_turns(
-            replace(request, summaries=_in_order(extended)), (), ()
+            replace(chooser.request, summaries=_in_order(extended)), (), ()
         )
-        if count_turns(summary_turns, request.format, chooser.meter) <= room:
+        if count_turns(summary_turns, chooser.request.format, chooser.meter) <= room:
             chosen = extended
     return chosen
-
-
-def _best_summaries(
-    summaries: Sequence[Summary],
-    model_id: str,
-    vector: "NDArray[np.float32]",
-    printed: Collection[tuple[str, str | None]],
-) -> list[Summary]:
-    """Return the summaries of conversations that are not printed, the most similar first.
-
-    :param model_id: the model of the question's vector; summaries of other models are skipped.
-    :param printed: (instance, conversation) of the printed messages.
-    """
-    available = [
-        (float(summary.vector @ vector), summary)
-        for summary in summaries
-        if summary.vector is not None
-        and summary.model_id == model_id
-        and (summary.instance, summary.conversation_id) not in printed
-    ]
-    return [summary for _, summary in sorted(available, key=lambda pair: -pair[0])]
 
 
 def _select_again(chooser: Chooser, summaries: dict[tuple[str, str | None], Piece]) -> Chosen:

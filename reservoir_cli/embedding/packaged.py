@@ -16,6 +16,7 @@ from reservoir_cli.embedding.embedder import Engine
 from reservoir_cli.embedding.find_weights import is_default, sha256
 from reservoir_cli.embedding.onnx import CompiledEmbedder
 from reservoir_cli.errors import ModelUnavailableError
+from reservoir_cli.util.installation import install_command
 
 PACKAGE, DISTRIBUTION = "reservoir_model_minilm", "reservoir-model-minilm"
 _ENGINE = Engine(
@@ -99,5 +100,6 @@ def _release(version: str) -> list[int]:
 
 def _damage_error() -> ModelUnavailableError:
     return ModelUnavailableError(
-        "the installed embedding model is damaged", f"pip install --force-reinstall {DISTRIBUTION}"
+        "the installed embedding model is damaged",
+        install_command(f"--force-reinstall {DISTRIBUTION}"),
     )

@@ -20,6 +20,7 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.embedding.load import compiled_is_damaged, load_embedder
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreCorruptError
 from reservoir_cli.maintenance.availability import unusable
+from reservoir_cli.maintenance.model_language import find_wrong_language
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Mode, find_kinds
 from reservoir_cli.retrieval import ranking
@@ -27,6 +28,7 @@ from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.config import Config, load
 from reservoir_cli.settings.missing_sources import find_missing
+from reservoir_cli.settings.setting_keys import dotted_key
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Repaired, Store
@@ -94,6 +96,7 @@ def examine(
                 _mark_secrets(store, config, progress)
             progress("checking the store", 0, 0)
             yield from _store_checks(store, repaired=repair)
+            yield from _partition_checks(store, config)
         except ReservoirError as error:
             beyond = repair and isinstance(error, StoreCorruptError)
             yield _unrepaired(error, _restore_hint(store)) if beyond else _fault("store", error)
@@ -207,6 +210,17 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
         )
 
 
+def _partition_checks(store: Store, config: Config | None) -> Iterator[Check]:
+    """Report settings of partitions that the store does not have, unless it is empty."""
+    tables = config.partitions if config else {}
+    known = {partition for partition, *_ in store.places()} if tables else set()
+    for name in sorted(tables.keys() - known) if known else ():
+        keys = [dotted_key("partitions", name, setting) for setting in tables[name]]
+        detail = f"there are settings for the partition {name}, which the store does not have"
+        fix = f"reservoir config unset {shlex.join(keys)}; reservoir partitions lists the names"
+        yield Check("settings", Status.NOTE, detail, fix)
+
+
 def _mark_secrets(store: Store, config: Config, progress: Progress) -> None:
     """Scan all messages again, as some were stored by a version with other rules or none."""
     is_off = cache(lambda partition: config.lookup("redact", partition)[0] == Mode.OFF)
@@ -264,6 +278,8 @@ def _model_checks(
     elif store is not None:
         if embedder:
             yield _floor(store, embedder, config)
+        if wrong := find_wrong_language(store, config.settings().embedding_model):
+            yield Check("language", Status.NOTE, wrong.detail, wrong.fix)
         progress("measuring", 0, 0)
         yield _speed(store, embedder, config)
 

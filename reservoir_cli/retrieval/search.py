@@ -127,9 +127,13 @@ def _add_passages(
 
 
 def with_words(hits: Sequence[Hit], term: str, mode: Mode) -> list[Hit]:
-    """Add to each hit the positions of the question's words in its text as printed."""
+    """Add to each hit the positions of the question's words in its text as printed.
+
+    Of a long text, only those in one part.
+    """
     texts = [searchable_text(hit.message) for hit in hits]
-    word_spans = find_words(texts, term, typed=mode == "keyword")
+    passages = [hit.passage for hit in hits]
+    word_spans = find_words(texts, term, typed=mode == "keyword", passages=passages)
     return [replace(hit, words=tuple(words)) for hit, words in zip(hits, word_spans, strict=True)]
 
 

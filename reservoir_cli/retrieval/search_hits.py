@@ -20,7 +20,8 @@ class Hit:
     :param all_words: whether it contains all the words of a keyword search, not just any.
     :param passage: the span of the passage nearest to the question, if requested and the message
         has more than one.
-    :param words: the spans of the question's words in the text, if requested.
+    :param words: the spans of the question's words in the text, or in one part of a long text, if
+        requested.
     :param title: of its conversation, if requested.
     :param notes: user-facing notes about the search.
     """

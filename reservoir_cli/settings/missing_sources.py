@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from reservoir_cli.settings import paths
@@ -21,13 +21,14 @@ class MissingSource(NamedTuple):
     fix: str
 
 
-def find_missing(config: Config) -> Iterator[MissingSource]:
+def find_missing(config: Config, names: Container[str] | None = None) -> Iterator[MissingSource]:
     """Yield the sources whose path does not exist; those without a path are left out.
 
+    :param names: of the sources to check; ``None`` for all.
     :raises UsageError: a path begins with the home folder of an unknown user.
     """
     for name, table in config.sources.items():
-        if table.get("path"):
+        if table.get("path") and (names is None or name in names):
             path = paths.expand_user(str(table["path"]))
             if not os.path.exists(path):
                 key = shlex.quote(f"sources.{name}")

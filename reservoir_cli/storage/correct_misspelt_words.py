@@ -7,6 +7,7 @@ read only for words without a single hit, and only the part with the same first 
 from collections.abc import Callable, Iterable, Mapping
 
 from reservoir_cli.storage.candidates import Correction, Posting
+from reservoir_cli.util.languages import has_foreign_words
 
 #: The shortest stem to correct, because shorter ones have too many neighbours, and the shortest
 #: one in which two slips are allowed.
@@ -29,11 +30,15 @@ def slips_allowed(stem: str) -> int:
 
 
 def correct(
+    question: str,
     absent: Mapping[str, str],
     vocabulary: Callable[[str], Iterable[tuple[str, int]]],
     posting_of: Callable[[str], Posting],
 ) -> tuple[tuple[Correction, ...], tuple[Posting, ...]]:
     """Find the stems that were probably meant by words that no message of a scope contains.
+
+    Messages without the most common words of the question's language are in another language: its
+    other words may be correct, and are left as they are.
 
     :param absent: the words as typed, by their stems.
     :param vocabulary: returns the stems of the index that begin like a stem, with the number of
@@ -41,6 +46,8 @@ def correct(
     :param posting_of: returns the posting of a stem in the scope.
     :returns: the corrected words, and the postings of their corrections.
     """
+    if has_foreign_words(question, absent.values()):
+        return (), ()
     words: list[Correction] = []
     postings: list[Posting] = []
     usable = [stem for stem in absent if slips_allowed(stem)]

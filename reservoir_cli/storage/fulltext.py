@@ -38,6 +38,8 @@ _UMLAUTS = str.maketrans(
     {**dict.fromkeys("äÄ", "ae"), **dict.fromkeys("öÖ", "oe"), **dict.fromkeys("üÜ", "ue")}
 )
 TOKENIZE = "tokenize='porter unicode61 remove_diacritics 2'"
+#: The characters of a question that are read.
+_LONGEST_QUESTION = 1 << 14
 #: A phrase in quotes, or anything up to the next space.
 _TYPED = re.compile(r'"([^"]*)"(\*?)|(\S+)')
 
@@ -74,6 +76,8 @@ def indexed_spans(text: str) -> list[Span]:
 
 def _second_spellings(folded: str) -> Iterator[tuple[Span, str]]:
     """Yield the words with umlauts: their spans in a folded text, and their other spellings."""
+    if not any(chr(letter) in folded for letter in _UMLAUTS):
+        return
     for word in _WORD.finditer(folded):
         spelling = word[0].translate(_UMLAUTS)
         if spelling != word[0]:
@@ -142,8 +146,11 @@ def count_terms(text: str) -> int:
 
 
 def content_words(question: str) -> str:
-    """Return up to 200 distinct words of a question, without stop words if any others remain."""
-    words = _WORD.findall(searched_text(question.lower()))
+    """Return up to 200 distinct words of a question, without stop words if any others remain.
+
+    The last turn of a follow-up may be a message of any size: only its beginning is read.
+    """
+    words = _WORD.findall(searched_text(question[:_LONGEST_QUESTION].lower()))
     chosen = [word for word in words if word not in STOP_WORDS] or words
     return " ".join(list(dict.fromkeys(chosen))[:200])
 

@@ -99,7 +99,7 @@ class FileImport:
             remaining = self._proxied.skip_known(scope, scoped)
             if self._elsewhere:
                 remaining = self._elsewhere.skip_known(scope, remaining)
-            self.report.already += len(scoped) - len(remaining)
+            self._count_known(scope, scoped, remaining)
             remaining = self._skip_forgotten_texts(scope, remaining)
             self._store.add_conversations(scope, self._changed_conversations(scope, remaining))
             messages = [record.message for record in remaining]
@@ -214,12 +214,26 @@ class FileImport:
         if self._mode(scope) is Mode.REMOVE:
             messages = list(map(_redact_ids, messages))
         stored = self._store.stored(scope, messages)
-        self.report.already += len(records) - len(unknown) + sum(stored)
+        self._count_known(scope, records, unknown)
+        self.report.already += sum(stored)
         self.report.forgotten += len(unknown) - sum(stored)
-        self.report.conversations.update(
-            message.conversation_id
-            for message in compress(messages, stored)
-            if message.conversation_id
+        self._count_conversations(scope, compress(messages, stored))
+
+    def _count_known(self, scope: Scope, records: Iterable[Record], new: Iterable[Record]) -> None:
+        """Count the records of a scope that are stored elsewhere, or by the proxy.
+
+        :param new: those among them that are not.
+        """
+        unknown = set(map(id, new))
+        known = [record.message for record in records if id(record) not in unknown]
+        self.report.already += len(known)
+        self._count_conversations(scope, known)
+
+    def _count_conversations(self, scope: Scope, messages: Iterable[Message]) -> None:
+        """Count the conversations of known messages, by the ids that the scope stores."""
+        ids = {message.conversation_id for message in messages if message.conversation_id}
+        self.report.conversations |= (
+            set(map(redact_id, ids)) if self._mode(scope) is Mode.REMOVE else ids
         )
 
     def _skip_forgotten_texts(self, scope: Scope, records: list[Record]) -> list[Record]:

@@ -86,12 +86,15 @@ class ExportReport:
     """The counts of an export so far.
 
     :param left_out: thinking, which most formats cannot represent.
+    :param quoted: messages of other roles that are quoted in a turn of the user, because the format
+        has no place for them: replies without a question, results without a call.
     :param masked: messages with redacted secrets.
     :param missing: messages that other commands moved or deleted before they were written.
     """
 
     messages: int = 0
     left_out: int = 0
+    quoted: int = 0
     masked: int = 0
     missing: int = 0
 

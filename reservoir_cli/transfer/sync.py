@@ -7,28 +7,26 @@ of a longer file is read. Messages and the position are written in one transacti
 import json
 import os
 import platform
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import chain, count
 from pathlib import Path
 
-from reservoir_cli.errors import ReservoirError, StoreError, UsageError
+from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.settings import paths
-from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.sources import MARKED, SourceFile, Sources
 from reservoir_cli.transfer import importers
 from reservoir_cli.transfer.do_not_index import is_marked, marked_by, may_contain_mark
 from reservoir_cli.transfer.file_import import Destination
+from reservoir_cli.transfer.history_sources import Source
 from reservoir_cli.transfer.importers import (
     File,
     Importer,
     Record,
     Skipped,
     Unreadable,
-    discover_histories,
     watched_files,
 )
 from reservoir_cli.transfer.importers.message_times import moment
@@ -49,24 +47,6 @@ _IDLE = timedelta(minutes=10)
 _BATCH = 1_000
 
 Item = Record | Skipped
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """The history of a tool that is kept in sync.
-
-    :param name: the name of its table in the settings.
-    :param tool: the importer that reads it.
-    :param path: a folder or a file.
-    :param partition: the partition its messages are stored in.
-    :param exclude: folders to exclude, of history files or of the conversations' projects.
-    """
-
-    name: str
-    tool: str
-    path: Path
-    partition: str
-    exclude: tuple[str, ...] = ()
 
 
 @dataclass
@@ -105,61 +85,6 @@ class SyncReport:
     def imported(self) -> int:
         """Count the messages that are new or were replaced."""
         return sum(source.imports.imported + source.imports.renewed for source in self.sources)
-
-
-def configured_sources(config: Config) -> list[Source]:
-    """Return the sources of the settings.
-
-    :raises UsageError: a source has no path or an unknown tool.
-    """
-    default_partition = str(config.lookup("partition")[0])
-    known = importers.importers()
-    sources = []
-    for name, table in config.sources.items():
-        tool, path, excluded = table.get("tool", name), table.get("path"), table.get("exclude")
-        if str(tool) not in known:
-            raise UsageError(
-                f"[sources.{name}] in {config.path}: unknown tool {tool!r}",
-                hint=f"tools are {', '.join(known)}",
-            )
-        if not path:
-            raise UsageError(
-                f"[sources.{name}] in {config.path} has no path",
-                hint=f"reservoir config set sources.{name}.path=FOLDER",
-            )
-        folders = tuple(excluded) if isinstance(excluded, list) else ()
-        partition = str(table.get("partition") or default_partition)
-        sources.append(Source(name, str(tool), paths.expand_user(str(path)), partition, folders))
-    return sources
-
-
-def discover_sources(partition: str) -> list[Source]:
-    """Return the histories found on this machine."""
-    sources: dict[str, Source] = {}
-    for history in discover_histories.look():
-        if history.files:
-            name = choose_name(history.form, sources)
-            sources[name] = Source(name, history.form, history.path, partition)
-    return list(sources.values())
-
-
-def choose_name(tool: str, taken: Container[str]) -> str:
-    """Return a name for a new source: its tool's name, with a number if that is taken."""
-    numbered = (f"{tool}-{number}" for number in count(2))
-    return next(name for name in chain([tool], numbered) if name not in taken)
-
-
-def select_sources(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:
-    """Return the sources with one of the names or tools; all if no name is given.
-
-    :raises UsageError: there is no such source.
-    """
-    for name in names:
-        if not any(name in (source.name, source.tool) for source in sources):
-            known = ", ".join(source.name for source in sources)
-            hint = f"sources are {known}" if known else "reservoir init finds the histories here"
-            raise UsageError(f"there is no source {name!r}", hint=hint)
-    return [source for source in sources if not names or {source.name, source.tool} & set(names)]
 
 
 def sync(

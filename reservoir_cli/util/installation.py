@@ -9,12 +9,17 @@ FULL, SLIM = "reservoir-cli", "reservoir-cli-slim"
 IN_PYTHON = (sys.executable, "-P", "-m", "reservoir_cli")
 
 
+def install_command(requirement: str) -> str:
+    """Return the command that installs one of our packages, from an index or from built wheels."""
+    return f"pip install {requirement} --find-links dist"
+
+
 def install_hint(extra: str) -> str:
     """Return the command that adds an extra to the installed package.
 
     All shells understand double quotes; Windows' cmd takes single ones for a part of the name.
     """
-    return f'pip install "{_package()}[{extra}]"'
+    return install_command(f'"{_package()}[{extra}]"')
 
 
 def _package() -> str:

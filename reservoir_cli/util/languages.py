@@ -79,6 +79,12 @@ def is_about_speaker(text: str) -> bool:
     return known is None or not known.isdisjoint(re.findall(_WORD, text.lower()))
 
 
+def has_foreign_words(text: str, words: Collection[str]) -> bool:
+    """Return whether a text is not English, and some of these words are common in its language."""
+    language = guess_language(text)
+    return language != "en" and not _WORDS.get(str(language), frozenset()).isdisjoint(words)
+
+
 def are_function_words(words: Collection[str]) -> bool:
     """Return whether all words, in lower case, are common words of a single language."""
     return any(known.issuperset(words) for known in _WORDS.values())

@@ -18,6 +18,10 @@ from reservoir_cli.errors import ReservoirError
 
 #: Default limit, in bytes, of a text or an entry of a file, which is read into memory.
 LARGEST = 64 << 20
+#: The command that converts a text, and U+FFFD as bytes.
+_CONVERT, _REPLACEMENT = "iconv -f {} -t utf-8", "\ufffd".encode()
+#: What to do about replaced bytes: mostly they are text in another encoding.
+CONVERT_HINT = f"convert text in another encoding than UTF-8: {_CONVERT.format('latin1')}"
 #: Seconds to wait until a writer opens the other end of a pipe.
 _PIPE_TIMEOUT = 2.0
 
@@ -144,8 +148,8 @@ def _read_pipe(path: Path, most: int) -> bytes:
         return read_stream(pipe, most, start or b"")
 
 
-def decode(data: bytes, where: str, *, cut: bool = False) -> tuple[str, bool]:
-    """Return bytes as text, and whether some of them were not UTF-8 and were replaced.
+def decode(data: bytes, where: str, *, cut: bool = False) -> tuple[str, int]:
+    """Return bytes as text, and how many characters of it replace bytes that are not text.
 
     :param where: the file's name, for the error.
     :param cut: the bytes are the beginning of a file, and may end within a character.
@@ -154,13 +158,9 @@ def decode(data: bytes, where: str, *, cut: bool = False) -> tuple[str, bool]:
     text = codecs.getincrementaldecoder("utf-8-sig")("replace").decode(data, final=not cut)
     replaced = text.count("\ufffd") + text.count("\0")
     if replaced > max(8, len(text) // 10):
-        raise NotTextError(f"{where} is not a text file", hint="convert it to text in UTF-8")
-    return text, replaced > 0 and (b"\0" in data or not _is_utf8(data))
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
+        is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        command = f": {_CONVERT.format('utf-16')}" if is_utf16 else ""
+        raise NotTextError(
+            f"{where} is not a text file", hint=f"convert it to text in UTF-8{command}"
+        )
+    return text, replaced - data.count(_REPLACEMENT)

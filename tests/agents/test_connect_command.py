@@ -19,7 +19,10 @@ from reservoir_cli.errors import UsageError
 
 Run = Callable[..., forked.Answer]
 ZED = CLIENTS["zed"]
-MISSING = 'warning: reservoir mcp needs the extra mcp: pip install "reservoir-cli[mcp]"\n'
+MISSING = (
+    "warning: reservoir mcp needs the extra mcp: "
+    'pip install "reservoir-cli[mcp]" --find-links dist\n'
+)
 
 
 @pytest.fixture

@@ -79,6 +79,28 @@ def test_a_source_that_does_not_exist_is_a_note(cli, tmp_path):
     assert checks(cli("doctor", "--json", code=1))["sources"][0] == "fault"
 
 
+def test_settings_of_a_partition_that_does_not_exist_are_a_note(cli):
+    cli("config", "set", "partitions.wrok.redact=mask", "partitions.default.redact=mask")
+    assert checks(cli("doctor", "--json"))["settings"] == ("ok", None)
+    cli.say("hello")
+    fix = "reservoir config unset partitions.wrok.redact; reservoir partitions lists the names"
+    assert checks(cli("doctor", "--json"))["settings"] == ("note", fix)
+    cli("config", "unset", "partitions.wrok.redact")
+    assert checks(cli("doctor", "--json"))["settings"] == ("ok", None)
+
+
+def test_a_model_that_does_not_read_most_questions_is_a_note(cli):
+    german = "Wann ist der Termin?", "Wie viel Wasser kommt in den Teig?", "Was hat er gesagt?"
+    english = "What did we choose?", "Why is the port closed?"
+    cli.store(*({"content": text} for text in (*german, *english)))
+    assert "language" not in checks(cli("doctor", "--json"))  # the model is another one
+    cli.env["RESERVOIR_EMBEDDING_MODEL"] = "all-MiniLM-L6-v2"
+    fix = "reservoir embed --model intfloat/multilingual-e5-small"
+    assert checks(cli("doctor", "--json"))["language"] == ("note", fix)
+    cli.say("And where is it now?")
+    assert "language" not in checks(cli("doctor", "--json"))
+
+
 def test_readable_files_are_noted_and_repair_makes_them_private(cli):
     cli.say("hello")
     cli.db.chmod(0o644)

@@ -42,6 +42,14 @@ def test_scope_and_filters_select_messages_as_in_view(spread, options, expected)
     assert contents(spread("export", *options).out) == expected
 
 
+def test_replies_that_are_quoted_as_the_users_are_noted(cli):
+    cli.store({"content": "The rent is due.", "role": "assistant"}, {"content": "When?"})
+    result = cli("export", "--format", "openai")
+    assert "assistant: The rent is due." in result.out
+    assert "note: 1 message quoted as the user's" in result.err
+    assert "quoted" not in cli("export", "--format", "markdown").err
+
+
 @pytest.mark.parametrize("form", ["jsonl", "markdown"])
 def test_messages_that_are_moved_while_others_are_printed_are_counted(cli, form):
     cli.store(

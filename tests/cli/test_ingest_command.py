@@ -152,17 +152,23 @@ def test_a_byte_order_mark_is_stripped(cli):
 
 
 @pytest.mark.parametrize(
-    ("data", "stored"),
+    ("data", "count", "stored"),
     [
-        (b"caf\xe9 is Latin-1", "caf\ufffd is Latin-1"),
-        (b"a NUL \x00 inside of a text", "a NUL \ufffd inside of a text"),
-        (b"a surrogate \xed\xa0\x80 inside of a text", None),
+        (b"caf\xe9 is Latin-1", "1 invalid character", "caf\ufffd is Latin-1"),
+        (b"gr\xfc\xdfe \xef\xbf\xbd", "2 invalid characters", "gr\ufffd\ufffde \ufffd"),
+        (
+            b"a NUL \x00 inside of a text",
+            "1 invalid character",
+            "a NUL \ufffd inside of a text",
+        ),
+        (b"a surrogate \xed\xa0\x80 inside of a text", "3 invalid characters", None),
     ],
 )
-def test_invalid_utf8_is_replaced_with_a_note(cli, data, stored):
+def test_invalid_utf8_is_replaced_with_a_note(cli, data, count, stored):
     result = cli("ingest", "--no-embed", stdin=data)
     assert result.out == "1\n"
-    assert result.err.startswith("note: ")
+    hint = "convert text in another encoding than UTF-8: iconv -f latin1 -t utf-8"
+    assert result.err == f"note: {count} replaced by U+FFFD; {hint}\n"
     content = cli.rows()[0]["content"]
     assert "\ufffd" in content
     assert stored in (None, content)
@@ -175,7 +181,7 @@ def test_lone_surrogates_of_a_json_file_are_replaced_with_a_note(cli, tmp_path):
     file.write_text(json.dumps(row) + "\n", encoding="utf-8")
     result = cli("ingest", "--no-embed", str(file))
     assert cli.rows()[0]["content"] == "half \ufffd of an emoji"
-    assert "U+FFFD" in result.err
+    assert "replaced by U+FFFD in 1 message; convert text in another encoding" in result.err
 
 
 def test_a_binary_file_fails_and_stores_nothing(cli, tmp_path):

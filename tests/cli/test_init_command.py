@@ -240,6 +240,27 @@ def test_a_named_partition_that_has_everything_becomes_the_default_for_later_mes
     assert machine("config", "get", "sources.llm.partition").out == "work\n"
 
 
+def test_conversations_that_two_partitions_have_are_counted(machine):
+    before = machine("init", "--dry-run", "--json").document["histories"]
+    for name in ("agents", "work"):
+        machine("init", "--yes", "--no-embed", "-q", "-p", name)
+    after = machine("init", "--dry-run", "--json").document["histories"]
+    counts = ("tool", "conversations", "messages")
+    assert [[row[name] for name in counts] for row in after] == [
+        [row[name] for name in counts] for row in before
+    ]
+    assert not any(row["new"] for row in after)
+
+
+def test_histories_in_another_language_than_that_of_the_model_are_noted(machine):
+    log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
+    for number in range(20):
+        say_to_llm(log, f"g{number}", f"Was ist die {number}. Zahl?", "Das ist nicht schwer.")
+    machine.env["RESERVOIR_EMBEDDING_MODEL"] = "all-MiniLM-L6-v2"
+    result = machine("init", "--yes", "--no-embed")
+    assert "for other languages: reservoir embed --model intfloat/" in result.err
+
+
 def test_the_way_back_from_a_deleted_partition_is_named(machine):
     machine("init", "--yes", "--no-embed", "-p", "wrogn")
     machine("partitions", "delete", "wrogn", "--yes")
@@ -443,5 +464,9 @@ def test_without_histories_it_lists_the_searched_paths_and_the_next_step(cli, tm
     assert result.code == 0
     for place in ("~/.claude/projects", "~/.codex/sessions", "~/.config/io.datasette.llm/logs.db"):
         assert f"  {place} (" in result.out
+    aider = "~/.aider.chat.history.md (aider)"
+    assert f"  {aider}, also in the current folder and those above\n" in result.out
+    cli.env["AIDER_CHAT_HISTORY_FILE"] = "~/.aider.chat.history.md"
+    assert f"  {aider}\n" in cli.talk("init", answers=[]).out
     assert "reservoir ingest export.zip" in result.out
     assert not cli.home.exists()

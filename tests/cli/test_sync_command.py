@@ -16,7 +16,8 @@ import pytest
 
 from reservoir_cli.cli.commands import sync
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.transfer.sync import Source, SourceReport
+from reservoir_cli.transfer.history_sources import Source
+from reservoir_cli.transfer.sync import SourceReport
 
 SAMPLES = Path(__file__).parents[1] / "unit" / "transfer" / "importers" / "samples"
 
@@ -129,6 +130,17 @@ def test_wrong_sources_are_named(cli, settings, complaint):
     cli.home.mkdir(parents=True, exist_ok=True)
     (cli.home / "reservoir.toml").write_text(settings, encoding="utf-8")
     assert complaint in cli("sync", "--no-embed", code=2).err
+
+
+def test_a_wrong_source_does_not_keep_the_others_from_being_read(machine):
+    folder = machine.env["HOME"] + "/.codex/sessions"
+    machine("config", "set", "sources.foo.path=/nosuch", f"sources.codex.path={folder}")
+    result = machine("sync", "--no-embed", code=2)
+    assert "warning: [sources.foo] in " in result.err
+    assert "unknown tool 'foo'; tools are " in result.err
+    assert {row["source"] for row in machine.rows("--all-instances")} == {"codex"}
+    assert "foo" not in machine("sync", "codex", "--no-embed").err
+    assert "error: [sources.foo]" in machine("sync", "foo", "--no-embed", code=2).err
 
 
 def test_an_unknown_source_is_refused(machine):

@@ -129,7 +129,7 @@ def check_other_model(slim: Installation) -> None:
     print(f"another model: {error.strip()}")
     assert error.splitlines() == [
         f"error: the embedding model {OTHER_MODEL} needs the full package",
-        "hint: pip install reservoir-cli",
+        "hint: pip install reservoir-cli --find-links dist",
     ]
 
 

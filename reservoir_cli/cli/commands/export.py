@@ -102,6 +102,12 @@ def export(
         console.note(
             f"secrets in {messages} are masked; RESERVOIR_REDACT=mark writes them as they are"
         )
+    if report.quoted:
+        messages = options.counted(report.quoted, "message")
+        console.note(
+            f"{messages} quoted as the user's (replies without a question, results without a "
+            "call): jsonl, json and markdown keep the roles"
+        )
     if report.left_out:
         thoughts = options.counted(report.left_out, "thought")
         console.note(f"{thoughts} left out: jsonl, json and markdown include them")

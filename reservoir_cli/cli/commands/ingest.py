@@ -19,7 +19,7 @@ from reservoir_cli.transfer.importers.detect_format import importer_named
 from reservoir_cli.transfer.importers.input_files import LARGEST_PIPED
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.util.parse_time_options import parse_time
-from reservoir_cli.util.read_files import LARGEST, decode
+from reservoir_cli.util.read_files import CONVERT_HINT, LARGEST, decode
 
 #: Blank lines around a text; the indentation of its first line is kept.
 _OUTER_BLANK_LINES = re.compile(r"\A(?:[ \t]*\r?\n)+|(?:\r?\n[ \t]*)+\Z")
@@ -193,7 +193,8 @@ def _store_stdin(
         console.note(f"stdin is {size}, stored as one message; --format NAME reads a history")
     text, replaced = decode(data, "stdin")
     if replaced:
-        console.note("invalid bytes were replaced by U+FFFD")
+        characters = options.counted(replaced, "invalid character")
+        console.note(f"{characters} replaced by U+FFFD; {CONVERT_HINT}")
     content = _OUTER_BLANK_LINES.sub("", text)
     if not content.strip():
         console.note("nothing to ingest")
@@ -252,7 +253,7 @@ def _print_summary(report: ImportReport, dry_run: bool) -> None:
         console.note(options.describe_marked(report.marked))
     if report.mended:
         messages = options.counted(report.mended, "message")
-        console.note(f"invalid characters were replaced by U+FFFD in {messages}")
+        console.note(f"invalid characters replaced by U+FFFD in {messages}; {CONVERT_HINT}")
     if report.passed_over:
         noun = "file" if report.passed_over == 1 else "files"
         console.note(f"{report.passed_over:,} other {noun} ignored")

@@ -20,14 +20,15 @@ from reservoir_cli.cli.commands.sync import (
 from reservoir_cli.cli.example_question import choose_question
 from reservoir_cli.cli.repeat_global_options import complete
 from reservoir_cli.errors import ReservoirError
+from reservoir_cli.maintenance.model_language import find_wrong_language
 from reservoir_cli.messages import Scope, clean_name
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.paths import abbreviate_home
+from reservoir_cli.transfer.history_sources import Source, choose_name, configured_sources
 from reservoir_cli.transfer.importers import discover_histories, watched_files
 from reservoir_cli.transfer.importers.discover_histories import History
 from reservoir_cli.transfer.reports import ImportReport
-from reservoir_cli.transfer.sync import Source, choose_name, configured_sources
 from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.progress import duration_in_words
 from reservoir_cli.util.unicode_text import plain_digits
@@ -136,7 +137,8 @@ def _print_places(places: Sequence[History], present: Sequence[History]) -> None
     if not present:
         console.aside("found no history on this machine; looked in")
         for history in places:
-            console.aside(f"  {abbreviate_home(history.path)} ({history.tool})")
+            nearby = ", also in the current folder and those above" if history.nearby else ""
+            console.aside(f"  {abbreviate_home(history.path)} ({history.tool}){nearby}")
         console.note("ChatGPT and Claude send an export: reservoir ingest export.zip")
         return
     console.aside("found on this machine, and not read yet:")
@@ -316,6 +318,9 @@ def _import(
         sources = [entry.source for entry in chosen]
         save_sources(reservoir, sources)
         _move_sources(reservoir, sources)
+        model = reservoir.config.settings().embedding_model
+        if wrong := find_wrong_language(reservoir.store, model):
+            console.note(f"{wrong.detail}; for other languages: {wrong.fix}")
         if embed and (new := [entry for entry in results if entry.imported]):
             homes = {entry.source.partition for entry in new}
             _embed(reservoir, Scope(homes.pop() if len(homes) == 1 else None))

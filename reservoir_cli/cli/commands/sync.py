@@ -10,13 +10,18 @@ import typer
 
 from reservoir_cli.cli import completion_values, console, open_store, options, unseen_errors
 from reservoir_cli.cli.global_options import globals_of, warn_of_variables
-from reservoir_cli.errors import StoreLockedError
+from reservoir_cli.errors import StoreLockedError, UsageError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.missing_sources import find_missing
 from reservoir_cli.settings.paths import abbreviate_home
-from reservoir_cli.transfer import sync as syncing
-from reservoir_cli.transfer.sync import Source, SourceReport, SyncReport
+from reservoir_cli.transfer.history_sources import (
+    Source,
+    configured_sources,
+    discover_sources,
+    select_sources,
+)
+from reservoir_cli.transfer.sync import SourceReport, SyncReport
 
 #: Seconds between two runs with --watch.
 _PAUSE = 30
@@ -93,7 +98,8 @@ def sync(
         _print_units(ctx, as_json)
         return
     with open_store.open_reservoir(ctx, create=True) as reservoir:
-        sources = _sources(reservoir, names or [])
+        wrong: dict[str, UsageError] = {}
+        sources = _sources(reservoir, names or [], wrong)
         if watch:
             _watch(reservoir, sources, embed=not no_embed, as_json=as_json)
             return
@@ -103,19 +109,36 @@ def sync(
         console.document(_fields(report))
     if any(source.failures for source in report.sources):
         raise typer.Exit(1)
+    if wrong:
+        raise typer.Exit(UsageError.exit_code)
 
 
-def _sources(reservoir: Reservoir, names: list[str]) -> list[Source]:
-    """Return the sources of the settings; if there are none, those found, after confirmation."""
-    if configured := syncing.configured_sources(reservoir.config):
-        selected = syncing.select_sources(configured, names)
+def _sources(
+    reservoir: Reservoir, names: Sequence[str], wrong: dict[str, UsageError]
+) -> list[Source]:
+    """Return the sources of the settings; if there are none, those found, after confirmation.
+
+    :param wrong: receives the errors of selected sources that cannot be read.
+    :raises UsageError: none can be read, or there is no source of a name.
+    """
+    errors: dict[str, UsageError] = {}
+    configured = configured_sources(reservoir.config, errors)
+    wrong |= {name: error for name, error in errors.items() if not names or name in names}
+    others = [name for name in names if name not in wrong]
+    if wrong and (not configured or (names and not others)):
+        raise next(iter(wrong.values()))
+    for error in wrong.values():
+        console.warn(f"{error.message}; {error.hint}")
+        unseen_errors.log(error.message)
+    if configured or errors:
+        selected = select_sources(configured, others)
         _warn_of_missing(reservoir, {source.name for source in selected})
         return selected
     can_ask = options.can_ask()
     if console.is_quiet() and not can_ask:
         return []
-    found = syncing.discover_sources(str(reservoir.config.lookup("partition")[0]))
-    sources = syncing.select_sources(found, names)
+    found = discover_sources(str(reservoir.config.lookup("partition")[0]))
+    sources = select_sources(found, names)
     if not sources:
         console.note("found no history on this machine, and the settings have no [sources]")
     elif can_ask:
@@ -132,9 +155,8 @@ def _sources(reservoir: Reservoir, names: list[str]) -> list[Source]:
 
 def _warn_of_missing(reservoir: Reservoir, names: Container[str]) -> None:
     """Warn of selected sources that do not exist, as nothing is imported from them."""
-    for missing in find_missing(reservoir.config):
-        if missing.name in names:
-            console.warn(f"{missing.detail}; {missing.fix}")
+    for missing in find_missing(reservoir.config, names):
+        console.warn(f"{missing.detail}; {missing.fix}")
 
 
 def save_sources(reservoir: Reservoir, sources: list[Source]) -> None:

@@ -126,7 +126,7 @@ def correct_misspelt(
         places, known = candidates.places(ids)
         return Posting(places, counts[0][known])
 
-    return correct_misspelt_words.correct(typed, vocabulary, posting_of)
+    return correct_misspelt_words.correct(question, typed, vocabulary, posting_of)
 
 
 def _counts(

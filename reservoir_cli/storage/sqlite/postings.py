@@ -123,7 +123,7 @@ def correct_misspelt(
     def posting_of(stem: str) -> Posting:
         return _in_scope(candidates, *_count(_docs(connection, stem, _READ_AT_MOST)))
 
-    return correct_misspelt_words.correct(typed, vocabulary, posting_of)
+    return correct_misspelt_words.correct(question, typed, vocabulary, posting_of)
 
 
 def _words_by_stem(connection: Connection, words: str) -> dict[str, str]:

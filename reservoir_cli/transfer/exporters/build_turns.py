@@ -87,6 +87,13 @@ def build_turns(thread: Thread) -> list[Turn]:
     return quoted + _answered_turns(messages[first:])
 
 
+def count_quoted(thread: Thread) -> int:
+    """Count the messages that :func:`build_turns` quotes in a turn of the user."""
+    texts = [message for message in thread.messages if plain_text(message).strip()]
+    own = sum(message.role is Role.USER for message in texts)
+    return sum(turn.role == Role.USER for turn in build_turns(thread)) - own
+
+
 def _answered_turns(messages: Sequence[StoredMessage]) -> list[Turn]:
     """Return the turns of messages, with the result of each call right after it.
 

@@ -18,7 +18,12 @@ from reservoir_cli.settings import paths
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer.exporters import rows
-from reservoir_cli.transfer.exporters.build_turns import Thread, build_turns, read_threads
+from reservoir_cli.transfer.exporters.build_turns import (
+    Thread,
+    build_turns,
+    count_quoted,
+    read_threads,
+)
 from reservoir_cli.transfer.reports import ExportReport
 from reservoir_cli.util.private_files import replace_atomically
 from reservoir_cli.util.progress import Progress
@@ -237,6 +242,7 @@ def _conversations(
     for stored in read_threads(store, ids_by_thread):
         thread = stored.masked(mask)
         exported = thread if form == "markdown" else thread.without_thinking()
+        report.quoted += 0 if form == "markdown" else count_quoted(exported)
         processed += len(thread.messages)
         report.masked += sum(
             a is not b for a, b in zip(stored.messages, thread.messages, strict=True)

@@ -104,6 +104,11 @@ def find(
         importer_named(form)
     files, alone = gather(source, open_files)
     if alone:
+        if form is None and files[0].name.lower().endswith(".zip"):
+            raise ReservoirError(
+                f"{files[0].name} is not a zip, despite its name",
+                hint="export or download it again; --format text stores it as one message",
+            )
         return [DetectedFile(files[0], choose(files[0], form, explain=True))], 0
     files = [member for file in files for member in _open_zip(file, open_files)]
     candidates = [file for file in files if file.unlisted or file.name.lower().endswith(_SUFFIXES)]

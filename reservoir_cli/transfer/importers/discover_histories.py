@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reservoir_cli.settings.paths import expand_user
@@ -25,6 +25,8 @@ _EXTENSIONS = {
     "Kilo Code": "kilocode.kilo-code",
 }
 _TASK = "api_conversation_history.json"
+#: The variable that names aider's history.
+_AIDER_FILE = "AIDER_CHAT_HISTORY_FILE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class History:
     :param path: a folder or a file.
     :param files: the number of files to read; 0 without a history.
     :param size: the total size of the files in bytes.
+    :param nearby: whether the current folder and those above it were searched first.
     """
 
     tool: str
@@ -43,6 +46,7 @@ class History:
     path: Path
     files: int = 0
     size: int = 0
+    nearby: bool = False
 
 
 def look() -> list[History]:
@@ -59,7 +63,7 @@ def look() -> list[History]:
         *_present(_cline()),
         *_present(_goose())[:1],
         _inspect("LM Studio", "lm-studio", lm_studio_chats(), (".conversation.json",)),
-        _inspect("aider", "aider", aider_history()),
+        _aider(),
         _inspect("Zed", "zed", zed_threads()),
         _inspect("Open WebUI", "open-webui", open_webui_data()),
     ]
@@ -101,6 +105,11 @@ def _goose() -> Iterator[History]:
     """Yield Goose's database, and the session files of versions without one."""
     yield _inspect("Goose", "goose", goose_sessions() / "sessions.db")
     yield _inspect("Goose", "goose", goose_sessions())
+
+
+def _aider() -> History:
+    history = _inspect("aider", "aider", aider_history())
+    return replace(history, nearby=not os.environ.get(_AIDER_FILE))
 
 
 def _inspect(
@@ -211,7 +220,7 @@ def lm_studio_chats() -> Path:
 
 def aider_history() -> Path:
     """Return aider's history of the current project, else of the home folder; it need not exist."""
-    if path := os.environ.get("AIDER_CHAT_HISTORY_FILE"):
+    if path := os.environ.get(_AIDER_FILE):
         return expand_user(path)
     name = ".aider.chat.history.md"
     with suppress(OSError):  # the current folder was deleted

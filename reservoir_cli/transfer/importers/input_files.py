@@ -295,8 +295,8 @@ class _BoundedReader(io.RawIOBase):
         return True
 
 
-def read_text(path: Path) -> tuple[str, bool]:
-    """Return a file's text, and whether bytes that are not UTF-8 were replaced.
+def read_text(path: Path) -> tuple[str, int]:
+    """Return a file's text, and how many characters of it replace bytes that are not text.
 
     :raises ReservoirError: the file cannot be read, or is not text.
     """

@@ -111,7 +111,9 @@ def test_a_damaged_package_is_an_error(package: Path, damage: Callable[[Path], o
     damage(package)
     with pytest.raises(ModelUnavailableError, match="is damaged") as raised:
         load_embedder(DEFAULT_MODEL, offline=True, progress=lambda *_: None)
-    assert raised.value.hint == "pip install --force-reinstall reservoir-model-minilm"
+    assert raised.value.hint == (
+        "pip install --force-reinstall reservoir-model-minilm --find-links dist"
+    )
 
 
 def test_doctor_reads_every_byte_of_the_package(package: Path) -> None:
@@ -129,14 +131,17 @@ def test_without_torch_another_model_is_an_error_that_names_the_full_package(nam
     with pytest.raises(ModelUnavailableError) as raised:
         load_embedder(name, offline=False, progress=lambda *_: pytest.fail("it downloads"))
     text = f"the embedding model {name} needs the full package"
-    assert (raised.value.message, raised.value.hint) == (text, "pip install reservoir-cli")
+    assert (raised.value.message, raised.value.hint) == (
+        text,
+        "pip install reservoir-cli --find-links dist",
+    )
 
 
 @pytest.mark.usefixtures("slim")
 def test_without_torch_and_package_the_hint_names_the_package() -> None:
     with pytest.raises(ModelUnavailableError, match="full package") as raised:
         load_embedder(DEFAULT_MODEL, offline=True, progress=lambda *_: None)
-    assert "pip install reservoir-model-minilm" in str(raised.value.hint)
+    assert "pip install reservoir-model-minilm --find-links dist" in str(raised.value.hint)
 
 
 @pytest.mark.usefixtures("slim")

@@ -48,6 +48,21 @@ def test_the_part_with_the_words_is_shown_those_of_the_passage_first():
     assert part.startswith("amber first.")
 
 
+def test_one_part_of_a_long_text_is_examined():
+    text = ("amber " + "filler " * 10_000) * 40 + "an amber birch " + "filler " * 10_000
+    assert set(highlighted_words(text, "amber birch")) == {"amber", "birch"}
+    assert highlighted_words(text, "amber zebra") == ["amber"]
+    assert highlighted_words(text, "zebra") == []
+    start = text.rindex("filler amber") + 7
+    (words,) = find_words([text], "amber", passages=[(start - 10, start + 20)])
+    assert words == [(start, start + 5)]
+
+
+def test_a_long_text_without_spaces_is_searched():
+    text = "京" + "都" * 100_000 + "駅"
+    assert highlighted_words(text, "駅") == ["駅"]
+
+
 @given(st.text(max_size=200), st.text(max_size=20), st.integers(8, 100))
 def test_any_shown_part_is_short_and_on_one_line(text, question, size):
     (words,) = find_words([text], question)

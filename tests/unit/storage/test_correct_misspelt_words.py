@@ -60,3 +60,16 @@ def test_few_words_of_a_long_question_are_looked_up(store: Store, add: Adding) -
     add(Message("user", "alphabet bergamot cardamom dandelion"))
     candidates = candidates_for(store, "alphabt bergamt cardamm dandelin")
     assert (len(candidates.corrections), candidates.absent) == (3, 1)
+
+
+def test_words_of_a_language_that_no_message_is_in_are_not_corrected(
+    store: Store, add: Adding
+) -> None:
+    add(Message("user", "Is it warm and dry, and have the commits been checked?"))
+    question = "Warum haben wir die Commts geprüft?"
+    assert candidates_for(store, question).corrections == ()
+    assert candidates_for(store, "Warum?").corrections == ()
+    english = candidates_for(store, "Were the Commts checkd?").corrections
+    assert {word.typed for word in english} == {"commts", "checkd"}
+    add(Message("assistant", "Warum haben wir nicht die Commits geprüft?"))
+    assert [word.typed for word in candidates_for(store, question).corrections] == ["commts"]

@@ -10,7 +10,8 @@ from builders import EVERYWHERE, FakeEmbedder, ingestor
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer import sync as syncing
-from reservoir_cli.transfer.sync import Source, SourceReport
+from reservoir_cli.transfer.history_sources import Source
+from reservoir_cli.transfer.sync import SourceReport
 
 #: A time long after all files were written.
 LATER = datetime.now(UTC) + timedelta(days=1)

@@ -329,3 +329,25 @@ def test_a_filtered_context_shows_no_summary_of_what_it_leaves_out(
         assert not shown(Filter(role="assistant"))
         assert not shown(Filter(source="chatgpt"))
         assert "five queue" not in shown(Filter(since=NOW - timedelta(days=5, seconds=-1)))
+
+
+def test_a_context_shows_no_summary_far_from_the_question(
+    location: str, fake_embedder: Embedder, reservoir: Reservoir
+) -> None:
+    for day, name in enumerate(("three", "four", "five", "six"), 2):
+        add_conversation(reservoir, name, [said_in(name, text) for text in TALK], day)
+    add_conversation(reservoir, "birds", ["Pelicans sleep near brackish lagoons."] * 3)
+    run(reservoir)
+    question, settings = "Which queue moved to Postgres?", {"partition": "p", "episodes": "auto"}
+    vector = fake_embedder.encode_query(question)
+    vectors = {row.conversation_id: row.vector for row in Summaries(reservoir.store).read(HERE)}
+    cosine = float(vectors["birds"] @ vector)
+    assert cosine > 0.1
+    for floor, expected in ((1.9 * cosine, True), (2.1 * cosine, False)):
+        with Reservoir.open(
+            location, embedder=fake_embedder, settings={**settings, "recall_floor": floor}
+        ) as with_episodes:
+            window = with_episodes.context(question, budget=200)
+            assert not window.nothing_found
+            summaries = [piece.text for piece in window.request.summaries]
+            assert any("Pelicans" in text for text in summaries) == expected

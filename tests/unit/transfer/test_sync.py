@@ -24,13 +24,14 @@ from reservoir_cli.settings import config
 from reservoir_cli.storage import copy_store
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.sources import Sources
+from reservoir_cli.transfer import history_sources
 from reservoir_cli.transfer import sync as syncing
+from reservoir_cli.transfer.history_sources import Source
 from reservoir_cli.transfer.importers import Record
 from reservoir_cli.transfer.importers.claude_code import ClaudeCode
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.resume import Checkpoint, Resumable
 from reservoir_cli.transfer.importers.watched_files import walk
-from reservoir_cli.transfer.sync import Source
 
 
 def test_only_added_lines_are_read(machine: Machine) -> None:
@@ -202,7 +203,7 @@ SYNC = """
 import sys
 from pathlib import Path
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.transfer.sync import Source
+from reservoir_cli.transfer.history_sources import Source
 store, folder = map(Path, sys.argv[1:])
 with Reservoir.open(store) as reservoir:
     source = Source("claude-code", "claude-code", folder, "work")
@@ -302,10 +303,10 @@ def test_sources_come_from_the_settings(tmp_path: Path) -> None:
         'partition = "work"\nexclude = ["/b/x"]\n',
         encoding="utf-8",
     )
-    first, second = syncing.configured_sources(config.load(path))
+    first, second = history_sources.configured_sources(config.load(path))
     assert first == Source("claude-code", "claude-code", Path("/a"), "default")
     assert second == Source("mine", "codex", Path("/b"), "work", ("/b/x",))
-    assert syncing.select_sources([first, second], ["codex"]) == [second]
+    assert history_sources.select_sources([first, second], ["codex"]) == [second]
 
 
 @pytest.mark.sqlite("the log of llm is a file of its own")
@@ -380,12 +381,20 @@ def test_other_files_are_skipped(machine: Machine) -> None:
     assert machine.sync().read == 0
 
 
-@pytest.mark.parametrize("data", [text(*turn(1, "a", "b")).encode("utf-16"), b"\0\xff" * 400])
-def test_a_file_that_is_not_text_is_reported_once(machine: Machine, data: bytes) -> None:
+@pytest.mark.parametrize(
+    ("data", "command"),
+    [
+        (text(*turn(1, "a", "b")).encode("utf-16"), ": iconv -f utf-16 -t utf-8"),
+        (b"\0\xff" * 400, ""),
+    ],
+)
+def test_a_file_that_is_not_text_is_reported_once(
+    machine: Machine, data: bytes, command: str
+) -> None:
     path = machine.write("a/s1.jsonl")
     path.write_bytes(data)
     failure = f"cannot read {path} as a history of claude-code: it is not text"
-    for expected in ([f"{failure}; convert it to text in UTF-8"], []):
+    for expected in ([f"{failure}; convert it to text in UTF-8{command}"], []):
         [report] = syncing.sync(ingestor(machine.store), [machine.source], now=LATER).sources
         assert (report.failures, report.imports.total) == (expected, 0)
     path.write_text(text(*turn(1, "one?", "one.")), encoding="utf-8")

@@ -14,9 +14,10 @@ import pytest
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.transfer.history_sources import Source
 from reservoir_cli.transfer.importers import foreign_databases
 from reservoir_cli.transfer.reports import ImportReport
-from reservoir_cli.transfer.sync import Source, SourceReport
+from reservoir_cli.transfer.sync import SourceReport
 
 sys.path.append(str(Path(__file__).parent / "importers"))
 from databases import create_database

@@ -20,10 +20,10 @@ from sessions import WORK, Machine, turn
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage.sources import Sources
 from reservoir_cli.transfer.do_not_index import find_marked
+from reservoir_cli.transfer.history_sources import Source
 from reservoir_cli.transfer.importers import DetectedFile, File, Record, Skipped
 from reservoir_cli.transfer.importers.watched_files import compile_exclusion
 from reservoir_cli.transfer.reports import ImportReport
-from reservoir_cli.transfer.sync import Source
 
 sys.path.append(str(Path(__file__).parent / "importers"))
 from databases import create_database

@@ -34,4 +34,4 @@ def test_the_hint_names_the_installed_package(
         (described / "METADATA").write_text(text, encoding="utf-8")
     command = [sys.executable, "-I", "-S", "-c", SCRIPT, str(tmp_path), installation.__file__]
     result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    assert result.stdout == f'pip install "{expected}[serve]"\n'
+    assert result.stdout == f'pip install "{expected}[serve]" --find-links dist\n'

@@ -138,6 +138,16 @@ def test_no_conversation_begins_with_a_reply(store: Store, add: Adding, form: st
     assert "assistant: Hello!" in json.dumps(body)
 
 
+QUOTED = {"whole": 0, "a reply first": 3, "only a reply": 1, "a result without its call": 1}
+
+
+@pytest.mark.parametrize(("name", "count"), QUOTED.items())
+def test_quoted_messages_are_counted(store: Store, add: Adding, name: str, count: int) -> None:
+    add(*BROKEN[name])
+    assert [export_text(store, form)[1].quoted for form in FORMS] == [count] * len(FORMS)
+    assert export_text(store, "markdown")[1].quoted == 0
+
+
 @pytest.mark.parametrize("form", ["openai", "anthropic"])
 def test_tool_results_never_get_the_role_system(store: Store, add: Adding, form: str) -> None:
     add(*BROKEN["a result without its call"])

@@ -216,7 +216,7 @@ def test_without_a_library_compressed_sessions_are_reported(
         monkeypatch.setitem(sys.modules, name, None)
     (tmp_path / "rollout-c1.jsonl.zst").write_bytes(b"x")
     (tmp_path / "rollout-c2.jsonl").write_text(lines(META, line(parts("user", "Why?"))))
-    reason = 'compressed with zstd: pip install "reservoir-cli[zed]"'
+    reason = 'compressed with zstd: pip install "reservoir-cli[zed]" --find-links dist'
     entries = entries_by_file(tmp_path)
     assert skipped(entries["rollout-c1.jsonl.zst"]) == [("what follows", reason)]
     assert len(records(entries["rollout-c2.jsonl"])) == 1

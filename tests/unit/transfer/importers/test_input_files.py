@@ -252,6 +252,14 @@ def test_a_damaged_zip_is_an_error_or_says_where_it_is_damaged(tmp_path: Path) -
             assert len(records(entries)) + len(skipped(entries)) >= 1
 
 
+@pytest.mark.parametrize("data", [b"", b"garbage", b"<html>404 Not Found</html>"])
+def test_a_file_named_like_a_zip_is_not_read_as_text(tmp_path: Path, data: bytes) -> None:
+    page = tmp_path / "export.ZIP"
+    page.write_bytes(data)
+    assert error_message(page) == f"{page} is not a zip, despite its name"
+    assert detect(page, "text")
+
+
 FIND = """
 import sys
 from contextlib import ExitStack

@@ -107,16 +107,16 @@ def test_an_unknown_format_lists_the_known_ones() -> None:
 @pytest.mark.parametrize(
     ("data", "text", "replaced"),
     [
-        (b"hello", "hello", False),
-        ("\ufeffhello".encode(), "hello", False),
-        ("naïve 😀".encode(), "naïve 😀", False),
-        ("already \ufffd".encode(), "already \ufffd", False),
-        (b"caf\xe9", "caf\ufffd", True),
-        (b"a\0b", "a\0b", True),
-        (b"", "", False),
+        (b"hello", "hello", 0),
+        ("\ufeffhello".encode(), "hello", 0),
+        ("naïve 😀".encode(), "naïve 😀", 0),
+        ("already \ufffd".encode(), "already \ufffd", 0),
+        (b"gr\xfc\xdfe", "gr\ufffd\ufffde", 2),
+        (b"a\0b", "a\0b", 1),
+        (b"", "", 0),
     ],
 )
-def test_bytes_are_read_as_utf8(data: bytes, text: str, replaced: bool) -> None:
+def test_bytes_are_read_as_utf8(data: bytes, text: str, replaced: int) -> None:
     assert decode(data, "notes.txt") == (text, replaced)
 
 
@@ -135,13 +135,19 @@ def test_a_file_that_is_mostly_binary_is_an_error_that_names_it(data: bytes) -> 
     assert caught.value.exit_code == 1
 
 
+def test_utf_16_is_an_error_that_names_the_command_to_convert_it() -> None:
+    with pytest.raises(ReservoirError) as caught:
+        decode("a text in UTF-16".encode("utf-16"), "notes.txt")
+    assert caught.value.hint == "convert it to text in UTF-8: iconv -f utf-16 -t utf-8"
+
+
 def test_a_file_that_cannot_be_read_is_an_error_that_names_it(tmp_path: Path) -> None:
     for path in (tmp_path / "absent.txt", tmp_path):
         with pytest.raises(ReservoirError, match="cannot read") as caught:
             read_text(path)
         assert str(path) in caught.value.message
     (tmp_path / "there.txt").write_bytes(b"hello\n")
-    assert read_text(tmp_path / "there.txt") == ("hello\n", False)
+    assert read_text(tmp_path / "there.txt") == ("hello\n", 0)
 
 
 @pytest.mark.parametrize("name", ["chat.json", "CHAT.JSONL"])

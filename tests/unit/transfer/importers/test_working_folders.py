@@ -13,10 +13,10 @@ from reading import SAMPLES
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer import sync as syncing
+from reservoir_cli.transfer.history_sources import Source
 from reservoir_cli.transfer.importers import Record, choose
 from reservoir_cli.transfer.importers.foreign_values import folder_name
 from reservoir_cli.transfer.importers.input_files import File
-from reservoir_cli.transfer.sync import Source
 
 
 def sample(name: str) -> Callable[[Path], Path]:

@@ -137,7 +137,7 @@ def test_without_a_library_the_error_names_the_extra(
         connection.execute("INSERT INTO threads VALUES ('y', '', '', 'zstd', x'28b52ffd')")
     with pytest.raises(ReservoirError, match="compressed with zstd") as refused:
         read(plain)
-    assert refused.value.hint == 'pip install "reservoir-cli[zed]"'
+    assert refused.value.hint == 'pip install "reservoir-cli[zed]" --find-links dist'
     assert refused.value.exit_code == 1
 
 
