@@ -19,7 +19,7 @@ from typing import TypeVar
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.embedding.load import compiled_is_damaged, load_embedder
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreCorruptError
-from reservoir_cli.maintenance.availability import unusable
+from reservoir_cli.maintenance.check_settings import unusable
 from reservoir_cli.maintenance.model_language import find_wrong_language
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Mode, find_kinds

@@ -1,4 +1,4 @@
-"""Check that the token counters and language models named in the settings are available."""
+"""Check settings against this machine: that counters are available and models are known."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
