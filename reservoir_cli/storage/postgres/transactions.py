@@ -13,7 +13,7 @@ from psycopg.pq import TransactionStatus
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.storage import properties, transactions, unfinished_copy
-from reservoir_cli.storage.postgres import schema, timeouts
+from reservoir_cli.storage.postgres import lift_timeouts, schema
 from reservoir_cli.storage.postgres.connection import Connection, connect, place_of
 from reservoir_cli.storage.postgres.ids import IdSource
 from reservoir_cli.storage.postgres.inspect_server import inspect
@@ -90,7 +90,7 @@ class Transactions(transactions.Transactions, ABC):
         if self.read_only:
             raise self._unprepared_error("cannot be written to")
         with self._lock, errors(self.location):
-            settings = f"{self._settings}; {timeouts.in_transaction(self.server.version)}"
+            settings = f"{self._settings}; {lift_timeouts.in_transaction(self.server.version)}"
             try:
                 schema.migrate(self._connection, settings, guard_statements())
             except psycopg.errors.InsufficientPrivilege:
@@ -144,12 +144,12 @@ class Transactions(transactions.Transactions, ABC):
 
     def lift_timeouts(self) -> None:
         """See :class:`~reservoir_cli.storage.transactions.Transactions`."""
-        self._connection.execute(timeouts.in_transaction(self.server.version))
+        self._connection.execute(lift_timeouts.in_transaction(self.server.version))
 
     def execute_alone(self, statement: str) -> None:
         """Run a long statement that no transaction may contain, without the server's timeouts."""
         with self._lock, errors(self.location):
-            if not self._connection.number(timeouts.are_set(self.server.version)):
+            if not self._connection.number(lift_timeouts.are_set(self.server.version)):
                 self._connection.execute(statement)
                 return
             with self._connect_without_timeouts() as server:
@@ -158,7 +158,7 @@ class Transactions(transactions.Transactions, ABC):
     @contextmanager
     def _connect_without_timeouts(self) -> Iterator["psycopg.Connection[Any]"]:
         """Open a connection without timeouts, or use this one if a pool refuses such a setting."""
-        options = timeouts.for_connection(self.server.version)
+        options = lift_timeouts.for_connection(self.server.version)
         try:
             server = connect(self._url, self.location, patience=self._patience, options=options)
         except StoreError:
