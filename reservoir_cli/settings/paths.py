@@ -6,6 +6,7 @@ folders are used.
 """
 
 import os
+import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -162,8 +163,10 @@ def _home() -> Path | None:
     """
     named = os.environ.get("RESERVOIR_HOME")
     home = expand_user(named) if named else None
-    if home and not os.path.isdir(home) and os.path.exists(home):
-        raise UsageError(f"RESERVOIR_HOME is a file: {home}", hint="name a folder")
+    # One look: between two, another process may create the folder.
+    with suppress(OSError):
+        if home and not stat.S_ISDIR(home.stat().st_mode):
+            raise UsageError(f"RESERVOIR_HOME is a file: {home}", hint="name a folder")
     return home
 
 
