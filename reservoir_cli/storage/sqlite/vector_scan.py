@@ -218,7 +218,7 @@ def _join_cosines(blocks: Blocks, cosines: Sequence[NDArray[np.float32]]) -> NDA
     """Return the cosines of all groups as one array, NaN for passages without a vector."""
     import numpy as np
 
-    cosine = np.concatenate(cosines) if cosines else np.empty((0, 1), np.float32)
+    cosine = np.concatenate(cosines)
     cosine[blocks.is_empty] = np.nan
     return cosine
 
@@ -265,7 +265,7 @@ def _decode(row: tuple[Any, ...], codes: bytes, width: int) -> _Codes:
 def _compare(
     groups: Iterable[Sequence[_Codes]], queries: NDArray[np.float32]
 ) -> list[NDArray[np.float32]]:
-    """Return the cosines of all passages, an array of shape (n, vectors) for each group.
+    """Return the cosines of all passages, in arrays of shape (n, vectors), of which one is empty.
 
     numpy multiplies float32 far faster than int8, and several blocks at once faster than one.
 
@@ -274,7 +274,7 @@ def _compare(
     import numpy as np
 
     scratch = np.empty((_AT_ONCE * vector_blocks.SIZE, queries.shape[1]), np.float32)
-    compared = []
+    compared = [np.empty((0, len(queries)), np.float32)]  # there may be no group
     for group in groups:
         count = 0
         for codes, _ in group:

@@ -15,7 +15,7 @@ from reservoir_cli.messages import Message, Scope
 from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.retrieval.ranking import Scored, score
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.candidates import Candidates, QuestionVector
+from reservoir_cli.storage.candidates import Candidates, QuestionVector, Talk
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.sqlite import vector_scan
@@ -201,6 +201,21 @@ def test_words_are_looked_up_while_the_question_is_embedded(
     np.testing.assert_array_equal(candidates.cosine, expected.cosine)
     assert places_of(candidates) == places_of(expected) != []
     assert threads != [current_thread()]
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_a_follow_up_is_compared_where_no_message_has_a_vector(
+    warm_store: Store, other: Store, warm: bool
+) -> None:
+    say(other, 2, Scope("new", "i"))
+    talk = Talk(((0.5, "note"),), ())
+    store = warm_store if warm else other
+    candidates = store.candidates(
+        Scope("new"), None, QUESTION, MODEL.encode_query(QUESTION), talk=talk
+    )
+    assert np.isnan(candidates.cosine).tolist() == [True, True]
+    assert candidates.talk is not None
+    assert np.isnan(candidates.talk.cosine).tolist() == [True, True]
 
 
 def test_an_error_of_the_model_is_raised_unchanged(warm_store: Store, other: Store) -> None:
