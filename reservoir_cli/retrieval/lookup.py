@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope, StoredMessage, ThreadName
-from reservoir_cli.redaction import MASKED_ID, redact_id
+from reservoir_cli.redaction import MASKED_ID, redact_id, without_secrets
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.compact_keys import Keys
 from reservoir_cli.storage.filter_conditions import Filter, IdField
@@ -104,8 +104,8 @@ class Lookup:
         return shown if shown in ids or not ids else ids[0]
 
     def names(self, field: NamedField, scope: Scope) -> list[str]:
-        """Return the sources, projects or tags of a scope, in order."""
-        return self._store.names(field, scope)
+        """Return the sources, projects or tags of a scope, in order, without those with secrets."""
+        return [name for name in self._store.names(field, scope) if not without_secrets(name)[1]]
 
     def thread(self, message: StoredMessage) -> list[int]:
         """Return the ids of a message's conversation, in order of time.

@@ -304,3 +304,13 @@ def test_removed_secrets_are_in_no_tag(cli):
     assert cli.rows()[0]["tags"] == ["[redacted:anthropic-key]", "jobs"]
     cli("untag", "1", "[redacted:anthropic-key]")
     assert cli.rows()[0]["tags"] == ["jobs"]
+
+
+def test_notes_and_completion_name_no_tag_with_a_secret(cli):
+    cli.say("hello")
+    cli("tag", "1", KEY, "queue")
+    note = cli("view", "--tag", "nothing").err
+    assert "queue" in note
+    completed = cli("view", "--tag", "", env={"_RESERVOIR_COMPLETE": "zsh"}).out
+    assert completed.split() == ["queue"]
+    assert KEY not in note + completed
