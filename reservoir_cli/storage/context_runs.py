@@ -1,13 +1,15 @@
 """Read and write the records of built contexts, which hold no text."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
+from reservoir_cli.messages import to_epoch_ms
 from reservoir_cli.storage.portable_sql import Connection, placeholders
 
 
 def add(connection: Connection, run: Mapping[str, Any]) -> None:
-    """Record a built context."""
+    """Record a built context: numbers and names, never text."""
     connection.lock([run["partition"]])
     run_id = next(connection.new_ids(run["partition"], "context_runs"))
     connection.execute(
@@ -16,12 +18,14 @@ def add(connection: Connection, run: Mapping[str, Any]) -> None:
     )
 
 
-def read(connection: Connection, since: int, partition: str | None = None) -> list[dict[str, Any]]:
-    """Return the records of contexts built since a time in milliseconds, oldest first."""
+def read(
+    connection: Connection, since: datetime | None, partition: str | None = None
+) -> list[dict[str, Any]]:
+    """Return the records of built contexts, oldest first."""
     where, values = ("", []) if partition is None else ("AND partition = ?", [partition])
     cursor = connection.execute(
         f"SELECT * FROM context_runs WHERE at >= ? {where} ORDER BY id, partition",
-        [since, *values],
+        [to_epoch_ms(since) if since else 0, *values],
     )
     names = [column[0] for column in cursor.description]
     return [dict(zip(names, row, strict=True)) for row in cursor]

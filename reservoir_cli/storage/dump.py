@@ -186,7 +186,7 @@ def read_metadata(store: Store) -> DumpMetadata:
         connection.execute(f"SELECT {columns} FROM conversations ORDER BY 1, 2, 3").fetchall(),
         [
             {name: value for name, value in sorted(run.items()) if name != "id"}
-            for run in context_runs.read(connection, 0)
+            for run in context_runs.read(connection, None)
         ],
         [row[0] for row in connection.execute("SELECT mark FROM forgotten ORDER BY 1")],
         {key: value for key, value in values.items() if key.partition(":")[0] not in _NOT_COPIED},

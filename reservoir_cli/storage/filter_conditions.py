@@ -75,6 +75,10 @@ class Filter:
                 check_time(name, value)
 
 
+#: The filter that every message matches.
+EVERYTHING = Filter()
+
+
 def where_scope(scope: Scope, table: str = "m") -> Condition:
     """Return the condition that restricts a table to a scope."""
     if scope.partition is None:

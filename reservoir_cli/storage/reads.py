@@ -23,6 +23,7 @@ from reservoir_cli.messages import (
 from reservoir_cli.storage import tag_and_pin_rows
 from reservoir_cli.storage.compact_keys import Keys, by_partition
 from reservoir_cli.storage.filter_conditions import (
+    EVERYTHING,
     Filter,
     IdField,
     conditions,
@@ -42,8 +43,6 @@ COLUMNS = (
 _LAST_CHARACTER = "\U0010ffff"
 #: How many ids to read for a prefix: enough to show that it is ambiguous.
 _IDS_SHOWN = 10
-#: More ids than any store has.
-ALL_IDS = 2**62
 #: The columns that always hold text. In a damaged row of SQLite they may hold any type.
 _texts = itemgetter(1, 3, 4, 6, 11, 12, 14)
 _in_time = attrgetter("created_at", "id")
@@ -114,7 +113,9 @@ def _stream(
     yield from islice(rows, count)
 
 
-def last(connection: Connection, scope: Scope, count: int, where: Filter) -> list[StoredMessage]:
+def last(
+    connection: Connection, scope: Scope, count: int, where: Filter = EVERYTHING
+) -> list[StoredMessage]:
     """Return the newest messages of a scope, oldest first; all when ``count`` is 0."""
     order = "ORDER BY m.created_at DESC, m.id DESC"
     rows = list(_stream(connection, COLUMNS, scope, where, order, count or None))
@@ -124,7 +125,7 @@ def last(connection: Connection, scope: Scope, count: int, where: Filter) -> lis
 def starting_with(
     connection: Connection, field: IdField, prefix: str, scope: Scope, most: int = _IDS_SHOWN
 ) -> list[str]:
-    """Return the first ids of a scope that start with a prefix."""
+    """Return up to ten ids of a scope that start with a prefix, or up to ``most``."""
     condition, values = where_scope(scope)
     rows = connection.execute(
         f"""
@@ -134,6 +135,11 @@ def starting_with(
         [*values, prefix, prefix + _LAST_CHARACTER],
     )
     return [row[0] for row in rows]
+
+
+def all_ids(connection: Connection, field: IdField, scope: Scope) -> list[str]:
+    """Return all trace or conversation ids of a scope."""
+    return starting_with(connection, field, "", scope, NO_LIMIT)
 
 
 def by_id(connection: Connection, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
@@ -149,7 +155,7 @@ def by_id(connection: Connection, ids: Sequence[int], scope: Scope) -> list[Stor
     return tag_and_pin_rows.attach(connection, sorted(messages, key=_in_time))
 
 
-def by_key(connection: Connection, keys: Iterable[Key]) -> list[StoredMessage]:
+def by_key(connection: Connection, keys: Sequence[Key]) -> list[StoredMessage]:
     """Return these messages, if they still exist, oldest first."""
     messages = [
         message
@@ -254,7 +260,7 @@ def _find_caller(connection: Connection, result: StoredMessage) -> list[int]:
     return [row[0] for row in rows]
 
 
-def find(connection: Connection, scope: Scope, where: Filter) -> Keys:
+def find(connection: Connection, scope: Scope, where: Filter = EVERYTHING) -> Keys:
     """Return the keys of messages in order of time."""
     # The sign keeps SQLite from using the index on times instead of the one on conversations.
     sign = "+" if where.session or where.conversation_id else ""
@@ -270,7 +276,9 @@ def find(connection: Connection, scope: Scope, where: Filter) -> Keys:
     return Keys((scope.partition, message_id) for message_id in ids)
 
 
-def threads(connection: Connection, scope: Scope, where: Filter) -> "dict[ThreadName, array[int]]":
+def threads(
+    connection: Connection, scope: Scope, where: Filter = EVERYTHING
+) -> "dict[ThreadName, array[int]]":
     """Return the ids of messages by their thread, threads and messages in order of time."""
     by_thread: dict[ThreadName, array[int]] = {}
     columns = "m.id, m.partition, m.instance, m.conversation_id"

@@ -5,14 +5,13 @@ so that a message is safe before it is embedded.
 """
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reservoir_cli.messages import (
-    Conversation,
     Key,
     Message,
     Scope,
@@ -32,25 +31,19 @@ from reservoir_cli.storage import (
     writes,
 )
 from reservoir_cli.storage.compact_keys import Keys, by_partition
-from reservoir_cli.storage.conversations import ConversationSummary
 from reservoir_cli.storage.embeddings import Embeddings
-from reservoir_cli.storage.filter_conditions import Filter, IdField
-from reservoir_cli.storage.holdings import NamedField, PlaceSummary
+from reservoir_cli.storage.filter_conditions import EVERYTHING, Filter
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.portable_sql import Connection
-from reservoir_cli.storage.transactions import reading, writing
+from reservoir_cli.storage.transactions import reading, reads_with, writes_with, writing
 from reservoir_cli.util.progress import Progress, counted, no_progress
 
 if TYPE_CHECKING:
-    from array import array
-
     import numpy as np
     from numpy.typing import NDArray
 
     from reservoir_cli.storage.candidates import Candidates, Query, QuestionVector, Talk
     from reservoir_cli.tokens import TokenCounter
-
-EVERYTHING = Filter()
 
 
 class Problem(NamedTuple):
@@ -141,9 +134,9 @@ class Writes(Embeddings):
             for stored, message in zip(prepared.added, messages, strict=True)
         ]
 
-    def add_conversations(self, scope: Scope, added: Sequence[Conversation]) -> None:
-        """Store titles and models of conversations; update those already stored."""
-        self._run_write(lambda: conversations.add(self._connection, scope, added))
+    add_conversations = writes_with(conversations.add)
+    add_run = writes_with(context_runs.add)
+    remove_tombstones = writes_with(tombstones.remove)
 
     @writing
     def update_counts(self, counts: Mapping[Key, int], counter: str) -> None:
@@ -166,10 +159,6 @@ class Writes(Embeddings):
         for partition, ids in ids_by_partition.items():
             proxy_ledger.forget(self._connection, partition, ids)  # they may quote one
 
-    def add_run(self, run: Mapping[str, Any]) -> None:
-        """Record a built context: numbers and names, never text."""
-        self._run_write(lambda: context_runs.add(self._connection, run))
-
     def delete(self, keys: Sequence[Key], progress: Progress = no_progress) -> bool:
         """Delete messages and everything derived from them; imports skip them from now on.
 
@@ -184,10 +173,6 @@ class Writes(Embeddings):
         self._run_write(write)
         progress("rewriting the store", 0, 0)
         return self._purge()
-
-    def remove_tombstones(self, messages: Sequence[Message]) -> None:
-        """Remove the tombstones of messages that are stored again."""
-        self._run_write(lambda: tombstones.remove(self._connection, messages))
 
     def require_removable_tombstones(self) -> None:
         """Check that this user may remove tombstones.
@@ -343,46 +328,28 @@ class Store(Writes):
         """Return the messages that match a filter; ``None`` if it is empty."""
         return None if where == EVERYTHING else self.find(scope, where)
 
-    def linked(self, ids: Iterable[int], depth: int, scope: Scope) -> list[int]:
-        """Return the messages at most ``depth`` links away, without the given ones."""
-        return self._run_read(lambda: links.find_linked(self._connection, ids, depth, scope))
-
-    def last(self, scope: Scope, count: int, where: Filter = EVERYTHING) -> list[StoredMessage]:
-        """Return the newest messages, oldest first; all of them when ``count`` is 0."""
-        return self._run_read(lambda: reads.last(self._connection, scope, count, where))
-
-    def by_id(self, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
-        """Return these messages, if they are in the scope, oldest first."""
-        return self._run_read(lambda: reads.by_id(self._connection, ids, scope))
-
-    def by_key(self, keys: Sequence[Key]) -> list[StoredMessage]:
-        """Return these messages, if they still exist, oldest first."""
-        return self._run_read(lambda: reads.by_key(self._connection, keys))
-
-    def with_partners(self, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
-        """Return these messages and their partners: trace, tool calls and results."""
-        return self._run_read(lambda: reads.with_partners(self._connection, ids, scope))
-
-    def find(self, scope: Scope, where: Filter = EVERYTHING) -> Keys:
-        """Return the keys of messages, in order of time."""
-        return self._run_read(lambda: reads.find(self._connection, scope, where))
-
-    def starting_with(self, field: IdField, prefix: str, scope: Scope) -> list[str]:
-        """Return up to ten ids of a scope that start with a prefix."""
-        return self._run_read(lambda: reads.starting_with(self._connection, field, prefix, scope))
-
-    @reading
-    def ids(self, field: IdField, scope: Scope) -> list[str]:
-        """Return all trace or conversation ids of a scope."""
-        return reads.starting_with(self._connection, field, "", scope, reads.ALL_IDS)
-
-    def threads(self, scope: Scope, where: Filter = EVERYTHING) -> "dict[ThreadName, array[int]]":
-        """Return the ids of messages by their thread, threads and messages in order of time."""
-        return self._run_read(lambda: reads.threads(self._connection, scope, where))
-
-    def edited(self, messages: Sequence[StoredMessage]) -> list[StoredMessage]:
-        """Return the messages among these that a person edited."""
-        return self._run_read(lambda: tombstones.find_edited(self._connection, messages))
+    # The functions have the signatures and docstrings. Inside this class, the name `conversations`
+    # is the module's until the last line.
+    last = reads_with(reads.last)
+    by_id = reads_with(reads.by_id)
+    by_key = reads_with(reads.by_key)
+    with_partners = reads_with(reads.with_partners)
+    linked = reads_with(links.find_linked)
+    find = reads_with(reads.find)
+    threads = reads_with(reads.threads)
+    ids = reads_with(reads.all_ids)
+    starting_with = reads_with(reads.starting_with)
+    edited = reads_with(tombstones.find_edited)
+    forgotten_sessions = reads_with(tombstones.find_sessions)
+    forgotten_contents = reads_with(tombstones.check_contents)
+    replaced_contents = reads_with(tombstones.check_replaced)
+    runs = reads_with(context_runs.read)
+    places = reads_with(holdings.places)
+    place_summaries = reads_with(holdings.place_summaries)
+    newest_instance = reads_with(holdings.newest_instance)
+    names = reads_with(holdings.names)
+    known_conversations = reads_with(conversations.read_known)
+    conversations = reads_with(conversations.summaries)
 
     def forgotten(self, messages: Sequence[Message]) -> list[bool]:
         """Return for each message whether one with its source and source id was deleted."""
@@ -396,55 +363,8 @@ class Store(Writes):
         stored = self._run_read(lambda: writes.find_present(self._connection, scope, sources))
         return [source in stored for source in sources]
 
-    def forgotten_sessions(self, conversations: Iterable[str | None]) -> set[str]:
-        """Return the sessions of those conversations that had messages deleted."""
-        return self._run_read(lambda: tombstones.find_sessions(self._connection, conversations))
-
-    def forgotten_contents(self, messages: Sequence[Message]) -> list[bool]:
-        """Return for each message whether its content was later deleted from its conversation.
-
-        Deleted messages of any source count. A message without a time precedes all deletions.
-        """
-        return self._run_read(lambda: tombstones.check_contents(self._connection, messages))
-
-    def replaced_contents(self, messages: Sequence[Message]) -> list[bool]:
-        """Return for each message whether its content was forgotten, a part of it by an edit."""
-        return self._run_read(lambda: tombstones.check_replaced(self._connection, messages))
-
-    def runs(self, since: datetime | None, partition: str | None = None) -> list[dict[str, Any]]:
-        """Return the records of built contexts, oldest first."""
-        moment = to_epoch_ms(since) if since else 0
-        return self._run_read(lambda: context_runs.read(self._connection, moment, partition))
-
     def holdings(self, partition: str | None = None) -> dict[str, int]:
         """Count messages, conversations, embedded and pending messages, links and tokens."""
         if partition is None:
             return self._run_read(lambda: holdings.count(self._connection))
         return self._run_read(lambda: holdings.count_in(self._connection, partition))
-
-    def newest_instance(self, partition: str) -> str | None:
-        """Return the instance of a partition with the newest message, documents excepted."""
-        return self._run_read(lambda: holdings.newest_instance(self._connection, partition))
-
-    def places(self) -> list[tuple[str, str, int]]:
-        """Return (partition, instance, number of messages), the largest first."""
-        return self._run_read(lambda: holdings.places(self._connection))
-
-    def names(self, field: NamedField, scope: Scope) -> list[str]:
-        """Return the sources, projects or tags of a scope, in order."""
-        return self._run_read(lambda: holdings.names(self._connection, field, scope))
-
-    def place_summaries(self, scope: Scope) -> list[PlaceSummary]:
-        """Return the instances of each partition, in order of their names."""
-        return self._run_read(lambda: holdings.place_summaries(self._connection, scope))
-
-    def conversations(self, scope: Scope, only: str | None = None) -> list[ConversationSummary]:
-        """Return the conversations of a scope, in order of their first messages.
-
-        :param only: the id of the only conversations to return.
-        """
-        return self._run_read(lambda: conversations.summaries(self._connection, scope, only))
-
-    def known_conversations(self, names: Collection[ThreadName]) -> dict[ThreadName, Conversation]:
-        """Return the stored titles and models of conversations."""
-        return self._run_read(lambda: conversations.read_known(self._connection, names))

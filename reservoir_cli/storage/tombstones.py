@@ -40,7 +40,7 @@ def mark_edited(connection: Connection, message: StoredMessage) -> None:
     _mark_contents(connection, [message], kinds=(_SAID, _EDITED + _SAID))
 
 
-def find_edited(connection: Connection, messages: Iterable[StoredMessage]) -> list[StoredMessage]:
+def find_edited(connection: Connection, messages: Sequence[StoredMessage]) -> list[StoredMessage]:
     """Return the messages among these that a person edited."""
     by_source = {(_EDITED + message.source, message.source_id): message for message in messages}
     known = find_forgotten(connection, by_source)
@@ -125,9 +125,9 @@ def find_sessions(connection: Connection, conversations: Iterable[str | None]) -
 
 
 def check_contents(connection: Connection, messages: Sequence[Message]) -> list[bool]:
-    """Return for each message whether all of its content was forgotten in its session.
+    """Return for each message whether all of its content was later forgotten in its session.
 
-    :param messages: one without a time precedes all deletions.
+    Deleted messages of any source count. A message without a time precedes all deletions.
     """
     return _check_parts(connection, messages, _SAID, all)
 

@@ -14,6 +14,7 @@ Result = TypeVar("Result")
 _Parameters = ParamSpec("_Parameters")
 _Store = TypeVar("_Store", bound="Transactions")
 _Method = Callable[Concatenate[_Store, _Parameters], Result]
+_Function = Callable[Concatenate[Connection, _Parameters], Result]
 
 #: Seconds to wait for other writers, unless the caller names another time.
 PATIENCE = 30.0
@@ -116,5 +117,23 @@ def writing(method: _Method[_Store, _Parameters, Result]) -> _Method[_Store, _Pa
     @wraps(method)
     def run(store: _Store, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> Result:
         return store._run_write(lambda: method(store, *args, **kwargs))
+
+    return run
+
+
+def reads_with(function: _Function[_Parameters, Result]) -> _Method[_Store, _Parameters, Result]:
+    """Make a method that passes the store's connection to a function, in a read transaction."""
+    return reading(_make_method(function))
+
+
+def writes_with(function: _Function[_Parameters, Result]) -> _Method[_Store, _Parameters, Result]:
+    """Make a method that passes the store's connection to a function, in a write transaction."""
+    return writing(_make_method(function))
+
+
+def _make_method(function: _Function[_Parameters, Result]) -> _Method[_Store, _Parameters, Result]:
+    @wraps(function)
+    def run(store: _Store, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> Result:
+        return function(store._connection, *args, **kwargs)
 
     return run

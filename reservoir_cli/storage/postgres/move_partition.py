@@ -17,7 +17,6 @@ from reservoir_cli.storage import (
     tag_and_pin_rows,
     writes,
 )
-from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.postgres import delete
 from reservoir_cli.storage.postgres.connection import Connection
@@ -96,7 +95,7 @@ def _free_ids(connection: Connection, table: str, ids: Sequence[int], partition:
 
 
 def _move(connection: Connection, old: _Place, new: _Place) -> int:
-    ids = reads.find(connection, Scope(*old), Filter()).ids
+    ids = reads.find(connection, Scope(*old)).ids
     renamed = dict(zip(ids, _free_ids(connection, "messages", ids, new[0]), strict=True))
     for batch in batches(ids):
         new_ids = {message_id: renamed[message_id] for message_id in batch}

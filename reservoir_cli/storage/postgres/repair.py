@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import holdings, links, reads
-from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.postgres import keyword_search
@@ -48,7 +47,7 @@ def rebuild(
     for table in ("words", "synapses"):
         connection.execute(f"DELETE FROM {table}")
     for partition, instance, _ in holdings.places(connection):
-        ids = reads.find(connection, Scope(partition, instance), Filter()).ids
+        ids = reads.find(connection, Scope(partition, instance)).ids
         for batch in batches(ids, _AT_ONCE):
             _index(connection, stemmer, (partition, instance), batch)
     if model_id:

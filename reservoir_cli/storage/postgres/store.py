@@ -10,7 +10,7 @@ from reservoir_cli.messages import Key, Scope, StoredMessage, check_name
 from reservoir_cli.storage import properties, tag_and_pin_rows
 from reservoir_cli.storage.candidates import Candidates, Query
 from reservoir_cli.storage.compact_keys import by_partition
-from reservoir_cli.storage.filter_conditions import Filter
+from reservoir_cli.storage.filter_conditions import EVERYTHING, Filter
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.postgres import (
@@ -25,7 +25,7 @@ from reservoir_cli.storage.postgres.stemmer import Stemmer
 from reservoir_cli.storage.postgres.tables import SCHEMA
 from reservoir_cli.storage.postgres.transactions import Transactions
 from reservoir_cli.storage.sqlite.vector_blocks import thread_key
-from reservoir_cli.storage.store import EVERYTHING, Problem, Repaired, Store, derived_problems
+from reservoir_cli.storage.store import Problem, Repaired, Store, derived_problems
 from reservoir_cli.storage.transactions import reading, writing
 from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.progress import Progress, no_progress

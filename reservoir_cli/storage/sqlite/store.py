@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import Key, Scope, StoredMessage, check_name
 from reservoir_cli.settings import paths
-from reservoir_cli.storage.filter_conditions import Filter
+from reservoir_cli.storage.filter_conditions import EVERYTHING, Filter
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.sqlite import erase_deleted_text
@@ -17,7 +17,7 @@ from reservoir_cli.storage.sqlite.connection import errors
 from reservoir_cli.storage.sqlite.open_and_migrate import SCHEMA_VERSION
 from reservoir_cli.storage.sqlite.store_file import path_of
 from reservoir_cli.storage.sqlite.transactions import Transactions
-from reservoir_cli.storage.store import EVERYTHING, Problem, Repaired, Store
+from reservoir_cli.storage.store import Problem, Repaired, Store
 from reservoir_cli.storage.transactions import Result, reading
 from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.private_files import remove_leftovers, temporary_folder
