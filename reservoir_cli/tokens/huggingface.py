@@ -82,10 +82,7 @@ class HuggingFaceCounter:
             content = read_bounded(file)
             require_loadable(content)
         except UnloadableError as error:
-            raise ModelUnavailableError(
-                f"{file} is not a tokenizer that the tokenizers library can read",
-                hint="download it again, or pip install --upgrade tokenizers",
-            ) from error
+            raise _unreadable_error(file) from error
         except (OSError, ValueError) as error:
             raise ModelUnavailableError(
                 f"no tokenizer at {file}",
@@ -96,10 +93,7 @@ class HuggingFaceCounter:
                 content
             )
         except Exception as error:  # the library raises no narrower type
-            raise ModelUnavailableError(
-                f"{file} is not a tokenizer that the tokenizers library can read",
-                hint="download it again, or pip install --upgrade tokenizers",
-            ) from error
+            raise _unreadable_error(file) from error
         # Tokenizers of embedding models truncate or pad to the model's length.
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
@@ -117,6 +111,13 @@ class HuggingFaceCounter:
             encoded = self._tokenizer.encode(_without_surrogates(text), add_special_tokens=False)
         # Some tokenizers drop blanks; a message of blanks still counts as one token.
         return max(1, len(encoded.ids))
+
+
+def _unreadable_error(file: Path) -> ModelUnavailableError:
+    return ModelUnavailableError(
+        f"{file} is not a tokenizer that the tokenizers library can read",
+        hint="download it again, or pip install --upgrade tokenizers",
+    )
 
 
 def _sha256(content: bytes) -> str:
