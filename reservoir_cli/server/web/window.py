@@ -36,18 +36,12 @@ class Row:
 
     message: StoredMessage
     text: str
-    tier: str
     kept: bool
     near: bool
     why: str
     excerpt: bool
-    section: str
     tokens: int
     running: int | None
-    similarity: float
-    cosine: float
-    bm25: float
-    recency: float
     priority: float
     parts: Sequence[Part]
     scores: str
@@ -212,7 +206,6 @@ def _left_out_row(window: ContextWindow, drop: Dropped, settings: Settings) -> R
         near=drop.for_room,
         why=describe_reason(drop.reason, candidate.message),
         excerpt=False,
-        section="",
         tokens=window.meter.scale(candidate.message.tokens),
         running=None,
     )
@@ -222,15 +215,13 @@ def _row(
     candidate: Candidate, settings: Settings, reason: str, printed: WindowMessage, running: int
 ) -> Row:
     excerpt = printed.row["spans"] is not None
-    section = printed.section.value
     return Row(
-        **_score_fields(candidate, settings, section),
+        **_score_fields(candidate, settings, printed.section.value),
         text=printed.content if excerpt else plain_text(candidate.message),
         kept=True,
         near=False,
         why=describe_reason(reason, candidate.message),
         excerpt=excerpt,
-        section=section,
         tokens=printed.tokens,
         running=running,
     )
@@ -248,11 +239,6 @@ def _score_fields(candidate: Candidate, settings: Settings, section: str) -> dic
     )
     return {
         "message": candidate.message,
-        "tier": candidate.tier.value,
-        "similarity": scores.similarity,
-        "cosine": scores.cosine,
-        "bm25": scores.bm25,
-        "recency": scores.recency,
         "priority": scores.priority,
         "parts": parts,
         "scores": _describe_scores(candidate, settings, parts, section),
