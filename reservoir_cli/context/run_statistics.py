@@ -183,29 +183,20 @@ def summarize_runs(
         "truncated_runs": sum(run["truncations"] > 0 for run in runs),
         "truncation_events": sum(run["truncations"] for run in runs),
         **{
-            name: {"median": _median(values), "p95": _percentile_95(values)}
-            for name, values in {
-                key: [float(run[key]) for run in runs]
-                for key in ("input_tokens", "reserve_used", "utilisation", "ms")
-            }.items()
+            key: _median_and_p95([float(run[key]) for run in runs])
+            for key in ("input_tokens", "reserve_used", "utilisation", "ms")
         },
-        "window_utilisation": {
-            "median": _median(shares),
-            "p95": _percentile_95(shares),
-        },
+        "window_utilisation": _median_and_p95(shares),
         "models": dict(Counter(run["model"] or "" for run in runs).most_common()),
         "days": _by_day([from_epoch_ms(run["at"]) for run in runs]),
         "by_day": _rows_by_day(runs, recalls, answers),
         "recalls": {
             "runs": len(recalls),
             "skipped": sum(not run["kept"] for run in recalls),
-            **{
-                name: {"median": _median(values), "p95": _percentile_95(values)}
-                for name, values in {
-                    "input_tokens": [float(run["input_tokens"]) for run in recalls if run["kept"]],
-                    "ms": [float(run["ms"]) for run in recalls if run["ms"]],
-                }.items()
-            },
+            "input_tokens": _median_and_p95(
+                [float(run["input_tokens"]) for run in recalls if run["kept"]]
+            ),
+            "ms": _median_and_p95([float(run["ms"]) for run in recalls if run["ms"]]),
         },
         "answers": {"count": len(answers), **_cache_use(answers)},
         "store": dict(holdings),
@@ -250,6 +241,10 @@ def _rows_by_day(
         }
         for day, (contexts, recalls, answers) in sorted(by_day.items())
     ]
+
+
+def _median_and_p95(values: Sequence[float]) -> dict[str, float | None]:
+    return {"median": _median(values), "p95": _percentile_95(values)}
 
 
 def _median(values: Sequence[float]) -> float | None:
