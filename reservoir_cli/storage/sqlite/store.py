@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: Seconds that a checkpoint waits for readers; a question takes less than one.
 _CHECKPOINT_PATIENCE = 5.0
 #: KiB of pages that a warm store keeps in memory.
-_WARM_PAGES = 32_000
+_WARM_PAGES = 8_000
 
 
 class SqliteStore(Transactions, Store):
