@@ -96,7 +96,10 @@ class Reservoir(ReservoirReads):
         :raises UsageError: the format is unknown.
         :raises ReservoirError: a source cannot be read, or its format is not recognised.
         """
-        return self._ingestor.import_files(
+        from reservoir_cli.transfer.import_files import import_files
+
+        return import_files(
+            self._ingestor,
             [Path(source) if isinstance(source, str) else source for source in sources],
             form=form,
             partition=partition,

@@ -26,6 +26,7 @@ from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.settings.paths import check_location
 from reservoir_cli.util.interrupts import explain_now
 from reservoir_cli.util.private_files import remove_temporary
+from reservoir_cli.util.unicode_text import similar_names
 
 #: Names after ``RESERVOIR_`` that are not settings.
 _OWN_VARIABLE = re.compile("HOME|CONFIG|DB|DEBUG|MODEL_CACHE|TEST_.*")
@@ -148,7 +149,6 @@ def _check_environment(config_file: Path | None) -> None:
     others = [name for name in variables if not _OWN_VARIABLE.fullmatch(name)]
     if others:
         from reservoir_cli.settings.schema import ALIASES, SETTINGS
-        from reservoir_cli.settings.setting_keys import similar_names
 
         known = [key.upper() for key in (*SETTINGS, *ALIASES)]
         for name in sorted(set(others) - set(known)):

@@ -8,7 +8,7 @@ from typing import Any
 
 from reservoir_cli.cli.command_list import EXAMPLES
 from reservoir_cli.errors import UsageError, mask_passwords
-from reservoir_cli.util.unicode_text import plain_digits
+from reservoir_cli.util.unicode_text import plain_digits, similar_names
 
 #: Global options, each with the placeholder of its value.
 BEFORE_COMMAND = {"--config": " FILE", "--db": " PATH", "--offline": "", "--no-color": ""}
@@ -162,8 +162,6 @@ def _message(failure: Any, context: Any) -> str:
     """Return the message of an error of the option parser, for an unknown option with near ones."""
     if not context or not hasattr(failure, "possibilities"):
         return " ".join(failure.format_message().split()).rstrip(".")
-    from reservoir_cli.settings.setting_keys import similar_names
-
     names = [name for parameter in context.command.params for name in parameter.opts]
     options = [name.removeprefix("--") for name in names if name.startswith("-")]
     near = similar_names(failure.option_name.lstrip("-"), options)

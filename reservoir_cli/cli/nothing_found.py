@@ -10,7 +10,7 @@ from reservoir_cli.cli.filters import OPTION_NAMES
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Filter, NamedField, Reservoir
-from reservoir_cli.settings.setting_keys import similar_names
+from reservoir_cli.util.unicode_text import similar_names
 
 #: The note for an empty store.
 NOTHING_STORED = "nothing is stored yet: reservoir init, or reservoir ingest FILE"

@@ -15,6 +15,7 @@ from reservoir_cli.settings.schema import (
     UPSTREAM_KEYS,
     setting_of,
 )
+from reservoir_cli.util.unicode_text import similar_names
 
 #: Tables of tables.
 GROUPS = ("partitions", "models", "sources", upstreams.TABLE)
@@ -24,8 +25,6 @@ OTHER_TABLES: Mapping[str | None, Callable[[str, Any], Any]] = {
     mcp.TABLE: mcp.check_entry,
     proxy.TABLE: proxy.check_entry,
 }
-#: How similar a suggested name must be, and the shortest typed text that may be a part of one.
-_SIMILAR, _MIN_PART = 0.7, 4
 #: A key with balanced quotes, and a value.
 _ASSIGNMENT = r"""(?s)((?:"(?:\\.|[^"\\])*"|'[^']*'|[^="'])*)(=)(.*)"""
 
@@ -169,14 +168,6 @@ def known_key(
         f"unknown setting {key!r}{location}",
         hint=f"did you mean {', '.join(near)}?" if near else otherwise,
     )
-
-
-def similar_names(typed: str, names: Sequence[str]) -> list[str]:
-    """Return at most three names: those that contain the typed text, else similar ones."""
-    import difflib
-
-    parts = [name for name in names if len(typed) >= _MIN_PART and typed in name]
-    return parts[:3] or difflib.get_close_matches(typed, names, 3, _SIMILAR)
 
 
 def _similar_keys(key: str, names: Sequence[str], table: str | None) -> list[str]:

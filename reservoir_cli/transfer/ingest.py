@@ -1,39 +1,64 @@
-"""Ingest messages into a store, one at a time or from files.
+"""Ingest messages into a store; every import goes through here.
 
 Contexts that Reservoir printed are removed, secrets are redacted, and the messages are stored,
-reported and embedded. Each batch of a file is one transaction.
+reported and embedded.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack, suppress
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from datetime import UTC, datetime
-from functools import partial
-from itertools import chain, islice
-from pathlib import Path
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
-from reservoir_cli.errors import TextRemainsError
+from reservoir_cli.errors import ReservoirError, TextRemainsError
 from reservoir_cli.messages import Message, Scope, StoredMessage
-from reservoir_cli.redaction import Mode
-from reservoir_cli.transfer import importers
-from reservoir_cli.transfer.do_not_index import find_marked, skip_marked
-from reservoir_cli.transfer.file_import import Destination, FileImport
-from reservoir_cli.transfer.importers import DetectedFile, File, Record, Skipped
-from reservoir_cli.transfer.redact_and_store import Intake
+from reservoir_cli.redaction import Mode, Redactor
+from reservoir_cli.retrieval.embed_messages import Indexer
+from reservoir_cli.settings.config import Config
+from reservoir_cli.storage.store import Store
+from reservoir_cli.tokens import ApproximateCounter, TokenCounter, storing_counter
 from reservoir_cli.transfer.reports import ImportReport, report_secrets
 from reservoir_cli.transfer.returned_contexts import remove_contexts
-from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
 from reservoir_cli.util.clock import is_far_ahead
-from reservoir_cli.util.interrupts import explain_interrupt
-from reservoir_cli.util.progress import report_megabytes
-
-_BATCH = 1_000
-#: Printed when Ctrl-C ends an import.
-INTERRUPTED = "interrupted; stored messages are kept, and the same command imports the rest"
+from reservoir_cli.util.progress import Progress
 
 
-class Ingestor(Intake):
+class Added(NamedTuple):
+    """Messages of one scope after they were redacted and stored.
+
+    :param messages: the redacted messages.
+    :param secrets: the number of secrets of each kind, per message.
+    :param stored: the stored message, or ``None`` if it was stored before; per message.
+    """
+
+    messages: list[Message]
+    secrets: list[Counter[str]]
+    stored: list[StoredMessage | None]
+
+    def secrets_of(self, new: Sequence[bool]) -> Counter[str]:
+        """Count the secrets of the new messages, by kind."""
+        total: Counter[str] = Counter()
+        for secrets, is_new in zip(self.secrets, new, strict=True):
+            total += secrets if is_new else Counter()
+        return total
+
+
+class Ingestor:
     """Ingests messages into one store."""
+
+    def __init__(
+        self,
+        store: Store,
+        config: Config,
+        redactor: Redactor,
+        indexer: Indexer,
+        *,
+        notify: Callable[[str], None] = lambda _: None,
+        progress: Progress = lambda *_: None,
+    ) -> None:
+        self.store, self.redactor, self.indexer = store, redactor, indexer
+        self.config, self.notify, self.progress = config, notify, progress
+        self._counters: dict[str, TokenCounter] = {}
 
     def ingest(
         self, scope: Scope, messages: Sequence[Message], *, embed: bool = True, pair: bool = False
@@ -59,130 +84,6 @@ class Ingestor(Intake):
         if embed:
             self.indexer.embed_added(scope, len(added.stored))
         return [stored for stored in added.stored if stored is not None]
-
-    def import_files(
-        self,
-        sources: Sequence[Path | File],
-        *,
-        form: str | None = None,
-        partition: str | None = None,
-        instance: str | None = None,
-        dry_run: bool = False,
-        embed: bool = False,
-        copies: bool = True,
-        include_forgotten: bool = False,
-    ) -> ImportReport:
-        """Store the messages of files, folders and zips.
-
-        All files are opened before the first is stored: if one cannot be read, nothing is stored.
-        Conversations in which the user wrote ``DO NOT INDEX`` are left out.
-
-        :param copies: also store messages that other partitions and instances already have.
-        :param include_forgotten: also store messages that were forgotten earlier.
-        """
-        if include_forgotten:
-            self.store.require_removable_tombstones()
-        load = partial(
-            self._import_file,
-            partition=partition,
-            instance=instance,
-            counted=set() if dry_run else None,
-            elsewhere=None if copies else ElsewhereFilter(self.store),
-            include_forgotten=include_forgotten,
-        )
-        report = ImportReport()
-        with ExitStack() as open_files:
-            detected = [importers.find(source, form, open_files) for source in sources]
-            marked = find_marked(chain.from_iterable(files for files, _ in detected))
-            if not dry_run:
-                open_files.enter_context(explain_interrupt(self.notify, INTERRUPTED))
-            for source, (files, passed_over) in zip(sources, detected, strict=True):
-                source_report = ImportReport(passed_over=passed_over)
-                for file in files:
-                    source_report.add(load(file, marked))
-                if source_report.skipped and not source_report.total - source_report.skipped:
-                    source_report.unreadable.append(_name(source))
-                report.add(source_report)
-        self.report(report, set() if dry_run else report.modes, partition)
-        if embed and report.imported and not dry_run:
-            self.indexer.embed_if_possible()
-        return report
-
-    def _import_file(
-        self,
-        detected: DetectedFile,
-        marked: set[str],
-        *,
-        partition: str | None,
-        instance: str | None,
-        counted: set[int] | None,
-        elsewhere: ElsewhereFilter | None,
-        include_forgotten: bool,
-    ) -> ImportReport:
-        file, default = detected.file, self._config.settings().partition
-        left_out: set[str] = set()
-        report = self.load(
-            skip_marked(detected.records(), marked, left_out),
-            Destination(partition, instance, default, detected.importer.instance),
-            where=file.name,
-            now=datetime.now(UTC),
-            dry_run=counted is not None,
-            counted=counted,
-            elsewhere=elsewhere,
-            include_forgotten=include_forgotten,
-            after_batch=lambda: report_megabytes(self._progress, file.done, file.size),
-        )
-        report.marked = left_out
-        return report
-
-    def load(
-        self,
-        records: Iterable[Record | Skipped],
-        destination: Destination,
-        *,
-        where: str,
-        now: datetime,
-        dry_run: bool = False,
-        counted: set[int] | None = None,
-        renew: bool = False,
-        elsewhere: ElsewhereFilter | None = None,
-        include_forgotten: bool = False,
-        after_batch: Callable[[], None] = lambda: None,
-    ) -> ImportReport:
-        """Store the new records of one file.
-
-        :param where: the file's name, for the reasons of skipped records.
-        :param renew: replace stored messages that are longer now.
-        :param dry_run: report what would be imported, and leave the store unchanged.
-        :param counted: what a dry run has counted in other files, which is extended.
-        :param elsewhere: skip messages that other partitions and instances already have.
-        :param include_forgotten: also store messages that were forgotten earlier.
-        :param after_batch: called after each batch.
-        """
-        counter = self.counter(destination.partition or destination.default_partition)
-        loader = FileImport(
-            self,
-            destination,
-            counter,
-            now,
-            where,
-            renew=renew,
-            elsewhere=elsewhere,
-            include_forgotten=include_forgotten,
-            counted=counted,
-        )
-        source = iter(records)
-        while batch := list(islice(source, _BATCH)):
-            if dry_run:
-                with suppress(_DryRunRollback), self.store.write():
-                    loader.save(batch, dry_run=True)
-                    raise _DryRunRollback
-            else:
-                loader.choose_model(batch)
-                with self.store.write():
-                    loader.save(batch)
-            after_batch()
-        return loader.report
 
     def edit(self, old: StoredMessage, text: str) -> None:
         """Replace the text of a stored message, and embed the new text if a model is available.
@@ -210,12 +111,37 @@ class Ingestor(Intake):
             noun = "message" if report.ahead == 1 else "messages"
             self.notify(f"{report.ahead:,} {noun} with a time more than a day ahead, kept as given")
         if report.secrets:
-            self.notify(report_secrets(report.secrets, modes, self._config, partition))
+            self.notify(report_secrets(report.secrets, modes, self.config, partition))
 
+    def add(
+        self,
+        scope: Scope,
+        messages: Sequence[Message],
+        now: datetime,
+        *,
+        counter: TokenCounter | None = None,
+        pair: bool = False,
+    ) -> Added:
+        """Redact and store messages."""
+        partition = str(scope.partition)
+        scanned = [self.redactor.scan(message, partition) for message in messages]
+        redacted = [message for message, _ in scanned]
+        counter = counter or self.counter(partition)
+        stored = self.store.add(scope, redacted, counter=counter, now=now, pair=pair)
+        return Added(redacted, [secrets for _, secrets in scanned], stored)
 
-def _name(source: Path | File) -> str:
-    return str(source) if isinstance(source, Path) else source.name
+    def counter(self, partition: str) -> TokenCounter:
+        """Return the token counter of a partition; the approximate one if it cannot be loaded."""
+        name = str(self.config.lookup("token_counter", partition)[0])
+        if name not in self._counters:
+            try:
+                self._counters[name] = storing_counter(name)
+            except ReservoirError as error:
+                self.notify(f"tokens are counted approximately: {error.message}")
+                self._counters[name] = ApproximateCounter()
+        return self._counters[name]
 
-
-class _DryRunRollback(Exception):
-    """Raised to roll back the transaction of a dry run."""
+    def retention(self, partition: str) -> timedelta | None:
+        """Return how long messages of a partition are kept; ``None`` means for ever."""
+        days = self.config.settings(partition).retention_days
+        return None if days is None else timedelta(days=days)

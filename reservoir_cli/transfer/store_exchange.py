@@ -16,11 +16,11 @@ from reservoir_cli.storage.proxy_ledger import Ledger
 from reservoir_cli.storage.sources import Sources
 from reservoir_cli.storage.tags_and_pins import remove_tags
 from reservoir_cli.transfer.exchange import PARTIAL, Exchange
-from reservoir_cli.transfer.file_import import Destination
 from reservoir_cli.transfer.importers import Record
 from reservoir_cli.transfer.ingest import Ingestor
 from reservoir_cli.transfer.repeated_questions import RepeatedQuestions
 from reservoir_cli.transfer.skip_duplicates import SOURCE, identity_prefix
+from reservoir_cli.transfer.store_records import Destination, FileImport, ImportOptions
 from reservoir_cli.util.clock import is_far_ahead
 
 #: A shortened history has at least a summary, a question and its answer.
@@ -60,7 +60,8 @@ class ExchangeLog:
         added = 0
         if records:
             destination = Destination(str(exchange.scope.partition), exchange.scope.instance, "")
-            added = self._ingestor.load(records, destination, where=SOURCE, now=now).imported
+            file_import = FileImport(self._ingestor, destination, ImportOptions(), SOURCE, now)
+            added = file_import.load(records).imported
         if exchange.reply:
             self._replace_answer(exchange, exchange.reply, now)
         return added

@@ -19,7 +19,6 @@ from reservoir_cli.settings import paths
 from reservoir_cli.storage.sources import MARKED, SourceFile, Sources
 from reservoir_cli.transfer import importers
 from reservoir_cli.transfer.do_not_index import is_marked, marked_by, may_contain_mark
-from reservoir_cli.transfer.file_import import Destination
 from reservoir_cli.transfer.history_sources import Source
 from reservoir_cli.transfer.importers import (
     File,
@@ -33,9 +32,15 @@ from reservoir_cli.transfer.importers.message_times import moment
 from reservoir_cli.transfer.importers.resume import Checkpoint, Resumable, StartOver
 from reservoir_cli.transfer.importers.watched_files import FileState, escape_path
 from reservoir_cli.transfer.importers.zstd_files import COMPRESSED
-from reservoir_cli.transfer.ingest import INTERRUPTED, Ingestor
+from reservoir_cli.transfer.ingest import Ingestor
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
+from reservoir_cli.transfer.store_records import (
+    INTERRUPTED,
+    Destination,
+    FileImport,
+    ImportOptions,
+)
 from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.private_files import exclusive_lock, make_private_dir
 from reservoir_cli.util.progress import Progress, report_megabytes
@@ -131,7 +136,8 @@ class _SourceSync:
         self.report = SourceReport(source)
         self._marked: set[str] | None = None
         self.file_marks: set[str] = set()
-        self._elsewhere = None if copies else ElsewhereFilter(self._store)
+        elsewhere = None if copies else ElsewhereFilter(self._store)
+        self._options = ImportOptions(renew=True, elsewhere=elsewhere)
         self._progress: Callable[[int], None] = lambda _: None
 
     def run(self, progress: Progress) -> SourceReport:
@@ -271,14 +277,11 @@ class _SourceSync:
         with self._store.write(durable=False):
             wanted = [item for item in items if self._is_wanted(item)]
             if wanted:
-                report = self._ingestor.load(
-                    wanted,
-                    Destination(row.partition, None, row.partition, self.importer.instance),
-                    where=row.path,
-                    now=self._now,
-                    renew=True,
-                    elsewhere=self._elsewhere,
-                )
+                home = self.importer.instance
+                destination = Destination(row.partition, None, row.partition, home)
+                report = FileImport(
+                    self._ingestor, destination, self._options, row.path, self._now
+                ).load(wanted)
             self._table.put(row)
         if wanted:
             self.report.imports.add(report)

@@ -1,5 +1,6 @@
-"""Texts in one form for comparison, and the invisible characters that can hide a secret."""
+"""Compare texts that are typed differently; list invisible characters, which can hide a secret."""
 
+from collections.abc import Sequence
 from unicodedata import normalize
 
 #: Characters that are drawn with no width, as the inside of a character class of a pattern: soft
@@ -10,6 +11,8 @@ INVISIBLE = (
     "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff"
 )
 ZERO_WIDTH_SPACE = "\u200b"
+#: How similar a suggested name must be, and the shortest typed text that may be a part of one.
+_SIMILAR, _MIN_PART = 0.7, 4
 
 
 def fold(text: str) -> str:
@@ -23,3 +26,11 @@ def fold(text: str) -> str:
 def plain_digits(text: str) -> str:
     """Return a typed number or time with full-width digits and signs in their usual form (NFKC)."""
     return normalize("NFKC", text)
+
+
+def similar_names(typed: str, names: Sequence[str]) -> list[str]:
+    """Return at most three names: those that contain the typed text, else similar ones."""
+    import difflib
+
+    parts = [name for name in names if len(typed) >= _MIN_PART and typed in name]
+    return parts[:3] or difflib.get_close_matches(typed, names, 3, _SIMILAR)

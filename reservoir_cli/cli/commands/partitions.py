@@ -13,8 +13,9 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.projects import TABLE
-from reservoir_cli.settings.setting_keys import dotted_key, similar_names
+from reservoir_cli.settings.setting_keys import dotted_key
 from reservoir_cli.settings.setting_values import format_value
+from reservoir_cli.util.unicode_text import similar_names
 
 #: The actions, with the number of names that each takes.
 _VERBS = {"list": 0, "rename": 2, "merge": 2, "delete": 1}

@@ -1,16 +1,10 @@
-"""Rewrite German, French and Spanish dates in English: the words of each language and its patterns.
-
-Patterns match text in lower case, without accents, with single spaces between words. In them
-``{M}`` is a month, ``{D}`` a day, ``{Y}`` a year, ``{N}`` a count, ``{U}`` a unit, ``{W}`` a
-weekday, ``{ENDS}`` are two joined dates. More precise patterns come first.
-"""
+"""Rewrite German, French and Spanish dates in English."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from typing import NamedTuple
 
-from reservoir_cli.retrieval.question_dates.european_ranges import join_dates, joined_dates
+from reservoir_cli.retrieval.question_dates.european_languages import LANGUAGES, Language
 
 Parts = Mapping[str, str]
 
@@ -19,275 +13,9 @@ _MONTHS = (
 ).split()
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _DAY, _YEAR = "(?:3[01]|[12]\\d|0?[1-9])", "(?:19|20)\\d\\d"
+_ARTICLE = "(?:(?:am|dem|den|zum|im|le|el|en) )?"
 #: Text attached to a path, an address or a longer word is not a date.
 _BEFORE, _AFTER = r"(?<![\w/@#-])(?<!\w\.)", r"(?![\w/@]|-\w|\.\w)"
-
-
-class Language(NamedTuple):
-    """The words for dates in a language, without accents.
-
-    :param signs: words that occur in dates of this language only; a date contains at least one.
-    :param shared_signs: the same for words that other languages use too.
-    :param months: the names of each month, separated by ``|``; abbreviations are in ``short``.
-    :param numbers: words for counts, with their English equivalents.
-    :param units: the beginnings of words for units, with the English units; the longest first.
-    :param leads: words before a date, with their English equivalents.
-    :param which: words for "last", "next" and the like.
-    :param parts: words for the beginning, middle and end of a period.
-    :param near: words for "yesterday" and the like.
-    :param joints: words that may connect two dates.
-    :param patterns: kinds of dates and their patterns.
-    """
-
-    signs: str
-    shared_signs: str
-    months: str
-    short: str
-    weekdays: str
-    numbers: Mapping[str, str]
-    units: Mapping[str, str]
-    leads: Mapping[str, str]
-    which: Mapping[str, str]
-    parts: Mapping[str, str]
-    near: Mapping[str, str]
-    joints: Mapping[str, str]
-    patterns: tuple[tuple[str, str], ...]
-
-
-def _counts(words: str) -> dict[str, str]:
-    return {word: str(number) for number, word in enumerate(words.split(), 2)}
-
-
-GERMAN = Language(
-    signs="gestern vorgestern heute ubermorgen uebermorgen neulich januar janner februar marz "
-    "maerz oktober dezember montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag "
-    "woche wochen wochenende monat monate monaten jahr jahre jahren jahres tagen",
-    shared_signs="morgen april mai juni juli august september november im am vom seit mrz okt dez "
-    "stunden minuten tag",
-    months="januar|janner februar|feber marz|maerz april mai juni juli august september oktober "
-    "november dezember",
-    short="jan feb mrz apr mai jun jul aug sept|sep okt nov dez",
-    weekdays="montag dienstag mittwoch donnerstag freitag samstag|sonnabend sonntag",
-    numbers={
-        **_counts("zwei drei vier funf sechs sieben acht neun zehn elf zwolf"),
-        **dict.fromkeys(("ein", "eine", "einem", "einer", "einen"), "1"),
-        "fuenf": "5",
-        "zwoelf": "12",
-        "ein paar": "a few",
-        "paar": "a few",
-        "einigen": "a few",
-        "einige": "a few",
-        "wenigen": "a few",
-        "mehreren": "several",
-        "einem halben": "half a",
-    },
-    units={
-        "tag": "day",
-        "wochenende": "weekend",
-        "woche": "week",
-        "monat": "month",
-        "quartal": "quarter",
-        "jahr": "year",
-        "stunde": "hour",
-        "minute": "minute",
-    },
-    leads={
-        "seit": "since",
-        "bis": "until",
-        "nach": "after",
-        "vor": "before",
-        "zwischen": "between",
-        "von": "from",
-        "vom": "from",
-    },
-    which={"vorletzt": "before last", "letzt": "last", "vergangen": "last", "vorig": "last",
-           "dies": "this", "nachst": "next", "naechst": "next", "kommend": "next"},
-    parts={"anfang": "early", "mitte": "mid", "ende": "end of"},
-    near={
-        "vorgestern": "day before yesterday",
-        "gestern": "yesterday",
-        "heute": "today",
-        "ubermorgen": "day after tomorrow",
-        "uebermorgen": "day after tomorrow",
-        "morgen": "tomorrow",
-        "neulich": "the other day",
-    },
-    joints={"bis": "to", "bis zum": "to", "-": "to", "–": "to", "und": "and", "oder": "or"},
-    patterns=(
-        ("range", r"(?:(?P<between>zwischen)|von|vom|seit|am) {ENDS}(?: {WHICH} jahres)?"),
-        ("date", r"{D}\.\s?(?P<number>1[0-2]|0?[1-9])\.\s?{Y}"),
-        ("date", r"(?:am|vom|zum|seit dem|den) {D}\.\s?(?P<number>1[0-2]|0?[1-9])\.(?!\s?\d)"),
-        ("days", r"{LEAD}?(?:{W},? (?:den |dem )?)?{D}\.?"
-                 r"(?: ?(?:bis|-|–|und)(?: zum)? ?{UNTIL}\.?)?"
-                 r" (?:{M}|{SHORT}\.?)(?:,? {Y}| {WHICH} jahres)?"),
-        ("month", r"{WHICH} {M}(?! {Y})"),
-        ("month", r"{PART} {M}(?: {Y}| {WHICH} jahres)?"),
-        ("month", r"(?:im|{LEADWORD}) {M}(?: {Y}| {WHICH} jahres)?"),
-        ("month", r"{M} (?:{Y}|{WHICH} jahres)"),
-        ("month", r"(?P<month>januar|janner|februar|marz|maerz|oktober|dezember)"),
-        ("weekday", r"{W} {WHICH} (?P<week>woche)"),
-        ("weekday", r"{WHICH} {W}(?:abend|morgen|nachmittag|vormittag|nacht)?"),
-        ("weekday", r"(?:am|vom|zum|zwischen|von|(?P<lead>seit|bis)) {W}"
-                    r"(?:abend|morgen|nachmittag|vormittag|nacht)?"),
-        ("rolling", r"(?:in den |wahrend der |der |die )?(?:letzten|vergangenen) {N} {U}"),
-        ("ago", r"vor {N} {U}"),
-        ("period", r"{WHICH} {U}"),
-        ("period", r"(?:am|ubers) (?P<unit>wochenende)"),
-        ("year", r"(?:im jahre?|{LEADWORD}|{PART}) {Y}"),
-        ("near", r"{NEAR}(?: (?:abend|morgen|fruh|nachmittag|vormittag|mittag|nacht))?"),
-    ),
-)  # fmt: skip
-FRENCH = Language(
-    signs="aujourd demain janvier fevrier avril juillet aout septembre octobre novembre decembre "
-    "lundi mardi mercredi jeudi vendredi samedi dimanche semaine semaines annee annees",
-    shared_signs="hier mars mai juin mois jour jours an ans soir matin en depuis week weekend "
-    "heures minutes",
-    months="janvier fevrier mars avril mai juin juillet aout septembre octobre novembre decembre",
-    short="janv|jan fevr|fev mars avr mai juin juil aout sept oct nov dec",
-    weekdays="lundi mardi mercredi jeudi vendredi samedi dimanche",
-    numbers={
-        **_counts("deux trois quatre cinq six sept huit neuf dix onze douze"),
-        "un": "1",
-        "une": "1",
-        "quinze": "15",
-        "quelques": "a few",
-        "plusieurs": "several",
-    },
-    units={"jour": "day", "semaine": "week", "mois": "month", "an": "year", "heure": "hour",
-           "minute": "minute", "week": "weekend"},
-    leads={
-        "depuis": "since",
-        "des": "since",
-        "jusqu'au": "until",
-        "jusqu'en": "until",
-        "avant": "before",
-        "apres": "after",
-        "entre": "between",
-        "du": "from",
-    },
-    which={"avant-dernier": "before last", "dernier": "last", "passe": "last",
-           "prochain": "next", "cette": "this", "ce": "this"},
-    parts={"debut": "early", "mi": "mid", "fin": "end of", "courant": ""},
-    near={
-        "avant-hier": "day before yesterday",
-        "hier": "yesterday",
-        "aujourd'hui": "today",
-        "apres-demain": "day after tomorrow",
-        "demain": "tomorrow",
-        "ce soir": "tonight",
-        "ce matin": "today",
-        "cet apres-midi": "today",
-        "la nuit derniere": "last night",
-        "l'autre jour": "the other day",
-    },
-    joints={"au": "to", "jusqu'au": "to", "jusqu'a": "to", "jusqu'en": "to", "a": "to", "-": "to",
-            "–": "to", "et": "and", "ou": "or"},
-    patterns=(
-        ("range", r"(?:(?P<between>entre)|depuis|de|d'|du|le(?= \d)) ?{ENDS}"
-                  r"(?: de l'an(?:nee)? {WHICH})?"),
-        ("days", r"(?:le |{LEADWORD}(?: le)? )?(?:{W},? )?(?:le )?(?:(?P<first>1er)|{D})"
-                 r"(?: ?(?:au|a|et|-|–) ?{UNTIL})? (?:de )?(?:{M}|{SHORT}\.?)"
-                 r"(?: (?:de )?{Y}| de l'an(?:nee)? {WHICH})?"),
-        ("month", r"{M} {WHICH}"),
-        ("month", r"(?:au |a la |en )?{PART}(?: du mois)?(?: de | d'| |-){M}(?: {Y})?"),
-        ("month", r"(?:en|au mois (?:de |d')|{LEADWORD}) ?{M}(?: (?:de )?{Y}"
-                  r"| de l'an(?:nee)? {WHICH})?"),
-        ("month", r"{M} {Y}"),
-        ("weekday", r"{W} {WHICH}"),
-        ("weekday", r"(?<!\ble )(?<!\bles )(?<!\bun )(?<!\bdu )(?<!\bau )(?<!\bchaque )"
-                    r"(?:{LEADWORD} )?{W}(?! (?:gras|saint|noir|13|ouvr|matins|soirs))"),
-        ("period", r"l'(?P<which>avant-derniere) {U}"),
-        ("rolling", r"(?:les|ces|des) (?:{N} )?(?:derni?eres?|derniers) {U}"),
-        ("period", r"(?:la |le |l'){U}(?:-end|end)? {WHICH}"),
-        ("period", r"(?P<which>cette) (?P<unit>semaine|annee)"),
-        ("period", r"(?P<which>ce) (?P<unit>mois|week-?end)(?:-ci)?"),
-        ("ago", r"(?:il y a|voila|voici) {N} {U}(?! (?:de|dans|par|entre|pour|ou|sur|restant)\b"
-                r"| d'| disponible)"),
-        ("year", r"(?:en|l'annee|annee|{LEADWORD}|{PART}) {Y}"),
-        ("near", r"{NEAR}(?: (?:soir|matin|apres-midi))"),
-        ("near", r"{NEAR}"),
-    ),
-)  # fmt: skip
-SPANISH = Language(
-    signs="ayer anteayer antier anoche hoy enero febrero marzo abril mayo junio julio septiembre "
-    "setiembre octubre noviembre diciembre lunes martes miercoles jueves viernes sabado domingo "
-    "semana semanas dias meses anos",
-    shared_signs="agosto manana mes ano dia horas minutos en desde hace",
-    months="enero febrero marzo abril mayo junio julio agosto septiembre|setiembre octubre "
-    "noviembre diciembre",
-    short="ene feb mar abr may jun jul ago sept|sep oct nov dic",
-    weekdays="lunes martes miercoles jueves viernes sabado domingo",
-    numbers={
-        **_counts("dos tres cuatro cinco seis siete ocho nueve diez once doce"),
-        "un": "1",
-        "una": "1",
-        "unos": "a few",
-        "unas": "a few",
-        "pocos": "a few",
-        "pocas": "a few",
-        "varios": "several",
-        "varias": "several",
-        "un par de": "a couple",
-        "quince": "15",
-    },
-    units={"fin de semana": "weekend", "dia": "day", "semana": "week", "mes": "month",
-           "ano": "year", "hora": "hour", "minuto": "minute"},
-    leads={
-        "desde": "since",
-        "hasta": "until",
-        "antes de": "before",
-        "antes del": "before",
-        "despues de": "after",
-        "despues del": "after",
-        "entre": "between",
-    },
-    which={"antepasad": "before last", "pasad": "last", "ultim": "last", "proxim": "next",
-           "que viene": "next", "est": "this"},
-    parts={"principio": "early", "comienzo": "early", "inicio": "early", "mediados": "mid",
-           "final": "end of", "fines": "end of"},
-    near={
-        "anteayer": "day before yesterday",
-        "antes de ayer": "day before yesterday",
-        "antier": "day before yesterday",
-        "ayer": "yesterday",
-        "anoche": "last night",
-        "hoy": "today",
-        "pasado manana": "day after tomorrow",
-        "esta manana": "today",
-        "esta tarde": "today",
-        "esta noche": "tonight",
-        "manana": "tomorrow",
-        "el otro dia": "the other day",
-    },
-    joints={"al": "to", "hasta el": "to", "hasta": "to", "a": "to", "-": "to", "–": "to",
-            "y": "and", "y el": "and", "o": "or"},
-    patterns=(
-        ("range", r"(?:(?P<between>entre)|desde|del?|el) {ENDS}(?: del ano {WHICH})?"),
-        ("days", r"(?:{LEADWORD} )?(?:el |del )?(?:{W},? )?(?:(?P<first>primero|1o)|{D})"
-                 r"(?: ?(?:al|a|y|-|–) ?{UNTIL})? (?:de )?(?:{M}|{SHORT}\.?)"
-                 r"(?:,? (?:de |del (?:ano )?)?{Y}| del ano {WHICH})?"),
-        ("month", r"{M} {WHICH}"),
-        ("month", r"(?:el )?{WHICH} {M}"),
-        ("month", r"(?:a |en )?{PART}(?:e?s)? de {M}(?: (?:de |del )?{Y})?"),
-        ("month", r"(?:en|{LEADWORD}) {M}(?: (?:de |del (?:ano )?)?{Y}| del ano {WHICH})?"),
-        ("month", r"{M} (?:de |del )?{Y}"),
-        ("weekday", r"(?:el |este ){W} {WHICH}"),
-        ("weekday", r"(?:el )?{WHICH} {W}"),
-        ("weekday", r"(?:{LEADWORD} )?el {W}"),
-        ("rolling", r"(?:los|las|estos|estas) ultim[oa]s {N} {U}"),
-        ("rolling", r"(?:los|las|estos|estas) {N} ultim[oa]s {U}"),
-        ("rolling", r"(?:los|las|estos|estas) ultim[oa]s {U}"),
-        ("period", r"(?:el|la) {U} {WHICH}"),
-        ("period", r"(?:el |la )?{WHICH} {U}"),
-        ("period", r"(?:el|durante el) (?P<unit>fin de semana)"),
-        ("ago", r"hace {N} {U}"),
-        ("ago", r"{N} {U} atras"),
-        ("year", r"(?:en(?: el ano)?|el ano|del ano|{LEADWORD}|{PART}(?:e?s)? de) {Y}"),
-        ("near", r"{NEAR}(?! en dia)"),
-    ),
-)  # fmt: skip
-LANGUAGES = {"de": GERMAN, "fr": FRENCH, "es": SPANISH}
-
 #: Words after a number that make it a count, not a year.
 COUNTED = (
     "(?!(?: (?:bis|und|et|y|hasta|a) \\d+)? (?:wort|worte|zeichen|tokens?|euro|personen|leute|"
@@ -363,8 +91,7 @@ def _compile_patterns(signs: str) -> list[tuple[str, re.Pattern[str]]]:
         "{LEADWORD}": _group("lead", language.leads),
         "{WHICH}": "(?P<which>" + "|".join(f"{word}\\w{{0,3}}" for word in language.which) + ")",
         "{PART}": _group("part", language.parts),
-        "{ENDS}": joined_dates(language.months, language.short, language.weekdays, near,
-                               _group("joint", language.joints), _DAY, _YEAR + COUNTED),
+        "{ENDS}": _joined_dates(language, near),
         "{NEAR}": f"(?P<near>{'|'.join(near)})",
     }  # fmt: skip
     compiled = []
@@ -373,6 +100,27 @@ def _compile_patterns(signs: str) -> list[tuple[str, re.Pattern[str]]]:
             pattern = pattern.replace(name, expression)
         compiled.append((kind, re.compile(_BEFORE + pattern + _AFTER)))
     return compiled
+
+
+def _joined_dates(language: Language, near: Iterable[str]) -> str:
+    """Return the pattern of two joined dates, of which only the first may be a number alone.
+
+    :param near: patterns of words such as "yesterday".
+    """
+    month, short, weekday = map(_any_of, (language.months, language.short, language.weekdays))
+    number, year = rf"{_DAY}(?:\.|er|o)?", _YEAR + COUNTED
+    of_year = f"(?:,? (?:de |del )?{year})?"
+    last = (
+        rf"(?:(?:{weekday},? (?:den |dem )?)?{number} (?:de )?(?:{month}|{short}\.?){of_year}"
+        rf"|{month}{of_year}|{weekday}|{year}|{'|'.join(near)})"
+    )
+    first = rf"(?:{last}|{number}(?=\D{{1,20}}{_DAY}\b))"
+    joint = _group("joint", language.joints)
+    return f"{_ARTICLE}(?P<first>{first}) ?{joint} ?{_ARTICLE}(?P<last>{last})"
+
+
+def _any_of(words: str) -> str:
+    return f"(?:{'|'.join(words.split())})"
 
 
 def _group(name: str, words: "str | list[str] | Mapping[str, str]") -> str:
@@ -423,8 +171,32 @@ def _days(parts: Parts, language: Language) -> str:
 
 
 def _range(parts: Parts, language: Language) -> str:
+    """Return a range, or a list of two dates: "le 3 et le 10 mai" are two days."""
+    first, last = (_end_of_range(parts[end], language) for end in ("first", "last"))
+    last += _year(parts, language)
+    joint = language.joints[parts["joint"]]
+    if joint == "to":
+        return f"from {first} to {last}"
+    if "between" in parts:
+        return f"between {first} and {last}"
+    if first.isdigit():
+        first += re.sub(r"^.*?\d+", "", last)
+    return f"during {first} {joint} {last}"
+
+
+def _end_of_range(text: str, language: Language) -> str:
+    """Return one of two joined dates in English."""
     lists = {language.months: _MONTHS, language.short: _MONTHS, language.weekdays: _WEEKDAYS}
-    return join_dates(parts, lists, language.near, language.joints, _year(parts, language))
+    words = {
+        word: name
+        for variants, english in lists.items()
+        for spellings, name in zip(variants.split(), english, strict=True)
+        for word in spellings.split("|")
+    } | dict(language.near)
+    parts = re.findall(r"\d+|[a-z]+", text)
+    return words.get(text) or " ".join(
+        part if part.isdigit() else words[part] for part in parts if part.isdigit() or part in words
+    )
 
 
 def _in_month(parts: Parts, language: Language) -> str:

@@ -10,6 +10,7 @@ import re
 import unicodedata
 
 from reservoir_cli.retrieval.question_dates import rewrite_chinese, rewrite_european
+from reservoir_cli.retrieval.question_dates.european_languages import LANGUAGES
 from reservoir_cli.util.languages import guess_language
 
 _WORD = re.compile(r"[a-z]+")
@@ -40,15 +41,13 @@ def in_english(question: str) -> str:
         return text
     words = set(_WORD.findall(plain))
     guess = guess_language(text)
-    for name in sorted(rewrite_european.LANGUAGES, key=lambda name: name != guess):
+    for name in sorted(LANGUAGES, key=lambda name: name != guess):
         # Short texts may be mistaken for Dutch or Italian; only another known language rules
         # shared words out.
-        is_other_language = guess != name and guess in ("en", *rewrite_european.LANGUAGES)
+        is_other_language = guess != name and guess in ("en", *LANGUAGES)
         signs = _OWN_SIGNS if is_other_language else _ALL_SIGNS
         if has_years or words & signs[name]:
-            rewritten = rewrite_european.rewrite(
-                text, plain, rewrite_european.LANGUAGES[name], sure=name == guess
-            )
+            rewritten = rewrite_european.rewrite(text, plain, LANGUAGES[name], sure=name == guess)
             if rewritten != text:
                 return rewritten
     return text
@@ -58,9 +57,8 @@ def _signs(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_OWN_SIGNS = {name: _signs(known.signs) for name, known in rewrite_european.LANGUAGES.items()}
+_OWN_SIGNS = {name: _signs(known.signs) for name, known in LANGUAGES.items()}
 _ALL_SIGNS = {
-    name: _OWN_SIGNS[name] | _signs(known.shared_signs)
-    for name, known in rewrite_european.LANGUAGES.items()
+    name: _OWN_SIGNS[name] | _signs(known.shared_signs) for name, known in LANGUAGES.items()
 }
 _SIGNS = frozenset().union(*_ALL_SIGNS.values())

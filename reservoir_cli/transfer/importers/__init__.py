@@ -1,7 +1,7 @@
 """Read the histories of other tools, one module per format.
 
-``detect_format`` lists them. An importer yields records and does not know the store; ``ingest``
-stores them. A bad record is skipped with its position and never ends the run.
+``detect_format`` lists them. An importer yields records and does not know the store;
+``store_records`` stores them. A bad record is skipped with its position and never ends the run.
 """
 
 from reservoir_cli.transfer.importers.detect_format import (

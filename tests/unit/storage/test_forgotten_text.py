@@ -18,9 +18,9 @@ from reservoir_cli.settings import config
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
-from reservoir_cli.transfer.file_import import Destination
 from reservoir_cli.transfer.importers import Record
 from reservoir_cli.transfer.reports import ImportReport
+from reservoir_cli.transfer.store_records import Destination, FileImport, ImportOptions
 
 HERE = Scope("p", "i")
 Adding = Callable[..., list[StoredMessage | None]]
@@ -198,11 +198,11 @@ def test_the_title_of_a_conversation_stays_while_it_has_messages(store: Store, a
 
 
 def import_messages(store: Store, *messages: Message) -> ImportReport:
-    return ingestor(store).load(
-        [Record(message, conversation=Conversation("c", "Titlequux")) for message in messages],
-        Destination("p", "i", "p"),
-        where="file",
-        now=NOW,
+    file_import = FileImport(
+        ingestor(store), Destination("p", "i", "p"), ImportOptions(), "file", NOW
+    )
+    return file_import.load(
+        [Record(message, conversation=Conversation("c", "Titlequux")) for message in messages]
     )
 
 

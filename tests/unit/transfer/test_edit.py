@@ -1,6 +1,5 @@
 """Editing a message removes the old text from every file and keeps all other fields."""
 
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,8 @@ from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.storage.summaries import Summaries, Summary
 from reservoir_cli.tokens import load_counter
-from reservoir_cli.transfer.file_import import Destination
 from reservoir_cli.transfer.importers import Record
+from reservoir_cli.transfer.store_records import Destination, FileImport, ImportOptions
 
 SECRET = "zanzibarwalrus"
 
@@ -69,14 +68,17 @@ def test_no_word_of_the_old_text_is_in_any_file(reservoir, location):
 def test_an_import_does_not_restore_the_old_text(reservoir, new, renew):
     """This holds even if the new text is the beginning of the old one, as in a growing message."""
     row = {"role": "user", "content": "the walrus sleeps", "source": "s", "source_id": "1"}
-    destination = Destination("p", "p", "p")
-    load = partial(
-        reservoir._ingestor.load, destination=destination, where="x", now=NOW, renew=renew
-    )
-    load([Record(Message(**row), None, None)])
+    options = ImportOptions(renew=renew)
+
+    def load():
+        destination = Destination("p", "p", "p")
+        file_import = FileImport(reservoir._ingestor, destination, options, "x", NOW)
+        return file_import.load([Record(Message(**row), None, None)])
+
+    load()
     [message] = reservoir.view(Scope("p"))
     reservoir.edit(message.key, new)
-    report = load([Record(Message(**row), None, None)])
+    report = load()
     assert (report.imported, report.already, report.renewed, report.forgotten) == (0, 1, 0, 0)
     assert [message.content for message in reservoir.view(Scope("p"))] == [new]
 

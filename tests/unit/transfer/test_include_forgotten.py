@@ -11,7 +11,8 @@ from builders import ingestor
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.transfer import ingest
+from reservoir_cli.transfer import store_records
+from reservoir_cli.transfer.import_files import import_files
 from reservoir_cli.transfer.ingest import Ingestor
 from reservoir_cli.transfer.reports import ImportReport
 
@@ -70,7 +71,7 @@ def forget(reservoir: Reservoir, *contents: str) -> None:
 def test_a_file_of_a_deleted_partition_is_imported_into_another(
     location, history, monkeypatch, redact, batch
 ):
-    monkeypatch.setattr(ingest, "_BATCH", batch)
+    monkeypatch.setattr(store_records, "_BATCH", batch)
     with Reservoir.open(location) as reservoir:
         reservoir.import_files(history, partition="wrogn")
         reservoir.forget(reservoir.find(WRONG))
@@ -195,7 +196,7 @@ def test_messages_that_would_expire_are_left_out_and_stay_forgotten(reservoir, h
 def test_a_batch_that_is_interrupted_changes_no_tombstone(store, tmp_path):
     file = write(tmp_path / "rows.jsonl", row(0, partition="a"), row(2, partition="b"))
     whole = ingestor(store)
-    whole.import_files([file])
+    import_files(whole, [file])
     assert store.delete(store.find(Scope(None)))
 
     def mode(partition: str) -> str:
@@ -203,11 +204,11 @@ def test_a_batch_that_is_interrupted_changes_no_tombstone(store, tmp_path):
             raise KeyboardInterrupt
         return "off"
 
-    interrupted = Ingestor(store, whole._config, Redactor(mode), whole.indexer)
+    interrupted = Ingestor(store, whole.config, Redactor(mode), whole.indexer)
     with suppress(KeyboardInterrupt):
-        interrupted.import_files([file], include_forgotten=True)
+        import_files(interrupted, [file], include_forgotten=True)
         pytest.fail("not interrupted")
     assert not store.find(Scope(None))
     assert store.forgotten([Message("user", "", source="claude", source_id="0")]) == [True]
-    assert counts(whole.import_files([file])) == (0, 0, 2, 0)
-    assert counts(whole.import_files([file], include_forgotten=True)) == (2, 0, 0, 2)
+    assert counts(import_files(whole, [file])) == (0, 0, 2, 0)
+    assert counts(import_files(whole, [file], include_forgotten=True)) == (2, 0, 0, 2)

@@ -13,9 +13,10 @@ from builders import EVERYWHERE, NOW, ingestor
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
-from reservoir_cli.transfer.file_import import Destination
+from reservoir_cli.transfer.import_files import import_files
 from reservoir_cli.transfer.importers import File, Record, Skipped, choose
 from reservoir_cli.transfer.reports import ImportReport
+from reservoir_cli.transfer.store_records import Destination, FileImport, ImportOptions
 
 HOUR = timedelta(hours=1)
 HERE = Scope("p", "i")
@@ -32,13 +33,9 @@ def load(
     home: str | None = None,
     dry_run: bool = False,
 ) -> ImportReport:
-    return ingestor(store).load(
-        records,
-        Destination(partition, instance, "usual", home),
-        where="file.jsonl",
-        now=NOW,
-        dry_run=dry_run,
-    )
+    destination = Destination(partition, instance, "usual", home)
+    options = ImportOptions(dry_run=dry_run)
+    return FileImport(ingestor(store), destination, options, "file.jsonl", NOW).load(records)
 
 
 def load_text(store: Store, *values: object, **where: Any) -> ImportReport:
@@ -120,10 +117,10 @@ def test_a_dry_run_counts_a_message_of_several_files_once(store: Store, tmp_path
         ]
         lines = "".join(json.dumps(row) + "\n" for row in rows)
         (tmp_path / f"{name}.jsonl").write_text(lines, encoding="utf-8")
-    planned = ingestor(store).import_files([tmp_path], partition="p", dry_run=True)
+    planned = import_files(ingestor(store), [tmp_path], partition="p", dry_run=True)
     assert (planned.imported, planned.already, planned.repeated) == (3, 2, 2)
-    assert ingestor(store).import_files([tmp_path], partition="p") == planned
-    again = ingestor(store).import_files([tmp_path], partition="p", dry_run=True)
+    assert import_files(ingestor(store), [tmp_path], partition="p") == planned
+    again = import_files(ingestor(store), [tmp_path], partition="p", dry_run=True)
     assert (again.imported, again.already, again.repeated) == (0, 5, 0)
 
 

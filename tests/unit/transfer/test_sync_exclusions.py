@@ -21,6 +21,7 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.storage.sources import Sources
 from reservoir_cli.transfer.do_not_index import find_marked
 from reservoir_cli.transfer.history_sources import Source
+from reservoir_cli.transfer.import_files import import_files
 from reservoir_cli.transfer.importers import DetectedFile, File, Record, Skipped
 from reservoir_cli.transfer.importers.watched_files import compile_exclusion
 from reservoir_cli.transfer.reports import ImportReport
@@ -179,10 +180,10 @@ def test_turns_that_were_taken_back_in_codex_are_left_out(machine: Machine) -> N
     machine.sync(source=source)
     kept = ["one", "two", "six"]
     assert machine.said() == [words for name in kept for words in (name, f"{name}, answered")]
-    again = ingestor(machine.store).import_files([path], partition="work")
+    again = import_files(ingestor(machine.store), [path], partition="work")
     assert (again.imported, again.already) == (0, 6)
     machine.write("rollout-1.jsonl", event("thread_rolled_back", num_turns=99))
-    assert ingestor(machine.store).import_files([path], partition="home").total == 0
+    assert import_files(ingestor(machine.store), [path], partition="home").total == 0
 
 
 @pytest.mark.parametrize("form", ["rollout-old.jsonl", "rollout-old.json"])
@@ -299,7 +300,7 @@ def test_forgotten_messages_are_not_restored(machine: Machine, monkeypatch: Any)
 def test_messages_that_another_partition_forgot_are_already_there(machine: Machine) -> None:
     machine.write("a/s1.jsonl", *turn(1, "walrus?", "walrus."))
     machine.sync()
-    ingestor(machine.store).import_files([machine.root], partition="other")
+    import_files(ingestor(machine.store), [machine.root], partition="other")
     copies = machine.store.find(Scope("other"))
     assert len(copies) == 2
     assert machine.store.delete(copies)
@@ -342,7 +343,7 @@ def test_secrets_are_removed_at_import(machine: Machine) -> None:
 
 
 def ingest(machine: Machine, *paths: Path, dry_run: bool = False) -> ImportReport:
-    return ingestor(machine.store).import_files(paths, partition="work", dry_run=dry_run)
+    return import_files(ingestor(machine.store), paths, partition="work", dry_run=dry_run)
 
 
 def test_ingest_leaves_out_marked_conversations_with_their_subagents(machine: Machine) -> None:

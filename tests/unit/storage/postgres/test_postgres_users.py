@@ -20,6 +20,7 @@ from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import admin, schema
 from reservoir_cli.storage.sources import SourceFile, Sources
 from reservoir_cli.storage.store import Store
+from reservoir_cli.transfer.import_files import import_files
 
 
 @pytest.fixture
@@ -210,19 +211,19 @@ def test_only_users_who_may_remove_tombstones_import_forgotten_messages(
     file = tmp_path / "rows.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows[:1]), encoding="utf-8")
     with closing(open_store(users["anna"])) as anna:
-        ingestor(anna).import_files([file], partition="a")
+        import_files(ingestor(anna), [file], partition="a")
         anna.delete(anna.find(EVERYWHERE))
         file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         for dry_run in (True, False):
             with pytest.raises(StoreError, match="only the owner can import forgotten") as caught:
-                ingestor(anna).import_files(
-                    [file], partition="a", include_forgotten=True, dry_run=dry_run
+                import_files(
+                    ingestor(anna), [file], partition="a", include_forgotten=True, dry_run=dry_run
                 )
             assert caught.value.exit_code == 3
             assert "GRANT DELETE ON reservoir.forgotten" in str(caught.value.hint)
         assert not anna.find(EVERYWHERE)
         behind(url, "GRANT DELETE ON forgotten TO anna")
-        report = ingestor(anna).import_files([file], partition="a", include_forgotten=True)
+        report = import_files(ingestor(anna), [file], partition="a", include_forgotten=True)
         assert (report.imported, report.restored) == (2, 1)
     assert behind(url, "SELECT * FROM forgotten") == []
 

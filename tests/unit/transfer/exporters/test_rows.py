@@ -22,11 +22,12 @@ from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
-from reservoir_cli.transfer import exporters, ingest
+from reservoir_cli.transfer import exporters
 from reservoir_cli.transfer.exporters import rows
 from reservoir_cli.transfer.importers import File
 from reservoir_cli.transfer.importers.native import Native
 from reservoir_cli.transfer.reports import ExportReport, ImportReport
+from reservoir_cli.transfer.store_records import Destination, FileImport, ImportOptions
 
 EVERYTHING = Scope(None)
 MASK = Redactor(lambda _: "off")
@@ -40,12 +41,10 @@ def export_text(store: Store, form: str = "jsonl", where: Filter | None = None, 
 
 
 def import_text(text: str, store: Store, embedder: Embedder | None = None) -> ImportReport:
-    return ingestor(store, embedder, threshold=0.5).load(
-        Native().read(File.of_bytes("export", text.encode())),
-        ingest.Destination(None, None, "usual"),
-        where="export",
-        now=datetime.now(UTC),
-    )
+    destination, now = Destination(None, None, "usual"), datetime.now(UTC)
+    receiver = ingestor(store, embedder, threshold=0.5)
+    file_import = FileImport(receiver, destination, ImportOptions(), "export", now)
+    return file_import.load(Native().read(File.of_bytes("export", text.encode())))
 
 
 @pytest.fixture

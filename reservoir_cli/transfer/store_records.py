@@ -1,10 +1,11 @@
 """Store the new records of one file, batch by batch, each in its partition and instance."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from itertools import compress
+from itertools import compress, islice
 
 from reservoir_cli.messages import (
     Conversation,
@@ -19,15 +20,17 @@ from reservoir_cli.redaction import Mode, redact_conversation, redact_id
 from reservoir_cli.retrieval.embed_messages import Model
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.sources import Sources
-from reservoir_cli.tokens import TokenCounter
 from reservoir_cli.transfer.importers import Record, Skipped, Vectors
 from reservoir_cli.transfer.importers.content_blocks import THINKING
-from reservoir_cli.transfer.redact_and_store import Added, Intake
+from reservoir_cli.transfer.ingest import Added, Ingestor
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.returned_contexts import is_excerpt, remove_contexts
 from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter, ProxyFilter
 from reservoir_cli.util.clock import is_far_ahead
 
+_BATCH = 1_000
+#: Printed when Ctrl-C ends an import.
+INTERRUPTED = "interrupted; stored messages are kept, and the same command imports the rest"
 #: Source and source id of a message.
 Origin = tuple[str | None, str | None]
 
@@ -53,64 +56,98 @@ class Destination:
         return Scope(partition, self.instance or instance or self.home or partition)
 
 
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """How records are imported, the same for all files of an import.
+
+    :param dry_run: report what would be imported, and leave the store unchanged.
+    :param renew: replace stored messages that are longer now.
+    :param elsewhere: skip messages that other partitions and instances already have.
+    :param include_forgotten: also store messages that were forgotten earlier.
+    :param counted: what a dry run has counted so far.
+    """
+
+    dry_run: bool = False
+    renew: bool = False
+    elsewhere: ElsewhereFilter | None = None
+    include_forgotten: bool = False
+    counted: set[int] = field(default_factory=set)
+
+
 class FileImport:
-    """Stores the records of one file in batches."""
+    """Stores the records of one file in batches.
+
+    :param where: the file's name, for the reasons of skipped records.
+    """
 
     def __init__(
         self,
-        intake: Intake,
+        ingestor: Ingestor,
         destination: Destination,
-        counter: TokenCounter,
-        now: datetime,
+        options: ImportOptions,
         where: str,
-        *,
-        renew: bool = False,
-        elsewhere: ElsewhereFilter | None = None,
-        include_forgotten: bool = False,
-        counted: set[int] | None = None,
+        now: datetime,
     ) -> None:
         self.report = ImportReport()
-        self._renew, self._elsewhere = renew, elsewhere
-        self._include_forgotten = include_forgotten
-        self._intake, self._store = intake, intake.store
-        self._destination, self._counter = destination, counter
-        self._now, self._where = now, where
+        self._ingestor, self._store = ingestor, ingestor.store
+        self._destination, self._options = destination, options
+        self._counter = ingestor.counter(destination.partition or destination.default_partition)
+        self._where, self._now = where, now
         self._model: Model | None = None
         self._clock = _Clock(now)
         self._last_conversations: dict[Scope, Conversation] = {}
         self._context_titles: set[tuple[str, str]] = set()
         self._contexts: Counter[Origin] = Counter()
-        self._counted = set() if counted is None else counted
         self._retention: dict[str, timedelta | None] = {}
         self._proxied = ProxyFilter(self._store, self._redact)
         self._skipped_reply = False
 
-    def choose_model(self, batch: Sequence[Record | Skipped]) -> None:
+    def load(
+        self, records: Iterable[Record | Skipped], after_batch: Callable[[], None] = lambda: None
+    ) -> ImportReport:
+        """Store the new records of the file; each batch is one transaction.
+
+        :param after_batch: called after each batch.
+        """
+        source = iter(records)
+        while batch := list(islice(source, _BATCH)):
+            if self._options.dry_run:
+                with suppress(_DryRunRollback), self._store.write():
+                    self._save(batch)
+                    raise _DryRunRollback
+            else:
+                self._choose_model(batch)
+                with self._store.write():
+                    self._save(batch)
+            after_batch()
+        return self.report
+
+    def _choose_model(self, batch: Sequence[Record | Skipped]) -> None:
         """Determine the model whose embeddings can be imported, once a batch has embeddings."""
         if self._model is None and any(map(_has_vectors, batch)):
-            self._model = self._intake.indexer.importable_model()
+            self._model = self._ingestor.indexer.importable_model()
 
-    def save(self, batch: Sequence[Record | Skipped], *, dry_run: bool = False) -> None:
+    def _save(self, batch: Sequence[Record | Skipped]) -> None:
         """Store a batch and add it to the report."""
         self._contexts.clear()
         records = self._skip_forgotten(batch)
         records = [cleaned for cleaned in map(self._remove_contexts, records) if cleaned]
         for scope, scoped in self._group_by_scope(records).items():
             remaining = self._proxied.skip_known(scope, scoped)
-            if self._elsewhere:
-                remaining = self._elsewhere.skip_known(scope, remaining)
+            if self._options.elsewhere:
+                remaining = self._options.elsewhere.skip_known(scope, remaining)
             self._count_known(scope, scoped, remaining)
             remaining = self._skip_forgotten_texts(scope, remaining)
             self._store.add_conversations(scope, self._changed_conversations(scope, remaining))
             messages = [record.message for record in remaining]
-            added = self._intake.add(scope, messages, self._now, counter=self._counter)
+            added = self._ingestor.add(scope, messages, self._now, counter=self._counter)
             self._store_vectors(remaining, added)
             new = [stored is not None for stored in added.stored]
-            new = self._select_first(scope, added, new) if dry_run else new
+            new = self._select_first(scope, added, new) if self._options.dry_run else new
             self._update_report(scope, added, new)
-            if self._include_forgotten:
+            if self._options.include_forgotten:
                 self._restore(compress(zip(messages, added.messages, strict=True), new))
-            if self._renew:
+            if self._options.renew:
                 self._replace_grown(scope, added)
         for skipped in batch:
             if isinstance(skipped, Skipped):
@@ -161,17 +198,17 @@ class FileImport:
     def _is_expired(self, scope: Scope, message: Message) -> bool:
         partition = str(scope.partition)
         if partition not in self._retention:
-            self._retention[partition] = self._intake.retention(partition)
+            self._retention[partition] = self._ingestor.retention(partition)
         age, moment = self._retention[partition], message.created_at or self._now
         return age is not None and moment <= self._now - age
 
     def _mode(self, scope: Scope) -> Mode:
-        return self._intake.redactor.mode(str(scope.partition))
+        return self._ingestor.redactor.mode(str(scope.partition))
 
     def _skip_forgotten(self, batch: Sequence[Record | Skipped]) -> list[Record]:
         """Return the records of a batch, without forgotten messages unless they are included."""
         records = [record for record in batch if isinstance(record, Record)]
-        if self._include_forgotten:
+        if self._options.include_forgotten:
             return records
         remaining: list[Record] = []
         dropped: dict[Scope, list[Record]] = {}
@@ -209,7 +246,8 @@ class FileImport:
 
     def _count_forgotten(self, scope: Scope, records: Sequence[Record]) -> None:
         """Count messages that were forgotten: those of another place may be stored in this one."""
-        unknown = self._elsewhere.skip_known(scope, records) if self._elsewhere else records
+        elsewhere = self._options.elsewhere
+        unknown = elsewhere.skip_known(scope, records) if elsewhere else records
         messages = [record.message for record in unknown]
         if self._mode(scope) is Mode.REMOVE:
             messages = list(map(_redact_ids, messages))
@@ -245,7 +283,7 @@ class FileImport:
         if not self._store.forgotten_sessions(conversations):
             return records
         messages = [self._redact(record.message, str(scope.partition)) for record in records]
-        if self._include_forgotten:
+        if self._options.include_forgotten:
             by_id = self._check_forgotten([record.message for record in records])
             others = [text for text, is_own in zip(messages, by_id, strict=True) if not is_own]
             replaced = iter(self._store.replaced_contents(others))
@@ -263,7 +301,7 @@ class FileImport:
         return remaining
 
     def _redact(self, message: Message, partition: str) -> Message:
-        return self._intake.redactor.scan(message, partition)[0]
+        return self._ingestor.redactor.scan(message, partition)[0]
 
     def _remove_contexts(self, record: Record) -> Record | None:
         """Return a record without contexts printed by Reservoir; ``None`` if nothing remains.
@@ -333,11 +371,11 @@ class FileImport:
         first = []
         for message, is_new in zip(added.messages, new, strict=True):
             key = hash((scope, message.source, message.source_id))
-            is_repeated = key in self._counted
+            is_repeated = key in self._options.counted
             first.append(is_new and not is_repeated)
             self.report.repeated += is_repeated
             if is_new:
-                self._counted.add(key)
+                self._options.counted.add(key)
         return first
 
 
@@ -411,3 +449,7 @@ class _Clock:
 
     def _usable_time(self, message: Message) -> datetime | None:
         return None if is_far_ahead(message.created_at, self.now) else message.created_at
+
+
+class _DryRunRollback(Exception):
+    """Raised to roll back the transaction of a dry run."""

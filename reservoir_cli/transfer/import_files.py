@@ -1,0 +1,91 @@
+"""Import the messages of files, folders and zips."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+
+from reservoir_cli.transfer import importers
+from reservoir_cli.transfer.do_not_index import find_marked, skip_marked
+from reservoir_cli.transfer.importers import DetectedFile, File
+from reservoir_cli.transfer.ingest import Ingestor
+from reservoir_cli.transfer.reports import ImportReport
+from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
+from reservoir_cli.transfer.store_records import (
+    INTERRUPTED,
+    Destination,
+    FileImport,
+    ImportOptions,
+)
+from reservoir_cli.util.interrupts import explain_interrupt
+from reservoir_cli.util.progress import report_megabytes
+
+
+def import_files(
+    ingestor: Ingestor,
+    sources: Sequence[Path | File],
+    *,
+    form: str | None = None,
+    partition: str | None = None,
+    instance: str | None = None,
+    dry_run: bool = False,
+    embed: bool = False,
+    copies: bool = True,
+    include_forgotten: bool = False,
+) -> ImportReport:
+    """Store the messages of files, folders and zips.
+
+    All files are opened before the first is stored: if one cannot be read, nothing is stored.
+    Conversations in which the user wrote ``DO NOT INDEX`` are left out.
+
+    :param copies: also store messages that other partitions and instances already have.
+    :param include_forgotten: also store messages that were forgotten earlier.
+    """
+    if include_forgotten:
+        ingestor.store.require_removable_tombstones()
+    options = ImportOptions(
+        dry_run=dry_run,
+        elsewhere=None if copies else ElsewhereFilter(ingestor.store),
+        include_forgotten=include_forgotten,
+    )
+    report = ImportReport()
+    with ExitStack() as open_files:
+        detected = [importers.find(source, form, open_files) for source in sources]
+        marked = find_marked(chain.from_iterable(files for files, _ in detected))
+        if not dry_run:
+            open_files.enter_context(explain_interrupt(ingestor.notify, INTERRUPTED))
+        for source, (files, passed_over) in zip(sources, detected, strict=True):
+            source_report = ImportReport(passed_over=passed_over)
+            for file in files:
+                default, home = ingestor.config.settings().partition, file.importer.instance
+                destination = Destination(partition, instance, default, home)
+                source_report.add(_import_file(ingestor, file, destination, options, marked))
+            if source_report.skipped and not source_report.total - source_report.skipped:
+                source_report.unreadable.append(_name(source))
+            report.add(source_report)
+    ingestor.report(report, set() if dry_run else report.modes, partition)
+    if embed and report.imported and not dry_run:
+        ingestor.indexer.embed_if_possible()
+    return report
+
+
+def _import_file(
+    ingestor: Ingestor,
+    detected: DetectedFile,
+    destination: Destination,
+    options: ImportOptions,
+    marked: set[str],
+) -> ImportReport:
+    file, left_out = detected.file, set[str]()
+    file_import = FileImport(ingestor, destination, options, file.name, datetime.now(UTC))
+    report = file_import.load(
+        skip_marked(detected.records(), marked, left_out),
+        after_batch=lambda: report_megabytes(ingestor.progress, file.done, file.size),
+    )
+    report.marked = left_out
+    return report
+
+
+def _name(source: Path | File) -> str:
+    return str(source) if isinstance(source, Path) else source.name
