@@ -7,11 +7,12 @@ nothing.
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
+from copy import copy
+from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
 from reservoir_cli.embedding import Embedder, Engine
-from reservoir_cli.embedding.question_cache import RememberedQuestions
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreLockedError
 from reservoir_cli.messages import Key, Scope, StoredMessage, plain_text
 from reservoir_cli.retrieval.embed_summaries import embed_summaries
@@ -32,6 +33,9 @@ LONGEST = 1_000_000
 #: How many passages of pending messages are embedded for a question, or with a new message, and
 #: from how many characters, which only need to be divided into passages.
 _CATCH_UP_PASSAGES, _CATCH_UP_CHARACTERS = 64, 100_000
+
+#: How many of the latest questions keep their embeddings in memory.
+_CACHED_QUESTIONS = 16
 
 #: Printed when Ctrl-C ends embedding after messages were stored.
 _INTERRUPTED = "interrupted; stored messages are kept, and reservoir embed embeds the rest"
@@ -110,7 +114,7 @@ class Indexer:
                 ready_only=self._ready_only,
                 serving=self.serving,
             )
-            self._embedder = RememberedQuestions(loaded)
+            self._embedder = _cache_questions(loaded)
         return self._embedder
 
     def share(self, embedder: Embedder) -> None:
@@ -490,6 +494,15 @@ def _describe_other_model(embedder: Embedder, active: str) -> tuple[str, str]:
         f"the embeddings of this store are from a model other than {embedder.name}",
         f"reservoir embed --rebuild, or reservoir config set {assignment}",
     )
+
+
+def _cache_questions(embedder: Embedder) -> Embedder:
+    """Return a model that does not embed the latest questions again."""
+    # A copy: an object that held a cache of its own method would not be freed without the
+    # garbage collector, which a server exempts its model from.
+    cached = copy(embedder)
+    cached.encode_query = lru_cache(_CACHED_QUESTIONS)(embedder.encode_query)  # type: ignore[method-assign]
+    return cached
 
 
 def describe_backlog(count: int) -> str:
