@@ -18,7 +18,6 @@ from reservoir_cli.messages import Key, Scope, StoredMessage, plain_text
 from reservoir_cli.retrieval.embed_summaries import embed_summaries
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.config import Config
-from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.interrupts import explain_interrupt
@@ -46,13 +45,13 @@ _EVERYTHING = Scope(None)
 class Model(NamedTuple):
     """A model whose embeddings a store accepts from a file.
 
-    :param link_threshold: the lowest similarity at which messages are linked.
+    :param link_threshold: returns the least similarity of linked messages of a partition.
     """
 
     model_id: str
     name: str
     dimensions: int
-    link_threshold: LinkThreshold
+    link_threshold: Callable[[str], float]
 
 
 class EmbeddingState(NamedTuple):
@@ -174,7 +173,7 @@ class Indexer:
                 self._store,
                 embedder,
                 scope,
-                synapse_threshold=self.config.synapse_threshold,
+                link_threshold=self.config.link_threshold,
                 progress=self._progress,
                 limit=most if newest is None else newest,
                 newest=newest is not None,
@@ -232,7 +231,7 @@ class Indexer:
         return rebuild(
             self._store,
             self.embedder(),
-            synapse_threshold=self.config.synapse_threshold,
+            link_threshold=self.config.link_threshold,
             progress=self._progress,
         )
 
@@ -245,7 +244,7 @@ class Indexer:
         """Return the model that imported embeddings must be from: the store's, else our own."""
         active, dimensions = self._store.active_model(), self._store.dimensions()
         if active and dimensions:
-            return Model(*active, dimensions, self.config.synapse_threshold)
+            return Model(*active, dimensions, self.config.link_threshold)
         try:
             embedder = self.embedder()
         except ModelUnavailableError:
@@ -253,7 +252,7 @@ class Indexer:
         if active and active[0] != embedder.model_id:
             return None
         return Model(
-            embedder.model_id, embedder.name, embedder.dimensions, self.config.synapse_threshold
+            embedder.model_id, embedder.name, embedder.dimensions, self.config.link_threshold
         )
 
     def embedder_for_question(self, scope: Scope, *, required: bool = False) -> Embedder | None:
@@ -293,7 +292,7 @@ class Indexer:
         with suppress(StoreLockedError), self._lock(wait=False) as acquired:
             if acquired:
                 embed_newest(
-                    self._store, embedder, scope, synapse_threshold=self.config.synapse_threshold
+                    self._store, embedder, scope, link_threshold=self.config.link_threshold
                 )
 
     def _lock(self, *, wait: bool) -> AbstractContextManager[bool]:
@@ -306,7 +305,7 @@ def embed_pending(
     embedder: Embedder,
     scope: Scope,
     *,
-    synapse_threshold: LinkThreshold,
+    link_threshold: Callable[[str], float],
     progress: Progress,
     limit: int | None = None,
     newest: bool = False,
@@ -314,7 +313,7 @@ def embed_pending(
 ) -> int:
     """Embed pending messages, batch by batch, newest first by date.
 
-    :param synapse_threshold: the lowest similarity at which messages are linked.
+    :param link_threshold: returns the least similarity of linked messages of a partition.
     :param limit: at most this many messages; ``None`` for all.
     :param newest: embed those added last, which avoids sorting a long backlog.
     :param wait: seconds to wait for the write lock.
@@ -331,14 +330,14 @@ def embed_pending(
         if newest
         else _batches_by_time(store, scope, limit)
     ):
-        _embed_batch(store, embedder, batch, synapse_threshold, wait)
+        _embed_batch(store, embedder, batch, link_threshold, wait)
         count += len(batch)
         progress("embedding", count, max(total, count))
     return count
 
 
 def embed_newest(
-    store: Store, embedder: Embedder, scope: Scope, *, synapse_threshold: LinkThreshold
+    store: Store, embedder: Embedder, scope: Scope, *, link_threshold: Callable[[str], float]
 ) -> None:
     """Embed the pending messages added last, at most 64 passages, without waiting for a lock.
 
@@ -350,7 +349,7 @@ def embed_newest(
     _require_same_model(store, embedder)
     pending = store.unembedded(_CATCH_UP_PASSAGES, scope, newest=True)
     if batch := _choose_short(pending, embedder):
-        _embed_batch(store, embedder, batch, synapse_threshold, wait=0)
+        _embed_batch(store, embedder, batch, link_threshold, wait=0)
 
 
 def _choose_short(messages: list[StoredMessage], embedder: Embedder) -> list[StoredMessage]:
@@ -373,13 +372,13 @@ def _embed_batch(
     store: Store,
     embedder: Embedder,
     batch: list[StoredMessage],
-    synapse_threshold: LinkThreshold,
+    link_threshold: Callable[[str], float],
     wait: float | None,
 ) -> None:
     passages = embed_messages(batch, embedder)
     if store.active_model() is None:
         _activate(store, embedder, wait)
-    store.add_passages(embedder.model_id, passages, synapse_threshold, wait, embedded=batch)
+    store.add_passages(embedder.model_id, passages, link_threshold, wait, embedded=batch)
 
 
 def _batches_by_arrival(store: Store, scope: Scope, limit: int) -> Iterator[list[StoredMessage]]:
@@ -413,27 +412,27 @@ def _batches_by_time(
 
 
 def rebuild(
-    store: Store, embedder: Embedder, *, synapse_threshold: LinkThreshold, progress: Progress
+    store: Store, embedder: Embedder, *, link_threshold: Callable[[str], float], progress: Progress
 ) -> int:
     """Embed every message with a model, then use those embeddings from then on.
 
     An interrupted run is resumed by the next one. Until the switch, other processes read and
     write as before. Messages added at the last moment are pending after it.
 
-    :param synapse_threshold: the lowest similarity at which messages are linked.
+    :param link_threshold: returns the least similarity of linked messages of a partition.
     :returns: how many messages were embedded by this run.
     :raises ReservoirError: another process began to change to yet another model.
     """
     if store.active_model() is None:  # there are no embeddings to use in the meantime
         store.activate_model(embedder.model_id, embedder.name)
         return embed_pending(
-            store, embedder, _EVERYTHING, synapse_threshold=synapse_threshold, progress=progress
+            store, embedder, _EVERYTHING, link_threshold=link_threshold, progress=progress
         )
     stored_id = store.begin_model(embedder.model_id, embedder.name)
     count, total = 0, store.count_unembedded(model=stored_id)
     while batch := first_batch(store.unembedded(BATCH, model=stored_id)):
         passages = embed_messages(batch, embedder)
-        store.add_passages(stored_id, passages, synapse_threshold, embedded=batch)
+        store.add_passages(stored_id, passages, link_threshold, embedded=batch)
         count += len(batch)
         progress(f"embedding with {embedder.name}", count, max(total, count))
     progress("switching to the new embeddings", 0, 0)

@@ -5,7 +5,7 @@ so that a message is safe before it is embedded.
 """
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -36,7 +36,6 @@ from reservoir_cli.storage.conversations import ConversationSummary
 from reservoir_cli.storage.embeddings import Embeddings
 from reservoir_cli.storage.filter_conditions import Filter, IdField
 from reservoir_cli.storage.holdings import NamedField, PlaceSummary
-from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.portable_sql import Connection
 from reservoir_cli.storage.transactions import reading, writing
 from reservoir_cli.util.progress import Progress, counted, no_progress
@@ -295,7 +294,7 @@ class Store(Writes):
         """Return the faults of the database itself and of the data derived from messages."""
 
     @abstractmethod
-    def repair(self, link_threshold: LinkThreshold) -> Repaired:
+    def repair(self, link_threshold: Callable[[str], float]) -> Repaired:
         """Rebuild all derived data: the full-text index, ranking data and links."""
 
     @abstractmethod

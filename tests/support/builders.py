@@ -76,12 +76,18 @@ def add_passages(
         Key(partition, id_): [passage for passage in passages if passage.message_id == id_]
         for id_ in ids
     }
-    store.add_passages(model_id, by_message, threshold)
+    store.add_passages(model_id, by_message, lambda _: threshold)
 
 
-def embed(store: Store, embedder: Embedder, scope: Scope = EVERYWHERE, **overrides: Any) -> int:
+def embed(
+    store: Store,
+    embedder: Embedder,
+    scope: Scope = EVERYWHERE,
+    threshold: float = 0.85,
+    **overrides: Any,
+) -> int:
     """Embed pending messages; return how many."""
-    options = {"progress": lambda *_: None, "synapse_threshold": 0.85, **overrides}
+    options = {"progress": lambda *_: None, "link_threshold": lambda _: threshold, **overrides}
     return embed_messages.embed_pending(store, embedder, scope, **options)
 
 

@@ -92,11 +92,11 @@ def test_a_question_waits_for_at_most_64_passages_and_skips_long_messages(
 
     lengths = (30, 20, 600, 650, 150_000, 0, 20)
     add(*(Message("user", "x" * length, NOW + n * MS) for n, length in enumerate(lengths)))
-    embed_newest(store, Dividing(), EVERYWHERE, synapse_threshold=1.0)
+    embed_newest(store, Dividing(), EVERYWHERE, link_threshold=lambda _: 1.0)
     pending = [len(message.content) for message in store.unembedded(9, EVERYWHERE)]
     assert sorted(pending) == [30, 650, 150_000]
     assert len(encoded) == 2 + 60 + 2
-    embed_newest(store, Dividing(), EVERYWHERE, synapse_threshold=1.0)
+    embed_newest(store, Dividing(), EVERYWHERE, link_threshold=lambda _: 1.0)
     pending = [len(message.content) for message in store.unembedded(9, EVERYWHERE)]
     assert sorted(pending) == [650, 150_000]
 
@@ -247,7 +247,9 @@ def test_a_message_edited_while_it_is_embedded_is_embedded_again(
     assert edited is not None
     if again:
         embed(store, fake_embedder)
-        embed_messages.rebuild(store, Editing(), synapse_threshold=0.85, progress=lambda *_: None)
+        embed_messages.rebuild(
+            store, Editing(), link_threshold=lambda _: 0.85, progress=lambda *_: None
+        )
     embed(store, Editing())
     assert store.count_unembedded(EVERYWHERE) == 0
     [passage] = store.passages([edited.key])[edited.key]

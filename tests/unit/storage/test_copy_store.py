@@ -57,7 +57,7 @@ def filled_store(store: Store, fake_embedder) -> Store:
         store.add_conversations(scope, [conversation])
         store.add(scope, messages, counter=COUNTER, now=NOW)
     embed_messages.embed_pending(
-        store, fake_embedder, EVERYWHERE, synapse_threshold=0.5, progress=quiet, limit=150
+        store, fake_embedder, EVERYWHERE, link_threshold=lambda _: 0.5, progress=quiet, limit=150
     )
     assert store.delete(store.find(EVERYWHERE)[:3])
     names = "context_window reserve reserve_used available input_tokens kept dropped truncations"

@@ -109,7 +109,9 @@ class Opposite(FakeEmbedder):
 
 
 def rebuild_vectors(store: Store) -> None:
-    embed_messages.rebuild(store, Opposite(), synapse_threshold=0.85, progress=lambda *_: None)
+    embed_messages.rebuild(
+        store, Opposite(), link_threshold=lambda _: 0.85, progress=lambda *_: None
+    )
 
 
 CHANGES = {

@@ -44,7 +44,12 @@ def filled_store(store: Store, add: Adding, fake_embedder: Embedder) -> Store:
         conversation = Conversation("c", f"of {instance}", project="taskboard", branch="main")
         store.add_conversations(Scope("a", instance), [conversation])
     embed_messages.embed_pending(
-        store, fake_embedder, EVERYWHERE, synapse_threshold=0, progress=lambda *_: None, limit=9
+        store,
+        fake_embedder,
+        EVERYWHERE,
+        link_threshold=lambda _: 0,
+        progress=lambda *_: None,
+        limit=9,
     )
     return store
 
@@ -80,7 +85,7 @@ def check_derived(store: Store) -> None:
     """Check that derived tables equal rebuilt ones."""
     before = derived_tables(store)
     assert store.problems() == []
-    store.repair(0)
+    store.repair(lambda _: 0)
     assert derived_tables(store) == before
 
 

@@ -25,5 +25,5 @@ def contents(messages: list[StoredMessage]) -> list[str]:
 
 def embed(store: Store, embedder, threshold: float = 0.5) -> None:
     embed_messages.embed_pending(
-        store, embedder, EVERYWHERE, synapse_threshold=threshold, progress=lambda *_: None
+        store, embedder, EVERYWHERE, link_threshold=lambda _: threshold, progress=lambda *_: None
     )

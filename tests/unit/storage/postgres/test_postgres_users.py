@@ -121,7 +121,9 @@ def test_a_member_cannot_change_the_model_and_the_owner_can(url: str, users, fak
 
 
 def rebuild(store: Store, embedder) -> int:
-    return embed_messages.rebuild(store, embedder, synapse_threshold=0.5, progress=lambda *_: None)
+    return embed_messages.rebuild(
+        store, embedder, link_threshold=lambda _: 0.5, progress=lambda *_: None
+    )
 
 
 @pytest.mark.parametrize("begun", [False, True], ids=["switched", "begun"])

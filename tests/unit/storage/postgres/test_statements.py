@@ -280,7 +280,7 @@ def test_a_store_works_through_a_pool_in_transaction_mode(
             assert reservoir.search("of two", scope=EVERYWHERE)[0].message.content == "of two"
         assert first.delete(first.find(Scope("a")))
         assert second.move_partition("b", "c") == (1, 0)
-        assert second.repair(0.85) == Repaired()
+        assert second.repair(lambda _: 0.85) == Repaired()
         assert first.problems() == []
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITE, url, str(number)]) for number in range(6)
@@ -364,13 +364,15 @@ def test_all_commands_on_a_server_or_cluster(round_url: str, tmp_path: Path, fak
         assert len(list(store.threads(EVERYWHERE))) == 2
         with closing(open_store(str(tmp_path / "copy.db"))) as file:
             copy_store.copy(store, file, lambda *_: None)
-            embed_messages.rebuild(store, other, synapse_threshold=0.85, progress=lambda *_: None)
+            embed_messages.rebuild(
+                store, other, link_threshold=lambda _: 0.85, progress=lambda *_: None
+            )
             assert store.active_model() == (other.model_id, other.name)
             ann_index.build(store, "e", lambda *_: None)
             assert ann_index.drop(store, "e")
             admin.guard(store)
             assert admin.facts(store)["guarded"]
-            store.repair(0.85)
+            store.repair(lambda _: 0.85)
             assert store.problems() == []
             assert store.delete(store.find(EVERYWHERE))
             assert store.holdings()["messages"] == 0
