@@ -12,7 +12,6 @@ from builders import EVERYWHERE, NOW, embed, ingestor
 
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
-from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.retrieval.lookup import Lookup
 from reservoir_cli.settings import config
 from reservoir_cli.storage.filter_conditions import Filter
@@ -166,9 +165,7 @@ def test_everything_derived_from_a_message_is_deleted_with_it(
     )
     with store.write():
         store.activate_model(fake_embedder.model_id, fake_embedder.name)
-    embed_messages.embed_pending(
-        store, fake_embedder, HERE, link_threshold=lambda _: 0, progress=lambda *_: None, limit=2
-    )
+    embed(store, fake_embedder, HERE, threshold=0, most=2)
     assert store.delete([secret.key, pending.key])
     counts = store.holdings()
     assert {name: counts[name] for name in ("messages", "embedded", "pending", "synapses")} == {

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from behind import behind
-from builders import EVERYWHERE, embed
+from builders import EVERYWHERE, embed, indexer
 from numpy.typing import NDArray
 
 from reservoir_cli.embedding import Embedder
@@ -64,9 +64,7 @@ def filled_store(store: Store, add: Adding, old: Embedder) -> Store:
 
 
 def rebuild(store: Store, embedder: Any) -> int:
-    return embed_messages.rebuild(
-        store, embedder, link_threshold=lambda _: 0, progress=lambda *_: None
-    )
+    return indexer(store, embedder, 0).rebuild()
 
 
 def count_compared(store: Store, embedder: Embedder) -> int:
@@ -154,8 +152,7 @@ def test_messages_without_new_vectors_at_the_switch_are_pending(
     model_id = filled_store.begin_model(new.model_id, new.name)
     filled_store.switch_model(model_id)
     assert filled_store.count_unembedded(EVERYWHERE) == 26
-    assert embed(filled_store, new, threshold=0) == 26
-    embed_messages.clear_former_model(filled_store)
+    assert indexer(filled_store, new, 0).update() == 26
     check_switched(filled_store, new, 26)
 
 

@@ -13,7 +13,7 @@ import pgbouncer
 import psycopg
 import pytest
 from behind import behind
-from builders import embed
+from builders import embed, indexer
 from on_server import EVERYWHERE, NOW, say
 from pgbouncer import Pool
 from postgres_server import PostgresServer
@@ -21,7 +21,6 @@ from postgres_server import PostgresServer
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.storage import copy_store, filter_conditions
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import admin, ann_index, schema, tables
@@ -364,9 +363,7 @@ def test_all_commands_on_a_server_or_cluster(round_url: str, tmp_path: Path, fak
         assert len(list(store.threads(EVERYWHERE))) == 2
         with closing(open_store(str(tmp_path / "copy.db"))) as file:
             copy_store.copy(store, file, lambda *_: None)
-            embed_messages.rebuild(
-                store, other, link_threshold=lambda _: 0.85, progress=lambda *_: None
-            )
+            indexer(store, other).rebuild()
             assert store.active_model() == (other.model_id, other.name)
             ann_index.build(store, "e", lambda *_: None)
             assert ann_index.drop(store, "e")
