@@ -331,13 +331,10 @@ class ReservoirReads:
         )
         scope, meter = Scope(prepared.request.partition), prepared.meter(offline=self.offline)
         window = builder.build_context(
-            prepared.request,
-            prepared.settings,
+            prepared,
             self.store,
             self.indexer.embedder_for_question(scope) if query.strip() else None,
             meter,
-            window=prepared.window,
-            reserve=prepared.reserve,
             redactor=self.redactor,
             where=where,
             explain=explain,
