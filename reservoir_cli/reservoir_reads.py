@@ -238,7 +238,9 @@ class ReservoirReads:
         where: Filter = _ALL,
         passages: bool = False,
     ) -> "list[Hit]":
-        """Find messages by meaning and words; see :func:`reservoir_cli.retrieval.search.search`.
+        """Find messages by meaning and words.
+
+        See :class:`reservoir_cli.retrieval.search_hits.SearchCriteria`.
 
         :param mode: ``hybrid``, ``keyword`` or ``semantic``.
         :param scope: the messages to search; by default the partition, or the named instance.
@@ -247,21 +249,13 @@ class ReservoirReads:
             the title of its conversation.
         :raises ModelUnavailableError: the mode is ``semantic``, and there is no model.
         """
-        from reservoir_cli.retrieval import search as searching
+        from reservoir_cli.retrieval import search, search_hits
 
-        searching.check_mode(mode, threshold)
         scope = scope or Scope(partition or self.config.settings().partition, instance)
-        embedder = None
-        if mode != "keyword":
-            embedder = self.indexer.embedder_for_question(scope, required=mode == "semantic")
-        found = searching.search(
-            self.store,
-            embedder,
+        criteria = search_hits.SearchCriteria(
             term,
             scope,
-            self.config.settings(scope.partition),
-            datetime.now().astimezone(),
-            mode=mode,  # type: ignore[arg-type]
+            mode=mode,
             limit=limit,
             threshold=threshold,
             link=link,
@@ -270,8 +264,13 @@ class ReservoirReads:
             passages=passages,
             redactor=self.redactor,
         )
+        embedder = None
+        if mode != "keyword":
+            embedder = self.indexer.embedder_for_question(scope, required=mode == "semantic")
+        settings, now = self.config.settings(scope.partition), datetime.now().astimezone()
+        found = search.search(self.store, embedder, criteria, settings, now)
         hits = [hit.masked(self.redactor) for hit in found]
-        return searching.with_words(hits, term, mode) if passages else hits  # type: ignore[arg-type]
+        return search.with_words(hits, term, mode) if passages else hits
 
     def context(
         self,
@@ -332,13 +331,10 @@ class ReservoirReads:
         )
         scope, meter = Scope(prepared.request.partition), prepared.meter(offline=self.offline)
         window = builder.build_context(
-            prepared.request,
-            prepared.settings,
+            prepared,
             self.store,
             self.indexer.embedder_for_question(scope) if query.strip() else None,
             meter,
-            window=prepared.window,
-            reserve=prepared.reserve,
             redactor=self.redactor,
             where=where,
             explain=explain,

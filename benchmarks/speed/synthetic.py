@@ -118,7 +118,7 @@ def load(store: Store, count: int, *, partitions: int = 1) -> None:
                 store.add(scope, batch, counter=counter, now=now)
 
 
-def embed(store: Store, *, synapse_threshold: float = 0.85) -> None:
+def embed(store: Store) -> None:
     """Store a synthetic vector for every message that has none."""
     name = DEFAULT_MODEL_NAME
     model = load_embedder(name, offline=True, progress=lambda *_: None).model_id
@@ -130,7 +130,7 @@ def embed(store: Store, *, synapse_threshold: float = 0.85) -> None:
             message.key: [Passage(message.id, 0, 0, len(message.content), vector)]
             for message, vector in zip(batch, vectors(len(batch), turn), strict=True)
         }
-        store.add_passages(model, passages, synapse_threshold)
+        store.add_passages(model, passages, lambda _: 0.85)
 
 
 def build(folder: Path, count: int, *, partitions: int = 1) -> Path:

@@ -10,6 +10,7 @@ from reservoir_cli.context.costs import cap_notes, cap_sections, count_sections
 from reservoir_cli.context.gather_candidates import Inputs, gather_candidates
 from reservoir_cli.context.messages_to_read import find_too_large, find_wanted
 from reservoir_cli.context.pool import as_printed, build_pool, read_rows
+from reservoir_cli.context.prepare_request import Prepared
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.request import ContextRequest
 from reservoir_cli.context.selection import Rules
@@ -26,14 +27,11 @@ from reservoir_cli.tokens import AnthropicCounter
 
 
 def build_context(
-    request: ContextRequest,
-    settings: Settings,
+    prepared: Prepared,
     store: Store,
     embedder: Embedder | None,
     meter: Meter,
     *,
-    window: int,
-    reserve: int,
     redactor: Redactor,
     where: Filter = Filter(),  # noqa: B008 - it is frozen
     explain: bool = False,
@@ -42,8 +40,6 @@ def build_context(
     """Choose the best context that a token budget can buy.
 
     :param embedder: ``None`` to rank by full text and recency only.
-    :param window: tokens of the model's context window.
-    :param reserve: tokens kept for the answer.
     :param where: consider only stored messages that match.
     :param redactor: redacts secrets in messages before they are ranked and printed.
     :param explain: report the components of each similarity.
@@ -51,11 +47,12 @@ def build_context(
     :raises UsageError: the budget does not fit the model.
     """
     started_at = perf_counter()
-    given, request = request, cap_sections(request, settings, meter)
+    given, settings = prepared.request, prepared.settings
+    request = cap_sections(given, settings, meter)
     left_out = len(given.knowledge + given.episodes) - len(request.knowledge + request.episodes)
     budget = budgets.plan(
-        window=window,
-        reserve=reserve,
+        window=prepared.window,
+        reserve=prepared.reserve,
         limit=settings.max_context_tokens,
         budget=request.budget,
         model=request.model,

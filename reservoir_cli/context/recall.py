@@ -151,17 +151,9 @@ def recall(
     from reservoir_cli.context.builder import build_context  # loads numpy
 
     embedder = load_embedder()
-    window = build_context(
-        replace(prepared.request, recall_note="" if embedder else BY_WORDS),
-        prepared.settings,
-        store,
-        embedder,
-        meter,
-        window=prepared.window,
-        reserve=prepared.reserve,
-        redactor=redactor,
-        where=where,
-    )
+    request = replace(prepared.request, recall_note="" if embedder else BY_WORDS)
+    prepared = prepared._replace(request=request)
+    window = build_context(prepared, store, embedder, meter, redactor=redactor, where=where)
     notes = (*window.notes, *window.hints)
     if window.kept:
         text = window.to("text")

@@ -35,7 +35,7 @@ class Embedder(Protocol):
     engine: Engine
 
     def encode_query(self, text: str) -> "NDArray[np.float32]":
-        """Return the embedding of a question, shape (dimensions,)."""
+        """Return the embedding of a question, shape (dimensions,). Callers never change it."""
 
     def encode_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """Return the embeddings of passages, in order, shape (len(texts), dimensions)."""

@@ -1,12 +1,12 @@
 """Back up a store to a file, and salvage a damaged store."""
 
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.paths import is_on_a_server
-from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.sqlite.replace_file import count_messages, publish
 from reservoir_cli.storage.sqlite.salvage import Lost, rescue
 from reservoir_cli.storage.store import Store
@@ -52,7 +52,7 @@ def describe(path: Path) -> str:
     return described
 
 
-def salvage(location: str, target: Path, synapse_threshold: LinkThreshold) -> Lost:
+def salvage(location: str, target: Path, link_threshold: Callable[[str], float]) -> Lost:
     """Write the readable part of a damaged store to a new store.
 
     :raises ReservoirError: there is no store, or the file exists or cannot be written.
@@ -72,7 +72,7 @@ def salvage(location: str, target: Path, synapse_threshold: LinkThreshold) -> Lo
             publish(target) as unfinished,
             temporary_folder(target.parent, f".{target.name}.") as folder,
         ):
-            return rescue(path, unfinished, folder, synapse_threshold)
+            return rescue(path, unfinished, folder, link_threshold)
     except OSError as error:
         raise ReservoirError(
             f"cannot write {target}: {error.strerror}",

@@ -7,17 +7,17 @@ nothing.
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
+from copy import copy
+from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
 from reservoir_cli.embedding import Embedder, Engine
-from reservoir_cli.embedding.question_cache import RememberedQuestions
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreLockedError
 from reservoir_cli.messages import Key, Scope, StoredMessage, plain_text
 from reservoir_cli.retrieval.embed_summaries import embed_summaries
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.config import Config
-from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.store import Store
 from reservoir_cli.util.interrupts import explain_interrupt
@@ -33,6 +33,9 @@ LONGEST = 1_000_000
 #: from how many characters, which only need to be divided into passages.
 _CATCH_UP_PASSAGES, _CATCH_UP_CHARACTERS = 64, 100_000
 
+#: How many of the latest questions keep their embeddings in memory.
+_CACHED_QUESTIONS = 16
+
 #: Printed when Ctrl-C ends embedding after messages were stored.
 _INTERRUPTED = "interrupted; stored messages are kept, and reservoir embed embeds the rest"
 
@@ -42,13 +45,13 @@ _EVERYTHING = Scope(None)
 class Model(NamedTuple):
     """A model whose embeddings a store accepts from a file.
 
-    :param link_threshold: the lowest similarity at which messages are linked.
+    :param link_threshold: returns the least similarity of linked messages of a partition.
     """
 
     model_id: str
     name: str
     dimensions: int
-    link_threshold: LinkThreshold
+    link_threshold: Callable[[str], float]
 
 
 class EmbeddingState(NamedTuple):
@@ -110,7 +113,7 @@ class Indexer:
                 ready_only=self._ready_only,
                 serving=self.serving,
             )
-            self._embedder = RememberedQuestions(loaded)
+            self._embedder = _cache_questions(loaded)
         return self._embedder
 
     def share(self, embedder: Embedder) -> None:
@@ -162,19 +165,13 @@ class Indexer:
         """
         if not self._store.count_unembedded(scope):
             return 0
-        embedder = self.embedder()
+        self.embedder()  # not under the lock: a download takes long
         with self._lock(wait=wait) as acquired:
             if not acquired:
                 return 0
-            return embed_pending(
-                self._store,
-                embedder,
-                scope,
-                synapse_threshold=self.config.synapse_threshold,
-                progress=self._progress,
-                limit=most if newest is None else newest,
-                newest=newest is not None,
-            )
+            if newest is None:
+                return self._embed_pending(scope, most)
+            return self._embed_pending(scope, newest, newest=True)
 
     def embed_if_possible(
         self, scope: Scope = _EVERYTHING, newest: int | None = None, *, most: int | None = None
@@ -194,19 +191,12 @@ class Indexer:
                     return
                 self.embed(scope, newest=newest, wait=False)
                 if pending > newest:
-                    self._catch_up(self.embedder(), scope)
+                    self._catch_up(scope)
                     if remaining := self._store.count_unembedded(scope):
                         self._notify(describe_backlog(remaining))
         except ReservoirError as error:
             # The messages are safe; they can be embedded later.
             self._notify(f"stored, but not embedded: {error.message}")
-
-    def embed_added(self, scope: Scope, count: int) -> None:
-        """Embed messages that were just stored, and a few older ones, if a model is available.
-
-        :param count: how many were stored.
-        """
-        self.embed_if_possible(scope, newest=count)
 
     def update(self, *, rebuild: bool = False, named: bool = False) -> int:
         """Embed all messages with the configured model.
@@ -220,17 +210,34 @@ class Indexer:
         if named:
             self._store.give_up_model()
         count = self.embed()
-        clear_former_model(self._store)
+        self._clear_former_model()
         return count
 
     def rebuild(self) -> int:
-        """Embed every message again, then switch to the new embeddings; see :func:`rebuild`."""
-        return rebuild(
-            self._store,
-            self.embedder(),
-            synapse_threshold=self.config.synapse_threshold,
-            progress=self._progress,
-        )
+        """Embed every message again, then use the new embeddings from then on.
+
+        An interrupted run is resumed by the next one. Until the switch, other processes read and
+        write as before. Messages added at the last moment are pending after it.
+
+        :returns: how many messages were embedded by this run.
+        :raises ReservoirError: another process began to change to yet another model.
+        """
+        store, embedder = self._store, self.embedder()
+        if store.active_model() is None:  # there are no embeddings to use in the meantime
+            store.activate_model(embedder.model_id, embedder.name)
+            return self._embed_pending(_EVERYTHING)
+        stored_id = store.begin_model(embedder.model_id, embedder.name)
+        count, total = 0, store.count_unembedded(model=stored_id)
+        while batch := first_batch(store.unembedded(BATCH, model=stored_id)):
+            passages = embed_messages(batch, embedder)
+            store.add_passages(stored_id, passages, self.config.link_threshold, embedded=batch)
+            count += len(batch)
+            self._progress(f"embedding with {embedder.name}", count, max(total, count))
+        self._progress("switching to the new embeddings", 0, 0)
+        store.switch_model(stored_id)
+        embed_summaries(store, embedder, _EVERYTHING)
+        self._clear_former_model()
+        return count
 
     def needs_rebuilding(self) -> bool:
         """Return whether the store's embeddings are from a model other than the configured one."""
@@ -241,7 +248,7 @@ class Indexer:
         """Return the model that imported embeddings must be from: the store's, else our own."""
         active, dimensions = self._store.active_model(), self._store.dimensions()
         if active and dimensions:
-            return Model(*active, dimensions, self.config.synapse_threshold)
+            return Model(*active, dimensions, self.config.link_threshold)
         try:
             embedder = self.embedder()
         except ModelUnavailableError:
@@ -249,7 +256,7 @@ class Indexer:
         if active and active[0] != embedder.model_id:
             return None
         return Model(
-            embedder.model_id, embedder.name, embedder.dimensions, self.config.synapse_threshold
+            embedder.model_id, embedder.name, embedder.dimensions, self.config.link_threshold
         )
 
     def embedder_for_question(self, scope: Scope, *, required: bool = False) -> Embedder | None:
@@ -263,7 +270,7 @@ class Indexer:
             return None
         pending = self._store.count_unembedded(scope)
         if pending and not self._ready_only and not self._store.read_only:
-            self._catch_up(embedder, scope)
+            self._catch_up(scope)
         if remaining := self._store.count_unembedded(scope):
             self._notify(describe_backlog(remaining))
         return embedder
@@ -284,69 +291,99 @@ class Indexer:
             return None
         return embedder
 
-    def _catch_up(self, embedder: Embedder, scope: Scope) -> None:
-        # If another process is embedding or writing, these messages are found by full text only.
+    def _catch_up(self, scope: Scope) -> None:
+        """Embed the pending messages added last, at most 64 passages, without waiting for a lock.
+
+        A question has to wait for this, so a message that is too long is left to ``embed``. If
+        another process is embedding or writing, these messages are found by full text only.
+
+        :raises ReservoirError: the store's embeddings are from another model.
+        """
         with suppress(StoreLockedError), self._lock(wait=False) as acquired:
             if acquired:
-                embed_newest(
-                    self._store, embedder, scope, synapse_threshold=self.config.synapse_threshold
-                )
+                self._require_same_model()
+                pending = self._store.unembedded(_CATCH_UP_PASSAGES, scope, newest=True)
+                if batch := _choose_short(pending, self.embedder()):
+                    self._embed_batch(batch, wait=0)
+
+    def _embed_pending(
+        self, scope: Scope, limit: int | None = None, *, newest: bool = False
+    ) -> int:
+        """Embed pending messages, batch by batch, newest first by date; return how many.
+
+        :param limit: at most this many messages; ``None`` for all.
+        :param newest: embed those added last, which avoids sorting a long backlog.
+        :raises ReservoirError: the store's embeddings are from another model.
+        """
+        self._require_same_model()
+        total = self._store.count_unembedded(scope) if limit is None else limit
+        count = 0
+        if total:
+            self._progress("embedding", 0, total)
+        for batch in (
+            self._batches_by_arrival(scope, total)
+            if newest
+            else self._batches_by_time(scope, limit)
+        ):
+            self._embed_batch(batch)
+            count += len(batch)
+            self._progress("embedding", count, max(total, count))
+        return count
+
+    def _embed_batch(self, batch: list[StoredMessage], wait: float | None = None) -> None:
+        """Embed messages; without an active model, make this one active.
+
+        :param wait: seconds to wait for the write lock.
+        """
+        store, embedder = self._store, self.embedder()
+        passages = embed_messages(batch, embedder)
+        if store.active_model() is None:
+            with store.write(wait):
+                if store.active_model() is None:
+                    store.activate_model(embedder.model_id, embedder.name)
+            self._require_same_model()  # another process may have been first
+        threshold = self.config.link_threshold
+        store.add_passages(embedder.model_id, passages, threshold, wait, embedded=batch)
+
+    def _batches_by_arrival(self, scope: Scope, limit: int) -> Iterator[list[StoredMessage]]:
+        """Yield batches of pending messages, those added last first."""
+        while limit > 0:
+            batch = first_batch(self._store.unembedded(min(BATCH, limit), scope, newest=True))
+            if not batch:
+                return
+            yield batch
+            limit -= len(batch)
+
+    def _batches_by_time(self, scope: Scope, limit: int | None) -> Iterator[list[StoredMessage]]:
+        """Yield batches of pending messages, newest first by date.
+
+        :param limit: at most this many; ``None`` for all, including those added in the meantime.
+        """
+        while keys := self._store.unembedded_keys(scope)[:limit]:
+            start = 0
+            while start < len(keys):
+                chunk = keys[start : start + BATCH]
+                batch = first_batch(self._store.by_key(chunk)[::-1])
+                if batch:
+                    yield batch
+                # Messages deleted in the meantime are missing from the batch.
+                start += chunk.index(batch[-1].key) + 1 if batch else len(chunk)
+            if limit is not None:
+                return
+
+    def _require_same_model(self) -> None:
+        active = self._store.active_model()
+        if active is not None and active[0] != self.embedder().model_id:
+            raise ReservoirError(*_describe_other_model(self.embedder(), active[1]))
+
+    def _clear_former_model(self) -> None:
+        """Remove the former model's embeddings, in batches so that others need not wait."""
+        while self._store.clear_former_model():
+            pass
 
     def _lock(self, *, wait: bool) -> AbstractContextManager[bool]:
         """Return the lock that allows only one process to embed, so that no work is duplicated."""
         return exclusive_lock(paths.embedding_lock(self._store.location), wait=wait)
-
-
-def embed_pending(
-    store: Store,
-    embedder: Embedder,
-    scope: Scope,
-    *,
-    synapse_threshold: LinkThreshold,
-    progress: Progress,
-    limit: int | None = None,
-    newest: bool = False,
-    wait: float | None = None,
-) -> int:
-    """Embed pending messages, batch by batch, newest first by date.
-
-    :param synapse_threshold: the lowest similarity at which messages are linked.
-    :param limit: at most this many messages; ``None`` for all.
-    :param newest: embed those added last, which avoids sorting a long backlog.
-    :param wait: seconds to wait for the write lock.
-    :returns: how many messages were embedded.
-    :raises ReservoirError: the store's embeddings are from another model.
-    """
-    _require_same_model(store, embedder)
-    total = store.count_unembedded(scope) if limit is None else limit
-    count = 0
-    if total:
-        progress("embedding", 0, total)
-    for batch in (
-        _batches_by_arrival(store, scope, total)
-        if newest
-        else _batches_by_time(store, scope, limit)
-    ):
-        _embed_batch(store, embedder, batch, synapse_threshold, wait)
-        count += len(batch)
-        progress("embedding", count, max(total, count))
-    return count
-
-
-def embed_newest(
-    store: Store, embedder: Embedder, scope: Scope, *, synapse_threshold: LinkThreshold
-) -> None:
-    """Embed the pending messages added last, at most 64 passages, without waiting for a lock.
-
-    A question has to wait for this, so a message that is too long is left to ``embed``.
-
-    :raises ReservoirError: the store's embeddings are from another model.
-    :raises StoreLockedError: another process is writing.
-    """
-    _require_same_model(store, embedder)
-    pending = store.unembedded(_CATCH_UP_PASSAGES, scope, newest=True)
-    if batch := _choose_short(pending, embedder):
-        _embed_batch(store, embedder, batch, synapse_threshold, wait=0)
 
 
 def _choose_short(messages: list[StoredMessage], embedder: Embedder) -> list[StoredMessage]:
@@ -363,86 +400,6 @@ def _choose_short(messages: list[StoredMessage], embedder: Embedder) -> list[Sto
             passages -= count
             chosen.append(message)
     return chosen
-
-
-def _embed_batch(
-    store: Store,
-    embedder: Embedder,
-    batch: list[StoredMessage],
-    synapse_threshold: LinkThreshold,
-    wait: float | None,
-) -> None:
-    passages = embed_messages(batch, embedder)
-    if store.active_model() is None:
-        _activate(store, embedder, wait)
-    store.add_passages(embedder.model_id, passages, synapse_threshold, wait, embedded=batch)
-
-
-def _batches_by_arrival(store: Store, scope: Scope, limit: int) -> Iterator[list[StoredMessage]]:
-    """Yield batches of pending messages, those added last first."""
-    while limit > 0:
-        batch = first_batch(store.unembedded(min(BATCH, limit), scope, newest=True))
-        if not batch:
-            return
-        yield batch
-        limit -= len(batch)
-
-
-def _batches_by_time(
-    store: Store, scope: Scope, limit: int | None
-) -> Iterator[list[StoredMessage]]:
-    """Yield batches of pending messages, newest first by date.
-
-    :param limit: at most this many; ``None`` for all, including those added in the meantime.
-    """
-    while keys := store.unembedded_keys(scope)[:limit]:
-        start = 0
-        while start < len(keys):
-            chunk = keys[start : start + BATCH]
-            batch = first_batch(store.by_key(chunk)[::-1])
-            if batch:
-                yield batch
-            # Messages deleted in the meantime are missing from the batch.
-            start += chunk.index(batch[-1].key) + 1 if batch else len(chunk)
-        if limit is not None:
-            return
-
-
-def rebuild(
-    store: Store, embedder: Embedder, *, synapse_threshold: LinkThreshold, progress: Progress
-) -> int:
-    """Embed every message with a model, then use those embeddings from then on.
-
-    An interrupted run is resumed by the next one. Until the switch, other processes read and
-    write as before. Messages added at the last moment are pending after it.
-
-    :param synapse_threshold: the lowest similarity at which messages are linked.
-    :returns: how many messages were embedded by this run.
-    :raises ReservoirError: another process began to change to yet another model.
-    """
-    if store.active_model() is None:  # there are no embeddings to use in the meantime
-        store.activate_model(embedder.model_id, embedder.name)
-        return embed_pending(
-            store, embedder, _EVERYTHING, synapse_threshold=synapse_threshold, progress=progress
-        )
-    stored_id = store.begin_model(embedder.model_id, embedder.name)
-    count, total = 0, store.count_unembedded(model=stored_id)
-    while batch := first_batch(store.unembedded(BATCH, model=stored_id)):
-        passages = embed_messages(batch, embedder)
-        store.add_passages(stored_id, passages, synapse_threshold, embedded=batch)
-        count += len(batch)
-        progress(f"embedding with {embedder.name}", count, max(total, count))
-    progress("switching to the new embeddings", 0, 0)
-    store.switch_model(stored_id)
-    embed_summaries(store, embedder, _EVERYTHING)
-    clear_former_model(store)
-    return count
-
-
-def clear_former_model(store: Store) -> None:
-    """Remove the former model's embeddings, in batches so that other processes need not wait."""
-    while store.clear_former_model():
-        pass
 
 
 def first_batch(messages: list[StoredMessage]) -> list[StoredMessage]:
@@ -469,20 +426,6 @@ def embed_messages(messages: list[StoredMessage], embedder: Embedder) -> dict[Ke
     return passages
 
 
-def _activate(store: Store, embedder: Embedder, wait: float | None) -> None:
-    """Make this the store's active model, unless another process activated one first."""
-    with store.write(wait):
-        if store.active_model() is None:
-            store.activate_model(embedder.model_id, embedder.name)
-    _require_same_model(store, embedder)
-
-
-def _require_same_model(store: Store, embedder: Embedder) -> None:
-    active = store.active_model()
-    if active is not None and active[0] != embedder.model_id:
-        raise ReservoirError(*_describe_other_model(embedder, active[1]))
-
-
 def _describe_other_model(embedder: Embedder, active: str) -> tuple[str, str]:
     """Return the message and hint for a store whose embeddings are from another model."""
     assignment = shlex.quote(f"embedding_model={active}")
@@ -490,6 +433,15 @@ def _describe_other_model(embedder: Embedder, active: str) -> tuple[str, str]:
         f"the embeddings of this store are from a model other than {embedder.name}",
         f"reservoir embed --rebuild, or reservoir config set {assignment}",
     )
+
+
+def _cache_questions(embedder: Embedder) -> Embedder:
+    """Return a model that does not embed the latest questions again."""
+    # A copy: an object that held a cache of its own method would not be freed without the
+    # garbage collector, which a server exempts its model from.
+    cached = copy(embedder)
+    cached.encode_query = lru_cache(_CACHED_QUESTIONS)(embedder.encode_query)  # type: ignore[method-assign]
+    return cached
 
 
 def describe_backlog(count: int) -> str:

@@ -6,15 +6,12 @@ Semantic search is imported only when needed: a search by words works without nu
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 from reservoir_cli.embedding import Embedder
-from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import Scope, StoredMessage, searchable_text
-from reservoir_cli.redaction import Redactor
-from reservoir_cli.retrieval.search_hits import Hit, Wanted, read_linked, read_rows
+from reservoir_cli.messages import StoredMessage, searchable_text
+from reservoir_cli.retrieval.search_hits import Hit, SearchCriteria, read_linked, read_rows
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.highlight import find_words
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.store import Store
@@ -23,84 +20,42 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Mode = Literal["hybrid", "keyword", "semantic"]
-MODES: tuple[str, ...] = get_args(Mode)
-
-
-def check_mode(mode: str, threshold: float | None) -> None:
-    """Check a search mode and its threshold.
-
-    :raises UsageError: the mode is unknown, or cannot have a threshold; or the threshold is not
-        from 0 to 1.
-    """
-    if mode not in MODES:
-        raise UsageError(f"unknown mode {mode!r}", hint=f"modes are {', '.join(MODES)}")
-    if threshold is not None and not 0 <= threshold <= 1:
-        raise UsageError(f"the threshold cannot be {threshold}", hint="it must be from 0 to 1")
-    if mode == "keyword" and threshold is not None:
-        raise UsageError(
-            "a threshold cannot be used with a keyword search",
-            hint="omit the threshold, or search by meaning as well",
-        )
-
 
 def search(
     store: Store,
     embedder: Embedder | None,
-    term: str,
-    scope: Scope,
+    criteria: SearchCriteria,
     settings: Settings,
     now: datetime,
-    *,
-    mode: Mode,
-    limit: int,
-    threshold: float | None = None,
-    link: bool = False,
-    deduplicate: bool = False,
-    where: Filter = Filter(),  # noqa: B008 - it is frozen
-    passages: bool = False,
-    redactor: Redactor | None = None,
 ) -> list[Hit]:
     """Find the messages that fit a term best.
 
     :param embedder: ``None`` to search by words only.
     :param now: the time that dates such as ``yesterday`` are relative to, aware.
-    :param threshold: list only hits above it, on the scale (1 + cosine)/2.
-    :param link: add to each hit the messages linked to it, or of its trace.
-    :param deduplicate: list only the best of hits with equal contents.
-    :param where: list only messages that match; scores are those of the whole scope.
-    :param passages: add the best passage of each hit, and the title of its conversation.
-    :param redactor: redacts secrets in words that replaced misspelt ones; without it these are
-        not named.
     """
-    wanted = Wanted(scope, limit, threshold, link, deduplicate, where, redactor)
     with store.snapshot():
-        if mode == "keyword":
-            hits = _search_words(store, term, wanted)
-            return _add_passages(store, hits, None) if passages else hits
+        if criteria.mode == "keyword":
+            hits = _search_words(store, criteria)
+            return _add_passages(store, hits, None) if criteria.passages else hits
         from reservoir_cli.retrieval import semantic_search  # it loads numpy
 
-        vector = embedder.encode_query(term) if embedder else None
-        by_meaning = mode == "semantic"
-        query = embedder, vector
-        hits = semantic_search.search(
-            store, term, query, settings, now, wanted, by_meaning=by_meaning
-        )
-        return _add_passages(store, hits, vector) if passages else hits
+        vector = embedder.encode_query(criteria.term) if embedder else None
+        hits = semantic_search.search(store, embedder, vector, criteria, settings, now)
+        return _add_passages(store, hits, vector) if criteria.passages else hits
 
 
-def _search_words(store: Store, term: str, wanted: Wanted) -> list[Hit]:
+def _search_words(store: Store, criteria: SearchCriteria) -> list[Hit]:
     """Return hits for exactly the words that were typed."""
-    order, all_words = store.keyword(term, wanted.scope, -1, wanted.where)
+    order, all_words = store.keyword(criteria.term, criteria.scope, -1, criteria.where)
     scores = dict(order)
-    rows = read_rows(store, list(scores), wanted)
+    rows = read_rows(store, list(scores), criteria)
     return [
         Hit(
             row,
             rank,
             score=scores[row.id],
             bm25=scores[row.id],
-            linked=read_linked(store, row, wanted),
+            linked=read_linked(store, row, criteria),
             all_words=all_words,
         )
         for rank, row in enumerate(rows, 1)
@@ -126,7 +81,7 @@ def _add_passages(
     ]
 
 
-def with_words(hits: Sequence[Hit], term: str, mode: Mode) -> list[Hit]:
+def with_words(hits: Sequence[Hit], term: str, mode: str) -> list[Hit]:
     """Add to each hit the positions of the question's words in its text as printed.
 
     Of a long text, only those in one part.

@@ -3,10 +3,13 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
+from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
+
+MODES = ("hybrid", "keyword", "semantic")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +67,46 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The criteria for hits; see :func:`reservoir_cli.retrieval.search.search`."""
+class SearchCriteria:
+    """The criteria for hits, and what to add to them.
 
+    :param mode: ``hybrid``, ``keyword`` or ``semantic``.
+    :param threshold: list only hits above it, on the scale (1 + cosine)/2.
+    :param link: add to each hit the messages linked to it, or of its trace.
+    :param deduplicate: list only the best of hits with equal contents.
+    :param where: list only messages that match; scores are those of the whole scope.
+    :param passages: add the best passage of each hit, and the title of its conversation.
+    :param redactor: redacts secrets in words that replaced misspelt ones.
+    :raises UsageError: the mode is unknown, or cannot have a threshold; or the threshold is not
+        from 0 to 1.
+    """
+
+    term: str
     scope: Scope
+    mode: str
     limit: int
     threshold: float | None
     link: bool
     deduplicate: bool
     where: Filter
-    redactor: Redactor | None
+    passages: bool
+    redactor: Redactor
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise UsageError(f"unknown mode {self.mode!r}", hint=f"modes are {', '.join(MODES)}")
+        if self.threshold is not None and not 0 <= self.threshold <= 1:
+            raise UsageError(
+                f"the threshold cannot be {self.threshold}", hint="it must be from 0 to 1"
+            )
+        if self.mode == "keyword" and self.threshold is not None:
+            raise UsageError(
+                "a threshold cannot be used with a keyword search",
+                hint="omit the threshold, or search by meaning as well",
+            )
 
 
-def read_rows(store: Store, numbers: list[int], wanted: Wanted) -> list[StoredMessage]:
+def read_rows(store: Store, numbers: list[int], criteria: SearchCriteria) -> list[StoredMessage]:
     """Return the first messages of a ranking, without duplicates if requested.
 
     If several partitions of a server use an id, all of their messages are returned.
@@ -84,31 +114,35 @@ def read_rows(store: Store, numbers: list[int], wanted: Wanted) -> list[StoredMe
     numbers = list(dict.fromkeys(numbers))
     chosen: list[StoredMessage] = []
     contents: set[str] = set()
-    limit = wanted.limit
+    limit = criteria.limit
     while numbers and len(chosen) < limit:
         batch, numbers = numbers[: 2 * limit], numbers[2 * limit :]
         rows: dict[int, list[StoredMessage]] = {}
-        for row in _drop_foreign(store.by_id(batch, wanted.scope), store, wanted):
+        for row in _drop_foreign(store.by_id(batch, criteria.scope), store, criteria):
             rows.setdefault(row.id, []).append(row)
         for row in (row for number in batch for row in rows[number]):
-            if not wanted.deduplicate or row.content.strip() not in contents:
+            if not criteria.deduplicate or row.content.strip() not in contents:
                 contents.add(row.content.strip())
                 chosen.append(row)
     return chosen[:limit]
 
 
-def _drop_foreign(rows: list[StoredMessage], store: Store, wanted: Wanted) -> list[StoredMessage]:
+def _drop_foreign(
+    rows: list[StoredMessage], store: Store, criteria: SearchCriteria
+) -> list[StoredMessage]:
     """Drop messages of other partitions that share an id with one that matches the filter."""
-    if wanted.where == Filter() or wanted.scope.partition is not None:
+    if criteria.where == Filter() or criteria.scope.partition is not None:
         return rows
-    passing = set(store.find(wanted.scope, wanted.where))
+    passing = set(store.find(criteria.scope, criteria.where))
     return [row for row in rows if row.key in passing]
 
 
-def read_linked(store: Store, row: StoredMessage, wanted: Wanted) -> tuple[StoredMessage, ...]:
+def read_linked(
+    store: Store, row: StoredMessage, criteria: SearchCriteria
+) -> tuple[StoredMessage, ...]:
     """Return the messages linked to a hit, if requested."""
-    if not wanted.link:
+    if not criteria.link:
         return ()
-    scope = Scope(row.partition, wanted.scope.instance)
+    scope = Scope(row.partition, criteria.scope.instance)
     ids = [row.id, *store.linked([row.id], 1, scope)]
     return tuple(message for message in store.with_partners(ids, scope) if message.id != row.id)

@@ -12,7 +12,7 @@ from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.check_corrections import correction_notes, drop_known_words
 from reservoir_cli.retrieval.question_dates import date_scores, find_dates
 from reservoir_cli.retrieval.ranking import Scored
-from reservoir_cli.retrieval.search_hits import Hit, Wanted, read_linked, read_rows
+from reservoir_cli.retrieval.search_hits import Hit, SearchCriteria, read_linked, read_rows
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.candidates import Candidates
 from reservoir_cli.storage.store import Store
@@ -25,31 +25,28 @@ _LONG = 2_000
 
 def search(
     store: Store,
-    term: str,
-    query: tuple[Embedder | None, NDArray[np.float32] | None],
+    embedder: Embedder | None,
+    vector: NDArray[np.float32] | None,
+    criteria: SearchCriteria,
     settings: Settings,
     now: datetime,
-    wanted: Wanted,
-    *,
-    by_meaning: bool,
 ) -> list[Hit]:
     """Find hits by similarity, or by cosine only.
 
-    :param query: the model, and the vector of the term.
-    :param by_meaning: order by cosine only.
+    :param vector: of the term.
     """
-    embedder, vector = query
-    candidates = store.candidates(wanted.scope, None, term, vector, wanted.where)
+    term, scope = criteria.term, criteria.scope
+    candidates = store.candidates(scope, None, term, vector, criteria.where)
     candidates = drop_known_words(candidates, embedder)
     dates = date_scores(find_dates(term, now), candidates.created_at, now.tzinfo or UTC)
     scored = ranking.score(candidates, settings, to_epoch_ms(now), dates)
     matching = ranking.matching_positions(candidates)
     sole = np.flatnonzero(np.isin(matching, _sole_positions(candidates)))
     kept = ranking.select_scored(scored, matching)
-    hits = _read_hits(store, kept, wanted, by_meaning, sole)
-    if by_meaning or wanted.redactor is None:
+    hits = _read_hits(store, kept, criteria, sole)
+    if criteria.mode == "semantic":
         return hits
-    notes = correction_notes(candidates, store, wanted.scope, wanted.redactor)
+    notes = correction_notes(candidates, store, scope, criteria.redactor)
     return [replace(hit, notes=notes) for hit in hits] if notes else hits
 
 
@@ -73,27 +70,27 @@ def _sole_positions(candidates: Candidates) -> NDArray[np.intp]:
 
 
 def _read_hits(
-    store: Store, scored: Scored, wanted: Wanted, by_meaning: bool, sole: NDArray[np.intp]
+    store: Store, scored: Scored, criteria: SearchCriteria, sole: NDArray[np.intp]
 ) -> list[Hit]:
     """Return hits by similarity, or by cosine only.
 
     :param sole: the positions of long messages that alone contain a word of the term.
     """
-    candidates = scored.candidates
+    candidates, by_meaning = scored.candidates, criteria.mode == "semantic"
     scores: ranking.Floats = (
         candidates.cosine.astype(np.float64) if by_meaning else scored.similarity
     )
     has_vector = ~np.isnan(candidates.cosine)
     matches = has_vector if by_meaning else has_vector | (scored.bm25 > 0)
-    if wanted.threshold is not None:
-        matches &= (1 + np.nan_to_num(candidates.cosine, nan=-1)) / 2 > wanted.threshold
+    if criteria.threshold is not None:
+        matches &= (1 + np.nan_to_num(candidates.cosine, nan=-1)) / 2 > criteria.threshold
     positions = np.flatnonzero(matches)
     # Duplicates may fill the limit: to remove them, rank all matches.
-    count = len(positions) if wanted.deduplicate else wanted.limit
+    count = len(positions) if criteria.deduplicate else criteria.limit
     ranked = positions[ranking.best(scores[positions], count)]
     if not by_meaning:
-        ranked = _add_sole(ranked, sole[matches[sole]], wanted.limit)
-    rows = read_rows(store, candidates.ids[ranked].tolist(), wanted)
+        ranked = _add_sole(ranked, sole[matches[sole]], criteria.limit)
+    rows = read_rows(store, candidates.ids[ranked].tolist(), criteria)
     row_positions, _ = candidates.places(np.array([row.id for row in rows], np.int64))
     return [
         Hit(
@@ -103,7 +100,7 @@ def _read_hits(
             similarity=float(scored.similarity[position]),
             cosine=float(candidates.cosine[position]) if has_vector[position] else None,
             bm25=float(scored.bm25[position]),
-            linked=read_linked(store, row, wanted),
+            linked=read_linked(store, row, criteria),
         )
         for rank, (row, position) in enumerate(zip(rows, row_positions.tolist(), strict=True), 1)
     ]

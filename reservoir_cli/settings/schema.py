@@ -241,11 +241,6 @@ class Settings:
         high=100,
     )
 
-    @property
-    def synapse_threshold(self) -> float:
-        """``link_cosine`` on the scale (1 + cosine)/2, which the store compares."""
-        return (1 + self.link_cosine) / 2
-
 
 SETTINGS = {setting.name: setting for setting in fields(Settings)}
 DEFAULTS: dict[str, Any] = {name: setting.default for name, setting in SETTINGS.items()}

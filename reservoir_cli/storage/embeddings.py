@@ -6,7 +6,7 @@ the active one; new messages are in both.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from reservoir_cli.errors import ReservoirError
@@ -14,7 +14,6 @@ from reservoir_cli.messages import Key, Scope, StoredMessage, plain_text
 from reservoir_cli.storage import links, properties, reads, writes
 from reservoir_cli.storage.compact_keys import Keys, by_partition
 from reservoir_cli.storage.filter_conditions import where_scope
-from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.transactions import Transactions, reading, writing
 
@@ -239,7 +238,7 @@ class Embeddings(Transactions):
         self,
         model_id: str,
         passages: Mapping[Key, Sequence[Passage]],
-        link_threshold: LinkThreshold,
+        link_threshold: Callable[[str], float],
         wait: float | None = None,
         *,
         embedded: Iterable[StoredMessage] = (),
@@ -247,6 +246,7 @@ class Embeddings(Transactions):
         """Store the vectors of messages, remove them from the pending ones, and link them.
 
         :param passages: the passages of each message; empty for a message without text.
+        :param link_threshold: returns the least similarity of linked messages of a partition.
         :param wait: as for :meth:`write`.
         :param embedded: the messages as they were read to embed them; those whose text has changed
             since then stay pending.
@@ -264,7 +264,7 @@ class Embeddings(Transactions):
         self,
         model_id: str,
         passages: _Passages,
-        link_threshold: LinkThreshold,
+        link_threshold: Callable[[str], float],
         texts: Mapping[Key, str],
     ) -> None:
         ids_of = by_partition(passages)

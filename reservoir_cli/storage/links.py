@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float32]
 
-#: The least similarity of linked messages, on the scale (1 + cosine)/2: a number, or a function
-#: that returns it for a partition.
-LinkThreshold = float | Callable[[str], float]
 #: Source, target, similarity, kind.
 Link = tuple[int, int, float, str]
 #: Partition, instance, conversation.
@@ -41,14 +38,18 @@ def add(
     partition: str,
     ids: Sequence[int],
     model_id: str,
-    threshold: LinkThreshold,
+    link_threshold: Callable[[str], float],
 ) -> None:
-    """Link newly embedded messages, and renew the links of the embedded messages after them."""
-    least = threshold(partition) if callable(threshold) else threshold
+    """Link newly embedded messages, and renew the links of the embedded messages after them.
+
+    :param link_threshold: returns the least similarity of linked messages of a partition, on the
+        scale (1 + cosine)/2.
+    """
+    threshold = link_threshold(partition)
     in_partition, values = connection.in_partition("synapses", partition)
     for thread, moments in _threads(connection, partition, ids).items():
         vectors = _vectors(connection, thread, min(moments), max(moments), model_id)
-        renewed, links = compute_links(vectors, set(ids), least)
+        renewed, links = compute_links(vectors, set(ids), threshold)
         listed, bound = connection.in_list("source_id", renewed)
         connection.execute(
             f"DELETE FROM synapses WHERE {in_partition} AND {listed}", [*values, *bound]
@@ -56,7 +57,7 @@ def add(
         insert(connection, [(partition, *link) for link in links])
 
 
-def add_all(connection: Connection, model_id: str, threshold: LinkThreshold) -> None:
+def add_all(connection: Connection, model_id: str, link_threshold: Callable[[str], float]) -> None:
     """Link all embedded messages, partition by partition in order of time."""
     rows = connection.execute(
         f"""
@@ -67,7 +68,7 @@ def add_all(connection: Connection, model_id: str, threshold: LinkThreshold) -> 
     ).fetchall()
     for partition, in_partition in groupby(rows, key=lambda row: row[0]):
         for batch in batches([row[1] for row in in_partition], _AT_ONCE):
-            add(connection, partition, batch, model_id, threshold)
+            add(connection, partition, batch, model_id, link_threshold)
 
 
 def insert(connection: Connection, links: Iterable[tuple[str, int, int, float, str]]) -> None:

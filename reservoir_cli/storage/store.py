@@ -5,7 +5,7 @@ so that a message is safe before it is embedded.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -33,7 +33,6 @@ from reservoir_cli.storage import (
 from reservoir_cli.storage.compact_keys import Keys, by_partition
 from reservoir_cli.storage.embeddings import Embeddings
 from reservoir_cli.storage.filter_conditions import EVERYTHING, Filter
-from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.portable_sql import Connection
 from reservoir_cli.storage.transactions import reading, reads_with, writes_with, writing
 from reservoir_cli.util.progress import Progress, counted, no_progress
@@ -280,7 +279,7 @@ class Store(Writes):
         """Return the faults of the database itself and of the data derived from messages."""
 
     @abstractmethod
-    def repair(self, link_threshold: LinkThreshold) -> Repaired:
+    def repair(self, link_threshold: Callable[[str], float]) -> Repaired:
         """Rebuild all derived data: the full-text index, ranking data and links."""
 
     @abstractmethod

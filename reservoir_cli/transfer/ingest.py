@@ -82,7 +82,7 @@ class Ingestor:
         report.secrets = added.secrets_of(new)
         self.report(report, report.modes, scope.partition)
         if embed:
-            self.indexer.embed_added(scope, len(added.stored))
+            self.indexer.embed_if_possible(scope, newest=len(added.stored))
         return [stored for stored in added.stored if stored is not None]
 
     def edit(self, old: StoredMessage, text: str) -> None:
@@ -101,7 +101,7 @@ class Ingestor:
         erased = self.store.edit(old.key, message, counter=counter, now=datetime.now(UTC))
         modes = {self.redactor.mode(old.partition)}
         self.report(ImportReport(modes=modes, secrets=secrets), modes, old.partition)
-        self.indexer.embed_added(Scope(old.partition), 1)
+        self.indexer.embed_if_possible(Scope(old.partition), newest=1)
         if not erased:
             raise TextRemainsError("the text is replaced, but parts of the old one")
 

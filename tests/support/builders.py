@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from reservoir_cli.embedding import Embedder, Engine
 from reservoir_cli.messages import Key, Scope, StoredMessage
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.retrieval import embed_messages
+from reservoir_cli.retrieval.embed_messages import Indexer
 from reservoir_cli.settings import config
 from reservoir_cli.settings.schema import Value
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.store import Store
 from reservoir_cli.transfer.ingest import Ingestor
+from reservoir_cli.util.progress import Progress
 
 NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
 EVERYWHERE = Scope(None)
@@ -76,13 +77,25 @@ def add_passages(
         Key(partition, id_): [passage for passage in passages if passage.message_id == id_]
         for id_ in ids
     }
-    store.add_passages(model_id, by_message, threshold)
+    store.add_passages(model_id, by_message, lambda _: threshold)
 
 
-def embed(store: Store, embedder: Embedder, scope: Scope = EVERYWHERE, **overrides: Any) -> int:
+def indexer(store: Store, embedder: Embedder, threshold: float = 0.85, **options: Any) -> Indexer:
+    """Return an indexer that links messages from a similarity on."""
+    known = config.load(None, {"synapse_threshold": threshold})
+    return Indexer(store, known, embedder=embedder, **options)
+
+
+def embed(
+    store: Store,
+    embedder: Embedder,
+    scope: Scope = EVERYWHERE,
+    threshold: float = 0.85,
+    progress: Progress = lambda *_: None,
+    **limits: int,
+) -> int:
     """Embed pending messages; return how many."""
-    options = {"progress": lambda *_: None, "synapse_threshold": 0.85, **overrides}
-    return embed_messages.embed_pending(store, embedder, scope, **options)
+    return indexer(store, embedder, threshold, progress=progress).embed(scope, **limits)
 
 
 def ingestor(
@@ -94,9 +107,8 @@ def ingestor(
     """Return an ingestor for a store, with the given settings."""
     defaults = {"redact": "off", "embedding_model": "nobody/absent", "synapse_threshold": threshold}
     known = config.load(None, {**defaults, **(settings or {})})
-    indexer = embed_messages.Indexer(store, known, embedder=embedder, offline=True)
     redactor = Redactor(lambda partition: str(known.lookup("redact", partition)[0]))
-    return Ingestor(store, known, redactor, indexer)
+    return Ingestor(store, known, redactor, Indexer(store, known, embedder=embedder, offline=True))
 
 
 def full_width(text: str) -> str:

@@ -109,10 +109,8 @@ def test_excluding_a_message_lets_others_in(memory) -> None:
     assert all(before[row.message.id] == row.priority for row in without.kept)
 
 
-def test_a_question_is_embedded_once(memory, store_path) -> None:
+def test_a_question_is_embedded_once(monkeypatch, store_path) -> None:
     from builders import FakeEmbedder
-
-    from reservoir_cli.embedding.question_cache import RememberedQuestions
 
     class Counting(FakeEmbedder):
         encoded = 0
@@ -121,7 +119,9 @@ def test_a_question_is_embedded_once(memory, store_path) -> None:
             Counting.encoded += 1
             return super().encode_query(text)
 
-    embedder = RememberedQuestions(Counting())
+    monkeypatch.setattr("reservoir_cli.embedding.load.load_embedder", lambda *_, **__: Counting())
+    with Reservoir.open(store_path) as reservoir:
+        embedder = reservoir.indexer.embedder()
     for _ in range(3):
         embedder.encode_query("why?")
     assert Counting.encoded == 1

@@ -140,7 +140,7 @@ class ExchangeQueue:
         def embed(reservoir: Reservoir) -> None:
             if model := self._reader.model:
                 reservoir.indexer.share(model)
-            reservoir.indexer.embed_added(scope, count)
+            reservoir.indexer.embed_if_possible(scope, newest=count)
             self._on_embedded()
 
         with suppress(RuntimeError):  # the server is stopping

@@ -1,10 +1,9 @@
 """Check and rebuild derived data on a server."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import holdings, links, reads
-from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.postgres import keyword_search
 from reservoir_cli.storage.postgres.connection import Connection
@@ -37,7 +36,10 @@ def count_lacking(connection: Connection, model_id: str) -> int:
 
 
 def rebuild(
-    connection: Connection, stemmer: Stemmer, model_id: str | None, threshold: LinkThreshold
+    connection: Connection,
+    stemmer: Stemmer,
+    model_id: str | None,
+    link_threshold: Callable[[str], float],
 ) -> None:
     """Rebuild the full-text index and all links.
 
@@ -55,7 +57,7 @@ def rebuild(
             f"INSERT INTO pending (partition, message_id) {_LACKING}",
             [model_id],
         )
-        links.add_all(connection, model_id, threshold)
+        links.add_all(connection, model_id, link_threshold)
 
 
 def _index(

@@ -1,6 +1,6 @@
 """The store on a PostgreSQL server."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ from reservoir_cli.storage import properties, tag_and_pin_rows
 from reservoir_cli.storage.candidates import Candidates, Query
 from reservoir_cli.storage.compact_keys import by_partition
 from reservoir_cli.storage.filter_conditions import EVERYTHING, Filter
-from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.postgres import (
     candidates,
@@ -174,7 +173,7 @@ class PostgresStore(Transactions, Store):
             return list(derived_problems(self._connection, unindexed, unranked))
 
     @writing
-    def repair(self, link_threshold: LinkThreshold) -> Repaired:
+    def repair(self, link_threshold: Callable[[str], float]) -> Repaired:
         """See :class:`~reservoir_cli.storage.store.Store`."""
         self.lift_timeouts()
         tag_and_pin_rows.remove_orphans(self._connection)

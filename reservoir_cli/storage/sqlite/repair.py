@@ -18,7 +18,6 @@ from typing import Any
 from reservoir_cli.errors import StoreCorruptError, StoreError, StoreLockedError
 from reservoir_cli.messages import Scope, ThreadName, clean_text
 from reservoir_cli.storage import links, properties, reads, tag_and_pin_rows
-from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.portable_sql import batches
 from reservoir_cli.storage.sqlite import keyword_search, store_file, vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
@@ -86,7 +85,7 @@ def problems(connection: Connection, model_id: str | None) -> Iterator[Problem]:
 
 
 def rebuild(
-    connection: Connection, active: Callable[[], str | None], threshold: LinkThreshold
+    connection: Connection, active: Callable[[], str | None], link_threshold: Callable[[str], float]
 ) -> list[int]:
     """Rebuild all derived data.
 
@@ -100,7 +99,7 @@ def rebuild(
     if model_id := active():
         rebuild_vector_blocks(connection, model_id)
         connection.execute("DELETE FROM synapses")
-        links.add_all(connection, model_id, threshold)
+        links.add_all(connection, model_id, link_threshold)
     return repaired
 
 

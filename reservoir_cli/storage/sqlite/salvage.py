@@ -1,13 +1,13 @@
 """Copy the readable messages of a damaged store into a fresh one."""
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import copyfile
 
 from reservoir_cli.errors import StoreCorruptError
-from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.sqlite import repair
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.sqlite.repair import (
@@ -42,7 +42,7 @@ class Lost:
     texts: int = 0
 
 
-def rescue(path: Path, fresh: Path, folder: Path, link_threshold: LinkThreshold) -> Lost:
+def rescue(path: Path, fresh: Path, folder: Path, link_threshold: Callable[[str], float]) -> Lost:
     """Copy the readable messages of a damaged store, which is not changed, into a fresh one.
 
     :param path: a store that nobody is writing to.

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from reservoir_cli.messages import Key, Scope, StoredMessage, check_name
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.filter_conditions import EVERYTHING, Filter
-from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.storage.sqlite import erase_deleted_text
 from reservoir_cli.storage.sqlite.connection import errors
@@ -142,7 +141,7 @@ class SqliteStore(Transactions, Store):
         with self.snapshot():
             return list(repair.problems(self._connection, self._model_id()))
 
-    def repair(self, link_threshold: LinkThreshold) -> Repaired:
+    def repair(self, link_threshold: Callable[[str], float]) -> Repaired:
         """See :class:`~reservoir_cli.storage.store.Store`."""
         from reservoir_cli.storage.sqlite import repair
 

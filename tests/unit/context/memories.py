@@ -59,7 +59,7 @@ class Memory:
             if cosine is not None:
                 vector = np.array([cosine, (1 - cosine**2) ** 0.5], np.float32)
                 passages[message.key] = [Passage(message.id, 0, 0, 1, vector)]
-        self.store.add_passages(Compass.model_id, passages, link)
+        self.store.add_passages(Compass.model_id, passages, lambda _: link)
         return [message.id for message in stored]
 
     def ask(self, query="zeta", *, settings=None, partition="p", **options):

@@ -11,8 +11,10 @@ from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval.check_corrections import correction_notes, drop_known_words
 from reservoir_cli.retrieval.search import search
+from reservoir_cli.retrieval.search_hits import SearchCriteria
 from reservoir_cli.settings import config
 from reservoir_cli.storage.candidates import Candidates
+from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 
 P = Scope("p")
@@ -89,7 +91,19 @@ def test_hybrid_search_replaces_words_and_keyword_search_does_not(
     settings = config.load(None, {}).settings("p")
 
     def hits(mode: Any) -> list[Any]:
-        return search(store, None, "limitr", P, settings, NOW, mode=mode, limit=9, redactor=OPEN)
+        criteria = SearchCriteria(
+            "limitr",
+            P,
+            mode,
+            limit=9,
+            threshold=None,
+            link=False,
+            deduplicate=False,
+            where=Filter(),
+            passages=False,
+            redactor=OPEN,
+        )
+        return search(store, None, criteria, settings, NOW)
 
     hit = hits("hybrid")[0]
     assert hit.message.content == "And the limiter?"

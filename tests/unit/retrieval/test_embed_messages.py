@@ -6,14 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 from behind import behind
-from builders import EVERYWHERE, NOW, embed
+from builders import EVERYWHERE, NOW, embed, indexer
 from numpy.typing import NDArray
 
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError, StoreLockedError
 from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
-from reservoir_cli.retrieval import embed_messages
-from reservoir_cli.retrieval.embed_messages import embed_newest
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
@@ -50,28 +48,27 @@ def test_tool_calls_are_embedded_and_empty_messages_are_not(
 
 
 LIMITS = [
-    # pending, limit, newest, embedded
-    (5, 2, True, ["3", "4"]),
-    (5, 2, False, ["3", "4"]),
-    (5, 9, False, ["0", "1", "2", "3", "4"]),
-    (5, 9, True, ["0", "1", "2", "3", "4"]),
-    (5, 0, True, []),
-    (100, 70, True, [str(number) for number in range(30, 100)]),
+    # pending, limit, embedded
+    (5, {"newest": 2}, ["3", "4"]),
+    (5, {"most": 2}, ["3", "4"]),
+    (5, {"most": 9}, ["0", "1", "2", "3", "4"]),
+    (5, {"newest": 9}, ["0", "1", "2", "3", "4"]),
+    (5, {"newest": 0}, []),
+    (100, {"newest": 70}, [str(number) for number in range(30, 100)]),
 ]
 
 
-@pytest.mark.parametrize(("count", "limit", "newest", "embedded"), LIMITS)
+@pytest.mark.parametrize(("count", "limit", "embedded"), LIMITS)
 def test_a_limit_bounds_how_many_are_embedded(
     store: Store,
     add: Adding,
     fake_embedder: Any,
     count: int,
-    limit: int,
-    newest: bool,
+    limit: dict[str, int],
     embedded: list[str],
 ) -> None:
     add(*(Message("user", str(number), NOW + number * MS) for number in range(count)))
-    assert embed(store, fake_embedder, limit=limit, newest=newest) == len(embedded)
+    assert embed(store, fake_embedder, **limit) == len(embedded)
     pending = {message.content for message in store.unembedded(count, EVERYWHERE)}
     assert pending == {str(number) for number in range(count)} - set(embedded)
 
@@ -92,11 +89,11 @@ def test_a_question_waits_for_at_most_64_passages_and_skips_long_messages(
 
     lengths = (30, 20, 600, 650, 150_000, 0, 20)
     add(*(Message("user", "x" * length, NOW + n * MS) for n, length in enumerate(lengths)))
-    embed_newest(store, Dividing(), EVERYWHERE, synapse_threshold=1.0)
+    indexer(store, Dividing()).embedder_for_question(EVERYWHERE)
     pending = [len(message.content) for message in store.unembedded(9, EVERYWHERE)]
     assert sorted(pending) == [30, 650, 150_000]
     assert len(encoded) == 2 + 60 + 2
-    embed_newest(store, Dividing(), EVERYWHERE, synapse_threshold=1.0)
+    indexer(store, Dividing()).embedder_for_question(EVERYWHERE)
     pending = [len(message.content) for message in store.unembedded(9, EVERYWHERE)]
     assert sorted(pending) == [650, 150_000]
 
@@ -106,7 +103,7 @@ def test_the_newest_by_time_are_embedded_first_in_any_order_of_import(
 ) -> None:
     # As in an export with the newest conversation first: ids increase while times decrease.
     add(*(Message("user", str(number), NOW - number * MS) for number in range(700)))
-    assert embed(store, fake_embedder, limit=3) == 3
+    assert embed(store, fake_embedder, most=3) == 3
     pending = {message.content for message in store.unembedded(700, EVERYWHERE)}
     assert {str(number) for number in range(700)} - pending == {"0", "1", "2"}
     batches: list[list[str]] = []
@@ -162,10 +159,11 @@ def test_a_locked_store_stops_embedding_immediately_without_losses(
     add(Message("user", "a"))
     with closing(open_store(store.location)) as other, other.write():
         other.add(HERE, [Message("user", "b")], counter=load_counter("approximate"), now=NOW)
-        with pytest.raises(StoreLockedError):
-            embed(store, fake_embedder, wait=0)
+        with closing(open_store(store.location, patience=0)) as impatient:
+            with pytest.raises(StoreLockedError):
+                embed(impatient, fake_embedder)
     assert store.count_unembedded(EVERYWHERE) == 2
-    assert embed(store, fake_embedder, wait=0) == 2
+    assert embed(store, fake_embedder) == 2
 
 
 def test_batches_before_a_failure_of_the_model_are_kept(
@@ -247,7 +245,7 @@ def test_a_message_edited_while_it_is_embedded_is_embedded_again(
     assert edited is not None
     if again:
         embed(store, fake_embedder)
-        embed_messages.rebuild(store, Editing(), synapse_threshold=0.85, progress=lambda *_: None)
+        indexer(store, Editing()).rebuild()
     embed(store, Editing())
     assert store.count_unembedded(EVERYWHERE) == 0
     [passage] = store.passages([edited.key])[edited.key]

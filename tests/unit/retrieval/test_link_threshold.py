@@ -100,7 +100,7 @@ def test_a_copy_has_the_links_of_its_source_even_after_a_repair(
     with closing(open_store(target)) as copy:
         copy_store.copy(reservoir.store, copy, lambda *_: None)
         assert count_linked(target) == {"loose": COUNT - 1}
-        copy.repair(reservoir.config.synapse_threshold)
+        copy.repair(reservoir.config.link_threshold)
     assert count_linked(target) == {"loose": COUNT - 1}
 
 
@@ -110,6 +110,6 @@ def test_salvaged_messages_are_linked_by_the_threshold_of_their_partition(
 ) -> None:
     reservoir.embed()
     salvaged = tmp_path / "saved.db"
-    threshold = reservoir.config.synapse_threshold
+    threshold = reservoir.config.link_threshold
     backup.salvage(reservoir.store.location, salvaged, threshold)
     assert count_linked(str(salvaged)) == {"loose": COUNT - 1}

@@ -36,7 +36,7 @@ def say(store):
         if cosine is not None:
             vector = np.array([cosine, (1 - cosine**2) ** 0.5], np.float32)
             vectors = [Passage(stored.id, 0, 0, 1, vector)]
-        store.add_passages("compass", {stored.key: vectors}, link)
+        store.add_passages("compass", {stored.key: vectors}, lambda _: link)
         return stored.id
 
     return store_message

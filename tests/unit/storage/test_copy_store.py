@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 from behind import behind
+from builders import embed
 from fingerprint import fingerprint
 from postgres_server import PostgresServer
 
 from reservoir_cli.errors import ReservoirError, StoreError, UsageError
 from reservoir_cli.messages import Conversation, Key, Message, Scope, ToolCall
-from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.storage import copy_store, dump
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.store import Store
@@ -56,9 +56,7 @@ def filled_store(store: Store, fake_embedder) -> Store:
         conversation = Conversation("c0", "Redis", "chatgpt", "gpt-4", "taskboard", "main")
         store.add_conversations(scope, [conversation])
         store.add(scope, messages, counter=COUNTER, now=NOW)
-    embed_messages.embed_pending(
-        store, fake_embedder, EVERYWHERE, synapse_threshold=0.5, progress=quiet, limit=150
-    )
+    embed(store, fake_embedder, threshold=0.5, most=150)
     assert store.delete(store.find(EVERYWHERE)[:3])
     names = "context_window reserve reserve_used available input_tokens kept dropped truncations"
     for index in range(3):

@@ -92,7 +92,7 @@ FAULTS: dict[str, Read] = {
     "linked": lambda store: store.linked(None, 1, HERE),  # type: ignore[arg-type]
     "passages": lambda store: store.passages(None),  # type: ignore[arg-type]
     "keyword": lambda store: store.keyword(None, HERE, 5),  # type: ignore[arg-type]
-    "add_passages": lambda store: store.add_passages("fake-8", {("p", 4): [None]}, 0),  # type: ignore[dict-item,list-item]
+    "add_passages": lambda store: store.add_passages("fake-8", {("p", 4): [None]}, lambda _: 0),  # type: ignore[dict-item,list-item]
     "delete": lambda store: store.delete(None),  # type: ignore[arg-type]
 }
 

@@ -12,7 +12,6 @@ from builders import EVERYWHERE, NOW, embed, ingestor
 
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
-from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.retrieval.lookup import Lookup
 from reservoir_cli.settings import config
 from reservoir_cli.storage.filter_conditions import Filter
@@ -76,14 +75,14 @@ def test_no_word_is_left_in_any_file(
     add(*small_talk(before))
     [secret] = add(SECRET)
     store.add_conversations(HERE, [Conversation("conversationquux", "Titlequux", "sourcequux")])
-    embed(store, fake_embedder, synapse_threshold=0)
+    embed(store, fake_embedder, threshold=0)
     add(*small_talk(after, seed=1))
     assert traces(store)
     assert secret
     assert store.delete([secret.key])
     assert traces(store) == set()
     assert store.problems() == []
-    embed(store, fake_embedder, synapse_threshold=0)
+    embed(store, fake_embedder, threshold=0)
     assert len(store.last(HERE, 0)) == before + after
 
 
@@ -113,7 +112,7 @@ def test_no_word_is_left_after_forgetting_step_by_step(
         Conversation(str(message.conversation_id), message.content[:20]) for message in messages
     ]
     store.add_conversations(HERE, conversations)
-    embed(store, fake_embedder, synapse_threshold=0)
+    embed(store, fake_embedder, threshold=0)
     remaining = [
         (message.key, word) for message, word in zip(stored, words, strict=True) if message
     ]
@@ -147,7 +146,7 @@ def test_no_word_is_left_after_forgetting_many_at_once(
                 for message in pair
             )
         )
-        embed(store, fake_embedder, synapse_threshold=0)
+        embed(store, fake_embedder, threshold=0)
     keys = store.find(EVERYWHERE, Filter(text="ZYXWVUT"))
     assert len(keys) == 480
     assert store.delete(keys)
@@ -166,9 +165,7 @@ def test_everything_derived_from_a_message_is_deleted_with_it(
     )
     with store.write():
         store.activate_model(fake_embedder.model_id, fake_embedder.name)
-    embed_messages.embed_pending(
-        store, fake_embedder, HERE, synapse_threshold=0, progress=lambda *_: None, limit=2
-    )
+    embed(store, fake_embedder, HERE, threshold=0, most=2)
     assert store.delete([secret.key, pending.key])
     counts = store.holdings()
     assert {name: counts[name] for name in ("messages", "embedded", "pending", "synapses")} == {

@@ -9,10 +9,9 @@ from threading import Event, current_thread
 
 import numpy as np
 import pytest
-from builders import NOW, FakeEmbedder, embed
+from builders import NOW, FakeEmbedder, embed, indexer
 
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.retrieval.ranking import Scored, score
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.candidates import Candidates, QuestionVector, Talk
@@ -109,7 +108,7 @@ class Opposite(FakeEmbedder):
 
 
 def rebuild_vectors(store: Store) -> None:
-    embed_messages.rebuild(store, Opposite(), synapse_threshold=0.85, progress=lambda *_: None)
+    indexer(store, Opposite()).rebuild()
 
 
 CHANGES = {

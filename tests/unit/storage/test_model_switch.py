@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from behind import behind
-from builders import EVERYWHERE, embed
+from builders import EVERYWHERE, embed, indexer
 from numpy.typing import NDArray
 
 from reservoir_cli.embedding import Embedder
@@ -58,13 +58,13 @@ def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 def filled_store(store: Store, add: Adding, old: Embedder) -> Store:
     """Store 25 messages with vectors of the old model, and a pending one."""
     add(*(Message("user", f"message {number}") for number in range(25)))
-    embed(store, old, synapse_threshold=0)
+    embed(store, old, threshold=0)
     add(Message("user", "pending"))
     return store
 
 
 def rebuild(store: Store, embedder: Any) -> int:
-    return embed_messages.rebuild(store, embedder, synapse_threshold=0, progress=lambda *_: None)
+    return indexer(store, embedder, 0).rebuild()
 
 
 def count_compared(store: Store, embedder: Embedder) -> int:
@@ -139,7 +139,7 @@ def test_messages_stored_meanwhile_get_vectors_of_the_new_model(
     def say(group: int) -> None:
         add(Message("user", f"said meanwhile {group}"))
         if embedded:
-            embed(filled_store, old, synapse_threshold=0)
+            embed(filled_store, old, threshold=0)
             assert count_compared(filled_store, old) == 27 + group
 
     rebuild(filled_store, WatchedEmbedder(new, lambda group: say(group) if group < 3 else None))
@@ -152,8 +152,7 @@ def test_messages_without_new_vectors_at_the_switch_are_pending(
     model_id = filled_store.begin_model(new.model_id, new.name)
     filled_store.switch_model(model_id)
     assert filled_store.count_unembedded(EVERYWHERE) == 26
-    assert embed(filled_store, new, synapse_threshold=0) == 26
-    embed_messages.clear_former_model(filled_store)
+    assert indexer(filled_store, new, 0).update() == 26
     check_switched(filled_store, new, 26)
 
 
@@ -172,7 +171,7 @@ def test_an_interrupted_rebuild_is_resumed(filled_store: Store, old: Embedder) -
     with pytest.raises(KeyboardInterrupt):
         rebuild(filled_store, WatchedEmbedder(old, stop))
     assert count_compared(filled_store, old) == 25
-    assert embed(filled_store, old, synapse_threshold=0) == 1
+    assert embed(filled_store, old, threshold=0) == 1
     assert rebuild(filled_store, old) == 16
     check_switched(filled_store, old, 26)
 
@@ -183,7 +182,7 @@ def test_starting_another_switch_discards_the_first(
     third = type(old)("third", "third-4", 4)  # type: ignore[call-arg]
     filled_store.begin_model(new.model_id, new.name)
     first = filled_store.unembedded(1, model=new.model_id)
-    filled_store.add_passages(new.model_id, embed_messages.embed_messages(first, new), 0)
+    filled_store.add_passages(new.model_id, embed_messages.embed_messages(first, new), lambda _: 0)
     assert models(filled_store) == {("fake-8", 25), ("new-12", 1)}
     rebuild(filled_store, third)
     check_switched(filled_store, third, 26)
@@ -194,9 +193,9 @@ def test_giving_up_a_switch_keeps_the_old_model(
 ) -> None:
     filled_store.begin_model(new.model_id, new.name)
     first = filled_store.unembedded(1, model=new.model_id)
-    filled_store.add_passages(new.model_id, embed_messages.embed_messages(first, new), 0)
+    filled_store.add_passages(new.model_id, embed_messages.embed_messages(first, new), lambda _: 0)
     filled_store.give_up_model()
-    embed(filled_store, old, synapse_threshold=0)
+    embed(filled_store, old, threshold=0)
     check_switched(filled_store, old, 26)
 
 
@@ -217,7 +216,7 @@ def test_a_process_with_the_old_model_cannot_store_its_vectors(
     passages = embed_messages.embed_messages([late_message], old)
     rebuild(filled_store, new)
     with pytest.raises(ReservoirError, match="changed meanwhile"):
-        filled_store.add_passages(old.model_id, passages, 0)
+        filled_store.add_passages(old.model_id, passages, lambda _: 0)
     check_switched(filled_store, new, 27)
 
 

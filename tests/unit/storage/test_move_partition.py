@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from behind import behind
+from builders import embed
 
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
-from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.storage.store import Store
 
 Adding = Callable[..., list[StoredMessage | None]]
@@ -43,9 +43,7 @@ def filled_store(store: Store, add: Adding, fake_embedder: Embedder) -> Store:
         )
         conversation = Conversation("c", f"of {instance}", project="taskboard", branch="main")
         store.add_conversations(Scope("a", instance), [conversation])
-    embed_messages.embed_pending(
-        store, fake_embedder, EVERYWHERE, synapse_threshold=0, progress=lambda *_: None, limit=9
-    )
+    embed(store, fake_embedder, threshold=0, most=9)
     return store
 
 
@@ -80,7 +78,7 @@ def check_derived(store: Store) -> None:
     """Check that derived tables equal rebuilt ones."""
     before = derived_tables(store)
     assert store.problems() == []
-    store.repair(0)
+    store.repair(lambda _: 0)
     assert derived_tables(store) == before
 
 

@@ -253,7 +253,7 @@ def test_a_damaged_store_of_an_older_schema_keeps_its_conversations(tmp_path: Pa
         connection.commit()
     rescued, folder = tmp_path / "fresh.db", tmp_path / "folder"
     folder.mkdir()
-    report = salvage.rescue(old, rescued, folder, 0.85)
+    report = salvage.rescue(old, rescued, folder, lambda _: 0.85)
     assert report.tables == ()
     with closing(open_store(str(rescued))) as store:
         assert store.known_conversations([("p", "i", "c")]) == {
@@ -337,7 +337,7 @@ def test_a_repair_and_a_copy_decode_the_escapes_of_all_messages(
         closing(open_store(str(tmp_path / "copy.db"))) as copy,
     ):
         copy_store.copy(store, copy, lambda *_: None)
-        store.repair(0.85)
+        store.repair(lambda _: 0.85)
         for repaired in (store, copy):
             assert found(repaired, "zebra0", "zebra2", "nzebra0") == [1, 1, 0]
             repaired.delete(repaired.find(Scope("p")))

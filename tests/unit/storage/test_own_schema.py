@@ -66,7 +66,7 @@ def test_a_store_with_code_can_be_read_but_not_written(path: Path, statements: s
             lambda: reservoir.forget([2]),
             lambda: reservoir.ingest([Message("user", "new")], embed=False),
             lambda: reservoir.store._purge(),
-            lambda: reservoir.store.repair(0.85),
+            lambda: reservoir.store.repair(lambda _: 0.85),
         ):
             with pytest.raises(StoreError, match="and is not written to") as refused:
                 write()
@@ -82,7 +82,7 @@ def test_salvaging_a_store_with_code_gives_a_writable_store(
     path: Path, tmp_path: Path, name: str
 ) -> None:
     run(path, CODE[name])
-    assert salvage(str(path), tmp_path / "own.db", 0.85).saved == 2
+    assert salvage(str(path), tmp_path / "own.db", lambda _: 0.85).saved == 2
     with Reservoir.open(tmp_path / "own.db") as reservoir:
         reservoir.forget([2])
         assert [message.content for message in reservoir.view(EVERYWHERE, 0)] == ["stays"]

@@ -28,7 +28,7 @@ def embed(
         for message in messages
         if message is not None
     }
-    store.add_passages(model, by_message, link_threshold=1.0)
+    store.add_passages(model, by_message, link_threshold=lambda _: 1.0)
 
 
 def test_the_last_messages_are_in_order_of_time_then_id(store: Store, add: Adding) -> None:

@@ -153,7 +153,7 @@ def test_marks_without_a_message_are_found_and_removed(
     assert [problem.detail for problem in store.problems()] == [
         "2 tags and pins belong to no message"
     ]
-    store.repair(0.5)
+    store.repair(lambda _: 0.5)
     assert store.problems() == []
     assert len(keys) == store.holdings()["messages"]
 

@@ -39,7 +39,7 @@ def embed(store: Store, ids: Sequence[int], matrix: np.ndarray) -> None:
         Key("p", message_id): [Passage(message_id, 0, 0, 1, vector)]
         for message_id, vector in zip(ids, matrix, strict=True)
     }
-    store.add_passages("m", by_message, 0.999)
+    store.add_passages("m", by_message, lambda _: 0.999)
 
 
 def sizes(store: Store) -> list[int]:
@@ -125,7 +125,7 @@ def test_the_cosine_of_a_message_is_that_of_its_best_passage(store, add):
         Passage(message_id, start, start, start + 1, vector)
         for start, vector in enumerate(directions(400))
     ]
-    store.add_passages("m", {Key("p", message_id): passages}, 0.999)
+    store.add_passages("m", {Key("p", message_id): passages}, lambda _: 0.999)
     question = directions(1, seed=7)[0]
     [row] = rows_by_id(store, question).values()
     assert row[-1] == pytest.approx((directions(400) @ question).max(), abs=1e-6)
@@ -147,7 +147,7 @@ def test_a_message_without_text_is_a_candidate_without_a_vector(store, add):
     [empty] = add(Message("tool", "", tool_call_id="c"))
     [message_id] = add_notes(add, 1)
     store.activate_model("m", "model")
-    store.add_passages("m", {empty.key: []}, 0.999)
+    store.add_passages("m", {empty.key: []}, lambda _: 0.999)
     embed(store, [message_id], directions(1))
     rows = rows_by_id(store, directions(1)[0])
     assert set(rows) == {empty.id, message_id}
@@ -181,7 +181,7 @@ def test_rebuilt_blocks_give_the_same_results(store, add):
     ids = add_notes(add, 300)
     [empty] = add(Message("user", "", created_at=NOW))
     embed(store, [*ids, empty.id][:-1], directions(300))
-    store.add_passages("m", {empty.key: []}, 0.999)
+    store.add_passages("m", {empty.key: []}, lambda _: 0.999)
     add_notes(add, 2, instance="j")  # still pending
     question = directions(1, seed=7)[0]
     before = rows_by_id(store, question, Scope("p"))
@@ -189,7 +189,7 @@ def test_rebuilt_blocks_give_the_same_results(store, add):
         first = "SELECT MIN(id) FROM vector_chunks"
         store._connection.execute(f"DELETE FROM vector_chunks WHERE id = ({first})")
     assert [problem.repairable for problem in store.problems()] == [True]
-    store.repair(0.999)
+    store.repair(lambda _: 0.999)
     assert store.problems() == []
     after = rows_by_id(store, question, Scope("p"))
     assert after.keys() == before.keys()

@@ -2,8 +2,9 @@
 
 from datetime import UTC, datetime
 
+import builders
+
 from reservoir_cli.messages import Message, Scope, StoredMessage
-from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import load_counter
 
@@ -24,6 +25,4 @@ def contents(messages: list[StoredMessage]) -> list[str]:
 
 
 def embed(store: Store, embedder, threshold: float = 0.5) -> None:
-    embed_messages.embed_pending(
-        store, embedder, EVERYWHERE, synapse_threshold=threshold, progress=lambda *_: None
-    )
+    builders.embed(store, embedder, threshold=threshold)

@@ -58,7 +58,7 @@ def test_a_member_cannot_write_rows_that_block_others(
     scope = Scope("all", "all")
     with closing(open_store(member)) as mallory:
         say(mallory, "said of the queue", "said again of the queue", scope=scope)
-        embed(mallory, fake_embedder, scope, synapse_threshold=0)
+        embed(mallory, fake_embedder, scope, threshold=0)
     with pytest.raises(psycopg.Error):
         behind(member, statement)
     with closing(open_store(url)) as owner:

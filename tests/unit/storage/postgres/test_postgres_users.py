@@ -8,14 +8,13 @@ from pathlib import Path
 import psycopg
 import pytest
 from behind import behind
-from builders import ingestor
+from builders import indexer, ingestor
 from on_server import EVERYWHERE, contents, embed, say
 from postgres_server import PostgresServer
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Key, Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import admin, schema
 from reservoir_cli.storage.sources import SourceFile, Sources
@@ -122,7 +121,7 @@ def test_a_member_cannot_change_the_model_and_the_owner_can(url: str, users, fak
 
 
 def rebuild(store: Store, embedder) -> int:
-    return embed_messages.rebuild(store, embedder, synapse_threshold=0.5, progress=lambda *_: None)
+    return indexer(store, embedder, 0.5).rebuild()
 
 
 @pytest.mark.parametrize("begun", [False, True], ids=["switched", "begun"])

@@ -13,7 +13,7 @@ import pgbouncer
 import psycopg
 import pytest
 from behind import behind
-from builders import embed
+from builders import embed, indexer
 from on_server import EVERYWHERE, NOW, say
 from pgbouncer import Pool
 from postgres_server import PostgresServer
@@ -21,7 +21,6 @@ from postgres_server import PostgresServer
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.retrieval import embed_messages
 from reservoir_cli.storage import copy_store, filter_conditions
 from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.postgres import admin, ann_index, schema, tables
@@ -280,7 +279,7 @@ def test_a_store_works_through_a_pool_in_transaction_mode(
             assert reservoir.search("of two", scope=EVERYWHERE)[0].message.content == "of two"
         assert first.delete(first.find(Scope("a")))
         assert second.move_partition("b", "c") == (1, 0)
-        assert second.repair(0.85) == Repaired()
+        assert second.repair(lambda _: 0.85) == Repaired()
         assert first.problems() == []
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITE, url, str(number)]) for number in range(6)
@@ -364,13 +363,13 @@ def test_all_commands_on_a_server_or_cluster(round_url: str, tmp_path: Path, fak
         assert len(list(store.threads(EVERYWHERE))) == 2
         with closing(open_store(str(tmp_path / "copy.db"))) as file:
             copy_store.copy(store, file, lambda *_: None)
-            embed_messages.rebuild(store, other, synapse_threshold=0.85, progress=lambda *_: None)
+            indexer(store, other).rebuild()
             assert store.active_model() == (other.model_id, other.name)
             ann_index.build(store, "e", lambda *_: None)
             assert ann_index.drop(store, "e")
             admin.guard(store)
             assert admin.facts(store)["guarded"]
-            store.repair(0.85)
+            store.repair(lambda _: 0.85)
             assert store.problems() == []
             assert store.delete(store.find(EVERYWHERE))
             assert store.holdings()["messages"] == 0

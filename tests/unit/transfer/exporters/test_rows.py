@@ -101,7 +101,7 @@ def test_vectors_are_imported_and_nothing_is_embedded_again(
     store: Store, other: Store, add: Adding, fake_embedder: Embedder
 ) -> None:
     add(*(Message("user", f"message {number}", source_id=f"{number}") for number in range(30)))
-    embed(store, fake_embedder, synapse_threshold=0.5)
+    embed(store, fake_embedder, threshold=0.5)
     import_text(export_text(store, embeddings=True), other, fake_embedder)
     assert other.count_unembedded(EVERYTHING) == 0
     assert other.active_model() == store.active_model()
@@ -113,7 +113,7 @@ def test_all_passages_of_a_message_are_imported(
     store: Store, other: Store, add: Adding, embedder: Embedder
 ) -> None:
     add(Message("user", "The queue lost jobs. " * 400, source_id="long"))
-    embed(store, embedder, synapse_threshold=0.5)
+    embed(store, embedder, threshold=0.5)
     text = export_text(store, embeddings=True)
     assert len(json.loads(text)["passages"]) > 1
     assert len(json.loads(text)["embedding"]) == 384
@@ -123,7 +123,7 @@ def test_all_passages_of_a_message_are_imported(
 
 def row_with(add: Adding, store: Store, embedder: Embedder, **fields: Any) -> str:
     add(Message("user", "hello", source_id="1"))
-    embed(store, embedder, synapse_threshold=0.5)
+    embed(store, embedder, threshold=0.5)
     row = json.loads(export_text(store, embeddings=True))
     return json.dumps({**row, **fields})
 
@@ -151,7 +151,7 @@ def test_unusable_vectors_are_ignored_and_rebuilt(
     report = import_text(row_with(add, store, fake_embedder, **changed), other, fake_embedder)
     assert (report.imported, report.skipped) == (1, 0)
     assert other.count_unembedded(EVERYTHING) == 1
-    embed(other, fake_embedder, synapse_threshold=0.5)
+    embed(other, fake_embedder, threshold=0.5)
     assert other.problems() == []
 
 
