@@ -9,8 +9,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from reservoir_cli.context.agent_prompts import asks_nothing, shorten_prompt
 from reservoir_cli.context.prepare_request import Prepared, prepare, storing_meter
+from reservoir_cli.context.prompts_that_ask_nothing import asks_nothing
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.render.json import WindowMessage
 from reservoir_cli.embedding import Embedder
@@ -20,6 +20,8 @@ from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.filter_conditions import Filter
 from reservoir_cli.storage.store import Store
 
+#: A longer prompt, such as a pasted log, is searched for by its beginning and its end.
+_LONGEST = 8_000
 #: Printed above messages that were found without a model.
 BY_WORDS = "Found by words alone: no embedding model is ready."
 
@@ -111,7 +113,7 @@ def prepare_recall(
     """
     prepared = prepare(
         config.with_flags({"episodes": "off"}),
-        shorten_prompt(clean_text(question)),
+        _shorten_prompt(clean_text(question)),
         partition=partition,
         instance=None,
         model=None,
@@ -160,6 +162,14 @@ def recall(
         assert isinstance(text, str)
         return Recall(question, text, window.used, window.messages, notes), window
     return Skipped(question, _find_reason(window), notes), window
+
+
+def _shorten_prompt(text: str) -> str:
+    """Return the beginning and the end of a prompt that is too long to search for."""
+    if len(text) <= _LONGEST:
+        return text
+    half = _LONGEST // 2
+    return f"{text[:half]}\n{text[-half:]}"
 
 
 def _find_reason(window: ContextWindow) -> Reason:

@@ -9,7 +9,7 @@ import pytest
 from builders import NOW, Compass
 
 from reservoir_cli import Filter, Message, Reservoir, UsageError
-from reservoir_cli.context.agent_prompts import asks_nothing
+from reservoir_cli.context.prompts_that_ask_nothing import asks_nothing
 from reservoir_cli.context.recall import BY_WORDS, Reason, Recall, Skipped
 from reservoir_cli.context.render.frame import unwrap
 from reservoir_cli.messages import Scope

@@ -1,4 +1,4 @@
-"""The prompts of agents: recognise those that ask nothing, and shorten long ones. Pure.
+"""Recognise prompts that ask nothing, for which nothing is recalled. Pure.
 
 Consent, thanks and commands of clients ask nothing.
 """
@@ -9,8 +9,6 @@ from reservoir_cli.storage.fulltext import STOP_WORDS
 from reservoir_cli.util.languages import are_function_words
 from reservoir_cli.util.question_marks import has_question_mark
 
-#: A longer prompt, such as a pasted log, is searched for by its beginning and its end.
-_LONGEST = 8_000
 #: A command of a client, such as ``/compact``. A path has a second slash.
 _COMMAND = re.compile(r"/[^\W\d][\w:.-]*(?=\s|$)")
 #: A word of two or more characters: a single letter or digit picks an option.
@@ -69,11 +67,3 @@ def asks_nothing(text: str) -> bool:
         return False
     left = [word for word in left if word not in _BESIDE_OTHERS]
     return STOP_WORDS.issuperset(left) or are_function_words(left)
-
-
-def shorten_prompt(text: str) -> str:
-    """Return the beginning and the end of a prompt that is too long to search for."""
-    if len(text) <= _LONGEST:
-        return text
-    half = _LONGEST // 2
-    return f"{text[:half]}\n{text[-half:]}"
