@@ -58,14 +58,14 @@ def select(
     costs: Costs,
     rules: Rules,
     not_reached: int,
-    unread: Set[int] = frozenset(),
+    passed: Set[int] = frozenset(),
 ) -> Selection:
     """Choose messages for a budget.
 
     :param pool: candidates with the messages that belong to them, in order of time.
     :param budget: tokens for recalled messages and history.
     :param not_reached: how many messages of the scope are not in the pool.
-    :param unread: ages of messages that are too large to be in the pool.
+    :param passed: ages of messages that are not in the pool but do not end the run of the newest.
     """
     eligible = [
         remove_foreign_calls(candidate)
@@ -80,7 +80,7 @@ def select(
     by_age = {candidate.age: candidate for candidate in pool if candidate.age is not None}
     # Messages missing from the groups at this point do not end the run of the newest messages.
     packing = Packing(
-        costs, exchanges, by_age, _ages_of(pool) - _ages_of(members_by_time(groups)) | unread
+        costs, exchanges, by_age, _ages_of(pool) - _ages_of(members_by_time(groups)) | passed
     )
     groups, too_large = _separate_too_large(groups, packing, budget)
     packing.passed |= _ages_of(too_large)

@@ -36,7 +36,7 @@ class Chooser:
     rules: Rules
     meter: Meter
     not_reached: int
-    unread: set[int]
+    passed: set[int]
     silent: bool
 
     def choose(self) -> tuple[Selection, int, tuple[str, ...]]:
@@ -88,7 +88,7 @@ class Chooser:
             costs=self._costs,
             rules=self.rules,
             not_reached=self.not_reached,
-            unread=self.unread,
+            passed=self.passed,
         )
         if not self.silent:
             return selection

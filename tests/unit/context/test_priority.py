@@ -75,11 +75,15 @@ def test_a_too_large_message_between_small_ones_does_not_end_history_when_fillin
     assert [candidate.message.id for candidate in window.selection.history] == before + after
 
 
-def test_an_old_system_message_does_not_end_history_when_filling(memory):
+@pytest.mark.parametrize("fill", [True, False])
+@pytest.mark.parametrize(
+    ("content", "role"), [(piece(3_000), "system"), ("be brief", "system"), ("zeta", "user")]
+)
+def test_messages_that_are_never_printed_do_not_end_history(memory, fill, content, role):
     before = memory.fill(5)
-    memory.say(piece(3_000), "system")
+    memory.say(content, role)
     after = memory.fill(5)
-    window = memory.ask(budget=1_000, recent=2, similar=0)
+    window = memory.ask("zeta", budget=1_000, fill=fill, recent=12, similar=0)
     assert [candidate.message.id for candidate in window.selection.history] == before + after
 
 
