@@ -117,9 +117,9 @@ def count_turns(turns: Sequence[Turn], form: Format, meter: Meter) -> int:
     )
 
 
-def count_frame(form: Format, meter: Meter) -> int:
-    """Count the tokens of the frame, which only texts have."""
-    return 0 if form in PROVIDERS else meter.count(wrap("") + "\n\n")
+def count_frame(meter: Meter) -> int:
+    """Count the tokens of the frame of a text."""
+    return meter.count(wrap("") + "\n\n")
 
 
 def count_framed(turns: Sequence[Turn], form: Format, meter: Meter) -> int:
