@@ -189,5 +189,9 @@ def test_a_provider_whose_counts_always_exceed_the_budget_is_reported(
     with Reservoir.open(tmp_path / "a.db", settings=SETTINGS) as reservoir:
         reservoir.ingest([Message("user", "a word")], embed=False)
         window = reservoir.context("word?", budget=600, format="anthropic")
+        document = window.to("json")
     assert len(endpoint.asked) <= 3
     assert any("more than the budget" in note for note in window.notes)
+    assert isinstance(document, dict)
+    assert document["truncated"]
+    assert f"{window.used - 600:,} too many" in window.summary()
