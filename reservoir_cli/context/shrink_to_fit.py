@@ -106,7 +106,9 @@ class Chooser:
         attempts: list[tuple[int, Selection]] = []
         points = [(0.0, 0.0)]
         while True:
-            counted = counter.count_request(self._request_body(selection))
+            body = self._request_body(selection)
+            # The provider refuses a request without messages.
+            counted = counter.count_request(body) if body["messages"] else fixed + estimate
             attempts.append((counted, selection))
             if len(attempts) == _MOST_REQUESTS or self._is_close_enough(counted, limit, selection):
                 break
