@@ -29,6 +29,7 @@ TOO_LARGE = "too large"
 DUPLICATE = "duplicate"
 QUESTION = "question"
 UNLIKE = "below min_cosine"
+AFTER_QUESTION = "after the question"
 
 
 class Rules(NamedTuple):
@@ -115,6 +116,23 @@ def select(
         tuple(drop for drop in dropped if drop.candidate.filler),
         packing.reasons,
         not_reached,
+    )
+
+
+def cut_after_last_question(selection: Selection) -> Selection:
+    """Leave out the turns after the last question of history.
+
+    A request to a provider ends with a user message.
+    """
+    history = selection.history
+    end = max(
+        (at for at, turn in enumerate(history, 1) if turn.message.role is Role.USER), default=0
+    )
+    cut = [Dropped(candidate, AFTER_QUESTION) for candidate in history[end:]]
+    return selection._replace(
+        history=history[:end],
+        dropped=(*selection.dropped, *(drop for drop in cut if not drop.candidate.filler)),
+        passed_over=(*selection.passed_over, *(drop for drop in cut if drop.candidate.filler)),
     )
 
 

@@ -13,8 +13,8 @@ from reservoir_cli.context.costs import build_costs, count_printed
 from reservoir_cli.context.layout import Costs, by_time, ids
 from reservoir_cli.context.message_groups import group_tool_calls
 from reservoir_cli.context.render.formats import render
-from reservoir_cli.context.request import ContextRequest
-from reservoir_cli.context.selection import Rules, select
+from reservoir_cli.context.request import PROVIDERS, ContextRequest
+from reservoir_cli.context.selection import Rules, cut_after_last_question, select
 from reservoir_cli.messages import Role
 from reservoir_cli.tokens import AnthropicCounter
 
@@ -90,6 +90,8 @@ class Chooser:
             not_reached=self.not_reached,
             passed=self.passed,
         )
+        if self.request.format in PROVIDERS and not self.request.query.strip():
+            selection = cut_after_last_question(selection)
         if not self.silent:
             return selection
         # Keep what was wanted all the same, such as a recent reply without its question.
