@@ -358,7 +358,8 @@ def _copy(window: ContextWindow, explain: bool) -> None:
 def _named_text(text: str, option: str) -> tuple[str, str]:
     name, equals, rest = text.partition("=")
     if not equals or not name.strip():
-        raise UsageError(f"{option} {name!r} has no text", hint=f"write {option} NAME=TEXT")
+        fault = f"{name!r} has no text" if name.strip() else "has no name"
+        raise UsageError(f"{option} {fault}", hint=f"write {option} NAME=TEXT")
     return name.strip(), _text(rest, option)
 
 
