@@ -164,9 +164,9 @@ def prepare(
         trace_id=trace_id or str(uuid.uuid4()),
         now=now or datetime.now(UTC),
         system=system if system is not None else settings.system_prompt,
-        procedures=tuple(Piece(text, name) for name, text in _pairs(procedure)),
-        knowledge=tuple(Piece(text, name) for name, text in _pairs(knowledge)),
-        episodes=tuple(Piece(text) for text in episode),
+        procedures=_pieces(_pairs(procedure)),
+        knowledge=_pieces(_pairs(knowledge)),
+        episodes=_pieces(("", text) for text in episode),
         recalled_role=settings.recalled_role,
     )
     return Prepared(request, settings, window, reserve)
@@ -236,6 +236,11 @@ def _system_tokens(settings: Settings) -> int:
         return 0
     prompt = Turn(Section.SYSTEM, "system", str(settings.system_prompt))
     return count_turns([prompt], "text", storing_meter(settings))
+
+
+def _pieces(pairs: Iterable[tuple[str, str]]) -> tuple[Piece, ...]:
+    """Return named texts without the blank ones, which leave no trace."""
+    return tuple(Piece(text, name) for name, text in pairs if text.strip())
 
 
 def _pairs(pieces: Pieces) -> Iterable[tuple[str, str]]:
