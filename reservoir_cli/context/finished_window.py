@@ -79,6 +79,12 @@ class FinishedWindow:
         return dropped + self.pieces_left_out + cut + (self.overflow > 0)
 
     @property
+    def lacks_room(self) -> bool:
+        """Whether a stored message was left out for lack of room."""
+        left_out = (*self.selection.dropped, *self.selection.passed_over)
+        return any(drop.for_room for drop in left_out)
+
+    @property
     def overflow(self) -> int:
         """By how many tokens the window exceeds its budget.
 

@@ -262,7 +262,8 @@ def context(
         if not window.kept:
             nothing_found.say_elsewhere(reservoir, window.request.partition, instance, where)
         elif not question.strip():
-            console.note("there is no question: the newest messages are printed")
+            fitting = " that fit" if window.lacks_room else ""
+            console.note(f"there is no question: the newest messages{fitting} are printed")
         try:
             _print(window, explain, reservoir)
             if copy:
