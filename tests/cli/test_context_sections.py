@@ -75,6 +75,12 @@ def test_a_piece_without_a_name_or_text_is_named(cli, given, fault):
     assert error.startswith(f"error: --procedure {fault}\n")
 
 
+def test_a_threshold_that_is_no_number_is_refused_as_it_was_typed(cli):
+    error, hint = cli("context", "q", "--threshold", "nan", code=2).err.splitlines()
+    assert error == "error: --threshold cannot be nan"
+    assert hint == "hint: it must be from 0 to 1"
+
+
 # Truncation and --strict
 
 LONG = "word " * 600

@@ -36,6 +36,7 @@ _SETTINGS = {
     "--reserve": "reserve_tokens",
     "--recent": "recent_context_size",
     "--similar": "semantic_context_size",
+    "--threshold": "similarity_threshold",
     "--floor": "recall_floor",
 }
 COLUMNS = ("id", "day", "role", "tier", "sim", "rec", "prio", "tokens", "", "why", "text")
@@ -215,6 +216,7 @@ def context(
             "--output-reserve": output_reserve,
             "--recent": recent,
             "--similar": similar,
+            "--threshold": threshold,
             "--recall-scope": recall_scope,
             "--order": order,
             "--excerpts": excerpts,
