@@ -45,6 +45,14 @@ def test_the_rows_name_their_section_and_role_in_this_order(memory):
     ]
 
 
+def test_given_text_is_cleaned_like_stored_text(memory):
+    given = {"system": "\0s", "procedure": {"\0n": "\0p"}, "knowledge": {"k": "\0k"}}
+    printed = memory.ask("a\0question \ud800", episode=["\0e"], **given).to("text")
+    assert "\0" not in printed
+    assert printed.count("\ufffd") == 7
+    printed.encode()
+
+
 BLANK = {"system": " ", "procedure": {"n": ""}, "knowledge": [("k", "\n")], "episode": ["", " "]}
 
 
