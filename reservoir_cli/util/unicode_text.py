@@ -23,3 +23,8 @@ def fold(text: str) -> str:
 def plain_digits(text: str) -> str:
     """Return a typed number or time with full-width digits and signs in their usual form (NFKC)."""
     return normalize("NFKC", text)
+
+
+def plain_number(text: str) -> str:
+    """Return a typed whole number without separators of thousands, as in 150,000."""
+    return plain_digits(text).replace(",", "").replace("_", "")

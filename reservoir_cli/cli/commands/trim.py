@@ -31,9 +31,9 @@ def trim(
     ] = "-",
     budget: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Tokens for the old messages (default: the setting trim_budget_tokens).",
+        options.tokens_option(
+            about="Tokens for the old messages (default: the setting trim_budget_tokens).",
+            least=None,
         ),
     ] = None,
     turn_start: Annotated[
