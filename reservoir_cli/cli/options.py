@@ -17,7 +17,7 @@ from reservoir_cli.settings import config
 from reservoir_cli.settings.config import Config
 from reservoir_cli.util.progress import counted as counted
 from reservoir_cli.util.read_files import LARGEST, decode, read_stream
-from reservoir_cli.util.unicode_text import plain_digits
+from reservoir_cli.util.unicode_text import plain_digits, plain_number
 
 
 def check_typed_name(param: typer.CallbackParam, value: str | None) -> str | None:
@@ -46,6 +46,25 @@ def name_option(
         autocompletion=complete,
         callback=check_typed_name,
     )
+
+
+def tokens_option(*flags: str, about: str = "", least: int | None = 0, hidden: bool = False) -> Any:
+    """Return an option that takes a number of tokens, such as 150000 or 150,000.
+
+    :param least: the smallest number; ``None`` if any is valid.
+    """
+
+    def parse(value: str | int) -> int:
+        try:
+            tokens = int(plain_number(str(value)))
+        except ValueError:
+            # Worded like Typer's own errors, which mistyped_commands rewords.
+            raise typer.BadParameter(f"{value!r} is not a valid int.") from None
+        if least is not None and tokens < least:
+            raise typer.BadParameter(f"{tokens} is not in the range x>={least}.")
+        return tokens
+
+    return typer.Option(*flags, metavar="N", help=about, hidden=hidden, parser=parse)
 
 
 def _partition(about: str) -> Any:
@@ -151,14 +170,9 @@ Timestamps = Annotated[
 OneLine = Annotated[
     bool, typer.Option("--oneline", help="Print one message per line; line breaks become \\n.")
 ]
-Reserve = Annotated[
-    int | None,
-    typer.Option("--reserve", metavar="N", min=0, help="Tokens reserved for the answer."),
-]
+Reserve = Annotated[int | None, tokens_option("--reserve", about="Tokens reserved for the answer.")]
 #: The older name of --reserve.
-OutputReserve = Annotated[
-    int | None, typer.Option("--output-reserve", metavar="N", min=0, hidden=True)
-]
+OutputReserve = Annotated[int | None, tokens_option("--output-reserve", hidden=True)]
 Model = Annotated[
     str | None,
     name_option(about="Model to plan for; `models` lists them.", complete=completion_values.models),

@@ -8,7 +8,7 @@ from reservoir_cli.context import budget as budgets
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.costs import cap_notes, cap_sections, count_sections
 from reservoir_cli.context.gather_candidates import Inputs, gather_candidates
-from reservoir_cli.context.messages_to_read import find_too_large, find_wanted
+from reservoir_cli.context.messages_to_read import find_passed, find_wanted
 from reservoir_cli.context.pool import as_printed, build_pool, read_rows
 from reservoir_cli.context.prepare_request import Prepared
 from reservoir_cli.context.render.formats import ContextWindow
@@ -78,8 +78,8 @@ def build_context(
     read_at = perf_counter()
     pool = build_pool(inputs, ranking, wanted, pool_rows)
     not_reached = len(ranking.scored.candidates.ids) - len(pool) if fills else 0
-    too_large = find_too_large(ranking.scored, pool, room)
-    chooser = Chooser(request, pool, budget, rules, meter, not_reached, too_large, silent)
+    passed = find_passed(ranking.scored, wanted.hidden, pool, room)
+    chooser = Chooser(request, pool, budget, rules, meter, not_reached, passed, silent)
     selection, used, count_notes = chooser.choose()
     if settings.episodes == "auto" and embedder and question is not None and not silent:
         with_summaries = select_with_summaries(

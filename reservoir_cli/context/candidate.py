@@ -21,6 +21,7 @@ _WHY = {
     "orphan result": "its call is missing",
     "unanswered call": "no result for its call",
     "below min_cosine": "not similar enough",
+    "after the question": "after the last question",
 }
 
 

@@ -121,7 +121,10 @@ def count_printed(
 
 
 def count_sections(request: ContextRequest, meter: Meter) -> dict[Section, int]:
-    """Count the tokens of each section that is not pruned; the question's include the frame."""
+    """Count the tokens of each section that is not pruned; the question's include the frame.
+
+    A text is also counted as a whole, in its frame, which may give more than its sections.
+    """
     fixed = [*finished_window.fixed_turns(request), *finished_window.current_turn(request)]
     sections = {
         section: count_turns(
@@ -129,9 +132,12 @@ def count_sections(request: ContextRequest, meter: Meter) -> dict[Section, int]:
         )
         for section in dict.fromkeys(turn.section for turn in fixed)
     }
-    if frame := count_frame(request.format, meter):
-        sections[Section.CURRENT] = sections.get(Section.CURRENT, 0) + frame
-    return sections
+    if request.format in PROVIDERS:
+        return sections
+    others = sum(sections.values()) - sections.get(Section.CURRENT, 0)
+    framed = count_framed(fixed, request.format, meter)
+    current = sections.get(Section.CURRENT, 0) + count_frame(meter)
+    return {**sections, Section.CURRENT: max(current, framed - others)}
 
 
 def cap_sections(request: ContextRequest, settings: Settings, meter: Meter) -> ContextRequest:

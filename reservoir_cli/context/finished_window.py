@@ -72,11 +72,25 @@ class FinishedWindow:
     def truncations(self) -> int:
         """How many messages and pieces were left out or cut for lack of room.
 
-        A window whose sections and question alone exceed the budget counts as one more.
+        A window that exceeds its budget counts as one more.
         """
         dropped = sum(drop.for_room for drop in self.selection.dropped)
         cut = sum(candidate.cut for candidate in self.kept)
-        return dropped + self.pieces_left_out + cut + self.budget.overfull
+        return dropped + self.pieces_left_out + cut + (self.overflow > 0)
+
+    @property
+    def lacks_room(self) -> bool:
+        """Whether a stored message was left out for lack of room."""
+        left_out = (*self.selection.dropped, *self.selection.passed_over)
+        return any(drop.for_room for drop in left_out)
+
+    @property
+    def overflow(self) -> int:
+        """By how many tokens the window exceeds its budget.
+
+        The question and the sections alone are too large, or the provider counts more.
+        """
+        return max(0, self.used - self.budget.available - self.budget.borrowed)
 
     @property
     def excerpts(self) -> int:
@@ -107,7 +121,7 @@ class FinishedWindow:
             f"{len(self.kept) - history - pinned} recalled",
             *([f"{self.excerpts} by excerpts"] if self.excerpts else []),
             f"{len(self.selection.dropped)} dropped",
-            *([f"{self.budget.overflow:,} too many"] if self.budget.overfull else []),
+            *([f"{self.overflow:,} too many"] if self.overflow else []),
             f"reserve {self.budget.reserve:,}",
             *([self.request.model] if self.request.model else []),
         ]

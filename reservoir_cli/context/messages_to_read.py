@@ -38,11 +38,13 @@ class Wanted(NamedTuple):
     :param positions: all of them.
     :param tiers: the first tier that applies to a message, by its position.
     :param pins: those of pinned messages.
+    :param hidden: shape (n,), whether a message would be recent or similar but is never printed.
     """
 
     positions: set[int]
     tiers: dict[int, Tier]
     pins: set[int]
+    hidden: NDArray[np.bool_]
 
 
 def find_wanted(inputs: Inputs, ranking: Ranking, rules: Rules, room: int) -> Wanted:
@@ -62,7 +64,7 @@ def find_wanted(inputs: Inputs, ranking: Ranking, rules: Rules, room: int) -> Wa
     pins = set[int]()
     if are_pins_kept(request, nothing_fits=ranking.silent):
         pins = _find_pins(scored.candidates, store, scope)
-    return Wanted(positions | pins, tiers, pins)
+    return Wanted(positions | pins, tiers, pins, hidden)
 
 
 def longest_whole(settings: Settings) -> int | None:
@@ -128,16 +130,19 @@ def _size_classes(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.ceil(doubled).astype(np.int64)
 
 
-def find_too_large(scored: Scored, pool: Sequence[Candidate], room: int) -> set[int]:
-    """Return the ages of messages that were not read for filling because they are too large.
+def find_passed(
+    scored: Scored, hidden: NDArray[np.bool_], pool: Sequence[Candidate], room: int
+) -> set[int]:
+    """Return the ages of messages that are not in the pool although history continues past them.
 
-    They are not printed, but history may continue past them.
+    They are never printed, or were not read for filling because they are too large.
     """
-    if not room:
-        return set()
     own = np.flatnonzero(scored.candidates.own)
-    large = np.flatnonzero(scored.candidates.tokens[own] > room)
-    return set((len(own) - 1 - large).tolist()) - {candidate.age for candidate in pool}
+    passed = hidden[own]
+    if room:
+        passed = passed | (scored.candidates.tokens[own] > room)
+    ages = len(own) - 1 - np.flatnonzero(passed)
+    return set(ages.tolist()) - {candidate.age for candidate in pool}
 
 
 def compute_ages(candidates: Candidates, positions: NDArray[np.intp]) -> list[int | None]:

@@ -12,7 +12,7 @@ from reservoir_cli.context.budget import Meter, TokenBudget, plan
 from reservoir_cli.context.render.formats import count_turns, parse_format
 from reservoir_cli.context.request import ContextRequest, Piece
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import check_time
+from reservoir_cli.messages import check_time, clean_text
 from reservoir_cli.settings.config import Config, recommended_budget, required_window
 from reservoir_cli.settings.schema import Settings, Value
 from reservoir_cli.tokens import TokenCounter, load_counter, storing_counter
@@ -151,11 +151,12 @@ def prepare(
     partition = partition or config.settings().partition
     model = model or config.settings(partition).model
     settings = config.settings(partition, model)
+    system = system if system is not None else settings.system_prompt
     window = required_window(config, model, settings)
     reserve = config.reserve(model, settings)
     limit = settings.max_context_tokens or window
     request = ContextRequest(
-        query=query,
+        query=clean_text(query),
         partition=partition,
         instance=instance,
         model=model,
@@ -163,10 +164,10 @@ def prepare(
         format=parse_format(format),
         trace_id=trace_id or str(uuid.uuid4()),
         now=now or datetime.now(UTC),
-        system=system if system is not None else settings.system_prompt,
-        procedures=tuple(Piece(text, name) for name, text in _pairs(procedure)),
-        knowledge=tuple(Piece(text, name) for name, text in _pairs(knowledge)),
-        episodes=tuple(Piece(text) for text in episode),
+        system=system and clean_text(system),
+        procedures=_pieces(_pairs(procedure)),
+        knowledge=_pieces(_pairs(knowledge)),
+        episodes=_pieces(("", text) for text in episode),
         recalled_role=settings.recalled_role,
     )
     return Prepared(request, settings, window, reserve)
@@ -236,6 +237,11 @@ def _system_tokens(settings: Settings) -> int:
         return 0
     prompt = Turn(Section.SYSTEM, "system", str(settings.system_prompt))
     return count_turns([prompt], "text", storing_meter(settings))
+
+
+def _pieces(pairs: Iterable[tuple[str, str]]) -> tuple[Piece, ...]:
+    """Return named texts, cleaned like stored ones, without blank ones, which leave no trace."""
+    return tuple(Piece(clean_text(text), clean_text(name)) for name, text in pairs if text.strip())
 
 
 def _pairs(pieces: Pieces) -> Iterable[tuple[str, str]]:

@@ -175,8 +175,7 @@ def _shorten_prompt(text: str) -> str:
 def _find_reason(window: ContextWindow) -> Reason:
     if window.nothing_found:
         return Reason.NOTHING_FOUND
-    left_out = (*window.selection.dropped, *window.selection.passed_over)
-    no_room = any(drop.for_room for drop in left_out) or window.not_reached
+    no_room = window.lacks_room or window.not_reached
     return Reason.NO_ROOM if no_room else Reason.EMPTY
 
 

@@ -29,6 +29,7 @@ TOO_LARGE = "too large"
 DUPLICATE = "duplicate"
 QUESTION = "question"
 UNLIKE = "below min_cosine"
+AFTER_QUESTION = "after the question"
 
 
 class Rules(NamedTuple):
@@ -58,14 +59,14 @@ def select(
     costs: Costs,
     rules: Rules,
     not_reached: int,
-    unread: Set[int] = frozenset(),
+    passed: Set[int] = frozenset(),
 ) -> Selection:
     """Choose messages for a budget.
 
     :param pool: candidates with the messages that belong to them, in order of time.
     :param budget: tokens for recalled messages and history.
     :param not_reached: how many messages of the scope are not in the pool.
-    :param unread: ages of messages that are too large to be in the pool.
+    :param passed: ages of messages that are not in the pool but do not end the run of the newest.
     """
     eligible = [
         remove_foreign_calls(candidate)
@@ -80,7 +81,7 @@ def select(
     by_age = {candidate.age: candidate for candidate in pool if candidate.age is not None}
     # Messages missing from the groups at this point do not end the run of the newest messages.
     packing = Packing(
-        costs, exchanges, by_age, _ages_of(pool) - _ages_of(members_by_time(groups)) | unread
+        costs, exchanges, by_age, _ages_of(pool) - _ages_of(members_by_time(groups)) | passed
     )
     groups, too_large = _separate_too_large(groups, packing, budget)
     packing.passed |= _ages_of(too_large)
@@ -115,6 +116,23 @@ def select(
         tuple(drop for drop in dropped if drop.candidate.filler),
         packing.reasons,
         not_reached,
+    )
+
+
+def cut_after_last_question(selection: Selection) -> Selection:
+    """Leave out the turns after the last question of history.
+
+    A request to a provider ends with a user message.
+    """
+    history = selection.history
+    end = max(
+        (at for at, turn in enumerate(history, 1) if turn.message.role is Role.USER), default=0
+    )
+    cut = [Dropped(candidate, AFTER_QUESTION) for candidate in history[end:]]
+    return selection._replace(
+        history=history[:end],
+        dropped=(*selection.dropped, *(drop for drop in cut if not drop.candidate.filler)),
+        passed_over=(*selection.passed_over, *(drop for drop in cut if drop.candidate.filler)),
     )
 
 

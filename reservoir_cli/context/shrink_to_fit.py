@@ -13,8 +13,8 @@ from reservoir_cli.context.costs import build_costs, count_printed
 from reservoir_cli.context.layout import Costs, by_time, ids
 from reservoir_cli.context.message_groups import group_tool_calls
 from reservoir_cli.context.render.formats import render
-from reservoir_cli.context.request import ContextRequest
-from reservoir_cli.context.selection import Rules, select
+from reservoir_cli.context.request import PROVIDERS, ContextRequest
+from reservoir_cli.context.selection import Rules, cut_after_last_question, select
 from reservoir_cli.messages import Role
 from reservoir_cli.tokens import AnthropicCounter
 
@@ -36,7 +36,7 @@ class Chooser:
     rules: Rules
     meter: Meter
     not_reached: int
-    unread: set[int]
+    passed: set[int]
     silent: bool
 
     def choose(self) -> tuple[Selection, int, tuple[str, ...]]:
@@ -88,8 +88,10 @@ class Chooser:
             costs=self._costs,
             rules=self.rules,
             not_reached=self.not_reached,
-            unread=self.unread,
+            passed=self.passed,
         )
+        if self.request.format in PROVIDERS and not self.request.query.strip():
+            selection = cut_after_last_question(selection)
         if not self.silent:
             return selection
         # Keep what was wanted all the same, such as a recent reply without its question.
@@ -106,7 +108,9 @@ class Chooser:
         attempts: list[tuple[int, Selection]] = []
         points = [(0.0, 0.0)]
         while True:
-            counted = counter.count_request(self._request_body(selection))
+            body = self._request_body(selection)
+            # The provider refuses a request without messages.
+            counted = counter.count_request(body) if body["messages"] else fixed + estimate
             attempts.append((counted, selection))
             if len(attempts) == _MOST_REQUESTS or self._is_close_enough(counted, limit, selection):
                 break

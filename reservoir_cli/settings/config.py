@@ -32,7 +32,7 @@ from reservoir_cli.settings.schema import (
 )
 from reservoir_cli.settings.setting_keys import GROUPS, dotted_key, known_key, split_written_key
 from reservoir_cli.settings.setting_values import check_value, parse_value
-from reservoir_cli.util.unicode_text import plain_digits
+from reservoir_cli.util.unicode_text import plain_number
 
 Origin = Literal["flag", "environment", "partition", "model", "file", "profile", "default"]
 
@@ -320,7 +320,7 @@ def recommended_budget(model: str | None, budget: int | str | None, available: i
             raise UsageError("--budget recommended needs a model", hint="add --model NAME")
         known = find_model(model)
         return min(known.recommended, available) if known and known.recommended else available
-    text = plain_digits(str(budget)).replace(",", "").replace("_", "")
+    text = plain_number(str(budget))
     if not text.isascii() or not text.isdigit() or int(text[:20]) < 1:
         thousands = text[:-1].isdecimal() and text[-1] in "kK"
         raise UsageError(

@@ -34,3 +34,8 @@ def similar_names(typed: str, names: Sequence[str]) -> list[str]:
 
     parts = [name for name in names if len(typed) >= _MIN_PART and typed in name]
     return parts[:3] or difflib.get_close_matches(typed, names, 3, _SIMILAR)
+
+
+def plain_number(text: str) -> str:
+    """Return a typed whole number without separators of thousands, as in 150,000."""
+    return plain_digits(text).replace(",", "").replace("_", "")

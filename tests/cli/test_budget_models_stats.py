@@ -101,6 +101,25 @@ def test_an_unknown_model_is_exit_2_with_similar_names_and_the_command_that_adds
     assert "reservoir config set models.gpt-4x.context_window=N" in result.err
 
 
+@pytest.mark.parametrize("separator", [",", "_"])
+def test_tokens_may_have_separators_of_thousands(cli, separator):
+    options = {"--max": "150,000", "--reserve": "8,192", "--knowledge": "1,000"}
+
+    def show(separated_by):
+        words = [(name, value.replace(",", separated_by)) for name, value in options.items()]
+        return cli("budget", *(word for pair in words for word in pair)).out
+
+    assert show(separator) == show("")
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"), [("many", "'many' is not a whole number"), ("0", "0 is less than 1")]
+)
+def test_a_wrong_number_of_tokens_is_named(cli, value, fault):
+    error = cli("budget", "--max", value, code=2).err
+    assert error.startswith(f"error: invalid value for '--max': {fault}\n")
+
+
 def test_gpt_4_1_is_not_gpt_4(cli):
     assert cli("budget", "--model", "gpt-4.1").out.splitlines()[-1] != "6144"
 

@@ -70,6 +70,24 @@ def test_an_empty_question_gives_recent_history_and_no_current_message(talk):
     assert body["messages"][-1]["role"] == "user"
 
 
+def test_without_a_question_a_note_says_that_only_messages_that_fit_are_printed(cli):
+    cli.store({"content": "short"}, {"content": "long " * 200})
+    everything = cli("context", "").err
+    assert "note: there is no question: the newest messages are printed" in everything
+    fitting = cli("context", "", "--budget", "60", "--excerpts", "off")
+    assert "short" in fitting.out
+    assert "note: there is no question: the newest messages that fit are printed" in fitting.err
+
+
+@pytest.mark.parametrize("form", ["text", "openai"])
+def test_without_a_question_an_error_names_the_budget_that_nothing_fits(cli, form):
+    cli.store({"content": "long " * 200})
+    arguments = ("context", "", "--budget", "60", "--excerpts", "off", "--format", form)
+    error, hint = cli(*arguments, code=2).err.splitlines()
+    assert error.endswith("no history that ends with one fits in 60 tokens")
+    assert hint.startswith("hint: raise --budget, or give a question: ")
+
+
 def test_a_question_from_stdin_loses_only_its_line_end(cli):
     assert cli("context", stdin="two\nlines\n").out.endswith("]\n\nuser: two\nlines\n")
 

@@ -67,6 +67,20 @@ def test_invalid_options_are_exit_2_and_print_nothing(cli, arguments):
     assert result.err.startswith(("error: ", "Usage: "))
 
 
+@pytest.mark.parametrize(
+    ("given", "fault"), [("=text", "has no name"), (" ", "has no name"), ("n", "'n' has no text")]
+)
+def test_a_piece_without_a_name_or_text_is_named(cli, given, fault):
+    error = cli("context", "q", "--procedure", given, code=2).err
+    assert error.startswith(f"error: --procedure {fault}\n")
+
+
+def test_a_threshold_that_is_no_number_is_refused_as_it_was_typed(cli):
+    error, hint = cli("context", "q", "--threshold", "nan", code=2).err.splitlines()
+    assert error == "error: --threshold cannot be nan"
+    assert hint == "hint: it must be from 0 to 1"
+
+
 # Truncation and --strict
 
 LONG = "word " * 600

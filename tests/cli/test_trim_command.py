@@ -181,6 +181,13 @@ def test_anything_but_a_list_of_messages_is_exit_1(trim, document):
     assert "unexpected" not in result.err
 
 
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN", "Infinity"])
+def test_a_number_that_no_request_can_hold_is_named_as_the_reason(trim, number):
+    document = f'[{{"role": "user", "content": {number}}}]'
+    error = trim(document, "--iteration", "2", code=1).err
+    assert error.startswith("error: stdin has a number that is too large, or NaN\n")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

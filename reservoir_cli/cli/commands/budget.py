@@ -14,23 +14,21 @@ def budget(
     model: options.Model = None,
     maximum: Annotated[
         int | None,
-        typer.Option(
-            "--max", metavar="N", min=1, help="Context window to plan for, instead of a model's."
+        options.tokens_option(
+            "--max", about="Context window to plan for, instead of a model's.", least=1
         ),
     ] = None,
     partition: options.Partition = None,
     system: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="Tokens of the system prompt (default: those of the setting system_prompt).",
+        options.tokens_option(
+            about="Tokens of the system prompt (default: those of the setting system_prompt).",
         ),
     ] = None,
-    procedure: Annotated[int, typer.Option(metavar="N", min=0, help="Tokens of procedures.")] = 0,
-    knowledge: Annotated[int, typer.Option(metavar="N", min=0, help="Tokens of knowledge.")] = 0,
-    episodes: Annotated[int, typer.Option(metavar="N", min=0, help="Tokens of episodes.")] = 0,
-    current: Annotated[int, typer.Option(metavar="N", min=0, help="Tokens of the question.")] = 0,
+    procedure: Annotated[int, options.tokens_option(about="Tokens of procedures.")] = 0,
+    knowledge: Annotated[int, options.tokens_option(about="Tokens of knowledge.")] = 0,
+    episodes: Annotated[int, options.tokens_option(about="Tokens of episodes.")] = 0,
+    current: Annotated[int, options.tokens_option(about="Tokens of the question.")] = 0,
     reserve: options.Reserve = None,
     output_reserve: options.OutputReserve = None,
     as_json: options.Json = False,

@@ -36,6 +36,7 @@ _SETTINGS = {
     "--reserve": "reserve_tokens",
     "--recent": "recent_context_size",
     "--similar": "semantic_context_size",
+    "--threshold": "similarity_threshold",
     "--floor": "recall_floor",
 }
 COLUMNS = ("id", "day", "role", "tier", "sim", "rec", "prio", "tokens", "", "why", "text")
@@ -215,6 +216,7 @@ def context(
             "--output-reserve": output_reserve,
             "--recent": recent,
             "--similar": similar,
+            "--threshold": threshold,
             "--recall-scope": recall_scope,
             "--order": order,
             "--excerpts": excerpts,
@@ -262,7 +264,8 @@ def context(
         if not window.kept:
             nothing_found.say_elsewhere(reservoir, window.request.partition, instance, where)
         elif not question.strip():
-            console.note("there is no question: the newest messages are printed")
+            fitting = " that fit" if window.lacks_room else ""
+            console.note(f"there is no question: the newest messages{fitting} are printed")
         try:
             _print(window, explain, reservoir)
             if copy:
@@ -358,7 +361,8 @@ def _copy(window: ContextWindow, explain: bool) -> None:
 def _named_text(text: str, option: str) -> tuple[str, str]:
     name, equals, rest = text.partition("=")
     if not equals or not name.strip():
-        raise UsageError(f"{option} {name!r} has no text", hint=f"write {option} NAME=TEXT")
+        fault = f"{name!r} has no text" if name.strip() else "has no name"
+        raise UsageError(f"{option} {fault}", hint=f"write {option} NAME=TEXT")
     return name.strip(), _text(rest, option)
 
 

@@ -23,8 +23,8 @@ def recall(
     ] = None,
     budget: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", min=1, help=f"Tokens for everything printed (default: {RECALL_BUDGET})."
+        options.tokens_option(
+            about=f"Tokens for everything printed (default: {RECALL_BUDGET}).", least=1
         ),
     ] = None,
     partition: options.Partition = None,

@@ -31,9 +31,9 @@ def trim(
     ] = "-",
     budget: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Tokens for the old messages (default: the setting trim_budget_tokens).",
+        options.tokens_option(
+            about="Tokens for the old messages (default: the setting trim_budget_tokens).",
+            least=None,
         ),
     ] = None,
     turn_start: Annotated[
@@ -104,15 +104,26 @@ def _read(file: str) -> Any:
         text = options.text_or_stdin("-", "list of messages")
     else:
         text = read_text(Path(os.path.expanduser(file)))[0]
+    name = "stdin" if file == "-" else file
     try:
         document = json.loads(text)
-        json.dumps(document, allow_nan=False)  # refuse NaN and numbers too large for a float
+        _require_finite(document, name)
     except (ValueError, RecursionError):
-        raise ReservoirError(
-            f"{'stdin' if file == '-' else file} is not JSON",
-            hint=_WANTED,
-        ) from None
+        raise ReservoirError(f"{name} is not JSON", hint=_WANTED) from None
     return document
+
+
+def _require_finite(document: Any, name: str) -> None:
+    """Refuse NaN and numbers too large for a float, which no request can hold.
+
+    :raises ReservoirError: the document has such a number.
+    """
+    try:
+        json.dumps(document, allow_nan=False)
+    except ValueError:
+        raise ReservoirError(
+            f"{name} has a number that is too large, or NaN", hint="numbers end at 1.8e308"
+        ) from None
 
 
 def _messages(document: Any) -> list[dict[str, Any]]:

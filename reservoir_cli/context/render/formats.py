@@ -52,13 +52,20 @@ class ContextWindow(FinishedWindow):
             return to_json(self, explain=explain)
         turns = replace(self, request=replace(self.request, format=target)).turns
         if not (ends_with_a_question(turns) if target in PROVIDERS else turns):
-            raise UsageError(
-                "there is nothing to send: no question, and no history that ends with one",
-                hint='give a question: reservoir context "…"',
-            )
+            raise self._nothing_to_send()
         if target in ("text", "markdown"):
             return text_and_markdown.render_framed(turns, markdown=target == "markdown")
         return render(turns, target, self.request.model, self.max_tokens, self.budget.window)
+
+    def _nothing_to_send(self) -> UsageError:
+        """Return the error if there is no user message to answer."""
+        fits, raised = "", ""
+        if self.lacks_room:
+            fits, raised = f" fits in {self.budget.available:,} tokens", "raise --budget, or "
+        return UsageError(
+            f"there is nothing to send: no question, and no history that ends with one{fits}",
+            hint=f'{raised}give a question: reservoir context "…"',
+        )
 
     @property
     def max_tokens(self) -> int:
@@ -117,9 +124,9 @@ def count_turns(turns: Sequence[Turn], form: Format, meter: Meter) -> int:
     )
 
 
-def count_frame(form: Format, meter: Meter) -> int:
-    """Count the tokens of the frame, which only texts have."""
-    return 0 if form in PROVIDERS else meter.count(wrap("") + "\n\n")
+def count_frame(meter: Meter) -> int:
+    """Count the tokens of the frame of a text."""
+    return meter.count(wrap("") + "\n\n")
 
 
 def count_framed(turns: Sequence[Turn], form: Format, meter: Meter) -> int:

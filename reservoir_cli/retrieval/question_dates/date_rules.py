@@ -94,16 +94,18 @@ def _pick(span: Span, which: int, today: date) -> Span:
 
 
 def read_numeric(phrase: Phrase) -> Span | None:
-    """Read 2023-07-07, and 07/2023 after a word that introduces a date."""
-    if "date" in phrase.numbers:
-        day = date.fromordinal(phrase.numbers["date"])
-        return Span(day, day + DAY)
-    first = date.fromordinal(phrase.numbers["first"])
-    return Span(first, months_later(first)) if phrase.lead in DAY_LEADS else None
+    """Read 2023-07-07; 2023-07-07T10:00 and 07/2023 after a word that introduces a date."""
+    if "date" not in phrase.numbers and phrase.lead not in DAY_LEADS:
+        return None
+    if "first" in phrase.numbers:
+        first = date.fromordinal(phrase.numbers["first"])
+        return Span(first, months_later(first))
+    day = date.fromordinal(phrase.numbers.get("date") or phrase.numbers["time"])
+    return Span(day, day + DAY)
 
 
 def read_days(phrase: Phrase) -> Span | None:
-    """Read 7 July, July 7 to 9, 2023."""
+    """Read 7 July, July 7 to 9, 2023; February 29, 2023 is that month."""
     modal = phrase.words["month"] == "MODAL" and not phrase.words.get("of")
     if modal and phrase.year is None:
         if phrase.following in AFTER_MODAL:
@@ -113,6 +115,9 @@ def read_days(phrase: Phrase) -> Span | None:
     month, day = phrase.numbers["month"], phrase.numbers["day"]
     # Construct the date in its own year, since 29 February may not exist in it.
     year = ANY_YEAR if phrase.year is None else phrase.year
+    first = date(year, month, 1)
+    if phrase.year is not None and first + DAY * (day - 1) >= months_later(first):
+        return Span(first, months_later(first))
     start = date(year, month, day)
     end = date(year, month, phrase.numbers.get("until", day)) + DAY
     return Span(start, end, phrase.year is None) if start < end else None
@@ -324,6 +329,7 @@ _NAMED = {
 }
 _RULES: tuple[tuple[str, Callable[[Phrase], Span | None]], ...] = (
     ("(?P<date>DATE)", read_numeric),
+    ("(?P<time>TIME)", read_numeric),
     ("(?P<first>DATEMONTH)", read_numeric),
     ("{W}{D} {TO} {U}(?P<of> of)? {M}{Y}?", read_days),
     ("{W}{D}(?: -)?(?P<of> of)? {M}{Y}?", read_days),

@@ -94,6 +94,8 @@ _QUARTER = (
     r"(?<!\S)(?:([Qq][1-4])[-/](?=\d{4}(?![\w/-]|\.\w))"
     r"|(\d{4})[-/](?=[Qq][1-4](?![\w/-]|\.\w)))"
 )
+#: The time in 2026-02-12T03:17:00+01:00, as it is printed before a message.
+_TIME = r"T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
 _BREAK = Token(".")
 _UNKNOWN = Token("#")
 
@@ -186,15 +188,15 @@ def _read_number(chunk: str, last_year: int) -> Token | None:
 
 
 def _read_numeric_date(chunk: str) -> Token | None:
-    match = _pattern(r"(\d{4})([-/])(\d\d?)(?:\2(\d\d?))?|(\d\d?)/(?:(\d\d?)/)?(\d{4})").fullmatch(
-        chunk
-    )
+    match = _pattern(
+        rf"(\d{{4}})([-/])(\d\d?)(?:\2(\d\d?)({_TIME})?)?|(\d\d?)/(?:(\d\d?)/)?(\d{{4}})"
+    ).fullmatch(chunk)
     if not match:
         return None
     if match[1]:
         year, month, day = int(match[1]), int(match[3]), int(match[4] or 0)
     else:
-        year, month, day = int(match[7]), int(match[5]), int(match[6] or 0)
+        year, month, day = int(match[8]), int(match[6]), int(match[7] or 0)
         if month > 12:
             month, day = day, month
         elif day and day <= 12 and day != month:
@@ -203,6 +205,8 @@ def _read_numeric_date(chunk: str) -> Token | None:
         ordinal = date(year, month, day or 1).toordinal()
     except ValueError:
         return _UNKNOWN
+    if match[5]:
+        return Token("TIME", ordinal)
     return Token("DATE" if day else "DATEMONTH", ordinal)
 
 

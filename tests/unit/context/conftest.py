@@ -2,6 +2,7 @@
 
 import pytest
 from builders import Compass
+from long_replies import TOPICS, long_reply
 from memories import Memory
 
 from reservoir_cli.settings import config
@@ -24,3 +25,19 @@ def write(home):
         file.write_text(toml)
 
     return write_settings
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    """Return the name of an exact counter with its own vocabulary."""
+    library = pytest.importorskip("tokenizers")
+    trained = library.Tokenizer(library.models.BPE())
+    trained.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = library.pre_tokenizers.ByteLevel.alphabet()
+    trainer = library.trainers.BpeTrainer(
+        vocab_size=600, initial_alphabet=alphabet, show_progress=False
+    )
+    trained.train_from_iterator([long_reply(*TOPICS), "[Recalled Messages] user: tokens"], trainer)
+    path = tmp_path_factory.mktemp("t") / "tokenizer.json"
+    trained.save(str(path))
+    return f"huggingface:{path}"

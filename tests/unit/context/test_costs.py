@@ -9,11 +9,13 @@ import pytest
 from candidates import START, make_candidate
 from hypothesis import strategies as st
 
+from reservoir_cli.context import finished_window
 from reservoir_cli.context.budget import Meter, TokenBudget
-from reservoir_cli.context.costs import build_costs
+from reservoir_cli.context.costs import build_costs, count_printed, count_sections
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.layout import Packing
-from reservoir_cli.context.request import ContextRequest
+from reservoir_cli.context.render.formats import count_framed
+from reservoir_cli.context.request import FORMATS, PROVIDERS, ContextRequest, Piece
 from reservoir_cli.tokens import load_counter
 
 TEXTS = st.sampled_from(
@@ -60,9 +62,9 @@ def _candidates(rows, counter):
     return candidates
 
 
-def _packing(candidates, meter, form, recall_only):
-    request = ContextRequest(
-        query="",
+def _request(form, query="", **more):
+    return ContextRequest(
+        query=query,
         partition="p",
         instance=None,
         model=None,
@@ -70,8 +72,12 @@ def _packing(candidates, meter, form, recall_only):
         format=form,
         trace_id="t",
         now=START,
-        recall_only=recall_only,
+        **more,
     )
+
+
+def _packing(candidates, meter, form, recall_only):
+    request = _request(form, recall_only=recall_only)
     costs = build_costs(request, TokenBudget(1_000_000, 0, 1_000_000, {}, 1_000_000), meter)
     return Packing(costs, Exchanges.of([row.message for row in candidates]), {}, set())
 
@@ -110,3 +116,34 @@ def test_a_recalled_message_adds_its_cost_up_to_the_excess(
             least = costs.recalled(candidate) - costs.excess(candidate) - replaced
             assert after - before >= least
         before = after
+
+
+SHORT = st.one_of(TEXTS, st.text("ab 1=-:字\n", max_size=12))
+PIECES = st.lists(st.builds(Piece, SHORT, st.text("ab=1 ", max_size=4)), max_size=3).map(tuple)
+
+
+@pytest.mark.parametrize("counter", ["approximate", "ratio", "exact"])
+@hypothesis.given(
+    request=st.builds(
+        _request,
+        st.sampled_from(FORMATS),
+        SHORT,
+        system=SHORT,
+        procedures=PIECES,
+        knowledge=PIECES,
+        episodes=PIECES,
+        recall_only=st.booleans(),
+    ),
+    factor=st.sampled_from((1.0, 1.1, 1.3)),
+)
+@hypothesis.settings(max_examples=300)
+@hypothesis.example(_request("text", "a\nb", knowledge=(Piece("b c", "a"),)), 1.1)
+def test_the_sections_are_counted_as_they_are_printed(tokenizer, counter, request, factor):
+    meter = Meter(load_counter(tokenizer if counter == "exact" else counter), factor)
+    sections = count_sections(request, meter)
+    total = sum(sections.values())
+    budget = TokenBudget(100_000, 0, total, sections, 0)
+    assert count_printed(request, (), (), budget, meter) == 0
+    turns = [*finished_window.fixed_turns(request), *finished_window.current_turn(request)]
+    if request.format not in PROVIDERS:
+        assert count_framed(turns, request.format, meter) <= total

@@ -12,7 +12,6 @@ from long_replies import (
     ask,
     assert_closed,
     assert_printed_from,
-    long_reply,
     paragraph,
     stored_rows,
 )
@@ -123,22 +122,6 @@ def test_offsets_are_mapped_past_replaced_text():
     changes = [(5, 10, 2), (20, 21, 9)]
     spans = [(0, 5), (0, 7), (7, 12), (10, 20), (12, 30)]
     assert rank_passages.map_spans(spans, changes) == [(0, 5), (0, 7), (5, 9), (7, 17), (9, 35)]
-
-
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory):
-    """Return the name of an exact counter with its own vocabulary."""
-    library = pytest.importorskip("tokenizers")
-    trained = library.Tokenizer(library.models.BPE())
-    trained.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    alphabet = library.pre_tokenizers.ByteLevel.alphabet()
-    trainer = library.trainers.BpeTrainer(
-        vocab_size=600, initial_alphabet=alphabet, show_progress=False
-    )
-    trained.train_from_iterator([long_reply(*TOPICS), "[Recalled Messages] user: tokens"], trainer)
-    path = tmp_path_factory.mktemp("t") / "tokenizer.json"
-    trained.save(str(path))
-    return f"huggingface:{path}"
 
 
 def strings(value):

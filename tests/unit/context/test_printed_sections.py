@@ -45,11 +45,24 @@ def test_the_rows_name_their_section_and_role_in_this_order(memory):
     ]
 
 
+def test_given_text_is_cleaned_like_stored_text(memory):
+    given = {"system": "\0s", "procedure": {"\0n": "\0p"}, "knowledge": {"k": "\0k"}}
+    printed = memory.ask("a\0question \ud800", episode=["\0e"], **given).to("text")
+    assert "\0" not in printed
+    assert printed.count("\ufffd") == 7
+    printed.encode()
+
+
+BLANK = {"system": " ", "procedure": {"n": ""}, "knowledge": [("k", "\n")], "episode": ["", " "]}
+
+
+@pytest.mark.parametrize("blank", [BLANK, {}], ids=["blank", "missing"])
 @pytest.mark.parametrize("absent", [*GIVEN, "history"], ids=lambda section: f"§1 {section}")
-def test_an_absent_section_leaves_no_trace(memory, absent):
+def test_an_absent_section_leaves_no_trace(memory, absent, blank):
     if absent != "history":
         memory.say("HISTORY TURN")
     sections = {name: value for name, value in GIVEN.items() if name != absent}
+    sections |= {name: value for name, value in blank.items() if name == absent}
     printed = memory.ask("THE QUESTION", budget=2_000, **sections).to("text")
     trace = {
         "system": "SYSTEM",

@@ -16,7 +16,7 @@ from memories import (
 )
 
 from reservoir_cli.context.candidate import Tier
-from reservoir_cli.context.request import FORMATS
+from reservoir_cli.context.request import FORMATS, PROVIDERS
 from reservoir_cli.storage.open_store import open_store
 
 
@@ -75,11 +75,15 @@ def test_a_too_large_message_between_small_ones_does_not_end_history_when_fillin
     assert [candidate.message.id for candidate in window.selection.history] == before + after
 
 
-def test_an_old_system_message_does_not_end_history_when_filling(memory):
+@pytest.mark.parametrize("fill", [True, False])
+@pytest.mark.parametrize(
+    ("content", "role"), [(piece(3_000), "system"), ("be brief", "system"), ("zeta", "user")]
+)
+def test_messages_that_are_never_printed_do_not_end_history(memory, fill, content, role):
     before = memory.fill(5)
-    memory.say(piece(3_000), "system")
+    memory.say(content, role)
     after = memory.fill(5)
-    window = memory.ask(budget=1_000, recent=2, similar=0)
+    window = memory.ask("zeta", budget=1_000, fill=fill, recent=12, similar=0)
     assert [candidate.message.id for candidate in window.selection.history] == before + after
 
 
@@ -156,6 +160,23 @@ def test_explain_gives_the_outcome_and_reason_of_each_message(memory):
         assert row["reason"] == "no room" or row["outcome"] == "kept"
         assert {"similarity", "recency", "priority", "tokens", "tier", "reason"} <= row.keys()
         assert row["reason"]
+
+
+@pytest.mark.parametrize("form", PROVIDERS)
+@pytest.mark.parametrize("recent", [0, 9], ids=["filler", "recent"])
+def test_a_request_without_a_question_explains_what_it_contains(memory, form, recent):
+    question = memory.say("where is the fox?", trace_id="t")
+    reply = memory.say("in line 7", "assistant", trace_id="t")
+    window = memory.ask("", budget=900, format=form, recent=recent, similar=0)
+    assert "in line 7" not in str(window.to())
+    assert [message.id for message in window.messages] == [question]
+    assert "1 recent · 0 recalled" in window.summary()
+    outcomes = {
+        row["id"]: (row["outcome"], row["reason"])
+        for row in window.to("json", explain=True)["explain"]
+    }
+    assert outcomes[reply] == ("dropped", "after the question")
+    assert not window.truncated
 
 
 def test_a_read_only_store_gives_the_same_context(memory, tmp_path, as_reader):

@@ -189,5 +189,17 @@ def test_a_provider_whose_counts_always_exceed_the_budget_is_reported(
     with Reservoir.open(tmp_path / "a.db", settings=SETTINGS) as reservoir:
         reservoir.ingest([Message("user", "a word")], embed=False)
         window = reservoir.context("word?", budget=600, format="anthropic")
+        document = window.to("json")
     assert len(endpoint.asked) <= 3
     assert any("more than the budget" in note for note in window.notes)
+    assert isinstance(document, dict)
+    assert document["truncated"]
+    assert f"{window.used - 600:,} too many" in window.summary()
+
+
+def test_sections_without_a_message_are_counted_here(endpoint: Endpoint, tmp_path: Path) -> None:
+    with Reservoir.open(tmp_path / "a.db", settings=SETTINGS) as reservoir:
+        window = reservoir.context("", budget=600, system="Be brief.")
+    assert endpoint.asked == []
+    assert window.used == sum(window.budget.sections.values())
+    assert not window.truncated
