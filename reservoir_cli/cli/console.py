@@ -31,6 +31,8 @@ ROLE_STYLES = {
     "system": "magenta",
     "tool": "yellow",
 }
+#: How many characters of a trace id are printed.
+SHOWN_ID = 8
 #: Characters that could control a terminal or reorder text: control characters except tab and
 #: line feed, and those that embed, override and isolate text directions.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -457,7 +459,7 @@ def stamp(message: StoredMessage) -> str:
     moment = message.created_at
     if sys.stdout.isatty():
         moment = to_local(moment)
-    return f"{moment.isoformat(timespec='seconds')} [{message.trace_id[:8]}] "
+    return f"{moment.isoformat(timespec='seconds')} [{message.trace_id[:SHOWN_ID]}] "
 
 
 def escaped(text: str) -> str:

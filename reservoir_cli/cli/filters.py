@@ -1,8 +1,11 @@
 """Parse the options that select messages: scope, filters such as ``--since``, and ids."""
 
+import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 
+from reservoir_cli.cli import console
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, clean_text, parse_role
 from reservoir_cli.redaction import redact_id
@@ -96,6 +99,41 @@ def complete_id(
     if typed in ids:
         return typed
     return _only(reservoir, scope, ids, typed, f"--{OPTION_NAMES[field]}")
+
+
+def complete_new_trace(
+    reservoir: Reservoir, typed: str | None, partition: str | None
+) -> str | None:
+    """Return the trace id of a new message: the whole id for one that was copied from a terminal.
+
+    Any other beginning of an id is taken as it is, since a program may number its traces.
+    """
+    beginning = clean_text(typed or "")
+    if len(beginning) < console.SHOWN_ID:
+        return typed
+    scope = Scope(reservoir.scope(partition).partition)
+    ids = reservoir.lookup.ids_starting_with("trace_id", beginning, scope)
+    is_copied = len(ids) == 1 and (len(beginning) == console.SHOWN_ID or _is_random(ids[0]))
+    if not is_copied:
+        return typed
+    note_completed(reservoir, typed, ids[0], scope)
+    return ids[0]
+
+
+def note_completed(
+    reservoir: Reservoir, typed: str | None, whole: str | None, scope: Scope
+) -> None:
+    """Print the whole id for one that was typed in part."""
+    shown = whole and shown_id(reservoir, whole, scope)
+    if typed not in (whole, shown):
+        console.note(f"{typed} is {shown}")
+
+
+def _is_random(identity: str) -> bool:
+    """Return whether an id is a UUID, as the program makes them itself."""
+    with suppress(ValueError):
+        return str(uuid.UUID(identity)) == identity
+    return False
 
 
 def shown_id(reservoir: Reservoir, identity: str, scope: Scope) -> str:

@@ -77,7 +77,12 @@ def describe_others(
     The parameters are those of :func:`describe_elsewhere`.
     """
     others = [entry for entry in places if not _contains(scope, entry)]
-    return _name_places(scope, others, in_partition, beyond) if others else ""
+    if not others:
+        return ""
+    named = _name_places(scope, others, in_partition, beyond)
+    own = [entry for entry in others if entry[0] == scope.partition]
+    beyond_own = [entry for entry in others if entry[0] != scope.partition]
+    return f"{named}; {name_partitions(beyond_own)}" if own and beyond_own else named
 
 
 def _name_places(
@@ -99,20 +104,21 @@ def _name_places(
         option = f"{_option('-p', partition)} {_option('-i', instance)}"
         return _join_ways(nearest, option, whole, beyond)
     totals = _similar_names(scope, places) or _totals(places).most_common(_MOST_NAMED)
-    return ", ".join(
+    named = [
         f"{options.counted(count, 'message')} in {name} ({_option('-p', name)})"
         for name, count in totals
-    )
+    ]
+    return ", ".join([*named, *_count_rest(places, totals)])
 
 
 def _join_ways(nearest: str, option: str, whole: str, wider: str) -> str:
     """Return the nearest place and the whole, each with its option.
 
     :param whole: empty if the nearest place has all messages.
-    :param wider: the option for the whole; empty to leave the whole out.
+    :param wider: the option for the whole; empty if that is read without ``-i``.
     """
-    if whole and wider:
-        return f"{nearest} ({option}), {whole} ({wider})"
+    if whole:
+        return f"{nearest} ({option}), {whole} ({wider or 'without -i'})"
     return f"{nearest} ({', or '.join(filter(None, (option, wider)))})"
 
 
@@ -133,7 +139,20 @@ def describe_missing_partition(scope: Scope, places: Sequence[tuple[str, str, in
 def name_partitions(places: Sequence[tuple[str, str, int]]) -> str:
     """Return the largest partitions with their numbers of messages."""
     largest = _totals(places).most_common(_MOST_NAMED)
-    return ", ".join(f"{options.counted(count, 'message')} in {name}" for name, count in largest)
+    named = [f"{options.counted(count, 'message')} in {name}" for name, count in largest]
+    return ", ".join([*named, *_count_rest(places, largest)])
+
+
+def _count_rest(
+    places: Sequence[tuple[str, str, int]], named: Sequence[tuple[str, int]]
+) -> list[str]:
+    """Return the number of messages in partitions that are not named, if there are any."""
+    totals = _totals(places)
+    for name, _ in named:
+        del totals[name]
+    if not totals:
+        return []
+    return [f"{totals.total():,} in {options.counted(len(totals), 'other partition')}"]
 
 
 def _option(option: str, name: str) -> str:

@@ -18,6 +18,7 @@ from reservoir_cli.errors import ReservoirError
 
 #: Default limit, in bytes, of a text or an entry of a file, which is read into memory.
 LARGEST = 64 << 20
+_BLOCK = 1 << 20
 #: The command that converts a text, and U+FFFD as bytes.
 _CONVERT, _REPLACEMENT = "iconv -f {} -t utf-8", "\ufffd".encode()
 #: What to do about replaced bytes: mostly they are text in another encoding.
@@ -121,9 +122,11 @@ def read_stream(stream: IO[bytes], most: int = LARGEST, start: bytes = b"") -> b
     :raises OSError: the stream cannot be read, or is larger than ``most`` bytes.
     """
     blocks, size = [start], len(start)
-    while size <= most and (block := stream.read(1 << 20)):
+    while size <= most and (block := stream.read(_BLOCK)):
         blocks.append(block)
         size += len(block)
+        if len(block) < _BLOCK and isinstance(stream, io.BufferedReader):
+            break  # this is the end: asking again, a terminal would wait for another Ctrl-D
     if size > most:
         raise OSError(errno.EFBIG, f"larger than {most >> 20} MB")
     return b"".join(blocks)

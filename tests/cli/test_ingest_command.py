@@ -431,3 +431,27 @@ def test_no_store_is_created_for_invalid_arguments(cli, tmp_path, arguments):
     store = tmp_path / "new" / "new.db"
     cli("--db", str(store), "ingest", "--no-embed", *arguments, stdin="x", code=2)
     assert not store.parent.exists()
+
+
+def test_a_printed_trace_id_is_the_whole_one(cli):
+    cli("ingest", "--no-embed", stdin="Which queue?")
+    whole = cli.rows()[0]["trace_id"]
+    shown = cli("view", "--timestamps").out.partition("[")[2].partition("]")[0]
+    reply = cli(
+        "ingest", "--no-embed", "--role", "assistant", "--trace-id", shown, stdin="The new one."
+    )
+    assert reply.err == f"note: {shown} is {whole}\n"
+    cli("context", "And now?", "--save", "--trace-id", whole[:12])
+    assert [row["trace_id"] for row in cli.rows()] == [whole] * 3
+
+
+def test_a_numbered_trace_is_not_another_that_begins_like_it(cli):
+    for trace in ("session-10", "session-1", "s", "session-1"):
+        cli("ingest", "--no-embed", "--trace-id", trace, stdin=trace)
+    assert [row["trace_id"] for row in cli.rows()] == [row["content"] for row in cli.rows()]
+
+
+def test_one_end_of_input_ends_a_typed_message(cli):
+    typed = cli.talk("ingest", "--no-embed", answers=[("Ctrl-D", "one\ntwo\n\x04")])
+    assert typed.code == 0
+    assert cli.rows()[0]["content"] == "one\ntwo"

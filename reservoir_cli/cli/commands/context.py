@@ -257,7 +257,7 @@ def context(
                 recall_floor=floor,
                 enough=enough,
             ),
-            trace_id=trace_id,
+            trace_id=filters.complete_new_trace(reservoir, trace_id, partition),
             where=where,
             explain=explain,
         )

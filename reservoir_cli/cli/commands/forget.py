@@ -148,9 +148,7 @@ class _Choice:
         trace_id = filters.complete_id(reservoir, "trace_id", self.trace_id, scope)
         conversation = filters.complete_id(reservoir, "conversation_id", self.conversation, scope)
         for typed, whole in ((self.trace_id, trace_id), (self.conversation, conversation)):
-            shown = whole and filters.shown_id(reservoir, whole, scope)
-            if typed not in (whole, shown):
-                console.note(f"{typed} is {shown}")
+            filters.note_completed(reservoir, typed, whole, scope)
         return replace(self, trace_id=trace_id, conversation=conversation)
 
     def where(self) -> Filter:

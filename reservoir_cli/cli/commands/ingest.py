@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import completion_values, console, open_store, options
+from reservoir_cli.cli import completion_values, console, filters, open_store, options
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Message, Scope, check_name, parse_role
 from reservoir_cli.reservoir import Reservoir
@@ -99,7 +99,8 @@ def ingest(
     with open_store.open_reservoir(ctx, create=not dry_run) as reservoir:
         is_new = partition is not None and _is_new(reservoir, partition)
         if is_message:
-            message = Message(author, "", created_at=moment, trace_id=trace_id, source="cli")
+            trace = filters.complete_new_trace(reservoir, trace_id, partition)
+            message = Message(author, "", created_at=moment, trace_id=trace, source="cli")
             _store_stdin(reservoir, partition, instance, message, not no_embed, as_json)
             if is_new and reservoir.view(Scope(partition), 1):
                 console.note(f"new partition {partition}")
