@@ -103,12 +103,13 @@ def _name_places(
         whole = f"{total:,} in all partitions" if total != count else ""
         option = f"{_option('-p', partition)} {_option('-i', instance)}"
         return _join_ways(nearest, option, whole, beyond)
-    totals = _similar_names(scope, places) or _totals(places).most_common(_MOST_NAMED)
+    similar = _similar_names(scope, places)
+    totals = similar or _totals(places).most_common(_MOST_NAMED)
     named = [
         f"{options.counted(count, 'message')} in {name} ({_option('-p', name)})"
         for name, count in totals
     ]
-    return ", ".join([*named, *_count_rest(places, totals)])
+    return ", ".join([*named, *(() if similar else _count_rest(places, totals))])
 
 
 def _join_ways(nearest: str, option: str, whole: str, wider: str) -> str:
@@ -227,6 +228,8 @@ def no_message(reservoir: Reservoir, number: int, scope: Scope) -> ReservoirErro
     hint = "on a terminal, reservoir view and reservoir search show the numbers"
     for message in reservoir.messages([number]):
         hint = f"it is in partition {message.partition}: {_option('-p', message.partition)}"
+        if message.partition == scope.partition:
+            hint = f"it is in {message.partition}/{message.instance}: leave -i out"
     return ReservoirError(f"no message {number} in {place(scope)}", hint=hint)
 
 

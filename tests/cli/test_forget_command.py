@@ -365,3 +365,21 @@ def test_an_empty_home_has_nothing_to_forget(cli):
     result = cli("forget", "--scope", "--yes")
     assert result.err == "note: nothing is stored yet: reservoir init, or reservoir ingest FILE\n"
     assert not cli.db.exists()
+
+
+def test_all_matches_outside_of_the_scope_are_counted(cli):
+    for place in ("a/one", "a/two", *(f"{partition}/own" for partition in "bcdef")):
+        partition, instance = place.split("/")
+        cli.say("card number", "-p", partition, "-i", instance)
+    note = cli("forget", "--match", "card", "-p", "a", "-i", "one", "--yes").err
+    assert "1 message in a/two (-i two, or --all-instances); 1 message in " in note
+    assert note.endswith(", 2 in 2 other partitions\n")
+    note = cli("forget", "--match", "card", "-p", "zz", "--yes").err
+    assert note.endswith(", 3 in 3 other partitions\n")
+
+
+def test_a_number_in_another_instance_is_named_with_its_instance(cli):
+    cli.say("hello", "-p", "work", "-i", "backend")
+    for command in (("forget", "--yes"), ("view",)):
+        refused = cli(*command, "--id", "1", "-p", "work", "-i", "other", code=1)
+        assert "hint: it is in work/backend: leave -i out\n" in refused.err

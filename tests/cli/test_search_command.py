@@ -92,7 +92,8 @@ def test_an_empty_scope_says_where_messages_are(notes):
     result = notes("search", "--keyword", "queue", "-i", "nowhere")
     assert result.out == ""
     assert result.err == (
-        "note: nothing in default/nowhere; 3 messages in default/default (-i default)\n"
+        "note: nothing in default/nowhere; 3 messages in default/default (-i default), "
+        "4 in default (without -i)\n"
     )
 
 

@@ -112,7 +112,7 @@ def test_an_empty_view_says_where_messages_are(cli):
             cli.say("one", "-p", partition)
     assert cli("view", "-p", "music").err == (
         "note: nothing in music; 812 messages in default (-p default), 3 messages in travel "
-        "(-p travel), 2 messages in taxes (-p taxes)\n"
+        "(-p travel), 2 messages in taxes (-p taxes), 1 in 1 other partition\n"
     )
 
 
