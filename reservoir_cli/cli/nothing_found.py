@@ -216,8 +216,10 @@ def describe_no_match(
 
 def _name_existing(reservoir: Reservoir, field: NamedField, scope: Scope, where: Filter) -> str:
     """Return the end of a note that names the sources, projects or tags which a scope has."""
-    names = reservoir.lookup.names(field, scope)
-    if near := similar_names(str(getattr(where, field)), names):
+    names, typed = reservoir.lookup.names(field, scope), str(getattr(where, field))
+    if typed in names:
+        return "; the messages that have it are in no conversation"
+    if near := similar_names(typed, names):
         return f"; did you mean {' or '.join(near)}?"
     shown = [*names[:_MOST_VALUES], *(["…"] if len(names) > _MOST_VALUES else [])]
     return f"; {field}s: {', '.join(shown)}" if names else ""

@@ -184,3 +184,9 @@ def test_an_interrupted_copy_leaves_the_target_unchanged(copied):
     else:  # the copy was complete; Python handles no signals while it shuts down
         assert process.returncode in (0, 143, -signal.SIGTERM)
     assert [file.name for file in target.parent.iterdir()] == ["one.db"]
+
+
+def test_a_store_is_not_written_to_stdout(cli):
+    cli.say("hello")
+    assert "a store cannot be written to stdout" in cli("backup", "-", code=2).err
+    assert not (cli.home.parent / "-").exists()

@@ -58,7 +58,10 @@ def test_exactly_the_selected_messages_are_forgotten(spread, options, forgotten)
     result = spread("forget", *options, "--yes")
     assert result.out == ""
     noun, pronoun = ("message", "it") if len(forgotten) == 1 else ("messages", "them")
-    forgot, backups, *notes = result.err.splitlines(keepends=True)
+    lines = result.err.splitlines(keepends=True)
+    named = [line for line in lines if line.startswith("#")]
+    assert len(named) == (len(forgotten) if options[0] == "--id" else 0)
+    forgot, backups, *notes = lines[len(named) :]
     assert all(note.startswith("note: matching and not forgotten: ") for note in notes)
     assert forgot + backups == (
         f"forgot {len(forgotten)} {noun}\n"
@@ -383,3 +386,8 @@ def test_a_number_in_another_instance_is_named_with_its_instance(cli):
     for command in (("forget", "--yes"), ("view",)):
         refused = cli(*command, "--id", "1", "-p", "work", "-i", "other", code=1)
         assert "hint: it is in work/backend: leave -i out\n" in refused.err
+
+
+def test_a_message_forgotten_by_number_is_shown(cli):
+    cli.say("one too many")
+    assert cli("forget", "--id", "1", "--yes").err.startswith("#1 user: one too many\nforgot 1 ")

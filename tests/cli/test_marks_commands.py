@@ -110,3 +110,11 @@ def test_an_empty_tag_is_an_error_with_a_hint(cli):
     number = cli.say("hello")
     result = cli("tag", str(number), "", code=2)
     assert result.err.startswith("error: a name cannot be empty\nhint: use letters")
+
+
+def test_a_tag_of_single_messages_is_in_no_conversation(cli):
+    cli.say("hello")
+    cli.store({"content": "hi", "conversation_id": "c"})
+    cli("tag", "1", "ok")
+    note = cli("conversations", "--tag", "ok").err
+    assert note.endswith("has the tag ok; the messages that have it are in no conversation\n")

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, open_store, options
+from reservoir_cli.errors import UsageError
 from reservoir_cli.maintenance.backup import describe
 
 
@@ -26,6 +27,8 @@ def backup(
     The copy is consistent, and a store of its own: --db FILE opens it. An existing file is
     replaced only if you confirm it, and only when the copy is complete.
     """
+    if str(file) == "-":
+        raise UsageError("a store cannot be written to stdout", hint="reservoir backup FILE")
     # Unlike methods of Path, both functions return False for an invalid file name.
     if os.path.exists(file) and not os.path.isdir(file):
         options.confirm(f"{file} exists{'' if yes else describe(file)}; replace it?", yes)

@@ -98,7 +98,7 @@ def forget(
         elif dry_run:
             _print(reservoir, found, as_json)
         else:
-            if not yes:
+            if choice.ids or not yes:
                 _preview(reservoir, found)
             if not yes and choice.scope:
                 note_later_imports(reservoir, scope)
@@ -213,7 +213,7 @@ def _note_others(reservoir: Reservoir, scope: Scope, choice: _Choice) -> None:
 
 
 def _preview(reservoir: Reservoir, found: Sequence[Key]) -> None:
-    """Print the first messages that will be deleted, before the confirmation."""
+    """Print the first messages that will be deleted."""
     for message in reservoir.messages(found[:_PREVIEWED]):
         console.aside(options.first_words(message))
     if len(found) > _PREVIEWED:
