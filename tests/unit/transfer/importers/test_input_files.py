@@ -124,6 +124,16 @@ def test_a_named_format_selects_its_files_in_a_folder(tmp_path: Path) -> None:
     assert "has the format codex" in error_message(folder, "codex")
 
 
+def test_a_named_format_selects_files_whose_beginning_is_damaged(tmp_path: Path) -> None:
+    damaged = {"cut.jsonl": CODE[20:], "line.jsonl": b"xxx\n" + CODE, "all.jsonl": b'{"type": "us'}
+    others = {"chat.jsonl": b'xxx\n{"role": "user", "content": "x"}', "note.txt": b"xxx\n" + CODE}
+    folder = write_files(tmp_path / "sessions", {"whole.jsonl": CODE, **damaged, **others})
+    chosen, passed_over = detect(folder, "claude-code")
+    assert {Path(file.file.name).name for file in chosen} == {"whole.jsonl", *damaged}
+    assert passed_over == len(others)
+    assert len(detect(folder)[0]) == 1
+
+
 def test_an_unknown_format_is_wrong_usage_for_any_file(tmp_path: Path) -> None:
     for source in (tmp_path, tmp_path / "absent", file_of("x")):
         with pytest.raises(UsageError) as caught:
