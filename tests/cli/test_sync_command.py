@@ -84,6 +84,21 @@ def test_on_a_terminal_it_asks_and_remembers_the_answer(machine):
     assert "imported 0" in second.out
 
 
+@pytest.mark.model
+def test_a_hook_compiles_no_model(new_cli, tmp_path):
+    home = new_cli(tmp_path / "home", model=True)
+    home.env["HOME"] = str(tmp_path)
+    folder = tmp_path / ".claude/projects/-src"
+    folder.mkdir(parents=True)
+    shutil.copy(SAMPLES / "claude-code.jsonl", folder / "5e55.jsonl")
+    home("config", "set", f"sources.claude-code.path={folder}")
+    result = home("sync", "--quiet")
+    assert "stored, but not embedded: the embedding model" in result.err
+    assert "is not compiled" in result.err
+    assert home.rows()
+    assert not (home.home / "cache" / "models").exists()
+
+
 def test_a_hook_reads_only_sources_of_the_settings(machine):
     assert machine("sync", "--quiet", "--no-embed").err == ""
     assert machine.rows("--all-instances") == []
